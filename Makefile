@@ -1,0 +1,26 @@
+# `make demo` runs the main job, `make test` the tests; each sets up .venv first.
+PYTHON ?= python3
+BIN := .venv/bin
+
+.PHONY: demo test lint slow clean
+
+demo: .venv/ready
+	$(BIN)/latentviews demo --out demo
+
+test: .venv/ready
+	$(BIN)/pytest -n 2 --cov
+
+lint: .venv/ready
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+.venv/ready: pyproject.toml constraints.txt
+	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "latentviews needs Python 3.11 or newer; set PYTHON=python3.x")'
+	$(PYTHON) -m venv --clear .venv
+	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
+	touch $@
+
+clean:
+	rm -rf .venv demo

@@ -1,0 +1,28 @@
+"""Latent-variable models whose parts have no assumed shape."""
+
+from latentviews._validation import IdentifiabilityWarning
+from latentviews.embeddings import Embedding
+from latentviews.features import FourierFeatures, LandmarkFeatures, OneHotFeatures
+from latentviews.kernels import Delta, Gaussian, Kernel, Laplace, Linear, Matern, VonMises
+from latentviews.models.mixture import MultiViewMixture
+from latentviews.tensors import JointDiagonalization, PowerMethod
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "Delta",
+    "Embedding",
+    "FourierFeatures",
+    "Gaussian",
+    "IdentifiabilityWarning",
+    "JointDiagonalization",
+    "Kernel",
+    "LandmarkFeatures",
+    "Laplace",
+    "Linear",
+    "Matern",
+    "MultiViewMixture",
+    "OneHotFeatures",
+    "PowerMethod",
+    "VonMises",
+]

@@ -1,0 +1,42 @@
+"""The array library of an argument, and the way from it to NumPy and back."""
+
+from typing import Any
+
+import numpy as np
+from array_api_compat import array_namespace, device, is_array_api_obj, is_numpy_array, to_device
+from scipy import sparse
+
+
+def namespace(x: Any) -> Any:
+    """The array-API namespace that ``x`` belongs to."""
+    return array_namespace(x)
+
+
+def is_foreign(x: Any) -> bool:
+    """Whether ``x`` is an array of a library other than NumPy."""
+    return is_array_api_obj(x) and not is_numpy_array(x)
+
+
+def like(values: Any, x: Any) -> Any:
+    """``values`` in the library, on the device and of the dtype of ``x``."""
+    if is_numpy_array(x) or sparse.issparse(x):
+        return np.asarray(values, dtype=x.dtype)
+    return namespace(x).asarray(values, dtype=x.dtype, device=device(x))
+
+
+def to_numpy(x: Any) -> np.ndarray:
+    """``x`` as a dense float64 NumPy array on the host."""
+    if sparse.issparse(x):
+        x = x.toarray()
+    if is_foreign(x):
+        x = np.from_dlpack(to_device(x, "cpu"))
+    return np.asarray(x, dtype=np.float64)
+
+
+def take_columns(x: Any, columns: list[int]) -> Any:
+    """Some columns of ``x``, as a view where they are neighbours."""
+    first, last = columns[0], columns[-1]
+    if columns == list(range(first, last + 1)):
+        return x[:, first : last + 1]
+    xp = namespace(x)
+    return xp.take(x, xp.asarray(columns, device=device(x)), axis=1)

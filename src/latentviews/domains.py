@@ -1,0 +1,122 @@
+"""The spaces that densities live on: where to integrate, what to expect far from the data, how to draw."""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from scipy import special, stats
+from scipy.stats import qmc
+
+GRID = 2**15  # at most this many nodes in a product grid; beyond it, importance sampling
+DRAWS = 2**14
+
+
+@dataclass(frozen=True, eq=False)
+class Domain:
+    """A quadrature rule: ∫ f ≈ Σ_i weights_i f(nodes_i).
+
+    ``cell`` is the width of the box around a node, along every column; zero for discrete data.
+    """
+
+    nodes: np.ndarray  # (n, d)
+    weights: np.ndarray  # (n,)
+    cell: np.ndarray  # (d,)
+
+    def log_background(self, x: np.ndarray) -> np.ndarray:
+        """The log of a broad density that is positive everywhere."""
+        raise TypeError(f"{type(self).__name__} has no background density.")
+
+    def draw(self, density: np.ndarray, size: int, rng: np.random.Generator) -> np.ndarray:
+        """Rows drawn from the density with these values at the nodes: a node, then a place in its cell."""
+        mass = self.weights * density
+        rows = rng.choice(len(self.nodes), size=size, p=mass / mass.sum())
+        return self.nodes[rows] + self.cell * rng.uniform(-0.5, 0.5, size=(size, self.nodes.shape[1]))
+
+
+@dataclass(frozen=True, eq=False)
+class Real(Domain):
+    """Real columns with Lebesgue measure."""
+
+    center: np.ndarray
+    spread: np.ndarray
+
+    def log_background(self, x: np.ndarray) -> np.ndarray:
+        """A Cauchy density a column, as wide as the data."""
+        return stats.cauchy.logpdf(x, self.center, self.spread).sum(axis=1)
+
+
+class Circle(Domain):
+    """Angles in radians."""
+
+    def log_background(self, x: np.ndarray) -> np.ndarray:
+        """The uniform density on the torus."""
+        return np.full(len(x), -x.shape[1] * math.log(2 * math.pi))
+
+
+class Discrete(Domain):
+    """Finitely many values with counting measure."""
+
+    def log_background(self, x: np.ndarray) -> np.ndarray:
+        """The uniform law on the values seen and one more."""
+        return np.full(len(x), -math.log(len(self.nodes) + 1))
+
+
+def real(x: np.ndarray, scale: np.ndarray, rng: np.random.Generator) -> Real:
+    """Nodes for functions as smooth as ``scale``, near the rows ``x``."""
+    low, high = x.min(axis=0) - 6 * scale, x.max(axis=0) + 6 * scale
+    per_bandwidth = 4 if x.shape[1] == 1 else 2
+    counts = np.ceil(per_bandwidth * (high - low) / scale) + 1
+    counts = np.maximum(counts, 1024 if x.shape[1] == 1 else 64)
+    quartiles = np.percentile(x, [25, 75], axis=0)
+    spread = np.maximum(x.std(axis=0), np.ptp(quartiles, axis=0)) + scale
+    place = {"center": np.median(x, axis=0), "spread": spread}
+    if np.prod(counts) <= GRID:
+        return Real(*_grid(low, high, counts.astype(int)), **place)
+    nodes, weights = _importance(x, 1.5 * scale, rng)
+    return Real(nodes, weights, scale / 2, **place)
+
+
+def circle(x: np.ndarray, scale: np.ndarray, rng: np.random.Generator) -> Circle:
+    """Nodes for functions as smooth as ``scale`` on the circle or torus."""
+    dim = x.shape[1]
+    counts = np.maximum(np.ceil(4 * 2 * math.pi / scale), 64)
+    low, high = np.full(dim, -math.pi), np.full(dim, math.pi)
+    if np.prod(counts) <= GRID:
+        return Circle(*_grid(low, high, counts.astype(int)))
+    nodes = qmc.scale(qmc.Sobol(dim, rng=rng).random(DRAWS), low, high)
+    return Circle(nodes, np.full(DRAWS, (2 * math.pi) ** dim / DRAWS), np.minimum(scale / 2, 1.0))
+
+
+def discrete(x: np.ndarray, scale: np.ndarray, rng: np.random.Generator) -> Discrete:
+    """The different rows of ``x``."""
+    nodes = np.unique(x, axis=0)
+    return Discrete(nodes, np.ones(len(nodes)), np.zeros(x.shape[1]))
+
+
+DOMAINS: dict[str, Callable[[np.ndarray, np.ndarray, np.random.Generator], Domain]] = {
+    "real": real,
+    "circle": circle,
+    "discrete": discrete,
+}
+
+
+def _grid(low: np.ndarray, high: np.ndarray, counts: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Midpoints of a product of equal cells, their volumes, and the cell's sides."""
+    cell = (high - low) / counts
+    axes = [a + c * (np.arange(n) + 0.5) for a, c, n in zip(low, cell, counts, strict=True)]
+    nodes = np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1).reshape(-1, len(counts))
+    return nodes, np.full(len(nodes), cell.prod()), cell
+
+
+def _importance(x: np.ndarray, scale: np.ndarray, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+    """Quasi-random nodes from a Gaussian mixture on rows of ``x``, weighted by one over its density."""
+    dim = x.shape[1]
+    centers = x[np.linspace(0, len(x) - 1, min(len(x), 512)).astype(int)]
+    uniform = qmc.Sobol(dim + 1, rng=rng).random(DRAWS)
+    picked = centers[(uniform[:, 0] * len(centers)).astype(int)]
+    nodes = picked + scale * stats.norm.ppf(uniform[:, 1:].clip(1e-12, 1 - 1e-12))
+    squares = sum(((nodes[:, j, None] - centers[None, :, j]) / scale[j]) ** 2 for j in range(dim))
+    log_density = special.logsumexp(-0.5 * np.asarray(squares), axis=1) - math.log(len(centers))
+    log_density -= np.log(scale).sum() + dim / 2 * math.log(2 * math.pi)
+    return nodes, np.exp(-log_density) / DRAWS

@@ -1,0 +1,356 @@
+"""Kernels on rows: what two points have in common.
+
+A kernel needs one method, ``gram``; ``+`` and ``*`` come free. Those that are densities in their first argument
+(all but `Delta` and `Linear`) make embeddings whose values are densities.
+"""
+
+import math
+from typing import Any, Self
+
+import numpy as np
+from scipy import special
+from sklearn.base import BaseEstimator, clone
+from sklearn.utils.metaestimators import available_if
+
+from latentviews import bandwidths
+from latentviews._arrays import like, namespace, to_numpy
+
+Bandwidth = float | str | np.ndarray
+
+
+class Kernel(BaseEstimator):
+    """What every kernel offers: ``gram(x, y)``, and what follows from it.
+
+    ``domain`` names the space the kernel's densities live on: "real" (Lebesgue measure), "circle" (angles),
+    "discrete" (counting measure), or None where it has none. A shift-invariant kernel also offers
+    ``frequencies(size, dim, rng)``, draws from its spectral measure in columns.
+    """
+
+    domain: str | None = "real"
+
+    def gram(self, x: Any, y: Any) -> Any:
+        """The matrix k(x_i, y_j)."""
+        raise TypeError(f"{type(self).__name__} is a kernel without `gram`: write gram(x, y) for it.")
+
+    def diagonal(self, x: Any) -> Any:
+        """The values k(x_i, x_i)."""
+        xp = namespace(x)
+        return xp.concat(
+            [xp.reshape(self.gram(x[i : i + 1, :], x[i : i + 1, :]), (1,)) for i in range(x.shape[0])]
+        )
+
+    def adapt(self, x: Any) -> Self:
+        """A copy in which every rule (such as ``bandwidth="median"``) is a number read off the rows ``x``."""
+        return clone(self)
+
+    def __add__(self, other: "Kernel") -> "Sum":
+        return Sum(self, other)
+
+    def __mul__(self, other: "Kernel") -> "Product":
+        return Product(self, other)
+
+
+class _Scaled(Kernel):
+    """Shift-invariant kernels k(x, y) = s^(-d) q(x/s - y/s) with one bandwidth s or one a column."""
+
+    def __init__(self, bandwidth: Bandwidth = "isj"):
+        self.bandwidth = bandwidth
+
+    def adapt(self, x: Any) -> Self:
+        """A copy whose bandwidth is a number, or one a column."""
+        if not isinstance(self.bandwidth, str):
+            return clone(self)
+        return clone(self).set_params(bandwidth=self._resolve(self.bandwidth, to_numpy(x)))
+
+    def gram(self, x: Any, y: Any) -> Any:
+        """The matrix k(x_i, y_j)."""
+        scale = self._scale(x.shape[1])
+        density = self._unit(x / like(scale, x), y / like(scale, y))
+        return density / float(np.prod(scale))
+
+    def diagonal(self, x: Any) -> Any:
+        """The values k(x_i, x_i), all equal."""
+        return self.gram(x[:1, :], x[:1, :])[0, 0] * namespace(x).ones_like(x[:, 0])
+
+    def _unit(self, x: Any, y: Any) -> Any:
+        """The Gram matrix at bandwidth one."""
+        raise TypeError(f"{type(self).__name__} does not say what it is at bandwidth one.")
+
+    def _resolve(self, rule: str, x: np.ndarray) -> float | np.ndarray:
+        return bandwidths.resolve(rule, x)
+
+    def _scale(self, dim: int) -> np.ndarray:
+        """The bandwidth of every column, checked."""
+        name = type(self).__name__
+        if isinstance(self.bandwidth, str):
+            raise ValueError(
+                f"{name}(bandwidth={self.bandwidth!r}) is a rule, not yet a number; call `adapt(x)` on data first."
+            )
+        scale = np.asarray(self.bandwidth, dtype=float)
+        if scale.ndim > 1 or (scale.ndim == 1 and len(scale) != dim):
+            raise ValueError(
+                f"{name} takes one bandwidth or one a column; got shape {scale.shape} for {dim} column(s)."
+            )
+        if not np.all(np.isfinite(scale) & (scale > 0)):
+            raise ValueError(f"{name} needs a positive, finite bandwidth; got {self.bandwidth!r}.")
+        return np.broadcast_to(scale, (dim,))
+
+
+def _squares(x: Any, y: Any) -> Any:
+    """Squared Euclidean distances between rows."""
+    xp = namespace(x)
+    if x.shape[1] == 1:
+        return (x - y.T) ** 2
+    center = xp.mean(y, axis=0)  # large offsets would cost digits in the difference below
+    x, y = x - center, y - center
+    squares = xp.sum(x**2, axis=1)[:, None] + xp.sum(y**2, axis=1)[None, :] - 2 * (x @ y.T)
+    return xp.clip(squares, min=0.0)  # rounding can take a zero distance below zero
+
+
+class Gaussian(_Scaled):
+    r"""The Gaussian density as a kernel (equation 2 of Song et al. 2014, right for any dimension).
+
+    .. math:: k(x, y) = (2\pi)^{-d/2} s^{-d} \exp(-\|x - y\|^2 / (2 s^2))
+
+    Parameters
+    ----------
+    bandwidth : float, array of one a column, or rule
+        The scale s. A rule ("isj", "silverman", "scott", "median") is resolved on data by ``adapt``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> Gaussian(2.0).gram(np.zeros((1, 1)), np.array([[0.0], [2.0]])).round(3)
+    array([[0.199, 0.121]])
+    """
+
+    def _unit(self, x: Any, y: Any) -> Any:
+        return namespace(x).exp(-0.5 * _squares(x, y)) / (2 * math.pi) ** (x.shape[1] / 2)
+
+    def frequencies(self, size: int, dim: int, rng: np.random.Generator) -> np.ndarray:
+        """Draws from the spectral measure, a frequency a column."""
+        return rng.normal(size=(dim, size)) / self._scale(dim)[:, None]
+
+
+class Laplace(_Scaled):
+    r"""The Laplace density as a kernel.
+
+    .. math:: k(x, y) = (2s)^{-d} \exp(-\|x - y\|_1 / s)
+
+    Parameters
+    ----------
+    bandwidth : float, array of one a column, or rule
+        The scale s.
+    """
+
+    def _unit(self, x: Any, y: Any) -> Any:
+        xp = namespace(x)
+        distances = sum(xp.abs(x[:, j, None] - y[None, :, j]) for j in range(x.shape[1]))
+        return xp.exp(-distances) / 2 ** x.shape[1]
+
+    def frequencies(self, size: int, dim: int, rng: np.random.Generator) -> np.ndarray:
+        """Draws from the spectral measure, a frequency a column."""
+        return rng.standard_cauchy(size=(dim, size)) / self._scale(dim)[:, None]
+
+
+class Matern(_Scaled):
+    r"""The Matérn family as densities, for half-integer smoothness ν = p + 1/2.
+
+    .. math:: k(x, y) = c\, e^{-a} \frac{p!}{(2p)!} \sum_{i=0}^p \frac{(p+i)!}{i!(p-i)!} (2a)^{p-i},
+              \qquad a = \sqrt{2\nu}\,\|x - y\| / s
+
+    with c such that the kernel integrates to one in d dimensions.
+
+    Parameters
+    ----------
+    bandwidth : float, array of one a column, or rule
+        The scale s.
+    smoothness : float
+        ν, one of 0.5, 1.5, 2.5, …
+    """
+
+    def __init__(self, bandwidth: Bandwidth = "isj", smoothness: float = 1.5):
+        super().__init__(bandwidth)
+        self.smoothness = smoothness
+
+    def _unit(self, x: Any, y: Any) -> Any:
+        xp, p, dim = namespace(x), self._degree(), x.shape[1]
+        a = math.sqrt(2 * self.smoothness) * xp.sqrt(_squares(x, y))
+        factorial = math.factorial
+        terms = (
+            factorial(p + i) / (factorial(i) * factorial(p - i)) * (2 * a) ** (p - i) for i in range(p + 1)
+        )
+        correlation = xp.exp(-a) * sum(terms) * (factorial(p) / factorial(2 * p))
+        return correlation / self._integral(dim)
+
+    def frequencies(self, size: int, dim: int, rng: np.random.Generator) -> np.ndarray:
+        """Draws from the spectral measure, a multivariate t with 2ν degrees of freedom, in columns."""
+        self._degree()
+        chi = rng.chisquare(2 * self.smoothness, size=size)
+        draws = rng.normal(size=(dim, size)) * np.sqrt(2 * self.smoothness / chi)
+        return draws / self._scale(dim)[:, None]
+
+    def _degree(self) -> int:
+        p = self.smoothness - 0.5
+        if p < 0 or p != int(p):
+            raise ValueError(f"Matern needs a smoothness of 0.5, 1.5, 2.5, …; got {self.smoothness!r}.")
+        return int(p)
+
+    def _integral(self, dim: int) -> float:
+        """The integral over R^d of the correlation: its spectral density at zero."""
+        v = self.smoothness
+        return math.exp(math.lgamma(v + dim / 2) - math.lgamma(v)) * (2 * math.pi / v) ** (dim / 2)
+
+
+class VonMises(Kernel):
+    r"""The von Mises density on the circle, and its product on the torus, as a kernel. Angles are in radians.
+
+    .. math:: k(x, y) = \prod_j \frac{\exp(\kappa \cos(x_j - y_j))}{2\pi I_0(\kappa)}, \qquad \kappa = s^{-2}
+
+    Parameters
+    ----------
+    bandwidth : float or rule
+        The scale s in radians; narrow kernels are Gaussians of that standard deviation. The rules are
+        "median" (of the angular distances) and "silverman" (on the circular standard deviation).
+    """
+
+    domain = "circle"
+
+    def __init__(self, bandwidth: float | str = "silverman"):
+        self.bandwidth = bandwidth
+
+    def adapt(self, x: Any) -> Self:
+        """A copy whose bandwidth is a number."""
+        if not isinstance(self.bandwidth, str):
+            return clone(self)
+        return clone(self).set_params(bandwidth=_circular_bandwidth(self.bandwidth, to_numpy(x)))
+
+    def gram(self, x: Any, y: Any) -> Any:
+        """The matrix k(x_i, y_j)."""
+        xp, kappa, dim = namespace(x), self._concentration(), x.shape[1]
+        cosines = xp.cos(x) @ xp.cos(y).T + xp.sin(x) @ xp.sin(y).T
+        return xp.exp(kappa * (cosines - dim)) / (2 * math.pi * float(special.ive(0, kappa))) ** dim
+
+    def diagonal(self, x: Any) -> Any:
+        """The values k(x_i, x_i), all equal."""
+        return self.gram(x[:1, :], x[:1, :])[0, 0] * namespace(x).ones_like(x[:, 0])
+
+    def frequencies(self, size: int, dim: int, rng: np.random.Generator) -> np.ndarray:
+        """Draws from the spectral measure: integers n with probability e^(-κ) I_|n|(κ), in columns."""
+        kappa = self._concentration()
+        reach = int(10 + 10 * math.sqrt(kappa))  # I_n(κ) falls as exp(-n²/(2κ))
+        integers = np.arange(-reach, reach + 1)
+        probability = special.ive(np.abs(integers), kappa)
+        return rng.choice(integers, size=(dim, size), p=probability / probability.sum()).astype(float)
+
+    def _concentration(self) -> float:
+        if isinstance(self.bandwidth, str):
+            raise ValueError(
+                f"VonMises(bandwidth={self.bandwidth!r}) is a rule, not yet a number; call `adapt(x)` on data first."
+            )
+        if not (np.ndim(self.bandwidth) == 0 and np.isfinite(self.bandwidth) and self.bandwidth > 0):
+            raise ValueError(f"VonMises needs one positive, finite bandwidth; got {self.bandwidth!r}.")
+        return float(self.bandwidth) ** -2
+
+
+def _circular_bandwidth(rule: str, x: np.ndarray) -> float:
+    """A bandwidth in radians for angles."""
+    points = np.concatenate([np.cos(x), np.sin(x)], axis=1)
+    if rule == "median":
+        chord = bandwidths.resolve("median", points) / math.sqrt(x.shape[1])
+        return 2 * math.asin(min(float(chord) / 2, 1.0))
+    if rule == "silverman":
+        resultant = np.abs(np.exp(1j * x).mean(axis=0)).clip(0.05, 1 - 1e-12)
+        spread = float(np.sqrt(-2 * np.log(resultant)).mean())
+        return spread * (4 / (len(x) * (x.shape[1] + 2))) ** (1 / (x.shape[1] + 4))
+    raise ValueError(f"VonMises takes a positive bandwidth or one of ['median', 'silverman']; got {rule!r}.")
+
+
+class Delta(Kernel):
+    r"""Equality, for discrete data: k(x, y) = 1 where all columns agree, else 0."""
+
+    domain = "discrete"
+
+    def gram(self, x: Any, y: Any) -> Any:
+        """The matrix k(x_i, y_j)."""
+        xp = namespace(x)
+        equal = x[:, 0, None] == y[None, :, 0]
+        for j in range(1, x.shape[1]):
+            equal = equal & (x[:, j, None] == y[None, :, j])
+        return xp.astype(equal, x.dtype if xp.isdtype(x.dtype, "real floating") else xp.float64)
+
+    def diagonal(self, x: Any) -> Any:
+        """The values k(x_i, x_i), all one."""
+        return namespace(x).ones_like(x[:, 0])
+
+
+class Linear(Kernel):
+    """The inner product, k(x, y) = ⟨x, y⟩. Its embeddings are means; they have no density."""
+
+    domain = None
+
+    def gram(self, x: Any, y: Any) -> Any:
+        """The matrix k(x_i, y_j)."""
+        return x @ y.T
+
+    def diagonal(self, x: Any) -> Any:
+        """The values k(x_i, x_i)."""
+        return namespace(x).sum(x**2, axis=1)
+
+
+def _both_shift_invariant(pair: "_Pair") -> bool:
+    return hasattr(pair.first, "frequencies") and hasattr(pair.second, "frequencies")
+
+
+class _Pair(Kernel):
+    """Two kernels combined."""
+
+    def __init__(self, first: Kernel, second: Kernel):
+        self.first = first
+        self.second = second
+
+    @property
+    def domain(self) -> str | None:  # type: ignore[override]
+        """The domain of the parts, where they share one."""
+        return self.first.domain if self.first.domain == self.second.domain else None
+
+    def adapt(self, x: Any) -> Self:
+        """A copy with both parts adapted."""
+        return type(self)(self.first.adapt(x), self.second.adapt(x))
+
+
+class Sum(_Pair):
+    """k(x, y) = first(x, y) + second(x, y)."""
+
+    def gram(self, x: Any, y: Any) -> Any:
+        """The matrix k(x_i, y_j)."""
+        return self.first.gram(x, y) + self.second.gram(x, y)
+
+    def diagonal(self, x: Any) -> Any:
+        """The values k(x_i, x_i)."""
+        return self.first.diagonal(x) + self.second.diagonal(x)
+
+    @available_if(_both_shift_invariant)
+    def frequencies(self, size: int, dim: int, rng: np.random.Generator) -> np.ndarray:
+        """Draws from the mixture of the parts' spectral measures, in proportion to their values at zero."""
+        at_zero = [float(part.diagonal(np.zeros((1, dim)))[0]) for part in (self.first, self.second)]
+        choice = rng.random(size) < at_zero[0] / sum(at_zero)
+        draws = [part.frequencies(size, dim, rng) for part in (self.first, self.second)]  # type: ignore[attr-defined]
+        return np.where(choice, *draws)
+
+
+class Product(_Pair):
+    """k(x, y) = first(x, y) · second(x, y)."""
+
+    def gram(self, x: Any, y: Any) -> Any:
+        """The matrix k(x_i, y_j)."""
+        return self.first.gram(x, y) * self.second.gram(x, y)
+
+    def diagonal(self, x: Any) -> Any:
+        """The values k(x_i, x_i)."""
+        return self.first.diagonal(x) * self.second.diagonal(x)
+
+    @available_if(_both_shift_invariant)
+    def frequencies(self, size: int, dim: int, rng: np.random.Generator) -> np.ndarray:
+        """Sums of draws from the parts' spectral measures: their convolution."""
+        return self.first.frequencies(size, dim, rng) + self.second.frequencies(size, dim, rng)  # type: ignore[attr-defined]

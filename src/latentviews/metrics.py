@@ -1,0 +1,68 @@
+"""How far an estimate is from the truth."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from scipy.optimize import linear_sum_assignment
+
+
+def match_labels(true: Any, found: Any) -> np.ndarray:
+    """For every true class, the found class that shares most rows with it, one to one.
+
+    ``true`` and ``found`` are labels 0, …, k-1. ``match[h]`` is the found name of true class h.
+    """
+    true, found = np.asarray(true, dtype=int), np.asarray(found, dtype=int)
+    if true.shape != found.shape:
+        raise ValueError(f"Labels must have the same shape; got {true.shape} and {found.shape}.")
+    size = int(max(true.max(), found.max())) + 1
+    table = np.zeros((size, size), dtype=int)
+    np.add.at(table, (true, found), 1)
+    return linear_sum_assignment(-table)[1]
+
+
+def label_accuracy(true: Any, found: Any) -> float:
+    """The share of rows whose class is right once classes are matched."""
+    return float(np.mean(match_labels(true, found)[np.asarray(true, dtype=int)] == np.asarray(found)))
+
+
+def density_error(true: Any, found: Any, grids: Sequence[np.ndarray], weights: np.ndarray) -> float:
+    r"""The weighted L2 error of Song et al. (2014), section 8.1, averaged over views.
+
+    .. math:: \sum_h \pi_h \Bigl(\sum_j (p(x_j \mid h) - \hat p(x_j \mid h))^2\Bigr)^{1/2}
+
+    ``true`` and ``found`` are sequences of objects with ``density(x)``, one a view, classes in the same order
+    (see `match_components`); ``grids`` are the test points x_j of every view.
+    """
+    errors = [
+        np.sqrt(((p.density(x) - q.density(x)) ** 2).sum(axis=0)) @ weights
+        for p, q, x in zip(true, found, grids, strict=True)
+    ]
+    return float(np.mean(errors))
+
+
+def match_components(true: Any, found: Any, grids: Sequence[np.ndarray], weights: np.ndarray) -> np.ndarray:
+    """For every true class, the found class with the closest densities over all views, one to one."""
+    k = len(weights)
+    cost = np.zeros((k, k))
+    for p, q, x in zip(true, found, grids, strict=True):
+        here, there = p.density(x), q.density(x)
+        cost += np.sqrt(((here[:, :, None] - there[:, None, :]) ** 2).sum(axis=0))
+    return linear_sum_assignment(cost * weights[:, None])[1]
+
+
+def weight_error(true: Any, found: Any) -> float:
+    """The largest error of a class weight, classes in the same order."""
+    return float(np.abs(np.asarray(true) - np.asarray(found)).max())
+
+
+class Reordered:
+    """A view's components with the classes in another order."""
+
+    def __init__(self, components: Any, order: np.ndarray):
+        self.components = components
+        self.order = order
+
+    def density(self, x: Any) -> np.ndarray:
+        """The densities of the reordered classes, (n, k)."""
+        return self.components.density(x)[:, self.order]

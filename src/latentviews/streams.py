@@ -1,0 +1,106 @@
+"""Batches of rows, and the mean over all rows: the only place where batches are added.
+
+Data are an array of any library, or an iterable that can be read more than once and yields batches, each
+a 2-D array or a pair ``(rows, weights)``.
+"""
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy import sparse
+
+from latentviews._arrays import like, to_numpy
+
+BATCH = 4096  # rows; a batch of features then stays in the processor's cache
+
+RowSum = Callable[[Any, Any], tuple[Any, ...]]
+
+
+class Total(NamedTuple):
+    """Sums over rows and the weight of those rows; totals of disjoint rows add."""
+
+    sums: tuple[np.ndarray, ...]
+    weight: float
+
+    def merge(self, other: "Total") -> "Total":
+        """The total over the rows of both."""
+        return Total(
+            tuple(a + b for a, b in zip(self.sums, other.sums, strict=True)), self.weight + other.weight
+        )
+
+    def mean(self) -> tuple[np.ndarray, ...]:
+        """The sums over the weight."""
+        return tuple(total / self.weight for total in self.sums)
+
+
+def is_array(data: Any) -> bool:
+    """Whether ``data`` is one array rather than an iterable of batches."""
+    return hasattr(data, "shape")
+
+
+def batches(data: Any, weights: Any = None, size: int = BATCH) -> Iterator[tuple[Any, Any]]:
+    """Pairs of rows and their weights; the weights are None where every row counts once."""
+    if is_array(data):
+        for start in range(0, data.shape[0], size):
+            part = slice(start, start + size)
+            yield data[part, :], None if weights is None else weights[part]
+        return
+    if isinstance(data, Iterator) or not isinstance(data, Iterable):
+        raise TypeError(
+            f"Data must be an array or an iterable that can be read more than once; got {type(data).__name__}, "
+            "which cannot. Pass an object whose __iter__ starts again from the first batch."
+        )
+    for batch in data:
+        yield batch if isinstance(batch, tuple) else (batch, None)
+
+
+def total(data: Any, row_sum: RowSum, weights: Any = None) -> Total:
+    """The sums of ``row_sum(batch, weights)`` over all batches, in float64."""
+    result: Total | None = None
+    for batch, weight in batches(data, weights):
+        count = float(batch.shape[0]) if weight is None else float(to_numpy(weight).sum())
+        part = Total(tuple(to_numpy(part) for part in row_sum(batch, weight)), count)
+        result = part if result is None else result.merge(part)
+    if result is None or not result.weight > 0:
+        raise ValueError("The data hold no row of positive weight; at least one is needed.")
+    return result
+
+
+def mean(data: Any, row_sum: RowSum, weights: Any = None) -> tuple[np.ndarray, ...]:
+    """The means over all rows of what ``row_sum(batch, weights)`` adds up."""
+    return total(data, row_sum, weights).mean()
+
+
+def weigh(phi: Any, weights: Any) -> Any:
+    """The rows of ``phi`` times their weights."""
+    if weights is None:
+        return phi
+    return sparse.diags_array(weights) @ phi if sparse.issparse(phi) else phi * like(weights, phi)[:, None]
+
+
+def sample(data: Any, size: int | None, rng: np.random.Generator, weights: Any = None) -> tuple[Any, Any]:
+    """At most ``size`` rows, uniformly without replacement, and their weights; all rows if ``size`` is None.
+
+    An iterable is read once, and never more than ``size`` rows and a batch are held.
+    """
+    if is_array(data):
+        if size is None or data.shape[0] <= size:
+            return data, weights
+        rows = np.sort(rng.choice(data.shape[0], size=size, replace=False))
+        return data[rows, :], None if weights is None else weights[rows]
+    if size is None:
+        return data, None
+    kept, kept_weights, keys = None, None, None
+    for batch, weight in batches(data):
+        batch = np.asarray(batch)
+        weight = np.ones(len(batch)) if weight is None else to_numpy(weight)
+        key = rng.random(len(batch))
+        if kept is not None:
+            batch, weight = np.concatenate([kept, batch]), np.concatenate([kept_weights, weight])
+            key = np.concatenate([keys, key])
+        lowest = np.sort(np.argsort(key, kind="stable")[:size])
+        kept, kept_weights, keys = batch[lowest], weight[lowest], key[lowest]
+    if kept is None:
+        raise ValueError("The data hold no batch; at least one row is needed.")
+    return kept, kept_weights

@@ -1,0 +1,133 @@
+"""Solvers: the orthogonal decomposition T = Σ λ_h v_h ⊗ v_h ⊗ v_h of a symmetric k × k × k tensor."""
+
+from itertools import combinations
+from typing import NamedTuple, Protocol
+
+import numpy as np
+from sklearn.base import BaseEstimator
+
+from latentviews._validation import check_count
+
+
+class Decomposition(NamedTuple):
+    """Eigenpairs of a symmetric tensor, and how much of it they leave unexplained."""
+
+    values: np.ndarray  # (k,), decreasing
+    vectors: np.ndarray  # (k, k), eigenvectors in columns
+    residual: float  # norm of the rest over norm of the tensor
+
+
+class Solver(Protocol):
+    """What every solver offers."""
+
+    def decompose(self, tensor: np.ndarray, rng: np.random.Generator) -> Decomposition:
+        """Eigenpairs of ``tensor``."""
+
+
+class PowerMethod(BaseEstimator):
+    """The robust tensor power method with deflation (Song et al. 2014, appendix 10, Algorithm 2).
+
+    Parameters
+    ----------
+    n_restarts : int, default=50
+        Random starts for every eigenvector.
+    n_iter : int, default=50
+        Iterations from every start, and once more from the best.
+    threshold : float, default=0.0
+        ξ: an eigenpair found before is removed where abs(λ_j ⟨θ, v_j⟩) > ξ.
+    """
+
+    def __init__(self, n_restarts: int = 50, n_iter: int = 50, threshold: float = 0.0):
+        self.n_restarts = n_restarts
+        self.n_iter = n_iter
+        self.threshold = threshold
+
+    def decompose(self, tensor: np.ndarray, rng: np.random.Generator) -> Decomposition:
+        """Eigenpairs, one after the other."""
+        n_restarts = check_count("n_restarts", self.n_restarts)
+        rank = len(tensor)
+        values, vectors = np.empty(0), np.empty((rank, 0))
+        for _ in range(rank):
+            starts = _normalised(rng.normal(size=(n_restarts, rank)))
+            thetas = self._iterate(tensor, values, vectors, starts)
+            heights = np.sum(self._update(tensor, values, vectors, thetas) * thetas, axis=1)
+            best = self._iterate(tensor, values, vectors, thetas[[heights.argmax()]])
+            height = np.sum(self._update(tensor, values, vectors, best) * best)
+            values = np.append(values, height)
+            vectors = np.column_stack([vectors, best[0]])
+        return _ordered(tensor, vectors)
+
+    def _iterate(
+        self, tensor: np.ndarray, values: np.ndarray, vectors: np.ndarray, thetas: np.ndarray
+    ) -> np.ndarray:
+        for _ in range(check_count("n_iter", self.n_iter)):
+            thetas = _normalised(self._update(tensor, values, vectors, thetas))
+        return thetas
+
+    def _update(
+        self, tensor: np.ndarray, values: np.ndarray, vectors: np.ndarray, thetas: np.ndarray
+    ) -> np.ndarray:
+        """The deflated T(I, θ, θ) for every row θ."""
+        overlaps = thetas @ vectors
+        removed = np.where(np.abs(values * overlaps) > self.threshold, values * overlaps**2, 0.0)
+        return np.einsum("ijl,nj,nl->ni", tensor, thetas, thetas, optimize=True) - removed @ vectors.T
+
+
+class JointDiagonalization(BaseEstimator):
+    """The orthogonal matrix that makes all slices of the tensor as diagonal as can be, by Jacobi rotations.
+
+    Cardoso & Souloumiac (1996). Every eigenvector is found at once, so errors do not pass from one to the
+    next as they do in deflation.
+
+    Parameters
+    ----------
+    max_sweeps : int, default=100
+    tol : float, default=1e-14
+        Stop after a sweep whose rotations are all smaller than this angle.
+    """
+
+    def __init__(self, max_sweeps: int = 100, tol: float = 1e-14):
+        self.max_sweeps = max_sweeps
+        self.tol = tol
+
+    def decompose(self, tensor: np.ndarray, rng: np.random.Generator) -> Decomposition:
+        """Eigenpairs, all together."""
+        rank = len(tensor)
+        # a random contraction has distinct eigenvalues, so its eigenvectors are a start near the answer
+        _, vectors = np.linalg.eigh(np.tensordot(tensor, rng.normal(size=rank), axes=1))
+        slices = np.einsum("ijl,ia,jb->lab", tensor, vectors, vectors, optimize=True)
+        for _ in range(check_count("max_sweeps", self.max_sweeps)):
+            angles = [_rotate(slices, vectors, p, q) for p, q in combinations(range(rank), 2)]
+            if max(map(abs, angles), default=0.0) < self.tol:
+                break
+        return _ordered(tensor, vectors)
+
+
+def _rotate(slices: np.ndarray, vectors: np.ndarray, p: int, q: int) -> float:
+    """Rotate coordinates p and q, in place, by the angle that best diagonalises all slices at once."""
+    contrast = np.stack([slices[:, p, p] - slices[:, q, q], 2 * slices[:, p, q]])
+    gram = contrast @ contrast.T
+    along, across = gram[0, 0] - gram[1, 1], 2 * gram[0, 1]
+    angle = 0.5 * np.arctan2(across, along + np.hypot(along, across))
+    if angle == 0.0:
+        return 0.0
+    cosine, sine = np.cos(angle), np.sin(angle)
+    rotation = np.array([[cosine, -sine], [sine, cosine]])
+    slices[:, :, [p, q]] = slices[:, :, [p, q]] @ rotation
+    slices[:, [p, q], :] = rotation.T @ slices[:, [p, q], :]
+    vectors[:, [p, q]] = vectors[:, [p, q]] @ rotation
+    return float(angle)
+
+
+def _normalised(rows: np.ndarray) -> np.ndarray:
+    return rows / np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), np.finfo(float).tiny)
+
+
+def _ordered(tensor: np.ndarray, vectors: np.ndarray) -> Decomposition:
+    """Positive eigenvalues T(v, v, v) in decreasing order, and what they leave."""
+    values = np.einsum("ijl,ih,jh,lh->h", tensor, vectors, vectors, vectors, optimize=True)
+    vectors = vectors * np.where(values < 0, -1.0, 1.0)
+    order = np.argsort(-np.abs(values))
+    values, vectors = np.abs(values)[order], vectors[:, order]
+    rest = tensor - np.einsum("h,ih,jh,lh->ijl", values, vectors, vectors, vectors, optimize=True)
+    return Decomposition(values, vectors, float(np.linalg.norm(rest) / np.linalg.norm(tensor)))

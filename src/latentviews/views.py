@@ -1,0 +1,248 @@
+"""From what the user passes to rows, views and their feature maps."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from sklearn.base import clone
+
+from latentviews._arrays import take_columns, to_numpy
+from latentviews._validation import check_rows
+from latentviews.features import BinnedFeatures, GridFeatures, features_for, uniform_grid
+from latentviews.kernels import Gaussian
+
+Columns = tuple[list[int], ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Views:
+    """Which columns make a view, and its fitted feature map φ = raw @ tail; called on a batch, the raw vectors."""
+
+    columns: Columns
+    features: tuple[Any, ...]
+
+    def __call__(self, batch: Any) -> list[Any]:
+        """The raw vectors of every view, one row a row."""
+        tables = [take_columns(batch, columns) for columns in self.columns]
+        return [_raw(phi)(table) for phi, table in zip(self.features, tables, strict=True)]
+
+    def from_raw(self, t: int, moment: np.ndarray) -> np.ndarray:
+        """tailᵀ @ moment: a sum of raw vectors of view t as a sum of feature vectors."""
+        tail = getattr(self.features[t], "tail_", None)
+        return moment if tail is None else np.tensordot(tail, moment, axes=(0, 0))
+
+    def to_raw(self, t: int, functional: np.ndarray) -> np.ndarray:
+        """Tail @ functional: what acts on feature vectors of view t, acting on raw vectors."""
+        tail = getattr(self.features[t], "tail_", None)
+        return functional if tail is None else tail @ functional
+
+
+def _raw(phi: Any) -> Any:
+    return phi.raw if hasattr(phi, "tail_") else phi.transform
+
+
+def read_table(estimator: Any, X: Any, *, reset: bool) -> tuple[Any, Columns]:
+    """Rows (an array, or an iterable of batches) and the columns of every view, as ``estimator.views`` says.
+
+    The first call on data (``reset``) settles the views; later ones find them in ``estimator.views_``.
+    """
+    if _is_list_of_views(X):
+        if estimator.views is not None:
+            raise ValueError(
+                "X is a list of arrays, one a view, so `views` must be None; pass one or the other."
+            )
+        X, columns = _stack([np.asarray(view) for view in X])
+        return check_rows(estimator, X, reset=reset), columns
+    if _is_stream(X):
+        if reset:
+            first = next(iter(X), None)
+            check_rows(estimator, first[0] if isinstance(first, tuple) else first, reset=True)
+        return X, _columns(estimator, reset)
+    if hasattr(X, "columns"):
+        X = _named_columns(X, estimator.views)
+    X = check_rows(estimator, X, reset=reset)
+    return X, _columns(estimator, reset)
+
+
+def _is_list_of_views(X: Any) -> bool:
+    if not isinstance(X, list | tuple) or not X:
+        return False
+    dimensions = [getattr(view, "ndim", None) for view in X]
+    if all(d == 2 for d in dimensions):
+        return True
+    if any(d is not None and d > 0 for d in dimensions):
+        raise ValueError(
+            f"A list of arrays is one 2-D array a view; got arrays of {dimensions} dimensions. Turn a vector x into "
+            "a view of one column with x[:, None], or pass one table (np.column_stack) with a view a column."
+        )
+    return False
+
+
+def _is_stream(X: Any) -> bool:
+    if isinstance(X, Iterator):
+        raise TypeError(
+            f"Data are read more than once, and a {type(X).__name__} can be read only once; pass an array, or an object "
+            "whose __iter__ starts again from the first batch."
+        )
+    array_like = isinstance(X, list | tuple | str) or hasattr(X, "shape") or hasattr(X, "__array__")
+    return isinstance(X, Iterable) and not array_like and not hasattr(X, "columns")
+
+
+def _stack(views: list[np.ndarray]) -> tuple[np.ndarray, Columns]:
+    """Arrays side by side, and where each of them went."""
+    rows = [len(view) for view in views]
+    if len(set(rows)) > 1:
+        raise ValueError(f"All views must have the same rows; got {rows} rows.")
+    ends = np.cumsum([view.shape[1] for view in views])
+    columns = [list(range(end - view.shape[1], end)) for view, end in zip(views, ends, strict=True)]
+    return np.concatenate(views, axis=1), _checked(columns, int(ends[-1]))
+
+
+def _named_columns(frame: Any, views: Any) -> Any:
+    """The columns of a data frame that named views use; all columns if they are numbered."""
+    if views is not None and any(isinstance(name, str) for view in views for name in _as_list(view)):
+        names = [name for view in views for name in _as_list(view)]
+        absent = [name for name in names if name not in frame.columns]
+        if absent:
+            raise ValueError(
+                f"views name columns {absent} that the table lacks; it has {list(frame.columns)}."
+            )
+        frame = frame[list(dict.fromkeys(names))]
+    texts = [name for name, kind in zip(frame.columns, frame.dtypes, strict=True) if kind.kind not in "biuf"]
+    if texts:
+        raise ValueError(
+            f"Columns {texts} are not numbers; encode them as numbers (with the Delta kernel for codes), or leave "
+            "them out of `views`."
+        )
+    return frame
+
+
+def _columns(estimator: Any, reset: bool) -> Columns:
+    if not reset:
+        return estimator.views_
+    names = list(getattr(estimator, "feature_names_in_", []))
+    size = estimator.n_features_in_
+    if estimator.views is None:
+        return _checked([[j] for j in range(size)], size)
+    return _checked([[_index(name, names) for name in _as_list(view)] for view in estimator.views], size)
+
+
+def _as_list(view: Any) -> list[Any]:
+    return [view] if isinstance(view, str | int | np.integer) else list(view)
+
+
+def _index(name: Any, names: list[str]) -> int:
+    if isinstance(name, str):
+        if name not in names:
+            raise ValueError(
+                f"views name a column {name!r}, but the table has no such name; pass a DataFrame, or views by index."
+            )
+        return names.index(name)
+    if isinstance(name, bool) or not isinstance(name, int | np.integer):
+        raise ValueError(f"views must hold column indices or names; got {name!r}.")
+    return int(name)
+
+
+def _checked(columns: list[list[int]], size: int) -> Columns:
+    """Three or more views, inside the table, none empty, none sharing a column."""
+    if len(columns) < 3:
+        raise ValueError(
+            f"A multi-view model needs at least three views; got {len(columns)} from n_features = {size} column(s). Two "
+            "views do not determine the classes."
+        )
+    flat = [j for view in columns for j in view]
+    outside = [j for j in flat if not -size <= j < size]
+    if outside:
+        raise ValueError(f"views name columns {outside}, but the table has columns 0 to {size - 1}.")
+    if not all(columns):
+        raise ValueError(f"Every view needs a column; view {columns.index([])} has none.")
+    flat = [j % size for j in flat]
+    shared = sorted({j for j in flat if flat.count(j) > 1})
+    if shared:
+        raise ValueError(
+            f"views overlap: columns {shared} stand in more than one view; give each column to one view."
+        )
+    return tuple([j % size for j in view] for view in columns)
+
+
+def check_varying(x: np.ndarray, columns: Columns, names: Any = None) -> None:
+    """Refuse constant columns: they say nothing of the classes."""
+    for view, group in enumerate(columns):
+        for j in group:
+            if np.all(x[:, j] == x[0, j]):
+                label = repr(names[j]) if names is not None else j
+                raise ValueError(
+                    f"Column {label} (in view {view}) is constant over {len(x)} row(s), so it says nothing of the classes; "
+                    "leave it out."
+                )
+
+
+def fit_views(
+    rows: Any, columns: Columns, prototypes: Sequence[Any], rng: np.random.Generator, *, shared: bool = False
+) -> Views:
+    """Feature maps fitted on ``rows``: one a view, or one on all views stacked if they are ``shared``."""
+    seed = int(rng.integers(2**31))
+    tables = [to_numpy(take_columns(rows, group)) for group in columns]
+    if shared:
+        if len({len(group) for group in columns}) > 1:
+            raise ValueError(
+                f"Exchangeable views need the same number of columns; got {[len(group) for group in columns]}."
+            )
+        phi = _fit(prototypes[0], np.concatenate(tables), seed)
+        return Views(columns, (phi,) * len(columns))
+    maps = [_fit(phi, table, seed + t) for t, (phi, table) in enumerate(zip(prototypes, tables, strict=True))]
+    return Views(columns, tuple(maps))
+
+
+def _fit(prototype: Any, table: np.ndarray, seed: int) -> Any:
+    phi = clone(prototype)
+    if "random_state" in phi.get_params() and phi.get_params()["random_state"] is None:
+        phi.set_params(random_state=seed)
+    return phi.fit(table)
+
+
+def feature_prototypes(kernel: Any, features: Any, bandwidth: Any, columns: Columns) -> list[Any]:
+    """An unfitted feature map for every view, from what the user gave."""
+    n_views = len(columns)
+    if kernel is not None and features is not None:
+        raise ValueError("kernel is shorthand for features: pass one of them, not both.")
+    if features is None:
+        kernels = _one_a_view("kernel", Gaussian("silverman") if kernel is None else kernel, n_views)
+        maps = [features_for(kernel, len(group)) for kernel, group in zip(kernels, columns, strict=True)]
+    else:
+        maps = _one_a_view("features", features, n_views)
+    return maps if bandwidth is None else [with_bandwidth(phi, bandwidth) for phi in maps]
+
+
+def _one_a_view(name: str, given: Any, n_views: int) -> list[Any]:
+    if not isinstance(given, list | tuple):
+        return [given] * n_views
+    if len(given) != n_views:
+        raise ValueError(f"{name} must be one object or one a view; got {len(given)} for {n_views} views.")
+    return list(given)
+
+
+def density_views(rows: Any, views: Views, bandwidth: Any) -> Views:
+    """The maps in which densities of another bandwidth are gathered: grids for real columns."""
+    tables = [to_numpy(take_columns(rows, columns)) for columns in views.columns]
+    return Views(
+        views.columns,
+        tuple(_density_map(*pair, bandwidth) for pair in zip(views.features, tables, strict=True)),
+    )
+
+
+def _density_map(phi: Any, table: np.ndarray, bandwidth: Any) -> Any:
+    if not isinstance(phi, BinnedFeatures):
+        return with_bandwidth(phi, bandwidth).fit(table) if hasattr(phi, "kernel") else phi
+    kernel = clone(phi.kernel_).set_params(bandwidth=bandwidth).adapt(table)
+    return GridFeatures(uniform_grid(table[:, 0], float(kernel.bandwidth)), kernel)
+
+
+def with_bandwidth(phi: Any, bandwidth: Any) -> Any:
+    """A copy of a feature map whose kernel has this bandwidth; unchanged where its kernel has none."""
+    phi = clone(phi)
+    if "kernel" in phi.get_params(deep=False) and phi.kernel is None:
+        phi.set_params(kernel=Gaussian())
+    keys = [key for key in phi.get_params() if key.endswith("bandwidth")]
+    return phi.set_params(**dict.fromkeys(keys, bandwidth))
