@@ -43,16 +43,12 @@ def check_weights(weights: Any, data: Any) -> np.ndarray | None:
     if weights is None:
         return None
     if not hasattr(data, "shape"):
-        raise ValueError(
-            "sample_weight goes with an array; in a stream, yield pairs (rows, weights) instead."
-        )
+        raise ValueError("sample_weight goes with an array; in a stream, yield pairs (rows, weights) instead.")
     weights = np.asarray(weights, dtype=float)
     if weights.ndim == 0:
         weights = np.full(data.shape[0], float(weights))
     if weights.shape != (data.shape[0],):
-        raise ValueError(
-            f"sample_weight needs one number a row, shape ({data.shape[0]},); got {weights.shape}."
-        )
+        raise ValueError(f"sample_weight needs one number a row, shape ({data.shape[0]},); got {weights.shape}.")
     if not np.all(np.isfinite(weights)) or np.any(weights < 0) or not weights.sum() > 0:
         raise ValueError("sample_weight must be finite and nonnegative, and not all zero.")
     return weights

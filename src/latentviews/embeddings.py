@@ -127,9 +127,7 @@ class Embedding(Components):
     def at(self, x: Any) -> np.ndarray:
         """The raw values ⟨φ(x), μ_h⟩, (n, k)."""
         x = as_rows(x)
-        return np.concatenate(
-            [to_numpy(self.features.transform(rows)) @ self.vectors for rows, _ in batches(x)]
-        )
+        return np.concatenate([to_numpy(self.features.transform(rows)) @ self.vectors for rows, _ in batches(x)])
 
     def _coordinates(self, other: Components) -> np.ndarray:
         if isinstance(other, Embedding) and other.features is self.features:
@@ -203,7 +201,7 @@ def components_in(features: Any, vectors: np.ndarray, domain: Domain | None) -> 
     """The record for components given as vectors in a fitted map: weights if its vectors are a grid's."""
     if isinstance(features, GridFeatures):
         kernel = features.kernel_
-        bandwidths = np.full(vectors.shape[1], float(kernel.bandwidth))  # type: ignore[attr-defined]
+        bandwidths = np.full(vectors.shape[1], float(kernel.bandwidth))
         return BinnedEmbedding(domain, features.grid_, vectors, kernel, bandwidths)
     return Embedding(domain, features, vectors)
 

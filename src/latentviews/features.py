@@ -123,18 +123,14 @@ def _pivoted(
     return chosen, factor[:, : len(chosen)]
 
 
-def _random_cholesky(
-    kernel: Kernel, x: np.ndarray, size: int, tol: float, rng: np.random.Generator
-) -> np.ndarray:
+def _random_cholesky(kernel: Kernel, x: np.ndarray, size: int, tol: float, rng: np.random.Generator) -> np.ndarray:
     return x[_pivoted(kernel, x, size, tol, lambda residual: _draw(residual, rng))[0]]
 
 
 def _draw(residual: np.ndarray, rng: np.random.Generator) -> int:
     """An index drawn in proportion to the residual."""
     cumulative = np.cumsum(residual)
-    return int(
-        np.searchsorted(cumulative, rng.random() * cumulative[-1], side="right").clip(max=len(residual) - 1)
-    )
+    return int(np.searchsorted(cumulative, rng.random() * cumulative[-1], side="right").clip(max=len(residual) - 1))
 
 
 def _cholesky(kernel: Kernel, x: np.ndarray, size: int, tol: float, rng: np.random.Generator) -> np.ndarray:
@@ -187,9 +183,7 @@ class BinnedFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
     tail_ : array of shape (n_bins, n_features_out), F
     """
 
-    def __init__(
-        self, kernel: Kernel | None = None, n_bins: int = 2048, *, max_features: int = 512, tol: float = 1e-8
-    ):
+    def __init__(self, kernel: Kernel | None = None, n_bins: int = 2048, *, max_features: int = 512, tol: float = 1e-8):
         self.kernel = kernel
         self.n_bins = n_bins
         self.max_features = max_features
@@ -199,9 +193,7 @@ class BinnedFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         """Lay the grid over the column and factor the kernel on it."""
         x = to_numpy(check_rows(self, X, reset=True))
         if x.shape[1] != 1:
-            raise ValueError(
-                f"BinnedFeatures bins one column; got {x.shape[1]}. LandmarkFeatures takes any number."
-            )
+            raise ValueError(f"BinnedFeatures bins one column; got {x.shape[1]}. LandmarkFeatures takes any number.")
         self.kernel_ = (Gaussian() if self.kernel is None else self.kernel).adapt(x)
         width = getattr(self.kernel_, "bandwidth", np.ptp(x) / 64)
         self.grid_ = uniform_grid(x[:, 0], float(np.ravel(width)[0]), check_count("n_bins", self.n_bins, 2))

@@ -35,9 +35,7 @@ class Kernel(BaseEstimator):
     def diagonal(self, x: Any) -> Any:
         """The values k(x_i, x_i)."""
         xp = namespace(x)
-        return xp.concat(
-            [xp.reshape(self.gram(x[i : i + 1, :], x[i : i + 1, :]), (1,)) for i in range(x.shape[0])]
-        )
+        return xp.concat([xp.reshape(self.gram(x[i : i + 1, :], x[i : i + 1, :]), (1,)) for i in range(x.shape[0])])
 
     def adapt(self, x: Any) -> Self:
         """A copy in which every rule (such as ``bandwidth="median"``) is a number read off the rows ``x``."""
@@ -177,9 +175,7 @@ class Matern(_Scaled):
         xp, p, dim = namespace(x), self._degree(), x.shape[1]
         a = math.sqrt(2 * self.smoothness) * xp.sqrt(_squares(x, y))
         factorial = math.factorial
-        terms = (
-            factorial(p + i) / (factorial(i) * factorial(p - i)) * (2 * a) ** (p - i) for i in range(p + 1)
-        )
+        terms = (factorial(p + i) / (factorial(i) * factorial(p - i)) * (2 * a) ** (p - i) for i in range(p + 1))
         correlation = xp.exp(-a) * sum(terms) * (factorial(p) / factorial(2 * p))
         return correlation / self._integral(dim)
 
@@ -335,7 +331,7 @@ class Sum(_Pair):
         """Draws from the mixture of the parts' spectral measures, in proportion to their values at zero."""
         at_zero = [float(part.diagonal(np.zeros((1, dim)))[0]) for part in (self.first, self.second)]
         choice = rng.random(size) < at_zero[0] / sum(at_zero)
-        draws = [part.frequencies(size, dim, rng) for part in (self.first, self.second)]  # type: ignore[attr-defined]
+        draws = [part.frequencies(size, dim, rng) for part in (self.first, self.second)]
         return np.where(choice, *draws)
 
 
@@ -353,4 +349,4 @@ class Product(_Pair):
     @available_if(_both_shift_invariant)
     def frequencies(self, size: int, dim: int, rng: np.random.Generator) -> np.ndarray:
         """Sums of draws from the parts' spectral measures: their convolution."""
-        return self.first.frequencies(size, dim, rng) + self.second.frequencies(size, dim, rng)  # type: ignore[attr-defined]
+        return self.first.frequencies(size, dim, rng) + self.second.frequencies(size, dim, rng)

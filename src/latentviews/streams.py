@@ -25,9 +25,7 @@ class Total(NamedTuple):
 
     def merge(self, other: "Total") -> "Total":
         """The total over the rows of both."""
-        return Total(
-            tuple(a + b for a, b in zip(self.sums, other.sums, strict=True)), self.weight + other.weight
-        )
+        return Total(tuple(a + b for a, b in zip(self.sums, other.sums, strict=True)), self.weight + other.weight)
 
     def mean(self) -> tuple[np.ndarray, ...]:
         """The sums over the weight."""

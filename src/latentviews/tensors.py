@@ -57,16 +57,12 @@ class PowerMethod(BaseEstimator):
             vectors = np.column_stack([vectors, best[0]])
         return _ordered(tensor, vectors)
 
-    def _iterate(
-        self, tensor: np.ndarray, values: np.ndarray, vectors: np.ndarray, thetas: np.ndarray
-    ) -> np.ndarray:
+    def _iterate(self, tensor: np.ndarray, values: np.ndarray, vectors: np.ndarray, thetas: np.ndarray) -> np.ndarray:
         for _ in range(check_count("n_iter", self.n_iter)):
             thetas = _normalised(self._update(tensor, values, vectors, thetas))
         return thetas
 
-    def _update(
-        self, tensor: np.ndarray, values: np.ndarray, vectors: np.ndarray, thetas: np.ndarray
-    ) -> np.ndarray:
+    def _update(self, tensor: np.ndarray, values: np.ndarray, vectors: np.ndarray, thetas: np.ndarray) -> np.ndarray:
         """The deflated T(I, θ, θ) for every row θ."""
         overlaps = thetas @ vectors
         removed = np.where(np.abs(values * overlaps) > self.threshold, values * overlaps**2, 0.0)

@@ -49,9 +49,7 @@ def read_table(estimator: Any, X: Any, *, reset: bool) -> tuple[Any, Columns]:
     """
     if _is_list_of_views(X):
         if estimator.views is not None:
-            raise ValueError(
-                "X is a list of arrays, one a view, so `views` must be None; pass one or the other."
-            )
+            raise ValueError("X is a list of arrays, one a view, so `views` must be None; pass one or the other.")
         X, columns = _stack([np.asarray(view) for view in X])
         return check_rows(estimator, X, reset=reset), columns
     if _is_stream(X):
@@ -82,7 +80,7 @@ def _is_list_of_views(X: Any) -> bool:
 def _is_stream(X: Any) -> bool:
     if isinstance(X, Iterator):
         raise TypeError(
-            f"Data are read more than once, and a {type(X).__name__} can be read only once; pass an array, or an object "
+            f"Data are read more than once, and a {type(X).__name__} only once; pass an array, or an object "
             "whose __iter__ starts again from the first batch."
         )
     array_like = isinstance(X, list | tuple | str) or hasattr(X, "shape") or hasattr(X, "__array__")
@@ -105,9 +103,7 @@ def _named_columns(frame: Any, views: Any) -> Any:
         names = [name for view in views for name in _as_list(view)]
         absent = [name for name in names if name not in frame.columns]
         if absent:
-            raise ValueError(
-                f"views name columns {absent} that the table lacks; it has {list(frame.columns)}."
-            )
+            raise ValueError(f"views name columns {absent} that the table lacks; it has {list(frame.columns)}.")
         frame = frame[list(dict.fromkeys(names))]
     texts = [name for name, kind in zip(frame.columns, frame.dtypes, strict=True) if kind.kind not in "biuf"]
     if texts:
@@ -160,9 +156,7 @@ def _checked(columns: list[list[int]], size: int) -> Columns:
     flat = [j % size for j in flat]
     shared = sorted({j for j in flat if flat.count(j) > 1})
     if shared:
-        raise ValueError(
-            f"views overlap: columns {shared} stand in more than one view; give each column to one view."
-        )
+        raise ValueError(f"views overlap: columns {shared} stand in more than one; give each column to one view.")
     return tuple([j % size for j in view] for view in columns)
 
 
@@ -173,7 +167,7 @@ def check_varying(x: np.ndarray, columns: Columns, names: Any = None) -> None:
             if np.all(x[:, j] == x[0, j]):
                 label = repr(names[j]) if names is not None else j
                 raise ValueError(
-                    f"Column {label} (in view {view}) is constant over {len(x)} row(s), so it says nothing of the classes; "
+                    f"Column {label} (in view {view}) is constant over {len(x)} row(s) and says nothing of the classes; "
                     "leave it out."
                 )
 

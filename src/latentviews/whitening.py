@@ -51,9 +51,9 @@ def whiten(pairs: Pairs, rank: int, reference: int | None = None) -> Whitening:
     best_first = sorted(range(len(orders)), key=lambda i: -_conditioning(spectra[i], rank))
     failure: ValueError | None = None
     for i in best_first:
-        order, *moments = candidates[i]
+        order, c_ab, c_ca, c_cb = candidates[i]
         try:
-            maps = triple_whitening(*moments, rank)
+            maps = triple_whitening(c_ab, c_ca, c_cb, rank)
         except ValueError as error:
             failure = failure or error
             continue
@@ -65,7 +65,7 @@ def whiten(pairs: Pairs, rank: int, reference: int | None = None) -> Whitening:
 def whiten_exchangeable(pairs: Pairs, rank: int) -> Whitening:
     """Views with the same conditionals: Algorithm 1 of Song et al. (2014), over all the pairs given."""
     n_views = 1 + max(t for _, t in pairs)
-    pooled = sum(symmetric(pair) for pair in pairs.values()) / len(pairs)
+    pooled = np.mean([symmetric(pair) for pair in pairs.values()], axis=0)
     down = symmetric_whitening(pooled, rank)
     spectrum = np.sort(np.abs(np.linalg.eigvalsh(pooled)))[::-1]
     groups = tuple((t,) for t in range(n_views))
@@ -82,14 +82,13 @@ def refine(whitening: Whitening, moments: WhitenedMoments) -> tuple[Whitening, n
     maps: Sequence[np.ndarray]
     if whitening.shared:
         pairs = [moments.pairs[i, j] for i in range(n) for j in range(i)]
-        maps = [symmetric_whitening(sum(map(symmetric, pairs)) / len(pairs), rank)] * n
+        maps = [symmetric_whitening(np.mean([symmetric(pair) for pair in pairs], axis=0), rank)] * n
     else:
         maps = triple_whitening(moments.pairs[0, 1], moments.pairs[2, 0], moments.pairs[2, 1], rank)
     place = {t: i for i, group in enumerate(whitening.groups) for t in group}
     down = tuple(whitening.down[t] @ maps[place[t]] for t in range(len(place)))
     up = [
-        sum(lift[:, i] @ maps[i] for i in range(n) if i != place[t]) / (n - 1)
-        for t, lift in enumerate(moments.lifts)
+        sum(lift[:, i] @ maps[i] for i in range(n) if i != place[t]) / (n - 1) for t, lift in enumerate(moments.lifts)
     ]
     if whitening.shared:
         up = [sum(up) / n] * n
@@ -132,7 +131,7 @@ def symmetric(matrix: np.ndarray) -> np.ndarray:
 
 def symmetric_tensor(tensor: np.ndarray) -> np.ndarray:
     """The mean of a tensor over all six orders of its modes."""
-    return sum(tensor.transpose(order) for order in permutations(range(3))) / 6
+    return np.mean([tensor.transpose(order) for order in permutations(range(3))], axis=0)
 
 
 def _unsupported(found: int, rank: int) -> str:
@@ -151,9 +150,7 @@ def _group_views(n_views: int, reference: int) -> tuple[tuple[int, ...], ...]:
 def _scales(pairs: Pairs, n_views: int) -> list[float]:
     """The size of every view's features, so that none drowns the others of its group."""
     norms = {pair: float(np.linalg.norm(c)) for pair, c in pairs.items()}
-    return [
-        np.sqrt(np.mean([norm for pair, norm in norms.items() if t in pair])) or 1.0 for t in range(n_views)
-    ]
+    return [np.sqrt(np.mean([norm for pair, norm in norms.items() if t in pair])) or 1.0 for t in range(n_views)]
 
 
 def _conditioning(spectrum: np.ndarray, rank: int) -> float:

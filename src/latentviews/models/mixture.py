@@ -177,7 +177,7 @@ iterable of batches
         for component in range(self.n_components_):
             members = np.flatnonzero(labels == component)
             for columns, view in zip(self.views_, self.components_, strict=True):
-                rows[np.ix_(members, columns)] = view.sample(component, len(members), rng)
+                rows[members[:, None], columns] = view.sample(component, len(members), rng)
         return rows, labels
 
     def _check(self, rows: Any, columns: Columns, rank: int) -> None:
@@ -185,13 +185,9 @@ iterable of batches
         table = to_numpy(rows)
         check_varying(table, columns, getattr(self, "feature_names_in_", None))
         if len(table) < max(rank, 2):
-            raise ValueError(
-                f"{rank} component(s) need at least {max(rank, 2)} rows; got n_samples = {len(table)}."
-            )
+            raise ValueError(f"{rank} component(s) need at least {max(rank, 2)} rows; got n_samples = {len(table)}.")
         if self.reference is not None and self.reference not in range(len(columns)):
-            raise ValueError(
-                f"reference must be a view from 0 to {len(columns) - 1}; got {self.reference!r}."
-            )
+            raise ValueError(f"reference must be a view from 0 to {len(columns) - 1}; got {self.reference!r}.")
 
     def _fit_views(self, rows: Any, columns: Columns, rng: np.random.Generator) -> tuple[Views, Views | None]:
         """The feature maps of the moments, and those of the densities if they differ."""
