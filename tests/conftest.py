@@ -2,6 +2,8 @@
 
 import os
 
+os.environ.setdefault("SCIPY_ARRAY_API", "1")  # scikit-learn skips a check without it; read when scipy is imported
+
 import numpy as np
 import pytest
 

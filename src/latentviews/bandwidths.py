@@ -53,7 +53,8 @@ def _isj_column(x: np.ndarray, n_bins: int = 2**12) -> float:
     squares = (fft.dct(counts / len(x))[1:] / 2) ** 2
     order = np.arange(1, n_bins, dtype=float) ** 2
     try:
-        time = optimize.brentq(lambda t: t - _fixed_point(t, n, order, squares), 1e-12, 0.1)
+        with np.errstate(divide="ignore"):  # a norm of zero, where the rows are few, is an infinite step
+            time = optimize.brentq(lambda t: t - _fixed_point(t, n, order, squares), 1e-12, 0.1)
     except ValueError:  # no root: too few rows for the rule
         return float(silverman(x[:, None])[0])
     return max(float(np.sqrt(time)) * (edges[-1] - edges[0]), _resolution(values))
@@ -90,7 +91,7 @@ def resolve(rule: str, x: np.ndarray) -> float | np.ndarray:
         column = int(np.flatnonzero(np.ptp(x, axis=0) == 0)[0])
         raise ValueError(
             f"bandwidth={rule!r} needs columns that vary, but column {column} of the view is constant "
-            f"over {len(x)} rows; drop it or give the bandwidth as a number."
+            f"over {len(x)} sample(s); drop it or give the bandwidth as a number."
         )
     bandwidth = RULES[rule](x)
     return float(np.ravel(bandwidth)[0]) if np.size(bandwidth) == 1 else bandwidth

@@ -1,18 +1,14 @@
 """The papers' four steps as one function, shared by the models."""
 
-import warnings
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from latentviews._validation import IdentifiabilityWarning
 from latentviews.moments import pair_moments, whitened_moments
 from latentviews.tensors import Decomposition, Solver
 from latentviews.views import Views
 from latentviews.whitening import Whitening, refine, whiten, whiten_exchangeable
-
-ROUNDING = 1e-11  # singular values below this share of the first are rounding, not signal
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,7 +44,6 @@ def spectral_fit(
     raw_pairs = pair_moments(rows, views, row_weights)
     pairs = {(s, t): views.from_raw(t, views.from_raw(s, c).T).T for (s, t), c in raw_pairs.items()}
     whitening = whiten_exchangeable(pairs, rank) if exchangeable else whiten(pairs, rank, reference)
-    _check_spectrum(whitening.spectrum, rank)
     down = tuple(views.to_raw(t, down) for t, down in enumerate(whitening.down))
     moments = whitened_moments(data, views, replace(whitening, down=down), weights, lift)
     lifts = tuple((lift or views).from_raw(t, moment) for t, moment in enumerate(moments.lifts))
@@ -58,15 +53,3 @@ def spectral_fit(
     found = Decomposition(found.values[order], found.vectors[:, order], found.residual)
     vectors = tuple(up @ (found.vectors * found.values) for up in whitening.up)
     return SpectralFit(found.values**-2, vectors, whitening, found)
-
-
-def _check_spectrum(spectrum: np.ndarray, rank: int) -> None:
-    """Warn where the pair moment has no k-th direction but rounding."""
-    if spectrum[rank - 1] <= ROUNDING * spectrum[0]:
-        warnings.warn(
-            f"Singular value {rank} of the views' pair moment is {spectrum[rank - 1]:.1e}, rounding beside the first, "
-            f"{spectrum[0]:.1e}: the data show fewer than {rank} classes, or some classes are mixtures of the others "
-            "in one of the views. Ask for fewer components, or put more columns into that view.",
-            IdentifiabilityWarning,
-            stacklevel=4,
-        )

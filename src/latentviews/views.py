@@ -144,8 +144,8 @@ def _checked(columns: list[list[int]], size: int) -> Columns:
     """Three or more views, inside the table, none empty, none sharing a column."""
     if len(columns) < 3:
         raise ValueError(
-            f"A multi-view model needs at least three views; got {len(columns)} from n_features = {size} column(s). Two "
-            "views do not determine the classes."
+            f"A multi-view model needs at least three views; got {len(columns)} from n_features = {size} column(s). "
+            "Two views do not determine the classes."
         )
     flat = [j for view in columns for j in view]
     outside = [j for j in flat if not -size <= j < size]
@@ -167,7 +167,7 @@ def check_varying(x: np.ndarray, columns: Columns, names: Any = None) -> None:
             if np.all(x[:, j] == x[0, j]):
                 label = repr(names[j]) if names is not None else j
                 raise ValueError(
-                    f"Column {label} (in view {view}) is constant over {len(x)} row(s) and says nothing of the classes; "
+                    f"Column {label} (in view {view}) is constant over {len(x)} rows and says nothing of the classes; "
                     "leave it out."
                 )
 
@@ -220,10 +220,10 @@ def _one_a_view(name: str, given: Any, n_views: int) -> list[Any]:
 def density_views(rows: Any, views: Views, bandwidth: Any) -> Views:
     """The maps in which densities of another bandwidth are gathered: grids for real columns."""
     tables = [to_numpy(take_columns(rows, columns)) for columns in views.columns]
-    return Views(
-        views.columns,
-        tuple(_density_map(*pair, bandwidth) for pair in zip(views.features, tables, strict=True)),
-    )
+    if all(phi is views.features[0] for phi in views.features):
+        return Views(views.columns, (_density_map(views.features[0], np.concatenate(tables), bandwidth),) * len(tables))
+    maps = [_density_map(phi, table, bandwidth) for phi, table in zip(views.features, tables, strict=True)]
+    return Views(views.columns, tuple(maps))
 
 
 def _density_map(phi: Any, table: np.ndarray, bandwidth: Any) -> Any:

@@ -5,6 +5,7 @@ three of them have the same orthogonal third moment. Views are whitened in three
 three views, several views stacked in a group for more. Exchangeable views share one map.
 """
 
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import permutations
@@ -13,7 +14,10 @@ from typing import Any
 import numpy as np
 
 from latentviews._arrays import like
+from latentviews._validation import IdentifiabilityWarning
 from latentviews.moments import Pairs, WhitenedMoments
+
+ROUNDING = 1e-11  # singular values below this share of the first are rounding, not signal
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,6 +53,7 @@ def whiten(pairs: Pairs, rank: int, reference: int | None = None) -> Whitening:
     candidates = [(order, *_cross_moments(pairs, scale, order)) for order in orders]
     spectra = [np.linalg.svd(c_ab, compute_uv=False) for _, c_ab, _, _ in candidates]
     best_first = sorted(range(len(orders)), key=lambda i: -_conditioning(spectra[i], rank))
+    _check_spectrum(spectra[best_first[0]], rank)
     failure: ValueError | None = None
     for i in best_first:
         order, c_ab, c_ca, c_cb = candidates[i]
@@ -66,8 +71,9 @@ def whiten_exchangeable(pairs: Pairs, rank: int) -> Whitening:
     """Views with the same conditionals: Algorithm 1 of Song et al. (2014), over all the pairs given."""
     n_views = 1 + max(t for _, t in pairs)
     pooled = np.mean([symmetric(pair) for pair in pairs.values()], axis=0)
-    down = symmetric_whitening(pooled, rank)
     spectrum = np.sort(np.abs(np.linalg.eigvalsh(pooled)))[::-1]
+    _check_spectrum(spectrum, rank)
+    down = symmetric_whitening(pooled, rank)
     groups = tuple((t,) for t in range(n_views))
     return Whitening(groups, (down,) * n_views, (pooled @ down,) * n_views, spectrum, shared=True)
 
@@ -105,7 +111,12 @@ def triple_whitening(
     down_aᵀ = down_cᵀ C_cb V S⁻¹ Uᵀ  and  down_bᵀ = down_cᵀ C_ca U S⁻¹ Vᵀ.
     """
     u, s, vt = np.linalg.svd(c_ab, full_matrices=False)
-    if len(s) < rank or not s[rank - 1] > 0:
+    if min(len(s), len(c_ca)) < rank:
+        raise ValueError(
+            f"{rank} components need {rank} features in every view, or group of views; the smallest has "
+            f"{min(len(s), len(c_ca))}. Ask for fewer components, or give that view more columns or landmarks."
+        )
+    if not s[rank - 1] > 0:
         raise ValueError(_unsupported(int(np.sum(s > 0)), rank))
     u, s, v = u[:, :rank], s[:rank], vt[:rank].T
     left, right = c_ca @ (u / s), c_cb @ v
@@ -132,6 +143,18 @@ def symmetric(matrix: np.ndarray) -> np.ndarray:
 def symmetric_tensor(tensor: np.ndarray) -> np.ndarray:
     """The mean of a tensor over all six orders of its modes."""
     return np.mean([tensor.transpose(order) for order in permutations(range(3))], axis=0)
+
+
+def _check_spectrum(spectrum: np.ndarray, rank: int) -> None:
+    """Warn where the pair moment has no k-th direction but rounding."""
+    if len(spectrum) >= rank and spectrum[rank - 1] <= ROUNDING * spectrum[0]:
+        warnings.warn(
+            f"Singular value {rank} of the views' pair moment is {spectrum[rank - 1]:.1e}, rounding beside the first, "
+            f"{spectrum[0]:.1e}: the data show fewer than {rank} classes, or some classes are mixtures of the others "
+            "in one of the views. Ask for fewer components, or put more columns into that view.",
+            IdentifiabilityWarning,
+            stacklevel=5,
+        )
 
 
 def _unsupported(found: int, rank: int) -> str:

@@ -183,9 +183,9 @@ iterable of batches
     def _check(self, rows: Any, columns: Columns, rank: int) -> None:
         """Refuse what no fit can answer."""
         table = to_numpy(rows)
-        check_varying(table, columns, getattr(self, "feature_names_in_", None))
         if len(table) < max(rank, 2):
             raise ValueError(f"{rank} component(s) need at least {max(rank, 2)} rows; got n_samples = {len(table)}.")
+        check_varying(table, columns, getattr(self, "feature_names_in_", None))
         if self.reference is not None and self.reference not in range(len(columns)):
             raise ValueError(f"reference must be a view from 0 to {len(columns) - 1}; got {self.reference!r}.")
 

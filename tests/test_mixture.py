@@ -1,0 +1,375 @@
+import contextlib
+import pickle
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.base import clone
+from sklearn.kernel_approximation import Nystroem
+from sklearn.model_selection import GridSearchCV
+from sklearn.preprocessing import OneHotEncoder, SplineTransformer
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from latentviews import (
+    Delta,
+    FourierFeatures,
+    Gaussian,
+    IdentifiabilityWarning,
+    JointDiagonalization,
+    LandmarkFeatures,
+    Laplace,
+    Linear,
+    MultiViewMixture,
+    OneHotFeatures,
+    PowerMethod,
+    VonMises,
+)
+from latentviews.datasets import make_multiview
+from latentviews.metrics import Reordered, density_error, label_accuracy, match_components, weight_error
+
+TWO_COLUMNS = "feeds two columns, and a model of three views must refuse two"
+EXPECTED_FAILURES = {
+    "check_estimators_overwrite_params": TWO_COLUMNS,
+    "check_estimators_fit_returns_self": TWO_COLUMNS,
+    "check_readonly_memmap_input": TWO_COLUMNS,
+    "check_sample_weights_pandas_series": TWO_COLUMNS,
+    "check_sample_weights_not_an_array": TWO_COLUMNS,
+    "check_sample_weights_shape": TWO_COLUMNS,
+    "check_sample_weights_not_overwritten": TWO_COLUMNS,
+    "check_fit_idempotent": TWO_COLUMNS,
+    "check_fit_check_is_fitted": TWO_COLUMNS,
+    "check_n_features_in": TWO_COLUMNS,
+    "check_sample_weight_equivalence_on_dense_data": (
+        "bandwidths are read off the rows, not off their weights; with features held fixed the equivalence holds "
+        "and is tested below"
+    ),
+}
+
+
+@parametrize_with_checks([MultiViewMixture(2)], expected_failed_checks=lambda estimator: EXPECTED_FAILURES)
+def test_scikit_learns_checks_pass(estimator, check):
+    check(estimator)
+
+
+class OracleKDE:
+    """A kernel density estimate that is told the labels, with the bandwidths it is given."""
+
+    def __init__(self, x, y, bandwidths):
+        self.samples = [x[y == h] for h in range(len(bandwidths))]
+        self.bandwidths = bandwidths
+
+    def density(self, x):
+        x = np.ravel(x)[:, None]
+        columns = [
+            Gaussian(float(s)).gram(x, sample[:, None]).mean(axis=1)
+            for sample, s in zip(self.samples, self.bandwidths, strict=True)
+        ]
+        return np.stack(columns, axis=1)
+
+
+def grids(X):
+    return [np.linspace(x.min() - 2, x.max() + 2, 200) for x in X.T]
+
+
+def errors(model, X, truth):
+    """Density error and weight error with classes matched, and the match."""
+    match = match_components(truth.components, model.components_, grids(X), truth.weights)
+    matched = [Reordered(view, match) for view in model.components_]
+    return (
+        density_error(truth.components, matched, grids(X), truth.weights),
+        weight_error(truth.weights, model.weights_[match]),
+        match,
+    )
+
+
+@pytest.mark.parametrize("design", ["gaussian", "gamma"])
+@pytest.mark.parametrize("k", [2, 3, 4, 8])
+def test_separated_classes_are_found_as_well_as_if_labels_were_known(design, k, rng):
+    X, y, truth = make_multiview(10_000, k, design=design, random_state=rng)
+    model = MultiViewMixture(k, random_state=0).fit(X)
+    error, weight, match = errors(model, X, truth)
+    oracle = [OracleKDE(X[:, t], y, view.bandwidths[match]) for t, view in enumerate(model.components_)]
+    assert label_accuracy(y, model.predict(X)) >= 0.99
+    assert error <= 1.15 * density_error(truth.components, oracle, grids(X), truth.weights)
+    assert weight < 0.03
+
+
+def test_the_papers_own_estimate_finds_identical_conditionals(rng):
+    X, y, truth = make_multiview(5000, 3, identical=True, random_state=rng)
+    model = MultiViewMixture(3, exchangeable=True, kernel=Gaussian("isj"), random_state=0).fit(X)
+    assert label_accuracy(y, model.predict(X)) >= 0.99
+    np.testing.assert_array_equal(model.components_[0].vectors, model.components_[2].vectors)
+    assert errors(model, X, truth)[1] < 0.03
+
+
+def test_more_classes_than_dimensions_example_2_of_the_paper(rng):
+    """One-dimensional Gaussians with equal variance and k > 1: beyond means alone, within reach of embeddings."""
+    y = rng.integers(4, size=8000)
+    X = rng.normal(loc=4.0 * y[:, None], size=(8000, 3))
+    model = MultiViewMixture(4, exchangeable=True, random_state=0).fit(X)
+    assert label_accuracy(y, model.predict(X)) >= 0.95
+    means = np.sort(model.components_[0].expectation(lambda x: x[:, 0]))
+    np.testing.assert_allclose(means, [0, 4, 8, 12], atol=0.5)
+
+
+def test_views_of_several_columns_and_several_kinds_work_together(rng):
+    y = rng.integers(2, size=4000)
+    plane = rng.normal(size=(4000, 2)) + 3.0 * y[:, None]
+    angle = rng.vonmises(np.where(y == 1, 2.0, -1.0), 4.0)
+    code = (rng.random(4000) < np.where(y == 1, 0.9, 0.2)).astype(float)
+    line = rng.laplace(size=4000) + 3 * y
+    X = np.column_stack([plane, angle, code, line])
+    model = MultiViewMixture(
+        2,
+        views=[[0, 1], [2], [3], [4]],
+        kernel=[Gaussian(), VonMises(), Delta(), Laplace("silverman")],
+        random_state=0,
+    ).fit(X)
+    assert label_accuracy(y, model.predict(X)) >= 0.98
+    np.testing.assert_allclose(np.sort(model.components_[2].density([[1.0]])[0]), [0.2, 0.9], atol=0.05)
+    sampled, labels = model.sample(3000)
+    assert label_accuracy(labels, model.predict(sampled)) >= 0.97
+
+
+@pytest.mark.parametrize(
+    "features",
+    [
+        LandmarkFeatures(Gaussian("isj"), 100),
+        FourierFeatures(Gaussian("silverman"), 300),
+        Nystroem(gamma=0.5, n_components=40),
+        SplineTransformer(n_knots=12),
+        SplineTransformer(n_knots=12, sparse_output=True),
+    ],
+    ids=repr,
+)
+def test_any_transformer_serves_as_feature_map(features):
+    X, y, _ = make_multiview(4000, 3, random_state=0)
+    model = MultiViewMixture(3, features=features, random_state=0).fit(X)
+    assert label_accuracy(y, model.predict(X)) >= 0.98
+
+
+def test_discrete_views_by_scikit_learns_encoder_equal_ours(rng):
+    y = rng.integers(2, size=1000)
+    X = (rng.random((1000, 3)) < np.where(y == 1, 0.8, 0.3)[:, None]).astype(float)
+    ours = MultiViewMixture(2, kernel=Delta(), random_state=0).fit(X)
+    theirs = MultiViewMixture(2, features=OneHotEncoder(), random_state=0).fit(X)
+    np.testing.assert_allclose(ours.weights_, theirs.weights_, atol=1e-10)
+
+
+@pytest.mark.parametrize("solver", [PowerMethod(), JointDiagonalization()], ids=repr)
+@pytest.mark.parametrize("pilot_size", [None, 2000, 20_000])
+def test_every_solver_and_pilot_finds_the_weights(solver, pilot_size):
+    X, _, truth = make_multiview(10_000, 3, random_state=1)
+    model = MultiViewMixture(3, solver=solver, pilot_size=pilot_size, random_state=0).fit(X)
+    assert errors(model, X, truth)[1] < 0.02
+
+
+def test_a_pilot_and_two_passes_agree_on_densities():
+    X, _, _ = make_multiview(60_000, 3, random_state=1)
+    one = MultiViewMixture(3, random_state=0).fit(X)
+    two = MultiViewMixture(3, pilot_size=None, random_state=0).fit(X)
+    for a, b, x in zip(one.components_, two.components_, grids(X), strict=True):
+        assert np.abs(a.density(x) - b.density(x)).max() < 2e-3
+
+
+def test_a_stream_of_batches_gives_the_same_fit_as_its_rows():
+    X, _, _ = make_multiview(6000, 2, random_state=3)
+    whole = MultiViewMixture(2, random_state=0).fit(X)
+    parts = MultiViewMixture(2, random_state=0).fit(Batches(X, 700))
+    np.testing.assert_allclose(whole.weights_, parts.weights_, atol=1e-10)
+    np.testing.assert_allclose(whole.predict_proba(X), parts.predict_proba(Batches(X, 999)), atol=1e-8)
+
+
+class Batches:
+    """An iterable of batches that can be read again."""
+
+    def __init__(self, X, size):
+        self.X, self.size = X, size
+
+    def __iter__(self):
+        return (self.X[i : i + self.size] for i in range(0, len(self.X), self.size))
+
+
+def test_a_list_of_arrays_equals_one_table_with_views(rng):
+    X, _, _ = make_multiview(1000, 2, n_views=4, random_state=rng)
+    table = MultiViewMixture(2, views=[[0, 1], [2], [3]], random_state=0).fit(X)
+    listed = MultiViewMixture(2, random_state=0).fit([X[:, :2], X[:, 2:3], X[:, 3:]])
+    np.testing.assert_array_equal(table.predict_proba(X), listed.predict_proba([X[:, :2], X[:, 2:3], X[:, 3:]]))
+
+
+def test_named_views_of_a_data_frame_ignore_other_columns(rng):
+    X, _, _ = make_multiview(1000, 2, random_state=rng)
+    frame = pd.DataFrame(X, columns=["a", "b", "c"])
+    frame["name"] = "text"
+    model = MultiViewMixture(2, views=["c", ["a"], "b"], random_state=0).fit(frame)
+    same = MultiViewMixture(2, views=[[0], [1], [2]], random_state=0).fit(X[:, [2, 0, 1]])
+    np.testing.assert_array_equal(model.predict_proba(frame), same.predict_proba(X[:, [2, 0, 1]]))
+    assert list(model.feature_names_in_) == ["c", "a", "b"]
+
+
+@pytest.mark.parametrize("features", [OneHotFeatures(4), FourierFeatures(Gaussian(1.0), 20, random_state=0)], ids=repr)
+def test_weights_equal_repeated_rows_when_features_are_fixed(features, rng):
+    X = rng.integers(4, size=(300, 3)).astype(float)
+    X[:150] = X[:150, :1] % 2 + rng.integers(2, size=(150, 3))
+    weights = rng.integers(0, 3, size=300)
+    weighted = MultiViewMixture(2, features=features, random_state=0).fit(X, sample_weight=weights)
+    repeated = MultiViewMixture(2, features=features, random_state=0).fit(np.repeat(X, weights, axis=0))
+    np.testing.assert_allclose(weighted.weights_, repeated.weights_, atol=1e-9)
+
+
+def test_one_class_is_the_marginal_distribution(rng):
+    X = rng.normal(size=(2000, 3))
+    model = MultiViewMixture(1, kernel=Gaussian(0.5), random_state=0).fit(X)
+    x = np.linspace(-3, 3, 30)
+    kde = Gaussian(0.5).gram(x[:, None], X[:, :1]).mean(axis=1)
+    assert model.weights_ == pytest.approx([1.0])
+    np.testing.assert_allclose(model.components_[0].at(x)[:, 0], kde, atol=0.03)
+
+
+def test_densities_are_proper_and_what_was_clipped_is_on_record(rng):
+    X, _, _ = make_multiview(500, 3, separation=2, random_state=rng)
+    model = MultiViewMixture(3, random_state=0).fit(X)
+    for view in model.components_:
+        x = np.linspace(-60, 60, 40_001)
+        density = view.density(x)
+        assert np.all(density >= 0)
+        np.testing.assert_allclose(density.sum(axis=0) * (x[1] - x[0]), 1.0, atol=1e-3)
+        assert np.all((view.clipped >= 0) & (view.clipped < 0.5))
+
+
+def test_a_run_is_a_function_of_its_data_and_seed():
+    X, _, _ = make_multiview(30_000, 3, random_state=0)
+    one, two = (MultiViewMixture(3, pilot_size=5000, random_state=7).fit(X) for _ in range(2))
+    np.testing.assert_array_equal(one.predict_proba(X), two.predict_proba(X))
+    np.testing.assert_array_equal(one.sample(50)[0], two.sample(50)[0])
+
+
+def test_models_clone_and_pickle(rng):
+    X, _, _ = make_multiview(500, 2, random_state=rng)
+    model = MultiViewMixture(2, random_state=0).fit(X)
+    copy = pickle.loads(pickle.dumps(model))
+    np.testing.assert_array_equal(copy.predict_proba(X), model.predict_proba(X))
+    np.testing.assert_array_equal(clone(model).fit(X).weights_, model.weights_)
+
+
+@pytest.mark.parametrize(
+    ("model", "key"),
+    [
+        (MultiViewMixture(2, kernel=Gaussian(1.0)), "kernel__bandwidth"),
+        (MultiViewMixture(2, features=LandmarkFeatures(Gaussian(1.0))), "features__kernel__bandwidth"),
+    ],
+)
+def test_grid_search_prefers_a_sensible_bandwidth(model, key):
+    X, _, _ = make_multiview(1500, 2, random_state=0)
+    search = GridSearchCV(model, {key: [0.02, 0.3, 20.0]}, cv=5).fit(X)
+    assert search.best_params_[key] == 0.3
+
+
+def test_score_is_finite_far_from_the_data(rng):
+    X, _, _ = make_multiview(300, 2, random_state=rng)
+    model = MultiViewMixture(2, random_state=0).fit(X)
+    far = np.full((1, 3), 1e4)
+    assert np.isfinite(model.score_samples(far)).all()
+    np.testing.assert_allclose(model.predict_proba(far).sum(), 1.0)
+
+
+def test_a_linear_kernel_gives_means_and_says_that_it_has_no_density(rng):
+    y = rng.integers(2, size=5000)
+    tables = [rng.normal(size=(5000, 2)) + np.eye(2)[y] * 5 for _ in range(3)]
+    model = MultiViewMixture(2, kernel=Linear(), random_state=0).fit(tables)
+    means = model.components_[0].at(np.eye(2))
+    np.testing.assert_allclose(np.sort(means.ravel()), [0, 0, 5, 5], atol=0.3)
+    with pytest.raises(TypeError, match="have no density"):
+        model.predict(tables)
+
+
+def table(rng, shape=(50, 3)):
+    return rng.normal(size=shape)
+
+
+BAD_INPUT = {
+    "two views": (lambda X: MultiViewMixture(2, views=[[0, 1], [2]]).fit(X), "at least three views; got 2"),
+    "two columns": (lambda X: MultiViewMixture(2).fit(X[:, :2]), "at least three views; got 2"),
+    "overlap": (lambda X: MultiViewMixture(2, views=[[0], [1], [1, 2]]).fit(X), r"views overlap: columns \[1\]"),
+    "outside": (lambda X: MultiViewMixture(2, views=[[0], [1], [5]]).fit(X), r"columns \[5\], but the table has"),
+    "empty view": (lambda X: MultiViewMixture(2, views=[[0], [1], []]).fit(X), "view 2 has none"),
+    "names without a table": (lambda X: MultiViewMixture(2, views=["a", "b", "c"]).fit(X), "no such name"),
+    "a fraction as column": (lambda X: MultiViewMixture(2, views=[[0.5], [1], [2]]).fit(X), "indices or names"),
+    "unknown names": (
+        lambda X: MultiViewMixture(2, views=["a", "b", "d"]).fit(pd.DataFrame(X, columns=["a", "b", "c"])),
+        r"columns \['d'\] that the table lacks",
+    ),
+    "more classes than rows": (lambda X: MultiViewMixture(99).fit(X), "99 component.* at least 99 rows"),
+    "more classes than features": (
+        lambda X: MultiViewMixture(4, kernel=Delta()).fit((X > 0) * 1.0),
+        "4 components need 4 features",
+    ),
+    "no classes": (lambda X: MultiViewMixture(0).fit(X), "n_components must be an integer of at least 1; got 0"),
+    "half a class": (lambda X: MultiViewMixture(1.5).fit(X), "n_components must be an integer"),
+    "constant column": (lambda X: MultiViewMixture(2).fit(X * [1, 0, 1]), "Column 1 .* is constant"),
+    "NaN": (lambda X: MultiViewMixture(2).fit(np.where(X > 2, np.nan, X + 5)), "NaN"),
+    "infinity": (lambda X: MultiViewMixture(2).fit(np.where(X > 1, np.inf, X)), "infinity"),
+    "strings": (lambda X: MultiViewMixture(2).fit(X.astype(str).astype(object) + "x"), "string"),
+    "text column": (
+        lambda X: MultiViewMixture(2).fit(pd.DataFrame(X, columns=list("abc")).assign(d="text")),
+        r"Columns \['d'\] are not numbers",
+    ),
+    "one row": (lambda X: MultiViewMixture(2).fit(X[:1]), "n_samples = 1"),
+    "no rows": (lambda X: MultiViewMixture(2).fit(X[:0]), "0 sample"),
+    "views of different length": (lambda X: MultiViewMixture(2).fit([X, X[:9], X]), "same rows"),
+    "vectors as views": (lambda X: MultiViewMixture(2).fit(list(X.T)), r"x\[:, None\]"),
+    "list and views": (lambda X: MultiViewMixture(2, views=[[0], [1], [2]]).fit([X, X, X]), "`views` must be None"),
+    "kernel and features": (
+        lambda X: MultiViewMixture(2, kernel=Delta(), features=OneHotFeatures()).fit(X),
+        "one of them, not both",
+    ),
+    "kernels for other views": (lambda X: MultiViewMixture(2, kernel=[Delta()] * 2).fit(X), "got 2 for 3 views"),
+    "reference": (lambda X: MultiViewMixture(2, reference=3).fit(X), "reference must be a view from 0 to 2"),
+    "unequal exchangeable views": (
+        lambda X: MultiViewMixture(2, exchangeable=True).fit([X, X, X[:, :1]]),
+        "same number of columns",
+    ),
+    "negative weights": (lambda X: MultiViewMixture(2).fit(X, sample_weight=-np.ones(50)), "nonnegative"),
+    "too few weights": (lambda X: MultiViewMixture(2).fit(X, sample_weight=np.ones(3)), "one number a row"),
+    "unknown rule": (lambda X: MultiViewMixture(2, bandwidth="best").fit(X), "bandwidth must be a positive number"),
+    "negative bandwidth": (lambda X: MultiViewMixture(2, bandwidth=-1.0).fit(X), "positive, finite bandwidth"),
+    "no draws": (lambda X: MultiViewMixture(1).fit(X).sample(0), "n_samples must be an integer of at least 1"),
+}
+
+
+@pytest.mark.parametrize("case", BAD_INPUT)
+def test_bad_input_gets_one_clear_sentence(case):
+    call, message = BAD_INPUT[case]
+    with pytest.raises(ValueError, match=message):
+        call(np.random.default_rng(0).normal(size=(50, 3)))
+
+
+def test_a_generator_is_refused_since_it_cannot_be_read_twice(rng):
+    with pytest.raises(TypeError, match="starts again from the first batch"):
+        MultiViewMixture(2).fit(table(rng) for _ in range(3))
+
+
+def test_a_failed_fit_leaves_an_earlier_one_as_it_was(rng):
+    X, _, _ = make_multiview(300, 2, random_state=rng)
+    model = MultiViewMixture(2, random_state=0).fit(X)
+    before = model.predict_proba(X)
+    with pytest.raises(ValueError, match="NaN"):
+        model.fit(np.where(np.arange(len(X))[:, None] == 3, np.nan, X))
+    np.testing.assert_array_equal(model.predict_proba(X), before)
+
+
+def test_a_spectrum_at_rounding_level_is_said_to_be_so():
+    """The third class is the mean of the others in every view, so nothing tells it apart."""
+    p = np.array([0.9, 0.05, 0.05]), np.array([0.05, 0.05, 0.9])
+    rows = np.array(np.meshgrid(*[range(3)] * 3)).reshape(3, -1).T.astype(float)
+    classes = [p[0], p[1], (p[0] + p[1]) / 2]
+    weights = sum(np.prod([q[rows[:, t].astype(int)] for t in range(3)], axis=0) for q in classes) / 3
+    model = MultiViewMixture(3, kernel=Delta(), random_state=0)
+    with pytest.warns(IdentifiabilityWarning, match="fewer than 3 classes"), contextlib.suppress(ValueError):
+        model.fit(rows, sample_weight=weights)
+
+
+def test_duplicate_rows_are_data(rng):
+    X, _, _ = make_multiview(400, 2, random_state=rng)
+    model = MultiViewMixture(2, random_state=0).fit(np.repeat(X, 3, axis=0))
+    assert np.isfinite(model.score(X))

@@ -1,0 +1,209 @@
+import itertools
+
+import numpy as np
+import pytest
+
+from latentviews.datasets import make_multiview
+from latentviews.features import LandmarkFeatures, OneHotFeatures
+from latentviews.kernels import Delta, Gaussian
+from latentviews.moments import pair_moments, whitened_moments
+from latentviews.spectral import spectral_fit
+from latentviews.tensors import JointDiagonalization, PowerMethod
+from latentviews.views import Views
+from latentviews.whitening import whiten, whiten_exchangeable
+from reference import algorithm_1, appendix_9
+
+SOLVERS = [PowerMethod(), JointDiagonalization()]  # a new solver is added here
+
+
+def random_model(rng, n_views, k, size, exchangeable=False):
+    """Class weights and conditional tables (size, k) whose columns are far from dependent."""
+    weights = rng.dirichlet(np.full(k, 10.0))
+    tables = [rng.dirichlet(np.ones(size), size=k).T + 2 * np.eye(size)[:, :k] for _ in range(n_views)]
+    tables = [table[rng.permutation(size)] / 3 for table in tables]
+    return weights, [tables[0]] * n_views if exchangeable else tables
+
+
+def population(weights, tables):
+    """Every possible row and its probability."""
+    rows = np.array(list(itertools.product(*(range(len(table)) for table in tables))), dtype=float)
+    joint = np.ones((len(rows), len(weights))) * weights
+    for t, table in enumerate(tables):
+        joint *= table[rows[:, t].astype(int)]
+    return rows, joint.sum(axis=1)
+
+
+def one_hot_views(tables):
+    maps = [OneHotFeatures(len(table)).fit(np.zeros((1, 1))) for table in tables]
+    return Views(tuple([t] for t in range(len(tables))), tuple(maps))
+
+
+def worst_error(found, weights, tables):
+    """The largest error of a weight or a probability, the classes ordered by weight."""
+    order = np.argsort(-weights, kind="stable")
+    errors = [np.abs(found.weights - weights[order]).max()]
+    errors += [np.abs(v - table[:, order]).max() for v, table in zip(found.vectors, tables, strict=True)]
+    return max(errors)
+
+
+@pytest.mark.parametrize("solver", SOLVERS, ids=repr)
+@pytest.mark.parametrize(("n_views", "size"), [(3, 5), (5, 4)])
+def test_exact_moments_give_exact_parameters_for_every_reference_view(solver, n_views, size):
+    worst = 0.0
+    for seed in range(50):
+        rng = np.random.default_rng(seed)
+        weights, tables = random_model(rng, n_views, 3, size)
+        rows, probability = population(weights, tables)
+        views = one_hot_views(tables)
+        for reference in range(n_views):
+            found = spectral_fit(rows, views, 3, solver, rng, weights=probability, reference=reference)
+            worst = max(worst, worst_error(found, weights, tables))
+    assert worst <= 1e-10
+
+
+@pytest.mark.parametrize("solver", SOLVERS, ids=repr)
+@pytest.mark.parametrize("n_views", [3, 4])
+def test_exact_moments_of_exchangeable_views_give_exact_parameters(solver, n_views, rng):
+    for _ in range(20):
+        weights, tables = random_model(rng, n_views, 3, 4, exchangeable=True)
+        rows, probability = population(weights, tables)
+        found = spectral_fit(rows, one_hot_views(tables), 3, solver, rng, weights=probability, exchangeable=True)
+        assert worst_error(found, weights, tables) <= 1e-10
+
+
+def test_views_too_poor_alone_are_enough_in_groups(rng):
+    """Nine two-valued views determine three classes, though no view alone has rank three."""
+    weights = np.array([0.5, 0.3, 0.2])
+    tables = [np.stack([p, 1 - p]) for p in rng.uniform(0.05, 0.95, size=(9, 3))]
+    rows, probability = population(weights, tables)
+    found = spectral_fit(rows, one_hot_views(tables), 3, JointDiagonalization(), rng, weights=probability)
+    assert worst_error(found, weights, tables) <= 1e-6
+
+
+def test_a_pilot_of_other_rows_leaves_the_answer_exact(rng):
+    """Only the span of the projections matters, so a rough pilot and exact sums give exact parameters."""
+    weights, tables = random_model(rng, 3, 3, 5)
+    rows, probability = population(weights, tables)
+    pilot = rows[rng.choice(len(rows), size=400, p=probability)]
+    found = spectral_fit(
+        rows, one_hot_views(tables), 3, JointDiagonalization(), rng, weights=probability, pilot=(pilot, None)
+    )
+    assert worst_error(found, weights, tables) <= 1e-9
+
+
+def continuous_views(X, kernel):
+    maps = tuple(LandmarkFeatures(kernel, n_landmarks=None, tol=1e-13).fit(X[:, [t]]) for t in range(X.shape[1]))
+    return Views(tuple([t] for t in range(X.shape[1])), maps)
+
+
+@pytest.mark.parametrize("solver", SOLVERS, ids=repr)
+def test_all_landmarks_equal_the_transcript_of_appendix_9(solver, rng):
+    X, _, _ = make_multiview(120, 2, random_state=rng)
+    kernel, views = Gaussian(1.0), continuous_views(X, Gaussian(1.0))
+    phi = [map_.transform(X[:, [t]]) for t, map_ in enumerate(views.features)]
+    u, _, vt = np.linalg.svd(phi[0].T @ phi[1])
+    alpha, beta = np.linalg.pinv(phi[0].T) @ u[:, :2], np.linalg.pinv(phi[1].T) @ vt[:2].T
+
+    weights, components = appendix_9(kernel, list(X.T[:, :, None]), 2, solver, rng, alpha, beta)
+    found = spectral_fit(X, views, 2, solver, rng, reference=2)
+
+    x = np.linspace(X.min(), X.max(), 50)[:, None]
+    order = np.argsort(-weights)
+    np.testing.assert_allclose(found.weights, weights[order], atol=1e-8)
+    np.testing.assert_allclose(views.features[2].transform(x) @ found.vectors[2], components(x)[:, order], atol=1e-6)
+
+
+PAPERS_ORDERS = ((0, 1), (1, 0))
+ALL_ORDERS = tuple(itertools.permutations(range(3), 2))
+
+
+@pytest.mark.parametrize("solver", SOLVERS, ids=repr)
+@pytest.mark.parametrize("orders", [PAPERS_ORDERS, ALL_ORDERS], ids=["the paper's", "all"])
+def test_all_landmarks_equal_the_transcript_of_algorithm_1(solver, orders, rng):
+    X, _, _ = make_multiview(100, 2, identical=True, random_state=rng)
+    kernel = Gaussian(1.0)
+    phi = LandmarkFeatures(kernel, n_landmarks=None, tol=1e-13).fit(X.reshape(-1, 1))
+    views = Views(([0], [1], [2]), (phi,) * 3)
+
+    weights, components = algorithm_1(kernel, list(X.T[:, :, None]), 2, solver, rng, orders)
+    if orders is PAPERS_ORDERS:  # the library pools every pair of views; the paper only the first
+        found_weights, density = algorithm_1_by_features(X, views, 2, solver, rng)
+    else:
+        found = spectral_fit(X, views, 2, solver, rng, exchangeable=True)
+        found_weights, density = found.weights, lambda x: phi.transform(x) @ found.vectors[0]
+
+    x, order = np.linspace(X.min(), X.max(), 50)[:, None], np.argsort(-weights)
+    np.testing.assert_allclose(np.sort(found_weights)[::-1], weights[order], atol=1e-8)
+    np.testing.assert_allclose(density(x)[:, np.argsort(-found_weights)], components(x)[:, order], atol=1e-6)
+
+
+def algorithm_1_by_features(X, views, rank, solver, rng):
+    """Algorithm 1 from the library's parts, with the first pair of views alone."""
+    raw = pair_moments(X, views)
+    first = views.from_raw(1, views.from_raw(0, raw[0, 1]).T).T
+    whitening = whiten_exchangeable({(0, 1): first}, rank)
+    down = views.to_raw(0, whitening.down[0])
+    moments = whitened_moments(X, views, lambda phi: [view @ down for view in phi])
+    tensor = np.mean([moments.triple.transpose(p) for p in itertools.permutations(range(3))], axis=0)
+    found = solver.decompose(tensor, rng)
+    vectors = whitening.up[0] @ (found.vectors * found.values)
+    return found.values**-2, lambda x: views.features[0].transform(x) @ vectors
+
+
+def test_one_hot_features_equal_delta_landmarks(rng):
+    weights, tables = random_model(rng, 3, 2, 4)
+    rows, probability = population(weights, tables)
+    sample = rows[rng.choice(len(rows), size=2000, p=probability)]
+    landmarks = tuple(LandmarkFeatures(Delta(), n_landmarks=None).fit(np.arange(4.0)[:, None]) for _ in range(3))
+
+    hot = spectral_fit(sample, one_hot_views(tables), 2, JointDiagonalization(), np.random.default_rng(0))
+    views = Views(([0], [1], [2]), landmarks)
+    delta = spectral_fit(sample, views, 2, JointDiagonalization(), np.random.default_rng(0))
+
+    values = np.arange(4.0)[:, None]
+    np.testing.assert_allclose(hot.weights, delta.weights, atol=1e-12)
+    for phi, vectors, expected in zip(landmarks, delta.vectors, hot.vectors, strict=True):
+        np.testing.assert_allclose(phi.transform(values) @ vectors, expected, atol=1e-12)
+
+
+@pytest.mark.parametrize("size", [1, 7, 100, 5000])
+def test_batches_of_any_size_give_the_same_moments(size, rng):
+    X, _, _ = make_multiview(500, 2, random_state=rng)
+    views = continuous_views(X[:40], Gaussian(1.0))
+    batches = [X[i : i + size] for i in range(0, len(X), size)]
+    whole, parts = pair_moments(X, views), pair_moments(batches, views)
+    for pair in whole:
+        np.testing.assert_allclose(parts[pair], whole[pair], atol=1e-13)
+    pairs = {(s, t): views.from_raw(t, views.from_raw(s, c).T).T for (s, t), c in whole.items()}
+    whitening = whiten(pairs, 2)
+
+    def project(phi):
+        return [view @ views.to_raw(t, whitening.down[t]) for t, view in enumerate(phi)]
+
+    for one, other in zip(whitened_moments(X, views, project), whitened_moments(batches, views, project), strict=True):
+        for a, b in zip(one, other, strict=True):
+            np.testing.assert_allclose(a, b, atol=1e-10)
+
+
+def test_whitening_down_and_up_are_inverse_on_exact_moments(rng):
+    weights, tables = random_model(rng, 4, 3, 5)
+    rows, probability = population(weights, tables)
+    whitening = whiten(pair_moments(rows, one_hot_views(tables), probability), 3)
+    for group in whitening.groups:
+        inverse = sum(whitening.down[t].T @ whitening.up[t] for t in group)
+        np.testing.assert_allclose(inverse, np.eye(3), atol=1e-10)
+
+
+def test_error_on_a_discrete_model_falls_as_the_root_of_n():
+    rng = np.random.default_rng(0)
+    weights, tables = random_model(rng, 3, 2, 4)
+    rows, probability = population(weights, tables)
+    views, sizes = one_hot_views(tables), np.array([1000, 10_000, 100_000])
+
+    def error(n):
+        sample = rows[rng.choice(len(rows), size=n, p=probability)]
+        return worst_error(spectral_fit(sample, views, 2, JointDiagonalization(), rng), weights, tables)
+
+    medians = [np.median([error(n) for _ in range(20)]) for n in sizes]
+    slope = np.polyfit(np.log(sizes), np.log(medians), 1)[0]
+    assert abs(slope + 0.5) < 0.1  # a median of 20 errors varies by some 15 %, so the slope by .04
