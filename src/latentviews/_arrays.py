@@ -29,7 +29,8 @@ def to_numpy(x: Any) -> np.ndarray:
     if sparse.issparse(x):
         x = x.toarray()
     if is_foreign(x):
-        x = np.from_dlpack(to_device(x, "cpu"))
+        on_host = x.__dlpack_device__()[0] == 1  # DLPack's number for main memory
+        x = np.from_dlpack(x if on_host else to_device(x, "cpu"))
     return np.asarray(x, dtype=np.float64)
 
 

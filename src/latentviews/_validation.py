@@ -12,10 +12,18 @@ class IdentifiabilityWarning(UserWarning):
     """The data hardly tell the components apart, or not at all."""
 
 
-def check_rows(estimator: Any, X: Any, *, reset: bool) -> Any:
-    """``X`` as a finite 2-D array of floats, in its own array library; remembers or checks its columns."""
+class UnsupportedError(ValueError):
+    """The moments of the data do not carry the number of components asked for."""
+
+
+def check_rows(estimator: Any, X: Any, *, reset: bool, missing: bool = False) -> Any:
+    """``X`` as a 2-D array of floats, in its own array library; remembers or checks its columns.
+
+    Infinity is refused, and NaN unless values may be ``missing``.
+    """
     if not is_foreign(X):
-        return validate_data(estimator, X, reset=reset, dtype=[np.float64, np.float32])
+        finite = "allow-nan" if missing else True
+        return validate_data(estimator, X, reset=reset, dtype=[np.float64, np.float32], ensure_all_finite=finite)
     name = type(estimator).__name__
     if X.ndim != 2 or X.shape[0] == 0:
         raise ValueError(f"{name} expects a 2-D array with at least one row; got shape {tuple(X.shape)}.")
@@ -52,3 +60,19 @@ def check_weights(weights: Any, data: Any) -> np.ndarray | None:
     if not np.all(np.isfinite(weights)) or np.any(weights < 0) or not weights.sum() > 0:
         raise ValueError("sample_weight must be finite and nonnegative, and not all zero.")
     return weights
+
+
+def check_labels(y: Any, data: Any, n_classes: int) -> np.ndarray | None:
+    """Known classes 0, …, n_classes - 1, and -1 where unknown; None unless some are known and some are not."""
+    if y is None or not hasattr(data, "shape") or np.ndim(y) != 1 or np.asarray(y).dtype.kind not in "iu":
+        return None
+    labels = np.asarray(y)
+    if not np.any(labels == -1) or not np.any(labels >= 0):
+        return None
+    if len(labels) != data.shape[0]:
+        raise ValueError(f"y needs one label a row, {data.shape[0]}; got {len(labels)}.")
+    if labels.min() < -1 or labels.max() >= n_classes:
+        raise ValueError(
+            f"Known classes in y are 0 to {n_classes - 1}, unknown ones -1; got {labels.min()} to {labels.max()}."
+        )
+    return labels

@@ -6,6 +6,7 @@ import numpy as np
 from scipy import fft, optimize
 from scipy.spatial.distance import pdist
 
+TINY = np.finfo(float).tiny
 ROWS = 2000  # the median of two million distances is as good as the median of all
 
 
@@ -43,36 +44,50 @@ def isj(x: np.ndarray) -> np.ndarray:
 
 
 def _isj_column(x: np.ndarray, n_bins: int = 2**12) -> float:
-    """The fixed point of Botev et al., section 5, never finer than the resolution of the data."""
-    values = np.unique(x)
-    if len(values) < 3:
-        return float(silverman(x[:, None])[0])
-    low, high = values[0], values[-1]
-    margin, n = (high - low) / 4, len(x)
+    """The rule on one column, never finer than the resolution of the data."""
+    low, high = x.min(), x.max()
+    margin = (high - low) / 4
     counts, edges = np.histogram(x, bins=n_bins, range=(low - margin, high + margin))
-    squares = (fft.dct(counts / len(x))[1:] / 2) ** 2
-    order = np.arange(1, n_bins, dtype=float) ** 2
+    bandwidth = isj_binned(counts, edges[1] - edges[0], len(x))
+    return max(bandwidth, resolution(x)) if np.isfinite(bandwidth) else float(silverman(x[:, None])[0])
+
+
+def isj_binned(counts: np.ndarray, step: float, n_samples: float) -> float:
+    """The rule on nonnegative counts of ``n_samples`` rows in equal bins; NaN where its equation has no root."""
+    squares = (fft.dct(counts / counts.sum())[1:] / 2) ** 2
+    order = np.arange(1, len(counts), dtype=float) ** 2
+    if np.count_nonzero(counts) < 3:
+        return np.nan
     try:
-        with np.errstate(divide="ignore"):  # a norm of zero, where the rows are few, is an infinite step
-            time = optimize.brentq(lambda t: t - _fixed_point(t, n, order, squares), 1e-12, 0.1)
-    except ValueError:  # no root: too few rows for the rule
-        return float(silverman(x[:, None])[0])
-    return max(float(np.sqrt(time)) * (edges[-1] - edges[0]), _resolution(values))
+        time = optimize.brentq(lambda t: t - _fixed_point(t, n_samples, order, squares), 1e-12, 0.1)
+    except ValueError:  # too few rows for the rule
+        return np.nan
+    return float(np.sqrt(time)) * step * len(counts)
 
 
-def _resolution(values: np.ndarray) -> float:
+def weighted_isj(counts: np.ndarray, step: float, n_samples: float) -> float:
+    """`isj_binned` kept between half a bin and twice Silverman's rule, which also stands in where it fails."""
+    share, place = counts / counts.sum(), step * np.arange(len(counts))
+    deviation = np.sqrt(max(share @ place**2 - (share @ place) ** 2, step**2))
+    silvermans = float(deviation * (4 / (3 * max(n_samples, 2.0))) ** 0.2)
+    bandwidth = isj_binned(counts, step, n_samples)
+    return max(min(bandwidth, 2 * silvermans) if np.isfinite(bandwidth) else silvermans, step / 2)
+
+
+def resolution(x: np.ndarray) -> float:
     """The median gap between different values: what rounded or counted data can resolve."""
-    return float(np.median(np.diff(values)))
+    values = np.unique(x)
+    return float(np.median(np.diff(values))) if len(values) > 1 else 0.0
 
 
-def _fixed_point(t: float, n: int, order: np.ndarray, squares: np.ndarray, stages: int = 7) -> float:
+def _fixed_point(t: float, n: float, order: np.ndarray, squares: np.ndarray, stages: int = 7) -> float:
     """Equation 29 of Botev et al.: the map whose fixed point is the squared bandwidth."""
     norm = 2 * np.pi ** (2 * stages) * np.sum(order**stages * squares * np.exp(-order * np.pi**2 * t))
     for s in range(stages - 1, 1, -1):
         odd = np.prod(np.arange(1.0, 2 * s, 2)) / np.sqrt(2 * np.pi)
-        time = (2 * (1 + 0.5 ** (s + 0.5)) / 3 * odd / (n * norm)) ** (2 / (3 + 2 * s))
+        time = (2 * (1 + 0.5 ** (s + 0.5)) / 3 * odd / (n * max(norm, TINY))) ** (2 / (3 + 2 * s))
         norm = 2 * np.pi ** (2 * s) * np.sum(order**s * squares * np.exp(-order * np.pi**2 * time))
-    return float((2 * n * np.sqrt(np.pi) * norm) ** (-2 / 5))
+    return float((2 * n * np.sqrt(np.pi) * max(norm, TINY)) ** (-2 / 5))
 
 
 RULES: dict[str, Callable[[np.ndarray], float | np.ndarray]] = {

@@ -151,7 +151,7 @@ def describe_demo(result: DemoResult) -> str:
             "",
             f"labels right    {result.accuracy:.2%}",
             f"density error   {result.error / result.size:.1%} of the true densities (weighted L2, mean over views)",
-            f"spectrum        {'  '.join(f'{value:.3f}' for value in spectrum)}  (of the first; {k} classes stand out)",
+            f"spectrum        {'  '.join(f'{value:.3f}' for value in spectrum)}  (over the first)",
             f"time to fit     {result.seconds:.2f} s",
         ]
     )

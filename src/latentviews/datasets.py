@@ -79,7 +79,7 @@ def make_multiview(
         ``X``, ``y``, and ``truth`` with ``weights`` and ``components[t].density(x)``.
     """
     n_samples, k = check_count("n_samples", n_samples), check_count("n_components", n_components)
-    rng = np.random.default_rng(random_state)
+    n_views, rng = check_count("n_views", n_views), np.random.default_rng(random_state)
     if design not in DESIGNS:
         raise ValueError(f"design must be one of {DESIGNS}; got {design!r}.")
     if design == "shapes" and k != 3:

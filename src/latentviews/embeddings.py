@@ -2,7 +2,7 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -11,6 +11,7 @@ from scipy.signal import fftconvolve
 from sklearn.base import clone
 
 from latentviews._arrays import to_numpy
+from latentviews.bandwidths import weighted_isj
 from latentviews.domains import DOMAINS, Domain
 from latentviews.features import BinnedFeatures, GridFeatures
 from latentviews.kernels import Kernel
@@ -85,6 +86,10 @@ class Components(ABC):
         """Points (n, d) and weights (n, k) that stand for the components."""
         return self._domain().nodes, self._domain().weights[:, None] * self._node_density
 
+    @abstractmethod
+    def take(self, order: np.ndarray) -> "Components":
+        """The components in another order, or some of them."""
+
     def sample(self, component: int, size: int, rng: np.random.Generator) -> np.ndarray:
         """Rows drawn from the density of one component."""
         return self._domain().draw(self._node_density[:, component], size, rng)
@@ -128,6 +133,10 @@ class Embedding(Components):
         """The raw values ⟨φ(x), μ_h⟩, (n, k)."""
         x = as_rows(x)
         return np.concatenate([to_numpy(self.features.transform(rows)) @ self.vectors for rows, _ in batches(x)])
+
+    def take(self, order: np.ndarray) -> "Embedding":
+        """The components in another order, or some of them."""
+        return replace(self, vectors=self.vectors[:, order])
 
     def _coordinates(self, other: Components) -> np.ndarray:
         if isinstance(other, Embedding) and other.features is self.features:
@@ -189,6 +198,10 @@ class BinnedEmbedding(Components):
         kernel = clone(self.kernel).set_params(bandwidth=float(np.median(self.bandwidths)))
         return BinnedFeatures(kernel).fit(self.grid[:, None])
 
+    def take(self, order: np.ndarray) -> "BinnedEmbedding":
+        """The components in another order, or some of them."""
+        return replace(self, weights=self.weights[:, order], bandwidths=self.bandwidths[order])
+
     def _as_sample(self) -> tuple[np.ndarray, np.ndarray]:
         return self.grid[:, None], self.weights
 
@@ -197,13 +210,23 @@ class BinnedEmbedding(Components):
         return self._features.transform(points).T @ weights
 
 
-def components_in(features: Any, vectors: np.ndarray, domain: Domain | None) -> Components:
-    """The record for components given as vectors in a fitted map: weights if its vectors are a grid's."""
-    if isinstance(features, GridFeatures):
-        kernel = features.kernel_
-        bandwidths = np.full(vectors.shape[1], float(kernel.bandwidth))
-        return BinnedEmbedding(domain, features.grid_, vectors, kernel, bandwidths)
-    return Embedding(domain, features, vectors)
+def components_in(
+    features: Any, vectors: np.ndarray, domain: Domain | None, counts: np.ndarray | None = None
+) -> Components:
+    """The record for components given as vectors in a fitted map: weights if its vectors are a grid's.
+
+    ``counts`` are the rows behind every component, for bandwidths of their own.
+    """
+    if not isinstance(features, GridFeatures):
+        return Embedding(domain, features, vectors)
+    grid, kernel = features.grid_, features.kernel_
+    if features.adaptive and counts is not None:
+        step, columns = grid[1] - grid[0], np.maximum(vectors.T, TINY)
+        own = [weighted_isj(column, step, n) for column, n in zip(columns, counts, strict=True)]
+        bandwidths = np.maximum(own, features.resolution)
+    else:
+        bandwidths = np.full(vectors.shape[1], float(kernel.get_params()["bandwidth"]))
+    return BinnedEmbedding(domain, grid, vectors, kernel, bandwidths)
 
 
 def evaluate(f: Callable[[np.ndarray], Any], rows: np.ndarray) -> np.ndarray:

@@ -222,6 +222,8 @@ class GridFeatures:
 
     grid_: np.ndarray
     kernel_: Kernel
+    adaptive: bool = False  # whether every component finds its own bandwidth, no finer than ``resolution``
+    resolution: float = 0.0
 
     def transform(self, X: Any) -> sparse.csr_array:
         """The shares of every row in the grid points."""

@@ -15,6 +15,8 @@ def match_labels(true: Any, found: Any) -> np.ndarray:
     true, found = np.asarray(true, dtype=int), np.asarray(found, dtype=int)
     if true.shape != found.shape:
         raise ValueError(f"Labels must have the same shape; got {true.shape} and {found.shape}.")
+    if not true.size or min(true.min(), found.min()) < 0:
+        raise ValueError("Labels must be 0, …, k-1, at least one of them; leave out rows whose class is unknown.")
     size = int(max(true.max(), found.max())) + 1
     table = np.zeros((size, size), dtype=int)
     np.add.at(table, (true, found), 1)

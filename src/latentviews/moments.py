@@ -2,33 +2,42 @@
 
 from collections.abc import Callable, Sequence
 from itertools import combinations
-from math import comb
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from latentviews._arrays import namespace
-from latentviews.streams import mean, weigh
+from latentviews._arrays import like, namespace, to_numpy
+from latentviews.streams import total, weigh
+
+TINY = np.finfo(float).tiny
 
 Embed = Callable[[Any], Sequence[Any]]
 Pairs = dict[tuple[int, int], np.ndarray]
 
 
 def pair_moments(data: Any, embed: Embed, weights: Any = None) -> Pairs:
-    """C_st = E[φ_s φ_tᵀ] for every pair of views s < t.
+    """C_st = E[φ_s φ_tᵀ] for every pair of views s < t, over the rows that have both.
 
-    ``embed`` takes a batch to its feature vectors, one array a view.
+    ``embed`` takes a batch to its feature vectors, one array a view, with zeros where ``embed.present(batch)``, if it
+    has such a method, says that a view is missing.
     """
     keys: list[tuple[int, int]] = []
 
     def row_sum(batch: Any, weight: Any) -> tuple[Any, ...]:
         phi = embed(batch)
         keys[:] = combinations(range(len(phi)), 2)
-        weighed = [weigh(view, weight) for view in phi]
-        return tuple(weighed[s].T @ phi[t] for s, t in keys)
+        here, weighed = _presence(embed, batch, phi), [weigh(view, weight) for view in phi]
+        counts = here.T @ weigh(here, None if weight is None else to_numpy(weight))
+        return (counts, *(weighed[s].T @ phi[t] for s, t in keys))
 
-    sums = mean(data, row_sum, weights)
-    return dict(zip(keys, sums, strict=True))
+    counts, *sums = total(data, row_sum, weights).sums
+    return {(s, t): sums[i] / max(counts[s, t], TINY) for i, (s, t) in enumerate(keys)}
+
+
+def _presence(embed: Any, batch: Any, phi: Sequence[Any]) -> np.ndarray:
+    """One where a row has a view and zero where it is missing, (n, n_views)."""
+    here = embed.present(batch) if hasattr(embed, "present") else None
+    return np.ones((phi[0].shape[0], len(phi))) if here is None else here
 
 
 class WhitenedMoments(NamedTuple):
@@ -48,26 +57,41 @@ def whitened_moments(
 ) -> WhitenedMoments:
     """All that one pass over the rows gives once a projection to k coordinates is known.
 
-    ``whiten`` takes the feature vectors of a batch to the z_i; ``lift`` gives the vectors ψ_t in which components
-    are wanted, φ_t itself by default.
+    ``whiten`` takes the feature vectors of a batch to the z_i, and ``whiten.groups`` are the views in each, one by
+    default; ``lift`` gives the vectors ψ_t in which components are wanted, φ_t itself by default. Every moment is over
+    the rows that have the views it takes.
     """
     size: list[int] = []
 
     def row_sum(batch: Any, weight: Any) -> tuple[Any, ...]:
         phi = embed(batch)
-        z = whiten(phi)
+        z, here = whiten(phi), _presence(embed, batch, phi)
         size[:] = [len(z)]
+        groups = getattr(whiten, "groups", [[t] for t in range(len(z))])
+        whole = np.stack([here[:, list(group)].prod(axis=1) for group in groups], axis=1)
+        z = [vectors * like(whole[:, [i]], vectors) for i, vectors in enumerate(z)]
+        counts = weigh(whole, None if weight is None else to_numpy(weight))
         stacked = namespace(z[0]).concat(z, axis=1)
         weighed = weigh(stacked, weight)
         psi = phi if lift is None else lift(batch)
-        return (stacked.T @ weighed, triple_sum(z, weight), *(view.T @ weighed for view in psi))
+        return (
+            whole.T @ counts,
+            triple_sum([whole[:, [i]] for i in range(len(z))], None if weight is None else to_numpy(weight)),
+            here.T @ counts,
+            stacked.T @ weighed,
+            triple_sum(z, weight),
+            *(view.T @ weighed for view in psi),
+        )
 
-    pairs, triple, *lifts = mean(data, row_sum, weights)
+    pair_count, triple_count, lift_count, pairs, triple, *lifts = total(data, row_sum, weights).sums
     n, rank = size[0], triple.shape[0]
     return WhitenedMoments(
-        pairs.reshape(n, rank, n, rank).transpose(0, 2, 1, 3),
-        triple / comb(n, 3),
-        tuple(view.reshape(-1, n, rank) for view in lifts),
+        pairs.reshape(n, rank, n, rank).transpose(0, 2, 1, 3) / np.maximum(pair_count, TINY)[:, :, None, None],
+        triple / np.maximum(triple_count, TINY),
+        tuple(
+            view.reshape(-1, n, rank) / np.maximum(count, TINY)[None, :, None]
+            for view, count in zip(lifts, lift_count, strict=True)
+        ),
     )
 
 

@@ -202,7 +202,7 @@ def _tables(estimator: Any, X: Any) -> list[np.ndarray | None]:
     if X is None:
         return [None] * len(estimator.views_)
     data, columns = read_table(estimator, X, reset=False)
-    rows, _ = streams.sample(data, ROWS, np.random.default_rng(0))
+    rows, *_ = streams.sample(data, ROWS, np.random.default_rng(0))
     return [to_numpy(take_columns(rows, view)) for view in columns]
 
 

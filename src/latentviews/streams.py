@@ -77,28 +77,31 @@ def weigh(phi: Any, weights: Any) -> Any:
     return sparse.diags_array(weights) @ phi if sparse.issparse(phi) else phi * like(weights, phi)[:, None]
 
 
-def sample(data: Any, size: int | None, rng: np.random.Generator, weights: Any = None) -> tuple[Any, Any]:
-    """At most ``size`` rows, uniformly without replacement, and their weights; all rows if ``size`` is None.
+def sample(data: Any, size: int | None, rng: np.random.Generator, *along: Any) -> tuple[Any, ...]:
+    """At most ``size`` rows, uniformly without replacement, and what belongs to them in the arrays ``along``.
 
-    An iterable is read once, and never more than ``size`` rows and a batch are held.
+    All rows if ``size`` is None. An iterable is read once, never more than ``size`` rows and a batch are held, and its
+    own weights come in place of the first of ``along``.
     """
-    if is_array(data):
-        if size is None or data.shape[0] <= size:
-            return data, weights
-        rows = np.sort(rng.choice(data.shape[0], size=size, replace=False))
-        return data[rows, :], None if weights is None else weights[rows]
-    if size is None:
-        return data, None
-    kept, kept_weights, keys = None, None, None
+    if not is_array(data):
+        return (data, None, *along[1:]) if size is None else (*_reservoir(data, size, rng), *along[1:])
+    if size is None or data.shape[0] <= size:
+        return (data, *along)
+    rows = np.sort(rng.choice(data.shape[0], size=size, replace=False))
+    return (data[rows, :], *(None if values is None else values[rows] for values in along))
+
+
+def _reservoir(data: Any, size: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray | None]:
+    """Rows with the ``size`` smallest random keys, and their weights if the stream has any."""
+    kept, kept_weights, keys, weighted = None, np.empty(0), np.empty(0), False
     for batch, weight in batches(data):
-        batch = np.asarray(batch)
-        weight = np.ones(len(batch)) if weight is None else to_numpy(weight)
-        key = rng.random(len(batch))
-        if kept is not None:
-            batch, weight = np.concatenate([kept, batch]), np.concatenate([kept_weights, weight])
-            key = np.concatenate([keys, key])
-        lowest = np.sort(np.argsort(key, kind="stable")[:size])
-        kept, kept_weights, keys = batch[lowest], weight[lowest], key[lowest]
+        rows = np.asarray(batch)
+        weighted = weighted or weight is not None
+        kept = rows if kept is None else np.concatenate([kept, rows])
+        kept_weights = np.append(kept_weights, np.ones(len(rows)) if weight is None else to_numpy(weight))
+        keys = np.append(keys, rng.random(len(rows)))
+        lowest = np.sort(np.argsort(keys, kind="stable")[:size])
+        kept, kept_weights, keys = kept[lowest], kept_weights[lowest], keys[lowest]
     if kept is None:
         raise ValueError("The data hold no batch; at least one row is needed.")
-    return kept, kept_weights
+    return kept, kept_weights if weighted else None

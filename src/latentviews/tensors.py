@@ -126,4 +126,6 @@ def _ordered(tensor: np.ndarray, vectors: np.ndarray) -> Decomposition:
     order = np.argsort(-np.abs(values))
     values, vectors = np.abs(values)[order], vectors[:, order]
     rest = tensor - np.einsum("h,ih,jh,lh->ijl", values, vectors, vectors, vectors, optimize=True)
-    return Decomposition(values, vectors, float(np.linalg.norm(rest) / np.linalg.norm(tensor)))
+    return Decomposition(
+        values, vectors, float(np.linalg.norm(rest) / max(np.linalg.norm(tensor), np.finfo(float).tiny))
+    )

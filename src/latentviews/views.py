@@ -7,10 +7,11 @@ from typing import Any
 import numpy as np
 from sklearn.base import clone
 
-from latentviews._arrays import take_columns, to_numpy
+from latentviews._arrays import is_foreign, take_columns
 from latentviews._validation import check_rows
-from latentviews.features import BinnedFeatures, GridFeatures, features_for, uniform_grid
-from latentviews.kernels import Gaussian
+from latentviews.features import features_for
+from latentviews.kernels import Gaussian, Kernel
+from latentviews.streams import weigh
 
 Columns = tuple[list[int], ...]
 
@@ -23,9 +24,20 @@ class Views:
     features: tuple[Any, ...]
 
     def __call__(self, batch: Any) -> list[Any]:
-        """The raw vectors of every view, one row a row."""
+        """The raw vectors of every view, one row a row; zeros where the view is missing."""
         tables = [take_columns(batch, columns) for columns in self.columns]
-        return [_raw(phi)(table) for phi, table in zip(self.features, tables, strict=True)]
+        here = self.present(batch)
+        if here is None:
+            return [_raw(phi)(table) for phi, table in zip(self.features, tables, strict=True)]
+        whole = here.astype(bool)
+        filled = [np.where(whole[:, [t]], x, _some_row(x, whole[:, t])) for t, x in enumerate(tables)]
+        return [weigh(_raw(phi)(x), here[:, t]) for t, (phi, x) in enumerate(zip(self.features, filled, strict=True))]
+
+    def present(self, batch: Any) -> np.ndarray | None:
+        """One where a row has a view and zero where it is missing, (n, n_views); None where nothing is missing."""
+        if is_foreign(batch) or not np.isnan(batch).any():
+            return None
+        return np.stack([~np.isnan(batch[:, columns]).any(axis=1) for columns in self.columns], axis=1).astype(float)
 
     def from_raw(self, t: int, moment: np.ndarray) -> np.ndarray:
         """tailᵀ @ moment: a sum of raw vectors of view t as a sum of feature vectors."""
@@ -36,6 +48,11 @@ class Views:
         """Tail @ functional: what acts on feature vectors of view t, acting on raw vectors."""
         tail = getattr(self.features[t], "tail_", None)
         return functional if tail is None else tail @ functional
+
+
+def _some_row(x: np.ndarray, whole: np.ndarray) -> np.ndarray:
+    """A row of the table that is not missing, to stand in where one is."""
+    return x[whole.argmax()] if whole.any() else np.zeros(x.shape[1])
 
 
 def _raw(phi: Any) -> Any:
@@ -51,16 +68,15 @@ def read_table(estimator: Any, X: Any, *, reset: bool) -> tuple[Any, Columns]:
         if estimator.views is not None:
             raise ValueError("X is a list of arrays, one a view, so `views` must be None; pass one or the other.")
         X, columns = _stack([np.asarray(view) for view in X])
-        return check_rows(estimator, X, reset=reset), columns
+        return check_rows(estimator, X, reset=reset, missing=True), columns
     if _is_stream(X):
         if reset:
             first = next(iter(X), None)
-            check_rows(estimator, first[0] if isinstance(first, tuple) else first, reset=True)
+            check_rows(estimator, first[0] if isinstance(first, tuple) else first, reset=True, missing=True)
         return X, _columns(estimator, reset)
     if hasattr(X, "columns"):
         X = _named_columns(X, estimator.views)
-    X = check_rows(estimator, X, reset=reset)
-    return X, _columns(estimator, reset)
+    return check_rows(estimator, X, reset=reset, missing=True), _columns(estimator, reset)
 
 
 def _is_list_of_views(X: Any) -> bool:
@@ -164,7 +180,8 @@ def check_varying(x: np.ndarray, columns: Columns, names: Any = None) -> None:
     """Refuse constant columns: they say nothing of the classes."""
     for view, group in enumerate(columns):
         for j in group:
-            if np.all(x[:, j] == x[0, j]):
+            values = x[~np.isnan(x[:, j]), j]
+            if not len(values) or np.all(values == values[0]):
                 label = repr(names[j]) if names is not None else j
                 raise ValueError(
                     f"Column {label} (in view {view}) is constant over {len(x)} rows and says nothing of the classes; "
@@ -173,20 +190,36 @@ def check_varying(x: np.ndarray, columns: Columns, names: Any = None) -> None:
 
 
 def fit_views(
-    rows: Any, columns: Columns, prototypes: Sequence[Any], rng: np.random.Generator, *, shared: bool = False
+    rows: np.ndarray, columns: Columns, prototypes: Sequence[Any], rng: np.random.Generator, blocks: Sequence[int]
 ) -> Views:
-    """Feature maps fitted on ``rows``: one a view, or one on all views stacked if they are ``shared``."""
+    """Feature maps fitted on ``rows``: one a block, on the stacked columns of its views, NaN left out."""
     seed = int(rng.integers(2**31))
-    tables = [to_numpy(take_columns(rows, group)) for group in columns]
-    if shared:
-        if len({len(group) for group in columns}) > 1:
-            raise ValueError(
-                f"Exchangeable views need the same number of columns; got {[len(group) for group in columns]}."
-            )
-        phi = _fit(prototypes[0], np.concatenate(tables), seed)
-        return Views(columns, (phi,) * len(columns))
-    maps = [_fit(phi, table, seed + t) for t, (phi, table) in enumerate(zip(prototypes, tables, strict=True))]
-    return Views(columns, tuple(maps))
+    maps: dict[int, Any] = {}
+    for t, block in enumerate(blocks):
+        if block not in maps:
+            stacked = stack_block(rows, columns, blocks, block)
+            maps[block] = _fit(prototypes[t], stacked[~np.isnan(stacked).any(axis=1)], seed + t)
+    return Views(columns, tuple(maps[block] for block in blocks))
+
+
+def stack_block(rows: np.ndarray, columns: Columns, blocks: Sequence[int], block: int) -> np.ndarray:
+    """The columns of all views of a block, one view under the other."""
+    widths = {len(columns[t]) for t, b in enumerate(blocks) if b == block}
+    if len(widths) > 1:
+        raise ValueError(f"Exchangeable views need the same number of columns; got {sorted(widths)}.")
+    return np.concatenate([rows[:, columns[t]] for t, b in enumerate(blocks) if b == block])
+
+
+def read_blocks(exchangeable: Any, n_views: int) -> list[int]:
+    """A number for every view, the same for views that share their distributions."""
+    if exchangeable is False or exchangeable is None:
+        return list(range(n_views))
+    if exchangeable is True:
+        return [0] * n_views
+    names = list(exchangeable)
+    if len(names) != n_views:
+        raise ValueError(f"exchangeable is True, False or one block id a view; got {len(names)} for {n_views} views.")
+    return [list(dict.fromkeys(names)).index(name) for name in names]
 
 
 def _fit(prototype: Any, table: np.ndarray, seed: int) -> Any:
@@ -217,20 +250,10 @@ def _one_a_view(name: str, given: Any, n_views: int) -> list[Any]:
     return list(given)
 
 
-def density_views(rows: Any, views: Views, bandwidth: Any) -> Views:
-    """The maps in which densities of another bandwidth are gathered: grids for real columns."""
-    tables = [to_numpy(take_columns(rows, columns)) for columns in views.columns]
-    if all(phi is views.features[0] for phi in views.features):
-        return Views(views.columns, (_density_map(views.features[0], np.concatenate(tables), bandwidth),) * len(tables))
-    maps = [_density_map(phi, table, bandwidth) for phi, table in zip(views.features, tables, strict=True)]
-    return Views(views.columns, tuple(maps))
-
-
-def _density_map(phi: Any, table: np.ndarray, bandwidth: Any) -> Any:
-    if not isinstance(phi, BinnedFeatures):
-        return with_bandwidth(phi, bandwidth).fit(table) if hasattr(phi, "kernel") else phi
-    kernel = clone(phi.kernel_).set_params(bandwidth=bandwidth).adapt(table)
-    return GridFeatures(uniform_grid(table[:, 0], float(kernel.bandwidth)), kernel)
+def has_density(phi: Any) -> bool:
+    """Whether the embeddings of an unfitted map have densities: all but those of kernels like `Linear`."""
+    kernel = getattr(phi, "kernel", None)
+    return not isinstance(kernel, Kernel) or kernel.domain is not None
 
 
 def with_bandwidth(phi: Any, bandwidth: Any) -> Any:

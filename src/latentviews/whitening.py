@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from latentviews._arrays import like
-from latentviews._validation import IdentifiabilityWarning
+from latentviews._validation import IdentifiabilityWarning, UnsupportedError
 from latentviews.moments import Pairs, WhitenedMoments
 
 ROUNDING = 1e-11  # singular values below this share of the first are rounding, not signal
@@ -51,20 +51,20 @@ def whiten(pairs: Pairs, rank: int, reference: int | None = None) -> Whitening:
     if reference is not None:
         orders = [order for order in orders if reference in order[2]]
     candidates = [(order, *_cross_moments(pairs, scale, order)) for order in orders]
-    spectra = [np.linalg.svd(c_ab, compute_uv=False) for _, c_ab, _, _ in candidates]
-    best_first = sorted(range(len(orders)), key=lambda i: -_conditioning(spectra[i], rank))
-    _check_spectrum(spectra[best_first[0]], rank)
-    failure: ValueError | None = None
+    decompositions = [np.linalg.svd(c_ab, full_matrices=False) for _, c_ab, _, _ in candidates]
+    best_first = sorted(range(len(orders)), key=lambda i: -_conditioning(decompositions[i][1], rank))
+    _check_spectrum(decompositions[best_first[0]][1], rank)
+    failure: UnsupportedError | None = None
     for i in best_first:
-        order, c_ab, c_ca, c_cb = candidates[i]
+        order, _, c_ca, c_cb = candidates[i]
         try:
-            maps = triple_whitening(c_ab, c_ca, c_cb, rank)
-        except ValueError as error:
+            maps = triple_whitening(decompositions[i], c_ca, c_cb, rank)
+        except UnsupportedError as error:
             failure = failure or error
             continue
         down = _unstack(order, maps, pairs, scale)
-        return Whitening(order, down, _lift(pairs, order, down), spectra[i])
-    raise failure or ValueError("No reference view to whiten with.")
+        return Whitening(order, down, _lift(pairs, order, down), decompositions[i][1])
+    raise failure or UnsupportedError("No reference view to whiten with.")
 
 
 def whiten_exchangeable(pairs: Pairs, rank: int) -> Whitening:
@@ -90,7 +90,8 @@ def refine(whitening: Whitening, moments: WhitenedMoments) -> tuple[Whitening, n
         pairs = [moments.pairs[i, j] for i in range(n) for j in range(i)]
         maps = [symmetric_whitening(np.mean([symmetric(pair) for pair in pairs], axis=0), rank)] * n
     else:
-        maps = triple_whitening(moments.pairs[0, 1], moments.pairs[2, 0], moments.pairs[2, 1], rank)
+        c_ab = np.linalg.svd(moments.pairs[0, 1], full_matrices=False)
+        maps = triple_whitening(c_ab, moments.pairs[2, 0], moments.pairs[2, 1], rank)
     place = {t: i for i, group in enumerate(whitening.groups) for t in group}
     down = tuple(whitening.down[t] @ maps[place[t]] for t in range(len(place)))
     up = [
@@ -103,21 +104,21 @@ def refine(whitening: Whitening, moments: WhitenedMoments) -> tuple[Whitening, n
 
 
 def triple_whitening(
-    c_ab: np.ndarray, c_ca: np.ndarray, c_cb: np.ndarray, rank: int
+    c_ab: tuple[np.ndarray, np.ndarray, np.ndarray], c_ca: np.ndarray, c_cb: np.ndarray, rank: int
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """The maps of views a, b and c that bring all three to the coordinates of view c.
 
-    Pair_c = C_ca U S⁻¹ Vᵀ C_bc = Q Σ Qᵀ with C_ab = U S Vᵀ;  down_c = Q Σ^(-1/2),
+    C_ab comes as U, S, Vᵀ.  Pair_c = C_ca U S⁻¹ Vᵀ C_bc = Q Σ Qᵀ;  down_c = Q Σ^(-1/2),
     down_aᵀ = down_cᵀ C_cb V S⁻¹ Uᵀ  and  down_bᵀ = down_cᵀ C_ca U S⁻¹ Vᵀ.
     """
-    u, s, vt = np.linalg.svd(c_ab, full_matrices=False)
+    u, s, vt = c_ab
     if min(len(s), len(c_ca)) < rank:
-        raise ValueError(
+        raise UnsupportedError(
             f"{rank} components need {rank} features in every view, or group of views; the smallest has "
             f"{min(len(s), len(c_ca))}. Ask for fewer components, or give that view more columns or landmarks."
         )
     if not s[rank - 1] > 0:
-        raise ValueError(_unsupported(int(np.sum(s > 0)), rank))
+        raise UnsupportedError(_unsupported(int(np.sum(s > 0)), rank))
     u, s, v = u[:, :rank], s[:rank], vt[:rank].T
     left, right = c_ca @ (u / s), c_cb @ v
     basis, _ = np.linalg.qr(np.concatenate([left, right], axis=1))  # Pair_c has rank 2k: no D × D matrix
@@ -131,7 +132,7 @@ def symmetric_whitening(moment: np.ndarray, rank: int) -> np.ndarray:
     values, vectors = np.linalg.eigh(moment)
     values, vectors = values[::-1][:rank], vectors[:, ::-1][:, :rank]
     if len(values) < rank or not values[-1] > 0:
-        raise ValueError(_unsupported(int(np.sum(values > 0)), rank))
+        raise UnsupportedError(_unsupported(int(np.sum(values > 0)), rank))
     return vectors / np.sqrt(values)
 
 

@@ -1,0 +1,71 @@
+"""Saved results of benchmarks: the figures, and what is needed to get them again."""
+
+import json
+import os
+import platform
+import shlex
+import subprocess
+import sys
+from datetime import UTC, datetime
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parent.parent
+PACKAGES = ("latentviews", "numpy", "scipy", "scikit-learn")
+
+
+def save(path: Path, results: Any, packages: tuple[str, ...] = PACKAGES) -> None:
+    """Write ``results`` as JSON with the command, machine, versions, commit and date, and say where."""
+    record = {
+        "command": command(),
+        "date": datetime.now(UTC).date().isoformat(),
+        "commit": commit(),
+        "machine": machine(),
+        "versions": {"python": platform.python_version(), **{name: version(name) for name in packages}},
+        "results": results,
+    }
+    path.parent.mkdir(parents=True, exist_ok=True)
+    aside = path.with_suffix(".part")
+    aside.write_text(json.dumps(record, indent=2, ensure_ascii=False) + "\n")
+    aside.replace(path)
+    print(f"saved: {_from_root(path)}")
+
+
+def command() -> str:
+    """The command that is running, from the root of the repository."""
+    return shlex.join(["python", str(_from_root(Path(sys.argv[0]))), *sys.argv[1:]])
+
+
+def machine() -> dict[str, Any]:
+    """The processor and how many of its cores may be used."""
+    return {"cpu": _cpu_model(), "cores": len(os.sched_getaffinity(0))}
+
+
+def _cpu_model() -> str:
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+    except OSError:
+        lines = []
+    models = [line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")]
+    return models[0] if models else platform.processor() or "unknown"
+
+
+def commit() -> str:
+    """The commit checked out, marked where the source of the package has changed since; unknown outside a clone."""
+    try:
+        head = _git("rev-parse", "HEAD")
+        changed = _git("status", "--porcelain", "--", "src")
+    except (OSError, subprocess.CalledProcessError):
+        return "unknown"
+    return f"{head} and changes" if changed else head
+
+
+def _git(*arguments: str) -> str:
+    done = subprocess.run(["git", *arguments], cwd=ROOT, capture_output=True, text=True, check=True)
+    return done.stdout.strip()
+
+
+def _from_root(path: Path) -> Path:
+    path = path.resolve()
+    return path.relative_to(ROOT) if path.is_relative_to(ROOT) else Path(path.name)

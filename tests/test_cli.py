@@ -1,0 +1,158 @@
+"""The command line does its work or says in one sentence why not."""
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from latentviews import __version__, cli
+from latentviews.cli import main
+
+PNG = b"\x89PNG\r\n\x1a\n"
+
+
+def test_demo_prints_what_it_found_and_writes_a_figure(tmp_path, capsys):
+    assert main(["demo", "--out", str(tmp_path / "new" / "deep")]) == 0
+
+    out, err = capsys.readouterr()
+    figure = tmp_path / "new" / "deep" / "components.png"
+    assert figure.read_bytes().startswith(PNG)
+    assert figure.stat().st_size < 200_000
+    assert str(figure) in out
+    assert err == ""
+    rows = re.findall(r"^ +(\d) +(0\.\d+) +(0\.\d+)$", out, flags=re.MULTILINE)
+    assert [row[0] for row in rows] == ["0", "1", "2"]
+    assert all(abs(float(found) - float(true)) < 0.02 for _, found, true in rows)
+    assert float(re.search(r"labels right +([\d.]+)%", out)[1]) >= 99
+    assert "spectrum" in out
+    assert re.search(r"time to fit +[\d.]+ s", out)
+
+
+def test_demo_compares_every_class_with_its_own_truth():
+    result = cli.run_demo()
+
+    assert list(result.true_weights) == sorted(result.true_weights, reverse=True)
+    assert 0 < result.error < 0.25 * result.size
+
+
+def test_demo_draws_the_true_densities_dashed_beneath_the_found_ones():
+    result, axes = cli.run_demo(), cli.offscreen_axes(3)
+
+    cli.draw_demo(result, axes)
+
+    for panel in axes:
+        lines = [line for line in panel.get_lines() if len(line.get_xdata())]
+        found, true = lines[:3], lines[3:]
+        assert [line.get_linestyle() for line in true] == ["--"] * 3
+        assert max(line.get_zorder() for line in true) < min(line.get_zorder() for line in found)
+
+
+def test_demo_runs_again_over_its_own_figure_and_leaves_nothing_else(tmp_path, capsys):
+    (tmp_path / "components.png").write_bytes(b"old")
+
+    assert main(["demo", "--out", str(tmp_path)]) == 0
+
+    assert [path.name for path in tmp_path.iterdir()] == ["components.png"]
+    assert (tmp_path / "components.png").read_bytes().startswith(PNG)
+
+
+def one_sentence(capsys):
+    out, err = capsys.readouterr()
+    assert err.count("\n") == 1
+    assert err.startswith("latentviews demo: ")
+    assert "Traceback" not in err
+    return out, err
+
+
+def test_a_file_in_the_way_is_one_sentence(tmp_path, capsys):
+    (tmp_path / "taken").write_text("a file")
+
+    assert main(["demo", "--out", str(tmp_path / "taken")]) == 2
+
+    out, err = one_sentence(capsys)
+    assert out == ""  # found out before the work
+    assert "cannot write to" in err
+    assert "--out" in err
+
+
+def test_a_directory_that_takes_no_files_is_one_sentence(tmp_path, capsys, monkeypatch):
+    def refuse(dir):
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(cli.tempfile, "TemporaryFile", refuse)
+
+    assert main(["demo", "--out", str(tmp_path)]) == 2
+
+    out, err = one_sentence(capsys)
+    assert out == ""
+    assert "permission denied" in err
+
+
+def test_a_directory_where_the_figure_belongs_is_one_sentence(tmp_path, capsys):
+    (tmp_path / "components.png").mkdir()
+
+    assert main(["demo", "--out", str(tmp_path)]) == 2
+
+    assert "components.png" in one_sentence(capsys)[1]
+    assert [path.name for path in tmp_path.iterdir()] == ["components.png"]
+
+
+def test_an_interrupted_write_keeps_the_old_figure(tmp_path):
+    class Broken:
+        def savefig(self, path, **kwargs):
+            Path(path).write_bytes(b"half")
+            raise KeyboardInterrupt
+
+    figure = tmp_path / "components.png"
+    figure.write_bytes(b"old")
+
+    with pytest.raises(KeyboardInterrupt):
+        cli._write_figure(Broken(), figure)
+
+    assert figure.read_bytes() == b"old"
+    assert os.listdir(tmp_path) == ["components.png"]
+
+
+def test_missing_matplotlib_is_one_sentence(tmp_path, capsys, monkeypatch):
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+
+    assert main(["demo", "--out", str(tmp_path)]) == 2
+
+    assert "pip install latentviews[plot]" in one_sentence(capsys)[1]
+
+
+@pytest.mark.parametrize("argv", [["--help"], ["demo", "--help"]], ids=" ".join)
+def test_help_has_examples(argv, capsys):
+    with pytest.raises(SystemExit) as stop:
+        main(argv)
+
+    assert stop.value.code == 0
+    assert "latentviews demo --out figures" in capsys.readouterr().out
+
+
+def test_version_is_that_of_the_package(capsys):
+    with pytest.raises(SystemExit) as stop:
+        main(["--version"])
+
+    assert stop.value.code == 0
+    assert capsys.readouterr().out == f"latentviews {__version__}\n"
+
+
+@pytest.mark.parametrize("argv", [[], ["nonsense"], ["demo", "--nonsense"]], ids=" ".join)
+def test_wrong_usage_exits_with_two(argv, capsys):
+    with pytest.raises(SystemExit) as stop:
+        main(argv)
+
+    assert stop.value.code == 2
+    assert "usage: latentviews" in capsys.readouterr().err
+
+
+def test_the_installed_command_runs(tmp_path):
+    command = Path(sys.executable).with_name("latentviews")
+
+    done = subprocess.run([command, "--version"], capture_output=True, text=True, cwd=tmp_path, check=True)
+
+    assert done.stdout == f"latentviews {__version__}\n"

@@ -1,0 +1,102 @@
+import numpy as np
+import pytest
+from scipy import stats
+
+from latentviews.datasets import TrueView
+from latentviews.metrics import (
+    Reordered,
+    density_error,
+    label_accuracy,
+    match_components,
+    match_labels,
+    weight_error,
+)
+
+GRID = np.linspace(-6, 6, 200)
+
+
+def normals(*means):
+    return TrueView(tuple(((1.0, stats.norm(mean, 1)),) for mean in means))
+
+
+def test_labels_are_matched_through_a_permutation(rng):
+    true, names = rng.integers(0, 5, size=500), rng.permutation(5)
+
+    np.testing.assert_array_equal(match_labels(true, names[true]), names)
+    assert label_accuracy(true, names[true]) == 1.0
+
+
+def test_a_match_is_one_to_one_and_the_best_of_all():
+    true = [0, 0, 0, 0, 0, 1, 1, 1]
+    found = [1, 1, 1, 1, 0, 1, 1, 0]  # both classes look like 1; only one can have it
+
+    np.testing.assert_array_equal(match_labels(true, found), [1, 0])
+    assert label_accuracy(true, found) == 5 / 8
+
+
+def test_a_class_that_was_not_found_has_no_rows_right():
+    assert label_accuracy([0, 0, 1, 2], [0, 0, 0, 0]) == 0.5
+    assert label_accuracy([0, 0, 0, 0], [0, 1, 2, 2]) == 0.5
+
+
+def test_accuracy_falls_by_the_rows_that_are_wrong(rng):
+    true = np.repeat([0, 1, 2], 100)
+    found = true.copy()
+    found[:7] = 1
+
+    assert label_accuracy(true, (found + 1) % 3) == pytest.approx(1 - 7 / 300)
+
+
+def test_labels_of_different_lengths_are_refused():
+    with pytest.raises(ValueError, match=r"Labels must have the same shape; got \(2,\) and \(3,\)"):
+        match_labels([0, 1], [0, 1, 1])
+
+
+def test_density_error_is_the_formula_of_the_paper():
+    true, found, weights = normals(0, 2), normals(0.5, 2), np.array([0.3, 0.7])
+    wrong = np.sqrt(np.sum((stats.norm.pdf(GRID) - stats.norm.pdf(GRID, 0.5)) ** 2))
+
+    assert density_error([true], [found], [GRID], weights) == pytest.approx(0.3 * wrong, rel=1e-12)
+    assert density_error([true, true], [found, true], [GRID, GRID], weights) == pytest.approx(0.15 * wrong, rel=1e-12)
+
+
+def test_density_error_of_the_truth_is_zero():
+    view = normals(-1, 0, 3)
+
+    assert density_error([view], [view], [GRID], np.ones(3) / 3) == 0.0
+
+
+def test_views_must_be_as_many_on_both_sides():
+    view = normals(0, 1)
+
+    with pytest.raises(ValueError, match="shorter"):
+        density_error([view, view], [view], [GRID, GRID], np.ones(2) / 2)
+
+
+def test_components_are_matched_over_all_views(rng):
+    order = rng.permutation(4)
+    true = [normals(-4, -1, 1, 4), normals(0, 0, 2, 2)]
+    found = [Reordered(view, np.argsort(order)) for view in true]
+
+    match = match_components(true, found, [GRID, GRID], np.full(4, 0.25))
+
+    np.testing.assert_array_equal(match, order)
+    matched = [Reordered(view, match) for view in found]
+    assert density_error(true, matched, [GRID, GRID], np.full(4, 0.25)) == 0.0
+
+
+def test_heavy_classes_are_matched_first():
+    true, found = [normals(0, 0)], [normals(0.1, 3)]
+
+    np.testing.assert_array_equal(match_components(true, found, [GRID], np.array([0.9, 0.1])), [0, 1])
+    np.testing.assert_array_equal(match_components(true, found, [GRID], np.array([0.1, 0.9])), [1, 0])
+
+
+def test_reordered_components_have_their_columns_moved():
+    view = normals(-2, 0, 2)
+
+    np.testing.assert_array_equal(Reordered(view, [2, 0, 1]).density(GRID), view.density(GRID)[:, [2, 0, 1]])
+
+
+def test_weight_error_is_the_largest():
+    assert weight_error([0.2, 0.3, 0.5], [0.25, 0.3, 0.45]) == pytest.approx(0.05)
