@@ -5,6 +5,8 @@ from latentviews.embeddings import Embedding
 from latentviews.features import FourierFeatures, LandmarkFeatures, OneHotFeatures
 from latentviews.kernels import Delta, Gaussian, Kernel, Laplace, Linear, Matern, VonMises
 from latentviews.models.mixture import MultiViewMixture
+from latentviews.polish import Sieve, SmoothedEM
+from latentviews.selection import likelihood_curve, rank_test
 from latentviews.tensors import JointDiagonalization, PowerMethod
 
 __version__ = "0.1.0"
@@ -24,5 +26,9 @@ __all__ = [
     "MultiViewMixture",
     "OneHotFeatures",
     "PowerMethod",
+    "Sieve",
+    "SmoothedEM",
     "VonMises",
+    "likelihood_curve",
+    "rank_test",
 ]

@@ -74,6 +74,28 @@ def weighted_isj(counts: np.ndarray, step: float, n_samples: float) -> float:
     return max(min(bandwidth, 2 * silvermans) if np.isfinite(bandwidth) else silvermans, step / 2)
 
 
+def cv(x: np.ndarray, n_folds: int = 5) -> np.ndarray:
+    """The multiple of Silverman's rule with the highest held-out likelihood of a Gaussian KDE, in five folds.
+
+    The papers choose bandwidths so. At most 2,000 evenly spaced rows are used, and the bandwidth is scaled to all rows
+    by the rate n^(-1/(d+4)).
+    """
+    rows = x[np.linspace(0, len(x) - 1, min(len(x), ROWS)).astype(int)]
+    n, d = rows.shape
+    start, fold = silverman(rows), np.arange(n) % min(n_folds, n)
+    start = np.where(start > 0, start, rows.std(axis=0))
+    squares = sum(((rows[:, j, None] - rows[None, :, j]) / start[j]) ** 2 for j in range(d))
+    held_out = fold[:, None] != fold[None, :]
+
+    def likelihood(factor: float) -> float:
+        density = np.where(held_out, np.exp(-0.5 * squares / factor**2), 0.0).sum(axis=1) / held_out.sum(axis=1)
+        return float(np.log(np.maximum(density, TINY)).mean() - d * np.log(factor))
+
+    best = max(np.geomspace(0.05, 2.5, 24), key=likelihood)
+    floor = np.array([resolution(column) for column in x.T])
+    return np.maximum(best * start * (n / len(x)) ** (1 / (d + 4)), floor)
+
+
 def resolution(x: np.ndarray) -> float:
     """The median gap between different values: what rounded or counted data can resolve."""
     values = np.unique(x)
@@ -95,6 +117,7 @@ RULES: dict[str, Callable[[np.ndarray], float | np.ndarray]] = {
     "scott": scott,
     "silverman": silverman,
     "isj": isj,
+    "cv": cv,
 }
 
 
