@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy import sparse
 from scipy.signal import fftconvolve
-from sklearn.base import BaseEstimator
+from sklearn.base import BaseEstimator, clone
 from sklearn.utils.parallel import Parallel, delayed
 
 from latentviews import streams
@@ -87,29 +87,33 @@ class SieveView:
         return Cells(rows, self.atoms, None if present.all() else present, self.block, self.smoother)
 
 
-def sieve_view(
-    table: np.ndarray, columns: list[int], block: int, kernel: Kernel, factor: float, rng: np.random.Generator
-) -> SieveView:
-    """A sieve for one view, its kernels ``factor`` times as wide as a rule of thumb would have them."""
-    x = table[:, columns]
-    x = x[~np.isnan(x).any(axis=1)]
+def rule_of_thumb(x: np.ndarray, kernel: Kernel) -> Kernel:
+    """The kernel of a sieve on the rows ``x`` of a view, as wide as a rule for densities would have it."""
     if kernel.domain == "discrete":
-        return SieveView(columns, block, np.unique(x, axis=0), Delta(), None)
+        return Delta()
     rule: Kernel = VonMises("silverman") if kernel.domain == "circle" else Gaussian("isj")
-    narrow = rule.adapt(x)
-    narrow.set_params(bandwidth=factor * narrow.bandwidth)
-    if kernel.domain == "real" and len(columns) == 1:
-        width = float(narrow.bandwidth)
+    return rule.adapt(x)
+
+
+def sieve_view(x: np.ndarray, block: int, rule: Kernel, factor: float, seed: int) -> SieveView:
+    """A sieve for one view with the rows ``x``, its kernels ``factor`` times as wide as the rule's."""
+    here = list(range(x.shape[1]))
+    if rule.domain == "discrete":
+        return SieveView(here, block, np.unique(x, axis=0), rule, None)
+    narrow = clone(rule).set_params(bandwidth=factor * rule.get_params()["bandwidth"])
+    if rule.domain == "real" and x.shape[1] == 1:
+        width = float(narrow.get_params()["bandwidth"])
         grid = uniform_grid(x[:, 0], width, 1024)
         size = int(np.clip((grid[-1] - grid[0]) / (0.75 * width), 8, MAX_ATOMS))
         centres = np.linspace(grid[0], grid[-1], size)
         atoms = narrow.gram(grid[:, None], centres[:, None])
-        return SieveView(
-            columns, block, grid[:, None], narrow, sparse.csr_array(atoms * (atoms > NEGLIGIBLE * atoms.max()))
-        )
-    seed = int(rng.integers(2**31))
-    landmarks = LandmarkFeatures(narrow, MAX_LANDMARKS, random_state=seed).fit(x[:LANDMARK_ROWS]).landmarks_
-    return SieveView(columns, block, landmarks, narrow, None)
+        return SieveView(here, block, grid[:, None], narrow, _without_negligible(atoms))
+    features = LandmarkFeatures(narrow, MAX_LANDMARKS, random_state=seed)
+    return SieveView(here, block, features.fit(x[:LANDMARK_ROWS]).landmarks_, narrow, None)
+
+
+def _without_negligible(atoms: np.ndarray) -> sparse.csr_array:
+    return sparse.csr_array(atoms * (atoms > NEGLIGIBLE * atoms.max()))
 
 
 class Polished(NamedTuple):
@@ -186,9 +190,13 @@ class Sieve(BaseEstimator):
         report: Report = lambda task, n_iter, objective: False,
     ) -> Polished:
         """Fit the sieve to the rows of ``table`` from guesses of their posteriors."""
+        seed, order = int(rng.integers(2**31)), list(blocks)
+        rows = {block: _whole(stack_block(table, columns, blocks, block)) for block in sorted(set(blocks))}
+        rules = {block: rule_of_thumb(x, kernels[order.index(block)]) for block, x in rows.items()}
 
         def views(factor: float) -> tuple[SieveView, ...]:
-            return tuple(self._views(table, columns, blocks, kernels, factor, rng))
+            shared = {block: sieve_view(x, block, rules[block], factor, seed) for block, x in rows.items()}
+            return tuple(replace(shared[block], columns=columns[t]) for t, block in enumerate(blocks))
 
         trial = rng.permutation(len(table))[: self.trial_rows]
         problem = _Problem(table, weights, allowed)
@@ -208,23 +216,6 @@ class Sieve(BaseEstimator):
             lambda n_iter, objective: report("polish", n_iter, objective),
         )
         return Polished(chosen, fit, factor, best, objectives)
-
-    def _views(
-        self,
-        table: np.ndarray,
-        columns: Columns,
-        blocks: Sequence[int],
-        kernels: Sequence[Kernel],
-        factor: float,
-        rng: np.random.Generator,
-    ) -> list[SieveView]:
-        """One sieve a view; views of a block share that of their stacked columns."""
-        shared: dict[int, SieveView] = {}
-        for block in sorted(set(blocks)):
-            stacked = stack_block(table, columns, blocks, block)
-            here, kernel = list(range(stacked.shape[1])), kernels[list(blocks).index(block)]
-            shared[block] = sieve_view(stacked, here, block, kernel, factor, rng)
-        return [replace(shared[block], columns=columns[t]) for t, block in enumerate(blocks)]
 
     def _short(self, problem: "_Problem", views: Sequence[SieveView], start: np.ndarray, rows: np.ndarray) -> EMFit:
         """A few steps on some rows, to compare."""
@@ -314,7 +305,7 @@ class SmoothedEM(BaseEstimator):
 
     def _view(self, stacked: np.ndarray, block: int, kernel: Kernel) -> SieveView:
         """Atoms on every cell, at the bandwidth of the density estimates."""
-        x = stacked[~np.isnan(stacked).any(axis=1)]
+        x = _whole(stacked)
         here = list(range(x.shape[1]))
         if kernel.domain == "discrete":
             return SieveView(here, block, np.unique(x, axis=0), Delta(), None)
@@ -325,8 +316,7 @@ class SmoothedEM(BaseEstimator):
             )
         narrow = Gaussian(self.bandwidth).adapt(x)
         grid = uniform_grid(x[:, 0], float(narrow.get_params()["bandwidth"]), 1024)[:, None]
-        atoms = narrow.gram(grid, grid)
-        atoms = sparse.csr_array(atoms * (atoms > NEGLIGIBLE * atoms.max()))
+        atoms = _without_negligible(narrow.gram(grid, grid))
         smoother = sparse.diags_array(1 / atoms.sum(axis=1)) @ atoms if self.nonlinear else None
         return SieveView(here, block, grid, narrow, atoms, smoother)
 
@@ -338,6 +328,11 @@ class SmoothedEM(BaseEstimator):
                 return EMFit(current, objective, n_iter, True)
             current, before = updated, objective
         return EMFit(current, before, self.max_iter, False)
+
+
+def _whole(x: np.ndarray) -> np.ndarray:
+    """The rows without a missing value."""
+    return x[~np.isnan(x).any(axis=1)]
 
 
 class _Problem(NamedTuple):

@@ -23,6 +23,7 @@ from latentviews.views import Columns, Views, fit_views, with_bandwidth
 
 TINY = np.finfo(float).tiny
 SPECTRAL_FACTORS = (1.0, 0.5)  # starts from moments at these widths of the kernel's rule
+CLUSTER_ROWS = 4000  # rows that k-means sees
 FULL_STEPS = 2  # EM steps over all rows after the pilot's have converged
 
 
@@ -222,6 +223,8 @@ def _kmeans_posteriors(problem: Problem) -> np.ndarray:
     table = problem.pilot[:, used]
     center, spread = np.nanmean(table, axis=0), np.nanstd(table, axis=0)
     table = np.where(np.isnan(table), 0.0, (table - center) / spread)
+    few = problem.rng.permutation(len(table))[:CLUSTER_ROWS]
     clusters = KMeans(problem.rank, n_init=3, random_state=int(problem.rng.integers(2**31)))
-    labels = clusters.fit_predict(table, sample_weight=problem.pilot_weights)
+    clusters.fit(table[few], sample_weight=None if problem.pilot_weights is None else problem.pilot_weights[few])
+    labels = clusters.predict(table)
     return 0.98 * np.eye(problem.rank)[labels] + 0.02 / problem.rank
