@@ -1,6 +1,7 @@
 """Latent-variable models whose parts have no assumed shape."""
 
 from latentviews._validation import IdentifiabilityWarning
+from latentviews.comparison import independence_test, two_sample_test
 from latentviews.embeddings import Embedding
 from latentviews.features import FourierFeatures, LandmarkFeatures, OneHotFeatures
 from latentviews.kernels import Delta, Gaussian, Kernel, Laplace, Linear, Matern, VonMises
@@ -25,4 +26,6 @@ __all__ = [
     "OneHotFeatures",
     "PowerMethod",
     "VonMises",
+    "independence_test",
+    "two_sample_test",
 ]
