@@ -2,6 +2,7 @@
 
 from latentviews._validation import IdentifiabilityWarning
 from latentviews.comparison import independence_test, two_sample_test
+from latentviews.diagnostics import diagnose
 from latentviews.embeddings import Embedding
 from latentviews.features import FourierFeatures, LandmarkFeatures, OneHotFeatures
 from latentviews.kernels import Delta, Gaussian, Kernel, Laplace, Linear, Matern, VonMises
@@ -26,6 +27,7 @@ __all__ = [
     "OneHotFeatures",
     "PowerMethod",
     "VonMises",
+    "diagnose",
     "independence_test",
     "two_sample_test",
 ]
