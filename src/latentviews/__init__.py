@@ -1,6 +1,8 @@
 """Latent-variable models whose parts have no assumed shape."""
 
 from latentviews._validation import IdentifiabilityWarning
+from latentviews.comparison import independence_test, two_sample_test
+from latentviews.diagnostics import diagnose
 from latentviews.embeddings import Embedding
 from latentviews.features import FourierFeatures, LandmarkFeatures, OneHotFeatures
 from latentviews.kernels import Delta, Gaussian, Kernel, Laplace, Linear, Matern, VonMises
@@ -29,6 +31,9 @@ __all__ = [
     "Sieve",
     "SmoothedEM",
     "VonMises",
+    "diagnose",
+    "independence_test",
     "likelihood_curve",
     "rank_test",
+    "two_sample_test",
 ]
