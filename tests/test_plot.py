@@ -270,6 +270,7 @@ def test_rounding_does_not_stretch_the_axis_of_a_spectrum():
 
 def test_a_model_without_a_spectrum_is_refused(rng):
     model = MultiViewMixture(1, random_state=0).fit(rng.normal(size=(200, 3)))
+    del model.spectrum_
 
     with pytest.raises(ValueError, match="no `spectrum_`"):
         SpectrumDisplay.from_estimator(model)

@@ -93,9 +93,10 @@ def cv(x: np.ndarray, n_folds: int = 5) -> np.ndarray:
         density = np.where(held_out, np.exp(-0.5 * squares / factor**2), 0.0).sum(axis=1) / held_out.sum(axis=1)
         return float(np.log(np.maximum(density, TINY)).mean() - d * np.log(factor))
 
-    best = max(np.geomspace(0.05, 2.5, 24).tolist(), key=likelihood)
+    factors = np.geomspace(0.05, 2.5, 24)
+    best = factors[np.argmax([likelihood(factor) for factor in factors])]
     floor = np.array([resolution(column) for column in x.T])
-    return np.maximum(best * start * (n / len(x)) ** (1 / (d + 4)), floor)
+    return np.maximum(float(best) * start * (n / len(x)) ** (1 / (d + 4)), floor)
 
 
 def resolution(x: np.ndarray) -> float:
@@ -112,9 +113,9 @@ def _fixed_point(t: float, n: float, rates: np.ndarray, terms: list[np.ndarray])
     norm = terms[STAGES] @ np.exp(-rates * t)
     for s in range(STAGES - 1, 1, -1):
         odd = np.prod(np.arange(1.0, 2 * s, 2)) / np.sqrt(2 * np.pi)
-        time = (2 * (1 + 0.5 ** (s + 0.5)) / 3 * odd / (n * max(norm, TINY))) ** (2 / (3 + 2 * s))
+        time = (2 * (1 + 0.5 ** (s + 0.5)) / 3 * odd / (n * max(float(norm), TINY))) ** (2 / (3 + 2 * s))
         norm = terms[s] @ np.exp(-rates * time)
-    return float((2 * n * np.sqrt(np.pi) * max(norm, TINY)) ** (-2 / 5))
+    return float((2 * n * np.sqrt(np.pi) * max(float(norm), TINY)) ** (-2 / 5))
 
 
 RULES: dict[str, Callable[[np.ndarray], float | np.ndarray]] = {
