@@ -3,6 +3,7 @@ import pickle
 
 import numpy as np
 import pandas as pd
+import polars
 import pytest
 from sklearn.base import clone
 from sklearn.kernel_approximation import Nystroem
@@ -22,6 +23,7 @@ from latentviews import (
     MultiViewMixture,
     OneHotFeatures,
     PowerMethod,
+    Sieve,
     VonMises,
 )
 from latentviews.datasets import make_multiview
@@ -333,7 +335,7 @@ BAD_INPUT = {
     "negative weights": (lambda X: MultiViewMixture(2).fit(X, sample_weight=-np.ones(50)), "nonnegative"),
     "too few weights": (lambda X: MultiViewMixture(2).fit(X, sample_weight=np.ones(3)), "one number a row"),
     "unknown rule": (lambda X: MultiViewMixture(2, bandwidth="best").fit(X), "bandwidth must be a positive number"),
-    "negative bandwidth": (lambda X: MultiViewMixture(2, bandwidth=-1.0).fit(X), "positive, finite bandwidth"),
+    "negative bandwidth": (lambda X: MultiViewMixture(2, bandwidth=-1.0).fit(X), "positive, finite number"),
     "no draws": (lambda X: MultiViewMixture(1).fit(X).sample(0), "n_samples must be an integer of at least 1"),
 }
 
@@ -374,3 +376,130 @@ def test_duplicate_rows_are_data(rng):
     X, _, _ = make_multiview(400, 2, random_state=rng)
     model = MultiViewMixture(2, random_state=0).fit(np.repeat(X, 3, axis=0))
     assert np.isfinite(model.score(X))
+
+
+def test_a_failed_fit_changes_nothing():
+    X, _, _ = make_multiview(300, 2, random_state=0)
+    model = MultiViewMixture(2, random_state=0).fit(X)
+    wider = np.column_stack([X, np.ones(300)])
+    for settings, data in [
+        ({}, wider),
+        ({"density_bandwidth": -1.0}, X[:200]),
+        ({"reference": 7}, X[:200]),
+        ({"polish": Sieve(factors=())}, X[:200]),
+    ]:
+        before = {name: value for name, value in vars(model).items() if name not in settings}
+        with pytest.raises(ValueError, match=r"constant|positive|reference"):
+            model.set_params(**settings).fit(data)
+        assert {name: id(vars(model)[name]) for name in before} == {name: id(value) for name, value in before.items()}
+        model.set_params(density_bandwidth="auto", reference=None, polish="auto")
+
+
+WRONG_OBJECTS = {
+    "kernel": ({"kernel": "gaussian"}, TypeError, "method `gram`"),
+    "features": ({"features": "landmarks"}, TypeError, "method `transform`"),
+    "solver": ({"solver": "power"}, TypeError, "method `decompose`"),
+    "polish": ({"polish": False}, TypeError, "method `polish`"),
+    "views": ({"views": 3}, ValueError, "views must be a list"),
+    "exchangeable": ({"exchangeable": 1}, ValueError, "one block id a view"),
+    "exchangeable word": ({"exchangeable": "yes"}, ValueError, "one block id a view"),
+    "pilot": ({"pilot_size": 0}, ValueError, "pilot_size must be an integer of at least 1"),
+    "reference": ({"reference": 1.0}, ValueError, "reference must be a view"),
+    "bandwidth": ({"bandwidth": np.inf}, ValueError, "positive, finite"),
+    "kernel bandwidth": ({"kernel": Gaussian(np.nan)}, ValueError, "positive, finite"),
+    "list of bandwidths": ({"density_bandwidth": [[1.0]]}, ValueError, "positive, finite"),
+    "class for an object": ({"polish": Sieve}, TypeError, "method `polish`"),
+}
+
+
+@pytest.mark.parametrize("case", WRONG_OBJECTS)
+def test_wrong_settings_get_one_clear_sentence(case):
+    settings, kind, message = WRONG_OBJECTS[case]
+    with pytest.raises(kind, match=message):
+        MultiViewMixture(2, **settings).fit(np.random.default_rng(0).normal(size=(50, 3)))
+
+
+BAD_STREAMS = {
+    "other width": ([np.ones((5, 3)), np.ones((5, 4))], "4 features"),
+    "text": ([np.array([["a"] * 3] * 4)], "string"),
+    "too few weights": ([(np.random.default_rng(0).normal(size=(20, 3)), np.ones(3))], "as many nonnegative weights"),
+    "empty": ([], "holds no batch"),
+}
+
+
+@pytest.mark.parametrize("case", BAD_STREAMS)
+def test_bad_batches_get_one_clear_sentence(case):
+    batches, message = BAD_STREAMS[case]
+    with pytest.raises(ValueError, match=message):
+        MultiViewMixture(2).fit(Stream(batches))
+
+
+class Stream:
+    """Batches as given, again and again."""
+
+    def __init__(self, batches):
+        self.batches = batches
+
+    def __iter__(self):
+        return iter(self.batches)
+
+
+def test_polars_frames_are_tables(rng):
+    X, _, _ = make_multiview(300, 2, random_state=rng)
+    frame = polars.DataFrame(X, schema=["a", "b", "c"])
+    model = MultiViewMixture(2, views=["a", "b", "c"], random_state=0).fit(frame)
+    np.testing.assert_array_equal(model.predict(frame), MultiViewMixture(2, random_state=0).fit(X).predict(X))
+
+
+def test_rows_without_any_common_view_are_refused_or_warned_of(rng):
+    X, _, _ = make_multiview(600, 2, random_state=rng)
+    for t in range(3):
+        X[200 * t : 200 * (t + 1), t] = np.nan
+    with pytest.raises(ValueError, match="third moment needs such rows"):
+        MultiViewMixture(2, polish=None).fit(X)
+    with pytest.warns(IdentifiabilityWarning, match="k-means alone"):
+        model = MultiViewMixture(2, random_state=0).fit(X)
+    assert np.isfinite(model.predict_proba(X)).all()
+
+
+def test_a_view_missing_over_many_batches_is_no_trouble(rng):
+    X, y, _ = make_multiview(9000, 2, random_state=rng)
+    gaps = X.copy()
+    gaps[:4500, 0] = np.nan
+    model = MultiViewMixture(2, random_state=0).fit(gaps)
+    assert label_accuracy(y, model.predict(X)) > 0.99
+
+
+def test_codes_outside_the_pilot_have_a_probability(rng):
+    y = rng.integers(2, size=30_000)
+    X = (rng.random((30_000, 3)) < np.where(y == 1, 0.8, 0.2)[:, None]).astype(float)
+    X[7, 0] = 9.0
+    model = MultiViewMixture(2, kernel=Delta(), pilot_size=400, random_state=0).fit(X)
+    assert model.components_[0].density([[9.0]]).sum() > 0
+
+
+@pytest.mark.parametrize("far", [1e3, 1e9])
+def test_a_far_row_neither_stops_nor_spoils_a_fit(far, rng):
+    X, y, _ = make_multiview(600, 2, random_state=rng)
+    X[0] = far
+    model = MultiViewMixture(2, random_state=0).fit(X)
+    assert label_accuracy(y[1:], model.predict(X[1:])) > 0.98
+    for view in model.components_:
+        x = np.linspace(-20, 20, 4001)
+        np.testing.assert_allclose(view.density(x).sum(axis=0) * 0.01, 1.0, atol=0.1)
+
+
+def test_views_of_many_columns_are_found(rng):
+    y = (rng.random(800) < 0.3).astype(int)
+    tables = [rng.normal(size=(800, 20)) + 1.0 * y[:, None] for _ in range(3)]
+    model = MultiViewMixture(2, random_state=0).fit(tables)
+    np.testing.assert_allclose(model.weights_, [1 - y.mean(), y.mean()], atol=0.05)
+
+
+def test_the_unit_of_weights_does_not_matter(rng):
+    X, _, _ = make_multiview(500, 2, random_state=rng)
+    weights = rng.random(500)
+    one, two = (MultiViewMixture(2, random_state=0).fit(X, sample_weight=c * weights) for c in (1.0, 1e-20))
+    np.testing.assert_allclose(one.weights_, two.weights_, atol=1e-6)
+    with pytest.raises(ValueError, match="n_samples = 1"):
+        MultiViewMixture(2).fit(X, sample_weight=np.eye(500)[3])

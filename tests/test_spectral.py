@@ -6,7 +6,7 @@ import pytest
 from latentviews.datasets import make_multiview
 from latentviews.features import LandmarkFeatures, OneHotFeatures
 from latentviews.kernels import Delta, Gaussian
-from latentviews.moments import pair_moments, whitened_moments
+from latentviews.moments import pair_moments, triple_sum, whitened_moments
 from latentviews.spectral import spectral_fit
 from latentviews.tensors import JointDiagonalization, PowerMethod
 from latentviews.views import Views
@@ -183,6 +183,27 @@ def test_batches_of_any_size_give_the_same_moments(size, rng):
     for one, other in zip(whitened_moments(X, views, project), whitened_moments(batches, views, project), strict=True):
         for a, b in zip(one, other, strict=True):
             np.testing.assert_allclose(a, b, atol=1e-10)
+
+
+def test_triple_sums_equal_brute_force(rng):
+    z, weights = [rng.normal(size=(7, 3)) for _ in range(5)], rng.random(7)
+    brute = sum(
+        np.einsum("n,ni,nj,nl->ijl", weights, z[r], z[s], z[t]) for r, s, t in itertools.combinations(range(5), 3)
+    )
+    np.testing.assert_allclose(triple_sum(z, weights), brute, atol=1e-12)
+
+
+@pytest.mark.parametrize("exchangeable", [False, True])
+def test_values_missing_at_random_leave_exact_moments_exact(exchangeable, rng):
+    """Every pattern of missing views, with the same law of the rest: pairwise-available moments are the same."""
+    weights, tables = random_model(rng, 4, 2, 3, exchangeable)
+    rows, probability = population(weights, tables)
+    patterns = [np.where(np.isin(np.arange(4), gap), np.nan, rows) for gap in ([], [0], [1, 3], [2])]
+    data, mass = np.concatenate(patterns), np.concatenate([probability] * 4)
+    found = spectral_fit(
+        data, one_hot_views(tables), 2, JointDiagonalization(), rng, weights=mass, exchangeable=exchangeable
+    )
+    assert worst_error(found, weights, tables) <= 1e-10
 
 
 def test_whitening_down_and_up_are_inverse_on_exact_moments(rng):

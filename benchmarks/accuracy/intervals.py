@@ -2,9 +2,9 @@
 
     python benchmarks/accuracy/intervals.py [--draws 200] [--resamples 100]
 
-m = 2000, separation 2, k = 3, Gaussian and Gaussian/Gamma in turn. Intervals for the weights and for the mean of the first
-view in every class come from `MultiViewMixture.bootstrap`; those for the mean also from `MultiViewMixture.expectation`,
-whose standard errors come from signed weights.
+m = 2000, separation 2, k = 3, Gaussian and Gaussian/Gamma in turn. Intervals for the weights and for the mean of the
+first view in every class come from `MultiViewMixture.bootstrap`; those for the mean also from
+`MultiViewMixture.expectation`, whose standard errors come from signed weights.
 """
 
 import argparse

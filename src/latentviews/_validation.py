@@ -1,7 +1,6 @@
 """Checks that turn bad input into one clear sentence."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from functools import wraps
 from typing import Any
 
 import numpy as np
@@ -20,16 +19,20 @@ class UnsupportedError(ValueError):
     spectrum: np.ndarray | None = None
 
 
-@contextmanager
-def restored_on_failure(estimator: Any) -> Iterator[None]:
-    """Leave an estimator as it was where the block fails."""
-    before = dict(vars(estimator))
-    try:
-        yield
-    except BaseException:
-        vars(estimator).clear()
-        vars(estimator).update(before)
-        raise
+def all_or_nothing(fit: Any) -> Any:
+    """A ``fit`` that leaves its estimator as it was where it fails."""
+
+    @wraps(fit)
+    def guarded(self: Any, *args: Any, **kwargs: Any) -> Any:
+        before = dict(vars(self))
+        try:
+            return fit(self, *args, **kwargs)
+        except BaseException:
+            vars(self).clear()
+            vars(self).update(before)
+            raise
+
+    return guarded
 
 
 def check_rows(estimator: Any, X: Any, *, reset: bool, missing: bool = False) -> Any:
@@ -62,6 +65,28 @@ def check_count(name: str, value: Any, low: int = 1) -> int:
     return int(value)
 
 
+def check_ability(name: str, value: Any, ability: str) -> Any:
+    """``value`` if it offers a method, or a sentence on what was expected."""
+    if isinstance(value, type) or not callable(getattr(value, ability, None)):
+        raise TypeError(f"{name} must be an object with a method `{ability}`; got {value!r}.")
+    return value
+
+
+def check_bandwidth(name: str, value: Any) -> Any:
+    """A positive finite number, one a column, or the name of a rule."""
+    if isinstance(value, str):
+        return value
+    try:
+        numbers = np.asarray(value, dtype=float)
+    except (TypeError, ValueError):
+        numbers = np.array(np.nan)
+    if numbers.ndim > 1 or not np.all(np.isfinite(numbers) & (numbers > 0)):
+        raise ValueError(
+            f"{name} must be a positive, finite number, one a column, or the name of a rule; got {value!r}."
+        )
+    return value
+
+
 def check_weights(weights: Any, data: Any) -> np.ndarray | None:
     """``sample_weight`` as nonnegative numbers, one a row, not all zero; None stays None."""
     if weights is None:
@@ -75,7 +100,7 @@ def check_weights(weights: Any, data: Any) -> np.ndarray | None:
         raise ValueError(f"sample_weight needs one number a row, shape ({data.shape[0]},); got {weights.shape}.")
     if not np.all(np.isfinite(weights)) or np.any(weights < 0) or not weights.sum() > 0:
         raise ValueError("sample_weight must be finite and nonnegative, and not all zero.")
-    return weights
+    return weights / weights.mean()  # sums then count rows, whatever the unit
 
 
 def as_labels(y: Any, data: Any) -> np.ndarray | None:

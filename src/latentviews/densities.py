@@ -99,8 +99,5 @@ def gather(x: np.ndarray, raw: Callable[[np.ndarray], Any], shares: np.ndarray) 
     """The classes' mass over the rows that have a view, and their sums of raw vectors."""
     present = ~np.isnan(x).any(axis=1)
     if not present.all():
-        x, shares = x[present], shares[present]
-    if not len(x):
-        raise ValueError("A batch has no row with this view; put more rows into a batch.")
-    sums = raw(x).T @ shares
-    return shares.sum(axis=0), np.asarray(sums)
+        x, shares = np.where(present[:, None], x, 0.0), shares * present[:, None]
+    return shares.sum(axis=0), np.asarray(raw(x).T @ shares)

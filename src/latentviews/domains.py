@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import special, stats
 from scipy.stats import qmc
+from sklearn.metrics.pairwise import euclidean_distances
 
 GRID = 2**15  # at most this many nodes in a product grid; beyond it, importance sampling
 DRAWS = 2**14
@@ -73,7 +74,7 @@ def real(x: np.ndarray, scale: np.ndarray, rng: np.random.Generator) -> Real:
     place = {"center": np.median(x, axis=0), "spread": spread}
     if np.prod(counts) <= GRID:
         return Real(*_grid(low, high, counts.astype(int)), **place)
-    nodes, weights = _importance(x, 1.5 * scale, rng)
+    nodes, weights = _around(x, scale) if x.shape[1] == 1 else _importance(x, 1.5 * scale, rng)
     return Real(nodes, weights, scale / 2, **place)
 
 
@@ -109,6 +110,15 @@ def _grid(low: np.ndarray, high: np.ndarray, counts: np.ndarray) -> tuple[np.nda
     return nodes, np.full(len(nodes), cell.prod()), cell
 
 
+def _around(x: np.ndarray, scale: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Nodes near the values of one column that spreads too far for a grid, with trapezoidal weights."""
+    centers = np.quantile(x[:, 0], np.linspace(0, 1, 512))
+    nodes = np.unique(centers[:, None] + scale[0] * np.linspace(-6, 6, 49))
+    gaps = np.diff(nodes)
+    weights = np.concatenate([gaps, [0.0]]) / 2 + np.concatenate([[0.0], gaps]) / 2
+    return nodes[:, None], np.minimum(weights, scale[0])  # between far clusters nothing is to be added
+
+
 def _importance(x: np.ndarray, scale: np.ndarray, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
     """Quasi-random nodes from a Gaussian mixture on rows of ``x``, weighted by one over its density."""
     dim = x.shape[1]
@@ -116,7 +126,7 @@ def _importance(x: np.ndarray, scale: np.ndarray, rng: np.random.Generator) -> t
     uniform = qmc.Sobol(dim + 1, rng=rng).random(DRAWS)
     picked = centers[(uniform[:, 0] * len(centers)).astype(int)]
     nodes = picked + scale * stats.norm.ppf(uniform[:, 1:].clip(1e-12, 1 - 1e-12))
-    squares = sum(((nodes[:, j, None] - centers[None, :, j]) / scale[j]) ** 2 for j in range(dim))
-    log_density = special.logsumexp(-0.5 * np.asarray(squares), axis=1) - math.log(len(centers))
+    squares = euclidean_distances(nodes / scale, centers / scale, squared=True)
+    log_density = special.logsumexp(-0.5 * squares, axis=1) - math.log(len(centers))
     log_density -= np.log(scale).sum() + dim / 2 * math.log(2 * math.pi)
     return nodes, np.exp(-log_density) / DRAWS

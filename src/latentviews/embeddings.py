@@ -152,6 +152,8 @@ class Embedding(Components):
     def at(self, x: Any) -> np.ndarray:
         """The raw values ⟨φ(x), μ_h⟩, (n, k)."""
         x = as_rows(x)
+        if not x.shape[0]:
+            return np.empty((0, self.n_components))
         return np.concatenate([to_numpy(self.features.transform(rows)) @ self.vectors for rows, _ in batches(x)])
 
     @property
@@ -198,7 +200,10 @@ class BinnedEmbedding(Components):
 
     def at(self, x: Any) -> np.ndarray:
         """The raw values, (n, k), interpolated between grid points."""
-        x = to_numpy(as_rows(x))[:, 0]
+        x = to_numpy(as_rows(x))
+        if x.shape[1] != 1:
+            raise ValueError(f"This view has one column; got {x.shape[1]}.")
+        x = x[:, 0]
         return np.stack([np.interp(x, self._wide_grid, column, 0.0, 0.0) for column in self._table.T], axis=1)
 
     @cached_property
@@ -282,7 +287,7 @@ def evaluate(f: Callable[[np.ndarray], Any], rows: np.ndarray) -> np.ndarray:
 
 def as_rows(x: Any) -> Any:
     """``x`` with shape (n, d): a vector is one column."""
-    x = x if hasattr(x, "ndim") else np.asarray(x, dtype=float)
+    x = x if getattr(x, "ndim", 0) else np.atleast_1d(np.asarray(x, dtype=float))
     return x[:, None] if x.ndim == 1 else x
 
 

@@ -15,7 +15,7 @@ from sklearn.cluster import KMeans
 from sklearn.utils.validation import check_is_fitted
 
 from latentviews._arrays import like, namespace, to_numpy
-from latentviews._validation import check_count, check_rows
+from latentviews._validation import all_or_nothing, check_count, check_rows
 from latentviews.kernels import Delta, Gaussian, Kernel, Laplace, Matern
 
 
@@ -72,6 +72,7 @@ class LandmarkFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         self.tol = tol
         self.random_state = random_state
 
+    @all_or_nothing
     def fit(self, X: Any, y: Any = None) -> Self:
         """Pick landmarks among the rows of ``X``."""
         x = to_numpy(check_rows(self, X, reset=True))
@@ -84,6 +85,8 @@ class LandmarkFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
             size = min(check_count("n_landmarks", self.n_landmarks), len(x))
             rng = np.random.default_rng(self.random_state)
             self.landmarks_ = SELECTIONS[self.selection](self.kernel_, x, size, self.tol, rng)
+        if not 0 <= self.tol < 1:
+            raise ValueError(f"tol must be a share from 0 to below 1; got {self.tol!r}.")
         values, vectors = np.linalg.eigh(self.kernel_.gram(self.landmarks_, self.landmarks_))
         keep = values > max(self.tol * values[-1], 0.0)
         self.tail_ = (vectors[:, keep] / np.sqrt(values[keep]))[:, ::-1]
@@ -189,6 +192,7 @@ class BinnedFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         self.max_features = max_features
         self.tol = tol
 
+    @all_or_nothing
     def fit(self, X: Any, y: Any = None) -> Self:
         """Lay the grid over the column and factor the kernel on it."""
         x = to_numpy(check_rows(self, X, reset=True))
@@ -279,6 +283,7 @@ class OneHotFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
     def __init__(self, n_categories: int | str = "auto"):
         self.n_categories = n_categories
 
+    @all_or_nothing
     def fit(self, X: Any, y: Any = None) -> Self:
         """Learn the values."""
         x = to_numpy(check_rows(self, X, reset=True))
@@ -332,6 +337,7 @@ class FourierFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
         self.n_frequencies = n_frequencies
         self.random_state = random_state
 
+    @all_or_nothing
     def fit(self, X: Any, y: Any = None) -> Self:
         """Resolve the kernel's rules on ``X`` and draw the frequencies."""
         x = to_numpy(check_rows(self, X, reset=True))

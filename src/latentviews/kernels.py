@@ -42,10 +42,10 @@ class Kernel(BaseEstimator):
         return clone(self)
 
     def __add__(self, other: "Kernel") -> "Sum":
-        return Sum(self, other)
+        return Sum(self, other) if isinstance(other, Kernel) else NotImplemented
 
     def __mul__(self, other: "Kernel") -> "Product":
-        return Product(self, other)
+        return Product(self, other) if isinstance(other, Kernel) else NotImplemented
 
 
 class _Scaled(Kernel):
@@ -57,6 +57,7 @@ class _Scaled(Kernel):
     def adapt(self, x: Any) -> Self:
         """A copy whose bandwidth is a number, or one a column."""
         if not isinstance(self.bandwidth, str):
+            self._scale(np.shape(x)[1])
             return clone(self)
         return clone(self).set_params(bandwidth=self._resolve(self.bandwidth, to_numpy(x)))
 
@@ -218,6 +219,7 @@ class VonMises(Kernel):
     def adapt(self, x: Any) -> Self:
         """A copy whose bandwidth is a number."""
         if not isinstance(self.bandwidth, str):
+            self._concentration()
             return clone(self)
         return clone(self).set_params(bandwidth=_circular_bandwidth(self.bandwidth, to_numpy(x)))
 

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from latentviews._arrays import like, namespace, to_numpy
+from latentviews._validation import UnsupportedError
 from latentviews.streams import total, weigh
 
 TINY = np.finfo(float).tiny
@@ -31,7 +32,12 @@ def pair_moments(data: Any, embed: Embed, weights: Any = None) -> Pairs:
         return (counts, *(weighed[s].T @ phi[t] for s, t in keys))
 
     counts, *sums = total(data, row_sum, weights).sums
-    return {(s, t): sums[i] / max(counts[s, t], TINY) for i, (s, t) in enumerate(keys)}
+    for s, t in keys:
+        if not counts[s, t] > 0:
+            raise UnsupportedError(
+                f"No row has both view {s} and view {t}, so nothing is known of how they go together."
+            )
+    return {(s, t): sums[i] / counts[s, t] for i, (s, t) in enumerate(keys)}
 
 
 def _presence(embed: Any, batch: Any, phi: Sequence[Any]) -> np.ndarray:
@@ -84,6 +90,8 @@ def whitened_moments(
         )
 
     pair_count, triple_count, lift_count, pairs, triple, *lifts = total(data, row_sum, weights).sums
+    if not triple_count > 0:
+        raise UnsupportedError("No row has three views or groups of views, and the third moment needs such rows.")
     n, rank = size[0], triple.shape[0]
     return WhitenedMoments(
         pairs.reshape(n, rank, n, rank).transpose(0, 2, 1, 3) / np.maximum(pair_count, TINY)[:, :, None, None],

@@ -15,6 +15,7 @@ from sklearn.utils.parallel import Parallel, delayed
 
 from latentviews import streams
 from latentviews._progress import Report
+from latentviews._validation import check_count
 from latentviews.features import LandmarkFeatures, linear_bins, uniform_grid
 from latentviews.kernels import Delta, Gaussian, Kernel, VonMises
 from latentviews.sieve import (
@@ -192,6 +193,7 @@ class Sieve(BaseEstimator):
         report: Report = lambda task, n_iter, objective: False,
     ) -> Polished:
         """Fit the sieve to the rows of ``table`` from guesses of their posteriors."""
+        self._check()
         seed, order = int(rng.integers(2**31)), list(blocks)
         rows = {block: _whole(stack_block(table, columns, blocks, block)) for block in sorted(set(blocks))}
         rules = {block: rule_of_thumb(x, kernels[order.index(block)]) for block, x in rows.items()}
@@ -219,6 +221,12 @@ class Sieve(BaseEstimator):
             lambda n_iter, objective: report("polish", n_iter, objective),
         )
         return Polished(chosen, fit, factor, best, objectives)
+
+    def _check(self) -> None:
+        if not len(self.factors) or not all(factor > 0 for factor in self.factors):
+            raise ValueError(f"Sieve needs at least one positive factor; got {self.factors!r}.")
+        check_count("trial_rows", self.trial_rows, 2)
+        check_count("max_iter", self.max_iter, 0)
 
     def _try(
         self,

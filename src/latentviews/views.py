@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 from sklearn.base import clone
 
-from latentviews._arrays import is_foreign, take_columns
-from latentviews._validation import check_rows
-from latentviews.features import features_for
+from latentviews._arrays import is_foreign, take_columns, to_numpy
+from latentviews._validation import check_ability, check_bandwidth, check_rows
+from latentviews.features import OneHotFeatures, features_for
 from latentviews.kernels import Gaussian, Kernel
 from latentviews.streams import weigh
 
@@ -72,11 +72,33 @@ def read_table(estimator: Any, X: Any, *, reset: bool) -> tuple[Any, Columns]:
     if _is_stream(X):
         if reset:
             first = next(iter(X), None)
+            if first is None:
+                raise ValueError("The stream holds no batch; at least one row is needed.")
             check_rows(estimator, first[0] if isinstance(first, tuple) else first, reset=True, missing=True)
-        return X, _columns(estimator, reset)
+        return CheckedBatches(estimator, X), _columns(estimator, reset)
     if hasattr(X, "columns"):
         X = _named_columns(X, estimator.views)
     return check_rows(estimator, X, reset=reset, missing=True), _columns(estimator, reset)
+
+
+class CheckedBatches:
+    """A stream whose batches are checked as they pass: numbers, as many columns as the first, a weight a row."""
+
+    def __init__(self, estimator: Any, batches: Iterable[Any]):
+        self.estimator = estimator
+        self.batches = batches
+
+    def __iter__(self) -> Iterator[tuple[Any, Any]]:
+        for batch in self.batches:
+            rows, weights = batch if isinstance(batch, tuple) else (batch, None)
+            rows = check_rows(self.estimator, rows, reset=False, missing=True)
+            if weights is not None:
+                weights = np.asarray(weights, dtype=float)
+                if weights.shape != (len(rows),) or not np.all(weights >= 0):
+                    raise ValueError(
+                        f"A batch of {len(rows)} rows needs as many nonnegative weights; got shape {weights.shape}."
+                    )
+            yield rows, weights
 
 
 def _is_list_of_views(X: Any) -> bool:
@@ -121,13 +143,18 @@ def _named_columns(frame: Any, views: Any) -> Any:
         if absent:
             raise ValueError(f"views name columns {absent} that the table lacks; it has {list(frame.columns)}.")
         frame = frame[list(dict.fromkeys(names))]
-    texts = [name for name, kind in zip(frame.columns, frame.dtypes, strict=True) if kind.kind not in "biuf"]
+    texts = [name for name, kind in zip(frame.columns, frame.dtypes, strict=True) if not _is_numeric(kind)]
     if texts:
         raise ValueError(
-            f"Columns {texts} are not numbers; encode them as numbers (with the Delta kernel for codes), or leave "
-            "them out of `views`."
+            f"Columns {texts} are not numbers; encode them as numbers (with the Delta kernel for codes), or name the "
+            "columns to use in `views`."
         )
     return frame
+
+
+def _is_numeric(dtype: Any) -> bool:
+    """Whether a column of a pandas or polars frame holds numbers."""
+    return dtype.is_numeric() if hasattr(dtype, "is_numeric") else getattr(dtype, "kind", "O") in "biuf"
 
 
 def _columns(estimator: Any, reset: bool) -> Columns:
@@ -135,6 +162,8 @@ def _columns(estimator: Any, reset: bool) -> Columns:
         return estimator.views_
     names = list(getattr(estimator, "feature_names_in_", []))
     size = estimator.n_features_in_
+    if estimator.views is not None and (isinstance(estimator.views, str) or not isinstance(estimator.views, Iterable)):
+        raise ValueError(f"views must be a list with the columns of every view; got {estimator.views!r}.")
     if estimator.views is None:
         return _checked([[j] for j in range(size)], size)
     return _checked([[_index(name, names) for name in _as_list(view)] for view in estimator.views], size)
@@ -178,6 +207,7 @@ def _checked(columns: list[list[int]], size: int) -> Columns:
 
 def check_varying(x: np.ndarray, columns: Columns, names: Any = None) -> None:
     """Refuse constant columns: they say nothing of the classes."""
+    x = to_numpy(x)
     for view, group in enumerate(columns):
         for j in group:
             values = x[~np.isnan(x[:, j]), j]
@@ -190,14 +220,23 @@ def check_varying(x: np.ndarray, columns: Columns, names: Any = None) -> None:
 
 
 def fit_views(
-    rows: np.ndarray, columns: Columns, prototypes: Sequence[Any], rng: np.random.Generator, blocks: Sequence[int]
+    rows: np.ndarray,
+    columns: Columns,
+    prototypes: Sequence[Any],
+    rng: np.random.Generator,
+    blocks: Sequence[int],
+    codes: np.ndarray | None = None,
 ) -> Views:
-    """Feature maps fitted on ``rows``: one a block, on the stacked columns of its views, NaN left out."""
+    """Feature maps fitted on ``rows``: one a block, on the stacked columns of its views, NaN left out.
+
+    The values of discrete views are read off ``codes``, all rows, where given: rare ones may not be in a pilot.
+    """
     seed = int(rng.integers(2**31))
     maps: dict[int, Any] = {}
     for t, block in enumerate(blocks):
         if block not in maps:
-            stacked = stack_block(rows, columns, blocks, block)
+            discrete = codes is not None and isinstance(prototypes[t], OneHotFeatures)
+            stacked = stack_block(codes if discrete and codes is not None else rows, columns, blocks, block)
             maps[block] = _fit(prototypes[t], stacked[~np.isnan(stacked).any(axis=1)], seed + t)
     return Views(columns, tuple(maps[block] for block in blocks))
 
@@ -212,12 +251,10 @@ def stack_block(rows: np.ndarray, columns: Columns, blocks: Sequence[int], block
 
 def read_blocks(exchangeable: Any, n_views: int) -> list[int]:
     """A number for every view, the same for views that share their distributions."""
-    if exchangeable is False or exchangeable is None:
-        return list(range(n_views))
-    if exchangeable is True:
-        return [0] * n_views
-    names = list(exchangeable)
-    if len(names) != n_views:
+    if isinstance(exchangeable, bool | np.bool_) or exchangeable is None:
+        return [0] * n_views if exchangeable else list(range(n_views))
+    names = list(exchangeable) if isinstance(exchangeable, Sequence | np.ndarray) else [exchangeable]
+    if isinstance(exchangeable, str) or len(names) != n_views:
         raise ValueError(f"exchangeable is True, False or one block id a view; got {len(names)} for {n_views} views.")
     return [list(dict.fromkeys(names)).index(name) for name in names]
 
@@ -235,11 +272,22 @@ def feature_prototypes(kernel: Any, features: Any, bandwidth: Any, columns: Colu
     if kernel is not None and features is not None:
         raise ValueError("kernel is shorthand for features: pass one of them, not both.")
     if features is None:
-        kernels = _one_a_view("kernel", Gaussian("silverman") if kernel is None else kernel, n_views)
+        kernels = (
+            [_default_kernel(group) for group in columns] if kernel is None else _one_a_view("kernel", kernel, n_views)
+        )
+        for one in kernels:
+            check_ability("kernel", one, "gram")
         maps = [features_for(kernel, len(group)) for kernel, group in zip(kernels, columns, strict=True)]
     else:
-        maps = _one_a_view("features", features, n_views)
-    return maps if bandwidth is None else [with_bandwidth(phi, bandwidth) for phi in maps]
+        maps = [check_ability("features", phi, "transform") for phi in _one_a_view("features", features, n_views)]
+    if bandwidth is None:
+        return maps
+    return [with_bandwidth(phi, check_bandwidth("bandwidth", bandwidth)) for phi in maps]
+
+
+def _default_kernel(columns: list[int]) -> Gaussian:
+    """Silverman's rule for a column; for more, where that is too narrow for moments, the median distance."""
+    return Gaussian("silverman" if len(columns) == 1 else "median")
 
 
 def _one_a_view(name: str, given: Any, n_views: int) -> list[Any]:

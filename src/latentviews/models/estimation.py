@@ -9,6 +9,7 @@ from scipy.optimize import linear_sum_assignment
 from scipy.special import logsumexp
 from sklearn.cluster import KMeans
 
+from latentviews import streams
 from latentviews._arrays import to_numpy
 from latentviews._progress import Report
 from latentviews._validation import IdentifiabilityWarning, UnsupportedError
@@ -41,6 +42,11 @@ class Problem(NamedTuple):
     allowed: np.ndarray | None  # (n_pilot, k), zero for classes that a row is known not to be in
     rank: int
     rng: np.random.Generator
+
+    @property
+    def codes(self) -> np.ndarray | None:
+        """All rows, where they are in memory: discrete views are read off them."""
+        return to_numpy(self.data) if streams.is_array(self.data) else None
 
 
 class Estimate(NamedTuple):
@@ -96,7 +102,7 @@ def spectral_steps(
     problem: Problem, settings: SpectralSettings, maps: Sequence[Any], bandwidth: Any, *, all_rows: bool
 ) -> Spectral:
     """The papers' four steps, over all rows or the pilot, with densities at ``bandwidth``."""
-    views = fit_views(problem.pilot, problem.columns, maps, problem.rng, problem.blocks)
+    views = fit_views(problem.pilot, problem.columns, maps, problem.rng, problem.blocks, problem.codes)
     lift = density_maps(problem.pilot, views, problem.blocks, np.ones((len(problem.pilot), 1)), bandwidth)
     found = spectral_fit(
         problem.data if all_rows else problem.pilot,
@@ -131,6 +137,8 @@ def starts(problem: Problem, settings: SpectralSettings) -> Starts:
     first, failure = None, None
     for factor in SPECTRAL_FACTORS if problem.rank > 1 else SPECTRAL_FACTORS[:1]:
         maps = [_scaled(phi, problem, t, factor) for t, phi in enumerate(problem.prototypes)]
+        if found and maps == problem.prototypes:  # no kernel to scale: the same start again
+            continue
         try:
             spectral = spectral_steps(problem, settings, maps, "isj", all_rows=False)
         except UnsupportedError as error:
@@ -161,7 +169,7 @@ def polished_estimate(
     report: Report,
 ) -> tuple[Estimate, Polished]:
     """A polish from the best guess, and densities weighted by its posteriors over all rows."""
-    views = fit_views(problem.pilot, problem.columns, problem.prototypes, problem.rng, problem.blocks)
+    views = fit_views(problem.pilot, problem.columns, problem.prototypes, problem.rng, problem.blocks, problem.codes)
     kernels = [getattr(phi, "kernel_", Gaussian()) for phi in views.features]
     polished: Polished = polish.polish(
         problem.pilot,

@@ -11,7 +11,15 @@ from sklearn.utils.validation import check_is_fitted
 from latentviews import streams
 from latentviews._arrays import to_numpy
 from latentviews._progress import CallbackSupportMixin, Report, reporter, with_callbacks
-from latentviews._validation import allowed_classes, as_labels, check_count, check_weights, restored_on_failure
+from latentviews._validation import (
+    all_or_nothing,
+    allowed_classes,
+    as_labels,
+    check_ability,
+    check_bandwidth,
+    check_count,
+    check_weights,
+)
 from latentviews.embeddings import Components, evaluate
 from latentviews.kernels import Kernel
 from latentviews.models.estimation import (
@@ -160,6 +168,7 @@ class MultiViewMixture(CallbackSupportMixin, DensityMixin, BaseEstimator):
         self.random_state = random_state
 
     @with_callbacks
+    @all_or_nothing
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Find the classes behind the rows of ``X``.
 
@@ -172,34 +181,35 @@ class MultiViewMixture(CallbackSupportMixin, DensityMixin, BaseEstimator):
         sample_weight : array of shape (n_samples,) or None
         """
         report, finish = reporter(self, self.verbose)
-        with restored_on_failure(self):
-            problem = self._read(X, y, sample_weight)
-            fitted = self._fit(problem, report)
-            self.views_ = problem.columns
-            self.n_components_ = problem.rank
-            order = np.arange(problem.rank)
-            if problem.allowed is None:  # labels name the classes; without them the commonest comes first
-                order = np.argsort(-fitted.weights, kind="stable")
-            self._set_classes(fitted.weights, fitted.components, order)
+        problem = self._read(X, y, sample_weight)
+        fitted = self._fit(problem, report)
+        self.views_ = problem.columns
+        self.n_components_ = problem.rank
+        order = np.arange(problem.rank)
+        if problem.allowed is None:  # labels name the classes; without them the commonest comes first
+            order = np.argsort(-fitted.weights, kind="stable")
+        self._set_classes(fitted.weights, fitted.components, order)
         finish()
         return self
 
     def _fit(self, problem: Problem, report: Report) -> Estimate:
         """The estimate, and what is worth keeping of the way to it."""
-        settings = SpectralSettings(
-            JointDiagonalization() if self.solver is None else self.solver, self.reference, self.pilot_size is None
-        )
+        solver = JointDiagonalization() if self.solver is None else check_ability("solver", self.solver, "decompose")
+        settings = SpectralSettings(solver, self.reference, self.pilot_size is None)
         polish = self.polish
         if isinstance(polish, str) and polish == "auto":
             polish = Sieve() if all(has_density(phi) for phi in problem.prototypes) else None
         self.polished_: Polished | None = None
+        self.lower_bound_, self.start_objectives_ = np.nan, {}
         if polish is None:
-            automatic = self.kernel is None and self.features is None
-            bandwidth = {"auto": "isj" if automatic else None}.get(self.density_bandwidth, self.density_bandwidth)
+            bandwidth = self.density_bandwidth
+            if isinstance(bandwidth, str) and bandwidth == "auto":
+                bandwidth = "isj" if self.kernel is None and self.features is None else None
             spectral = spectral_steps(problem, settings, problem.prototypes, bandwidth, all_rows=True)
             self._keep_spectral(spectral.fit, spectral.fit.whitening.spectrum, problem.rank)
             self.converged_, self.n_iter_ = True, 0
             return spectral_estimate(problem, spectral)
+        check_ability("polish", polish, "polish")
         if self.warm_start and getattr(self, "n_components_", None) == problem.rank:
             before = Estimate(self.weights_, self.components_, problem.columns)
             guesses = {"warm": before.posteriors(problem.pilot)}
@@ -324,7 +334,7 @@ class MultiViewMixture(CallbackSupportMixin, DensityMixin, BaseEstimator):
         return np.concatenate([to_numpy(batch) for batch, _ in streams.batches(data)])
 
     def _view_index(self, view: int) -> int:
-        if isinstance(view, bool) or view not in range(len(self.views_)):
+        if not _is_view(view, len(self.views_)):
             raise ValueError(f"view must be a number from 0 to {len(self.views_) - 1}; got {view!r}.")
         return int(view)
 
@@ -359,11 +369,14 @@ class MultiViewMixture(CallbackSupportMixin, DensityMixin, BaseEstimator):
         size = PILOT if self.pilot_size is None else check_count("pilot_size", self.pilot_size)
         pilot, pilot_weights, labels = streams.sample(data, size, rng, weights, as_labels(y, data))
         pilot = to_numpy(pilot)
-        if len(pilot) < max(rank, 2):
-            raise ValueError(f"{rank} component(s) need at least {max(rank, 2)} rows; got n_samples = {len(pilot)}.")
-        check_varying(pilot, columns, getattr(self, "feature_names_in_", None))
-        if self.reference is not None and self.reference not in range(len(columns)):
+        n_rows = len(pilot) if pilot_weights is None else int(np.count_nonzero(pilot_weights))
+        if n_rows < max(rank, 2):
+            raise ValueError(f"{rank} component(s) need at least {max(rank, 2)} rows; got n_samples = {n_rows}.")
+        check_varying(data if streams.is_array(data) else pilot, columns, getattr(self, "feature_names_in_", None))
+        if self.reference is not None and not _is_view(self.reference, len(columns)):
             raise ValueError(f"reference must be a view from 0 to {len(columns) - 1}; got {self.reference!r}.")
+        if self.density_bandwidth is not None:
+            check_bandwidth("density_bandwidth", self.density_bandwidth)
         blocks = read_blocks(self.exchangeable, len(columns))
         prototypes = feature_prototypes(self.kernel, self.features, self.bandwidth, columns)
         if automatic:
@@ -371,5 +384,9 @@ class MultiViewMixture(CallbackSupportMixin, DensityMixin, BaseEstimator):
             rank = self.rank_test_.n_components
         allowed = None if labels is None else allowed_classes(labels, rank)
         rows = data.shape[0] if streams.is_array(data) else np.inf  # a pilot that is not full holds the whole stream
-        partial = min(size, len(pilot) + 1) <= len(pilot) < rows
+        partial = size <= len(pilot) < rows
         return Problem(data, weights, columns, blocks, prototypes, pilot, pilot_weights, partial, allowed, rank, rng)
+
+
+def _is_view(value: Any, n_views: int) -> bool:
+    return isinstance(value, int | np.integer) and not isinstance(value, bool) and value in range(n_views)
