@@ -5,7 +5,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-from scipy import special, stats
+from scipy import stats
 from scipy.stats import qmc
 from sklearn.metrics.pairwise import euclidean_distances
 
@@ -127,6 +127,7 @@ def _importance(x: np.ndarray, scale: np.ndarray, rng: np.random.Generator) -> t
     picked = centers[(uniform[:, 0] * len(centers)).astype(int)]
     nodes = picked + scale * stats.norm.ppf(uniform[:, 1:].clip(1e-12, 1 - 1e-12))
     squares = euclidean_distances(nodes / scale, centers / scale, squared=True)
-    log_density = special.logsumexp(-0.5 * squares, axis=1) - math.log(len(centers))
+    nearest = squares.min(axis=1, keepdims=True)
+    log_density = -0.5 * nearest[:, 0] + np.log(np.exp(-0.5 * (squares - nearest)).mean(axis=1))
     log_density -= np.log(scale).sum() + dim / 2 * math.log(2 * math.pi)
     return nodes, np.exp(-log_density) / DRAWS

@@ -237,13 +237,16 @@ class GridFeatures:
 def uniform_grid(x: np.ndarray, width: float, most: int = 4096) -> np.ndarray:
     """Points over the range of ``x``, four a bandwidth if there may be as many, at least one.
 
-    Where one a bandwidth is too many, a few values lie so far out that the grid ends before them.
+    Where one a bandwidth is too many, a few values lie so far out that the grid ends before them: it then covers twice
+    the span of the middle 99 %.
     """
     width = width or 1.0  # a constant column has no width of its own
     low, high = x.min() - 2 * width, x.max() + 2 * width
     if high - low > most * width:
+        inner = np.quantile(x, [0.005, 0.995])
+        margin = np.ptp(inner) / 2 + 2 * width
         middle, reach = float(np.median(x)), most * width / 2
-        low, high = max(low, middle - reach), min(high, middle + reach)
+        low, high = max(inner[0] - margin, middle - reach), min(inner[1] + margin, middle + reach)
     return np.linspace(low, high, int(np.clip(4 * (high - low) / width, min(256, most), most)))
 
 
