@@ -2,13 +2,13 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test lint slow clean
+.PHONY: demo test lint clean
 
 demo: .venv/ready
 	$(BIN)/latentviews demo --out demo
 
 test: .venv/ready
-	$(BIN)/pytest -n 2 --cov
+	OPENBLAS_NUM_THREADS=1 $(BIN)/pytest -n 2 --cov  # a thread a worker
 
 lint: .venv/ready
 	$(BIN)/ruff format --check .

@@ -17,10 +17,10 @@ from latentviews.diagnostics import (
     LEVEL,
     ROWS,
     corrected_pvalues,
-    tensor_error_bound,
     within_class_dependence,
 )
 from latentviews.domains import DOMAINS
+from latentviews.moment_quality import tensor_error_bound
 
 FALSE_ALARM = 1e-6
 
