@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy import sparse
 from scipy.signal import fftconvolve
+from scipy.special import logsumexp
 from sklearn.base import BaseEstimator, clone
 
 from latentviews import streams
@@ -38,25 +39,36 @@ NEGLIGIBLE = 1e-10  # values of a narrow kernel below this share of its height c
 
 
 def smooth_em_step(
-    rows: Sequence[Any], profiles: Sequence[np.ndarray], posteriors: np.ndarray, nonlinear: bool
+    rows: Sequence[Any],
+    profiles: Sequence[np.ndarray],
+    posteriors: np.ndarray,
+    nonlinear: bool,
+    blocks: Sequence[int] | None = None,
 ) -> tuple[np.ndarray, float, list[np.ndarray]]:
     """One step of nonparametric EM on binned columns: new posteriors, the objective, and the densities on the grids.
 
     ``rows[t]`` (n, C) are shares in grid points and ``profiles[t]`` (2C - 1, k) every class's kernel at the grid's
-    offsets. Densities are weighted KDEs (Benaglia, Chauveau & Hunter 2009); with ``nonlinear`` their logarithms are
-    smoothed once more in the E-step, which makes the objective monotone (npMSL: Levine, Hunter & Chauveau 2011).
+    offsets, of mass one on the grid; views with the same number in ``blocks`` share grid, kernels and density.
+    Densities are weighted KDEs (Benaglia, Chauveau & Hunter 2009), the margin's for a class without rows; with
+    ``nonlinear`` their logarithms are smoothed once more in the E-step, which makes the objective monotone (npMSL:
+    Levine, Hunter & Chauveau 2011).
     """
-    weights = posteriors.mean(axis=0)
-    tables, joint = [], np.broadcast_to(weights, posteriors.shape).copy()
-    for shares, profile in zip(rows, profiles, strict=True):
-        counts = shares.T @ posteriors
-        table = _convolve(counts / np.maximum(counts.sum(axis=0), TINY), profile)
-        tables.append(table)
+    blocks = range(len(rows)) if blocks is None else blocks
+    mass = posteriors.sum(axis=0)
+    tables: dict[int, np.ndarray] = {}
+    joint = np.tile(np.log(np.maximum(mass / len(posteriors), TINY)), (len(posteriors), 1))
+    for shares, profile, block in zip(rows, profiles, blocks, strict=True):
+        if block not in tables:
+            counts = sum(part.T @ posteriors for part, b in zip(rows, blocks, strict=True) if b == block)
+            counts = np.where(mass > 0, counts, counts.sum(axis=1, keepdims=True))
+            table = np.maximum(_convolve(counts / counts.sum(axis=0), profile), TINY)
+            tables[block] = table * (profile.sum(axis=0) / table.sum(axis=0)) if nonlinear else table
         if nonlinear:
-            table = np.exp(_convolve(np.log(np.maximum(table, TINY)), profile))
-        joint *= shares @ np.maximum(table, TINY)
-    total = np.maximum(joint.sum(axis=1), TINY)
-    return joint / total[:, None], float(np.log(total).mean()), tables
+            joint += shares @ _convolve(np.log(tables[block]), profile / profile.sum(axis=0))
+        else:
+            joint += np.log(np.maximum(shares @ tables[block], TINY))
+    total = logsumexp(joint, axis=1)
+    return np.exp(joint - total[:, None]), float(total.mean()), [tables[block] for block in blocks]
 
 
 def _convolve(columns: np.ndarray, profile: np.ndarray) -> np.ndarray:
