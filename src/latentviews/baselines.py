@@ -29,7 +29,8 @@ from latentviews.whitening import symmetric_tensor, symmetric_whitening
 
 TINY = np.finfo(float).tiny
 BACKGROUND = 1e-6
-POINTS = 8  # of a grid for a bandwidth
+POINTS = 6  # of a grid for a bandwidth
+REACH = 12  # bandwidths; beyond, the kernel is below 1e-31 of its height
 MARGIN = 5  # bandwidths beyond the data
 MOST = 4096  # grid points
 FOLDS = 5
@@ -276,7 +277,8 @@ def _profile(grid: np.ndarray, widths: np.ndarray) -> np.ndarray:
     """
     step, size = grid[1] - grid[0], len(grid)
     offsets = step * np.arange(-(size - 1), size)
-    values = np.exp(-0.5 * offsets[:, None] ** 2 / np.maximum(widths**2 - step**2 / 3, widths**2 / 4))
+    squares = offsets[:, None] ** 2 / np.maximum(widths**2 - step**2 / 3, widths**2 / 4)
+    values = np.where(squares < REACH**2, np.exp(-0.5 * squares), 0.0)
     return values / (step * values.sum(axis=0))
 
 
