@@ -8,9 +8,17 @@ import pandas as pd
 import pytest
 from sklearn.exceptions import NotFittedError
 
-from latentviews import Delta, Linear, MultiViewMixture, VonMises
+from latentviews import Delta, Linear, MultiViewMixture, VonMises, diagnose
 from latentviews.datasets import make_multiview
-from latentviews.plot import PALETTE, ComponentDisplay, offscreen_axes
+from latentviews.diagnostics import WithinClassDependence
+from latentviews.plot import (
+    PALETTE,
+    ComponentDisplay,
+    DependenceDisplay,
+    ResponsibilityDisplay,
+    SpectrumDisplay,
+    offscreen_axes,
+)
 
 mpl.use("Agg")
 
@@ -223,3 +231,86 @@ def test_missing_matplotlib_is_one_sentence(model, monkeypatch):
 
     with pytest.raises(ImportError, match=r"pip install latentviews\[plot\]"):
         ComponentDisplay.from_estimator(model)
+
+
+def test_a_spectrum_shows_its_values_and_fills_those_of_the_classes(model):
+    display = SpectrumDisplay.from_estimator(model, n_values=8)
+
+    _, classes, rest = display.ax_.get_lines()
+    np.testing.assert_allclose(classes.get_ydata(), model.spectrum_[:3])
+    np.testing.assert_allclose(rest.get_ydata(), model.spectrum_[3:8])
+    assert rest.get_markerfacecolor() == "white"
+    assert display.ax_.get_yscale() == "log"
+
+
+@pytest.mark.parametrize("shape", [(), (200,), (200, 5)])
+def test_a_null_band_reaches_the_quantile_of_its_draws(model, shape, rng):
+    null = rng.uniform(0.01, 0.05, size=shape)
+
+    display = SpectrumDisplay.from_estimator(model, null=null)
+
+    line = display.ax_.get_lines()[-1]
+    expected = np.quantile(np.atleast_1d(null), 0.95, axis=0)
+    np.testing.assert_allclose(line.get_ydata(), np.broadcast_to(expected, line.get_ydata().shape))
+    assert len(display.ax_.collections) == 1
+    assert "95 % of no dependence" in [text.get_text() for text in display.ax_.get_legend().get_texts()]
+
+
+def test_a_band_does_not_change_the_axis(model):
+    bare, banded = (SpectrumDisplay.from_estimator(model, null=null).ax_ for null in (None, 0.02))
+
+    assert bare.get_ylim() == banded.get_ylim()
+
+
+def test_rounding_does_not_stretch_the_axis_of_a_spectrum():
+    display = SpectrumDisplay(np.array([1.0, 0.5, 1e-18, 0.0]), 2).plot()
+
+    assert display.ax_.get_ylim()[0] > 1e-7
+
+
+def test_a_model_without_a_spectrum_is_refused(rng):
+    model = MultiViewMixture(1, random_state=0).fit(rng.normal(size=(200, 3)))
+    del model.spectrum_
+
+    with pytest.raises(ValueError, match="no `spectrum_`"):
+        SpectrumDisplay.from_estimator(model)
+
+
+def test_responsibilities_are_sorted_a_class(model, data):
+    display = ResponsibilityDisplay.from_estimator(model, data.X)
+
+    posteriors = model.predict_proba(data.X)
+    labels = posteriors.argmax(axis=1)
+    for h, line in enumerate(display.ax_.get_lines()[1:]):
+        np.testing.assert_allclose(line.get_ydata(), np.sort(posteriors[labels == h, h]))
+        assert line.get_color() == PALETTE[h]
+    assert len(display.ax_.get_lines()) == 4
+
+
+def test_a_class_that_no_row_is_in_is_still_named():
+    display = ResponsibilityDisplay(np.array([[0.9, 0.1], [0.6, 0.4]])).plot()
+
+    assert [text.get_text() for text in display.ax_.get_legend().get_texts()] == ["class 0 (1.00)", "class 1 (0.00)"]
+
+
+def test_dependence_is_a_heat_map_a_class_with_stars_where_it_is_significant():
+    effect, pvalue = np.array([[0.7, 0.05, np.nan]] * 2), np.array([[0.01, 0.5, np.nan]] * 2)
+    dependence = WithinClassDependence(((0, 1), (0, 2), (1, 2)), effect, pvalue, np.full((2, 3), 100))
+
+    display = DependenceDisplay(dependence, ["height", "mass", "age"]).plot()
+
+    assert len(display.axes_) == 2
+    (image,) = display.axes_[0].get_images()
+    np.testing.assert_array_equal(np.ma.filled(image.get_array(), np.nan), dependence.matrix(0))
+    texts = {text.get_position(): text.get_text() for text in display.axes_[0].texts}
+    assert (texts[1, 0], texts[2, 0], texts[2, 1]) == ("0.70*", "0.05", "×")
+    assert [label.get_text() for label in display.axes_[1].get_xticklabels()] == ["height", "mass", "age"]
+
+
+def test_dependence_of_a_model_is_that_of_its_diagnosis(model, data):
+    display = DependenceDisplay.from_estimator(model, data.X, random_state=0)
+
+    diagnosis = diagnose(model, data.X, random_state=0)
+    np.testing.assert_array_equal(display.dependence.effect, diagnosis.dependence.effect)
+    with pytest.raises(ValueError, match="one Axes a class, 3 in all; got 1"):
+        DependenceDisplay.from_diagnosis(diagnosis, ax=offscreen_axes(1))

@@ -1,10 +1,14 @@
 """Latent-variable models whose parts have no assumed shape."""
 
 from latentviews._validation import IdentifiabilityWarning
+from latentviews.comparison import independence_test, two_sample_test
+from latentviews.diagnostics import diagnose
 from latentviews.embeddings import Embedding
 from latentviews.features import FourierFeatures, LandmarkFeatures, OneHotFeatures
 from latentviews.kernels import Delta, Gaussian, Kernel, Laplace, Linear, Matern, VonMises
 from latentviews.models.mixture import MultiViewMixture
+from latentviews.polish import Sieve, SmoothedEM
+from latentviews.selection import likelihood_curve, rank_test
 from latentviews.tensors import JointDiagonalization, PowerMethod
 
 __version__ = "0.1.0"
@@ -24,5 +28,12 @@ __all__ = [
     "MultiViewMixture",
     "OneHotFeatures",
     "PowerMethod",
+    "Sieve",
+    "SmoothedEM",
     "VonMises",
+    "diagnose",
+    "independence_test",
+    "likelihood_curve",
+    "rank_test",
+    "two_sample_test",
 ]

@@ -1,5 +1,7 @@
 """Checks that turn bad input into one clear sentence."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -13,7 +15,21 @@ class IdentifiabilityWarning(UserWarning):
 
 
 class UnsupportedError(ValueError):
-    """The moments of the data do not carry the number of components asked for."""
+    """The moments of the data do not carry the number of components asked for; ``spectrum`` shows how many they do."""
+
+    spectrum: np.ndarray | None = None
+
+
+@contextmanager
+def restored_on_failure(estimator: Any) -> Iterator[None]:
+    """Leave an estimator as it was where the block fails."""
+    before = dict(vars(estimator))
+    try:
+        yield
+    except BaseException:
+        vars(estimator).clear()
+        vars(estimator).update(before)
+        raise
 
 
 def check_rows(estimator: Any, X: Any, *, reset: bool, missing: bool = False) -> Any:
@@ -62,8 +78,8 @@ def check_weights(weights: Any, data: Any) -> np.ndarray | None:
     return weights
 
 
-def check_labels(y: Any, data: Any, n_classes: int) -> np.ndarray | None:
-    """Known classes 0, …, n_classes - 1, and -1 where unknown; None unless some are known and some are not."""
+def as_labels(y: Any, data: Any) -> np.ndarray | None:
+    """Known classes 0, 1, … and -1 where unknown; None unless some are known and some are not."""
     if y is None or not hasattr(data, "shape") or np.ndim(y) != 1 or np.asarray(y).dtype.kind not in "iu":
         return None
     labels = np.asarray(y)
@@ -71,8 +87,13 @@ def check_labels(y: Any, data: Any, n_classes: int) -> np.ndarray | None:
         return None
     if len(labels) != data.shape[0]:
         raise ValueError(f"y needs one label a row, {data.shape[0]}; got {len(labels)}.")
+    return labels
+
+
+def allowed_classes(labels: np.ndarray, n_classes: int) -> np.ndarray:
+    """One for the classes a row may be in, (n, k): its own where known, all where it is -1."""
     if labels.min() < -1 or labels.max() >= n_classes:
         raise ValueError(
             f"Known classes in y are 0 to {n_classes - 1}, unknown ones -1; got {labels.min()} to {labels.max()}."
         )
-    return labels
+    return np.where(labels[:, None] < 0, 1.0, np.eye(n_classes)[labels])

@@ -7,6 +7,7 @@ from scipy import fft, optimize
 from scipy.spatial.distance import pdist
 
 TINY = np.finfo(float).tiny
+STAGES = 7  # of improved Sheather–Jones
 ROWS = 2000  # the median of two million distances is as good as the median of all
 
 
@@ -54,12 +55,13 @@ def _isj_column(x: np.ndarray, n_bins: int = 2**12) -> float:
 
 def isj_binned(counts: np.ndarray, step: float, n_samples: float) -> float:
     """The rule on nonnegative counts of ``n_samples`` rows in equal bins; NaN where its equation has no root."""
-    squares = (fft.dct(counts / counts.sum())[1:] / 2) ** 2
-    order = np.arange(1, len(counts), dtype=float) ** 2
     if np.count_nonzero(counts) < 3:
         return np.nan
+    squares = (fft.dct(counts / counts.sum())[1:] / 2) ** 2
+    rates = np.pi**2 * np.arange(1, len(counts), dtype=float) ** 2
+    terms = [2 * rates**s * squares for s in range(STAGES + 1)]
     try:
-        time = optimize.brentq(lambda t: t - _fixed_point(t, n_samples, order, squares), 1e-12, 0.1)
+        time = optimize.brentq(lambda t: t - _fixed_point(t, n_samples, rates, terms), 1e-12, 0.1, rtol=1e-6)
     except ValueError:  # too few rows for the rule
         return np.nan
     return float(np.sqrt(time)) * step * len(counts)
@@ -74,20 +76,46 @@ def weighted_isj(counts: np.ndarray, step: float, n_samples: float) -> float:
     return max(min(bandwidth, 2 * silvermans) if np.isfinite(bandwidth) else silvermans, step / 2)
 
 
+def cv(x: np.ndarray, n_folds: int = 5) -> np.ndarray:
+    """The multiple of Silverman's rule with the highest held-out likelihood of a Gaussian KDE, in five folds.
+
+    The papers choose bandwidths so. At most 2,000 evenly spaced rows are used, and the bandwidth is scaled to all rows
+    by the rate n^(-1/(d+4)).
+    """
+    rows = x[np.linspace(0, len(x) - 1, min(len(x), ROWS)).astype(int)]
+    n, d = rows.shape
+    start, fold = silverman(rows), np.arange(n) % min(n_folds, n)
+    start = np.where(start > 0, start, rows.std(axis=0))
+    squares = sum(((rows[:, j, None] - rows[None, :, j]) / start[j]) ** 2 for j in range(d))
+    held_out = fold[:, None] != fold[None, :]
+
+    def likelihood(factor: float) -> float:
+        density = np.where(held_out, np.exp(-0.5 * squares / factor**2), 0.0).sum(axis=1) / held_out.sum(axis=1)
+        return float(np.log(np.maximum(density, TINY)).mean() - d * np.log(factor))
+
+    factors = np.geomspace(0.05, 2.5, 24)
+    best = factors[np.argmax([likelihood(factor) for factor in factors])]
+    floor = np.array([resolution(column) for column in x.T])
+    return np.maximum(float(best) * start * (n / len(x)) ** (1 / (d + 4)), floor)
+
+
 def resolution(x: np.ndarray) -> float:
     """The median gap between different values: what rounded or counted data can resolve."""
     values = np.unique(x)
     return float(np.median(np.diff(values))) if len(values) > 1 else 0.0
 
 
-def _fixed_point(t: float, n: float, order: np.ndarray, squares: np.ndarray, stages: int = 7) -> float:
-    """Equation 29 of Botev et al.: the map whose fixed point is the squared bandwidth."""
-    norm = 2 * np.pi ** (2 * stages) * np.sum(order**stages * squares * np.exp(-order * np.pi**2 * t))
-    for s in range(stages - 1, 1, -1):
+def _fixed_point(t: float, n: float, rates: np.ndarray, terms: list[np.ndarray]) -> float:
+    """Equation 29 of Botev et al.: the map whose fixed point is the squared bandwidth.
+
+    ``terms[s] @ exp(-rates t)`` estimates the squared norm of the s-th derivative of the density.
+    """
+    norm = terms[STAGES] @ np.exp(-rates * t)
+    for s in range(STAGES - 1, 1, -1):
         odd = np.prod(np.arange(1.0, 2 * s, 2)) / np.sqrt(2 * np.pi)
-        time = (2 * (1 + 0.5 ** (s + 0.5)) / 3 * odd / (n * max(norm, TINY))) ** (2 / (3 + 2 * s))
-        norm = 2 * np.pi ** (2 * s) * np.sum(order**s * squares * np.exp(-order * np.pi**2 * time))
-    return float((2 * n * np.sqrt(np.pi) * max(norm, TINY)) ** (-2 / 5))
+        time = (2 * (1 + 0.5 ** (s + 0.5)) / 3 * odd / (n * max(float(norm), TINY))) ** (2 / (3 + 2 * s))
+        norm = terms[s] @ np.exp(-rates * time)
+    return float((2 * n * np.sqrt(np.pi) * max(float(norm), TINY)) ** (-2 / 5))
 
 
 RULES: dict[str, Callable[[np.ndarray], float | np.ndarray]] = {
@@ -95,6 +123,7 @@ RULES: dict[str, Callable[[np.ndarray], float | np.ndarray]] = {
     "scott": scott,
     "silverman": silverman,
     "isj": isj,
+    "cv": cv,
 }
 
 

@@ -90,6 +90,21 @@ class Components(ABC):
     def take(self, order: np.ndarray) -> "Components":
         """The components in another order, or some of them."""
 
+    @property
+    def dim(self) -> int:
+        """The number of columns of the view."""
+        return self._domain().nodes.shape[1]
+
+    @property
+    @abstractmethod
+    def n_components(self) -> int:
+        """The number of components k."""
+
+    @property
+    @abstractmethod
+    def n_parameters(self) -> np.ndarray:
+        """The effective number of parameters of every component, (k,)."""
+
     def sample(self, component: int, size: int, rng: np.random.Generator) -> np.ndarray:
         """Rows drawn from the density of one component."""
         return self._domain().draw(self._node_density[:, component], size, rng)
@@ -129,10 +144,20 @@ class Embedding(Components):
     features: Any
     vectors: np.ndarray = field(repr=False)
 
+    @property
+    def n_components(self) -> int:
+        """The number of components k."""
+        return self.vectors.shape[1]
+
     def at(self, x: Any) -> np.ndarray:
         """The raw values ⟨φ(x), μ_h⟩, (n, k)."""
         x = as_rows(x)
         return np.concatenate([to_numpy(self.features.transform(rows)) @ self.vectors for rows, _ in batches(x)])
+
+    @property
+    def n_parameters(self) -> np.ndarray:
+        """One less than the number of features, which add up to one."""
+        return np.full(self.n_components, max(self.vectors.shape[0] - 1.0, 0.0))
 
     def take(self, order: np.ndarray) -> "Embedding":
         """The components in another order, or some of them."""
@@ -166,6 +191,11 @@ class BinnedEmbedding(Components):
     kernel: Kernel
     bandwidths: np.ndarray
 
+    @property
+    def n_components(self) -> int:
+        """The number of components k."""
+        return self.weights.shape[1]
+
     def at(self, x: Any) -> np.ndarray:
         """The raw values, (n, k), interpolated between grid points."""
         x = to_numpy(as_rows(x))[:, 0]
@@ -197,6 +227,16 @@ class BinnedEmbedding(Components):
     def _features(self) -> BinnedFeatures:
         kernel = clone(self.kernel).set_params(bandwidth=float(np.median(self.bandwidths)))
         return BinnedFeatures(kernel).fit(self.grid[:, None])
+
+    @property
+    def n_parameters(self) -> np.ndarray:
+        """The trace of the smoother, Σ_i k(0) / (n p(x_i)): how many kernels fit side by side."""
+        heights = [
+            clone(self.kernel).set_params(bandwidth=float(s)).gram(np.zeros((1, 1)), np.zeros((1, 1)))[0, 0]
+            for s in self.bandwidths
+        ]
+        own = np.maximum(self.weights / self.weights.sum(axis=0), 0.0) * np.array(heights)  # a point's own part of p
+        return (own / np.maximum(self.density(self.grid), own + TINY)).sum(axis=0)
 
     def take(self, order: np.ndarray) -> "BinnedEmbedding":
         """The components in another order, or some of them."""

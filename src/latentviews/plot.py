@@ -12,14 +12,12 @@ from sklearn.utils.validation import check_is_fitted
 
 from latentviews import streams
 from latentviews._arrays import take_columns, to_numpy
+from latentviews._plotting import DATA, PALETTE, check_matplotlib, class_label, class_style, new_panels, panels_on
+from latentviews.diagnostics import CERTAIN, LEVEL, Diagnosis, WithinClassDependence, diagnose
 from latentviews.domains import Circle, Discrete, Domain
 from latentviews.embeddings import Components
 from latentviews.views import read_table
 
-# Okabe & Ito's colours, told apart with any colour vision, without their yellow, which a white page swallows
-PALETTE = ("#0072B2", "#E69F00", "#009E73", "#D55E00", "#CC79A7", "#56B4E9", "#000000")
-STYLES = ("-", "-.", ":")  # classes beyond the palette take its colours again in the next style
-DATA = "0.82"  # the grey of the data beneath
 ROWS = 50_000  # at most this many rows in a histogram
 TAIL = 1e-3  # the share of the mass that may lie beyond either end of an axis
 REGIONS = (0.9, 0.5, 0.1)  # a contour encloses this share of its class
@@ -147,9 +145,7 @@ class ComponentDisplay:
         ComponentDisplay
             The display itself.
         """
-        panels = _panels(len(self.views)) if ax is None else np.atleast_1d(np.asarray(ax, dtype=object)).ravel()
-        if len(panels) != len(self.views):
-            raise ValueError(f"ax needs one Axes a view, {len(self.views)} in all; got {len(panels)}.")
+        panels = panels_on(ax, len(self.views), "view")
         for panel, view in zip(panels, self.views, strict=True):
             if len(view.names) == 1:
                 _draw_curves(panel, view, self.weights, dict(curve_kwargs or {}))
@@ -161,30 +157,171 @@ class ComponentDisplay:
         return self
 
 
+class SpectrumDisplay:
+    """The singular values of the pair moment, on a logarithmic axis: a drop after the k-th speaks for k classes.
+
+    Parameters
+    ----------
+    spectrum : array, decreasing
+    n_components : int or None
+        The number of classes, whose singular values are drawn filled.
+    null : float or array of shape (n_draws,) or (n_draws, n_values), or None
+        Singular values where nothing is shared between the views, from permutations: a level, draws of the largest
+        singular value, or draws of all of them. Their 95 % quantile and what lies below are shaded.
+
+    Attributes
+    ----------
+    ax_ : matplotlib Axes
+    figure_ : matplotlib Figure
+    """
+
+    def __init__(self, spectrum: np.ndarray, n_components: int | None = None, null: Any = None):
+        self.spectrum = spectrum
+        self.n_components = n_components
+        self.null = null
+
+    @classmethod
+    def from_estimator(cls, estimator: Any, *, null: Any = None, ax: Any = None, n_values: int = 12) -> Self:
+        """Draw the ``spectrum_`` of a fitted model, with the band ``null`` on the same scale if given."""
+        check_is_fitted(estimator)
+        if not hasattr(estimator, "spectrum_"):
+            raise ValueError("This model has no `spectrum_`: its answer did not come from moments.")
+        return cls(estimator.spectrum_, estimator.n_components_, null).plot(ax, n_values=n_values)
+
+    def plot(self, ax: Any = None, *, n_values: int = 12) -> Self:
+        """Draw the leading ``n_values`` singular values, on ``ax`` if given."""
+        (panel,) = panels_on(ax, 1, "spectrum")
+        k = self.n_components or 0
+        size = min(max(n_values, k + 1), len(self.spectrum))
+        values, places = np.asarray(self.spectrum, dtype=float)[:size], np.arange(1, size + 1)
+        floor = values[0] * 1e-6  # what is smaller is rounding, and would squeeze the rest
+        shown = np.maximum(values, floor)
+        panel.plot(places, shown, color=DATA, zorder=1)
+        panel.plot(places[:k], shown[:k], "o", color=PALETTE[0], label=f"{k} classes" if k else None, zorder=2)
+        panel.plot(places[k:], shown[k:], "o", color=PALETTE[0], markerfacecolor="white", label="rest", zorder=2)
+        panel.set(yscale="log", xlabel="index", ylabel="singular value", xlim=(0.5, size + 0.5))
+        panel.xaxis.get_major_locator().set_params(integer=True)
+        if self.null is not None:
+            limits = panel.get_ylim()
+            self._draw_null(panel, places)
+            panel.set_ylim(limits)
+        panel.legend(frameon=False, fontsize="small")
+        self.ax_, self.figure_ = panel, panel.figure
+        return self
+
+    def _draw_null(self, panel: Any, places: np.ndarray) -> None:
+        draws = np.atleast_1d(np.asarray(self.null, dtype=float))
+        top = np.quantile(draws, 0.95, axis=0)
+        if top.ndim == 0:  # a level for all
+            top, places = np.full(2, top), np.array([0.5, places[-1] + 0.5])
+        size = min(len(top), len(places))
+        panel.fill_between(places[:size], np.finfo(float).tiny, top[:size], color=PALETTE[1], alpha=0.25, lw=0)
+        panel.plot(places[:size], top[:size], "--", color=PALETTE[1], label="95 % of no dependence")
+
+
+class ResponsibilityDisplay:
+    """How certain the classes of rows are: the largest posterior of every row, sorted, a curve a class.
+
+    Rows are taken by the class that is most probable. Where classes are told apart a curve is at one nearly from the
+    start; the share of a class to the left of where it crosses the grey line has no class of posterior above 0.8.
+
+    Parameters
+    ----------
+    posteriors : array of shape (n, k)
+        As ``predict_proba`` gives them.
+
+    Attributes
+    ----------
+    ax_ : matplotlib Axes
+    figure_ : matplotlib Figure
+    """
+
+    def __init__(self, posteriors: np.ndarray):
+        self.posteriors = posteriors
+
+    @classmethod
+    def from_estimator(cls, estimator: Any, X: Any, *, ax: Any = None) -> Self:
+        """Draw the posteriors of the rows of ``X``."""
+        check_is_fitted(estimator)
+        return cls(estimator.predict_proba(X)).plot(ax)
+
+    def plot(self, ax: Any = None) -> Self:
+        """Draw, on ``ax`` if given."""
+        (panel,) = panels_on(ax, 1, "model")
+        certainty, labels = self.posteriors.max(axis=1), self.posteriors.argmax(axis=1)
+        k = self.posteriors.shape[1]
+        panel.axhline(CERTAIN, color=DATA, zorder=0)
+        for h in range(k):
+            heights = np.sort(certainty[labels == h])
+            share = (np.arange(len(heights)) + 0.5) / max(len(heights), 1)
+            panel.plot(share, heights, label=class_label(h, len(heights) / len(labels)), **class_style(h))
+        panel.set(xlabel="share of its rows, least certain first", ylabel="largest posterior", xlim=(0, 1))
+        panel.set_ylim(min(1 / k, 0.95), 1.01)
+        panel.legend(frameon=False, fontsize="small", loc="lower right")
+        self.ax_, self.figure_ = panel, panel.figure
+        return self
+
+
+class DependenceDisplay:
+    """How strongly views depend on each other inside every class, a heat map a class, from a `Diagnosis`.
+
+    Effects run from 0, none, to 1; a star marks those whose corrected p-value is at most 5 %, a cross what could not
+    be tested.
+
+    Parameters
+    ----------
+    dependence : WithinClassDependence
+    view_names : sequence of str
+
+    Attributes
+    ----------
+    axes_ : array of matplotlib Axes, one a class
+    figure_ : matplotlib Figure
+    """
+
+    def __init__(self, dependence: WithinClassDependence, view_names: Sequence[str]):
+        self.dependence = dependence
+        self.view_names = view_names
+
+    @classmethod
+    def from_diagnosis(cls, diagnosis: Diagnosis, *, ax: Any = None) -> Self:
+        """Draw what `diagnose` found."""
+        return cls(diagnosis.dependence, diagnosis.view_names).plot(ax)
+
+    @classmethod
+    def from_estimator(cls, estimator: Any, X: Any, *, ax: Any = None, random_state: Any = None) -> Self:
+        """Diagnose a fitted model on ``X``, and draw."""
+        return cls.from_diagnosis(diagnose(estimator, X, random_state=random_state), ax=ax)
+
+    def plot(self, ax: Any = None) -> Self:
+        """Draw, on ``ax`` if given: Axes, or a sequence of them, one a class."""
+        panels = panels_on(ax, len(self.dependence.effect), "class")
+        for h, panel in enumerate(panels):
+            image = self._draw_class(panel, h)
+        panels[0].figure.colorbar(image, ax=list(panels), label="dependence", shrink=0.8)
+        self.axes_, self.figure_ = panels, panels[0].figure
+        return self
+
+    def _draw_class(self, panel: Any, h: int) -> Any:
+        effect, pvalue = self.dependence.matrix(h), self.dependence.matrix(h, "pvalue")
+        image = panel.imshow(effect, cmap="Blues", vmin=0, vmax=1)
+        panel.set_facecolor(DATA)  # a view with itself
+        for s, t in zip(*np.nonzero(~np.eye(len(effect), dtype=bool)), strict=True):
+            text = "×" if np.isnan(effect[s, t]) else f"{effect[s, t]:.2f}" + "*" * int(pvalue[s, t] <= LEVEL)
+            panel.text(t, s, text, ha="center", va="center", color="white" if effect[s, t] > 0.6 else "black")
+        places = range(len(self.view_names))
+        panel.set(title=f"class {h}", xticks=places, yticks=places)
+        panel.set_xticklabels(self.view_names, rotation=30 if max(map(len, self.view_names)) > 4 else 0)
+        panel.set_yticklabels(self.view_names)
+        return image
+
+
 def offscreen_axes(count: int) -> np.ndarray:
     """Axes in a row, in a figure that belongs to no window: for files."""
-    _matplotlib()
+    check_matplotlib()
     from matplotlib.figure import Figure
 
-    return _panels(count, Figure)
-
-
-def _panels(count: int, new_figure: Any = None) -> np.ndarray:
-    """Axes in a row, in a figure of pyplot's unless ``new_figure`` makes another."""
-    _matplotlib()
-    if new_figure is None:
-        from matplotlib import pyplot
-
-        new_figure = pyplot.figure
-    figure = new_figure(figsize=(3.6 * count, 3.2), layout="constrained")
-    return figure.subplots(1, count, squeeze=False)[0]
-
-
-def _matplotlib() -> None:
-    try:
-        import matplotlib  # noqa: F401
-    except ImportError as error:
-        raise ImportError("Plots need matplotlib, which is not installed: pip install latentviews[plot]") from error
+    return new_panels(count, Figure)
 
 
 def _check_drawable(t: int, n_columns: int, components: Components) -> None:
@@ -246,17 +383,6 @@ def _limits(domain: Domain, mass: np.ndarray) -> list[tuple[float, float]]:
     return limits
 
 
-def _style(component: int) -> dict[str, Any]:
-    return {
-        "color": PALETTE[component % len(PALETTE)],
-        "linestyle": STYLES[component // len(PALETTE) % len(STYLES)],
-    }
-
-
-def _label(component: int, weight: float) -> str:
-    return f"class {component} ({weight:.2f})"
-
-
 def _draw_curves(panel: Any, view: ViewDensities, weights: np.ndarray, options: dict[str, Any]) -> None:
     """π_h p(x | h) for every class, over a histogram on the same scale."""
     (ticks,) = view.ticks
@@ -264,7 +390,12 @@ def _draw_curves(panel: Any, view: ViewDensities, weights: np.ndarray, options: 
         places, heights, width = _shares(view) if view.discrete else _histogram(view)
         panel.bar(places, heights, width=width, color=DATA, zorder=0)
     for h, weight in enumerate(weights):
-        style = {**_style(h), "label": _label(h, weight), **({"marker": "o"} if view.discrete else {}), **options}
+        style = {
+            **class_style(h),
+            "label": class_label(h, weight),
+            **({"marker": "o"} if view.discrete else {}),
+            **options,
+        }
         panel.plot(ticks, weight * view.densities[:, h], **style)
     panel.set(xlabel=view.names[0], ylabel="weight × probability" if view.discrete else "weight × density")
     panel.set_ylim(bottom=0, auto=None)  # what is drawn later may still lift the top
@@ -297,10 +428,10 @@ def _draw_contours(
         panel.scatter(*some.T, s=4, color=DATA, linewidths=0, zorder=0)
     for h, weight in enumerate(weights):
         density = view.densities[:, :, h]
-        style = _style(h)
+        style = class_style(h)
         kwargs = {"colors": style["color"], "linestyles": style["linestyle"], **options}
         panel.contour(*view.ticks, density.T, levels=_levels(density), **kwargs)
-        panel.plot([], [], label=_label(h, weight), **style)  # contours have no line for the legend
+        panel.plot([], [], label=class_label(h, weight), **style)  # contours have no line for the legend
     panel.set(xlabel=view.names[0], ylabel=view.names[1])
     panel.set_xlim(view.ticks[0][[0, -1]])
     panel.set_ylim(view.ticks[1][[0, -1]])

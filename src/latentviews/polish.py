@@ -12,24 +12,25 @@ from scipy import sparse
 from scipy.ndimage import convolve1d
 from scipy.special import logsumexp
 from sklearn.base import BaseEstimator, clone
+from sklearn.utils.parallel import Parallel, delayed
 
 from latentviews import streams
-from latentviews.bandwidths import resolution
-from latentviews.domains import Domain
-from latentviews.embeddings import Components, components_in
-from latentviews.features import BinnedFeatures, GridFeatures, LandmarkFeatures, linear_bins, uniform_grid
+from latentviews._progress import Report
+from latentviews.features import LandmarkFeatures, linear_bins, uniform_grid
 from latentviews.kernels import Delta, Gaussian, Kernel, VonMises
 from latentviews.sieve import (
     Cells,
     EMFit,
+    Mixing,
     accelerated_em,
     em_step,
     em_sums,
     em_update,
     initial_mixing,
     posterior,
+    smoothing_step,
 )
-from latentviews.views import Columns, Views
+from latentviews.views import Columns, stack_block
 
 TINY = np.finfo(float).tiny
 MAX_ATOMS = 400  # narrow kernels for a column
@@ -92,6 +93,7 @@ class SieveView:
     points: np.ndarray  # grid points, values or landmarks, (C, d)
     kernel: Kernel  # the narrow kernel
     atoms: Any  # (C, B), sparse, or None
+    smoother: Any = None  # (C, C), sparse, for npMSL
 
     def cells(self, table: np.ndarray) -> Cells:
         """The cells of the rows of a table, NaN where a view is missing."""
@@ -100,32 +102,36 @@ class SieveView:
         if not present.all():
             x = np.where(present[:, None], x, self.points[:1])
         rows = self.kernel.gram(x, self.points) if self.atoms is None else linear_bins(x[:, 0], self.points[:, 0])
-        return Cells(rows, self.atoms, None if present.all() else present, self.block)
+        return Cells(rows, self.atoms, None if present.all() else present, self.block, self.smoother)
 
 
-def sieve_view(
-    table: np.ndarray, columns: list[int], block: int, kernel: Kernel, factor: float, rng: np.random.Generator
-) -> SieveView:
-    """A sieve for one view, its kernels ``factor`` times as wide as a rule of thumb would have them."""
-    x = table[:, columns]
-    x = x[~np.isnan(x).any(axis=1)]
+def rule_of_thumb(x: np.ndarray, kernel: Kernel) -> Kernel:
+    """The kernel of a sieve on the rows ``x`` of a view, as wide as a rule for densities would have it."""
     if kernel.domain == "discrete":
-        return SieveView(columns, block, np.unique(x, axis=0), Delta(), None)
+        return Delta()
     rule: Kernel = VonMises("silverman") if kernel.domain == "circle" else Gaussian("isj")
-    narrow = rule.adapt(x)
-    narrow.set_params(bandwidth=factor * narrow.bandwidth)
-    if kernel.domain == "real" and len(columns) == 1:
-        width = float(narrow.bandwidth)
+    return rule.adapt(x)
+
+
+def sieve_view(x: np.ndarray, block: int, rule: Kernel, factor: float, seed: int) -> SieveView:
+    """A sieve for one view with the rows ``x``, its kernels ``factor`` times as wide as the rule's."""
+    here = list(range(x.shape[1]))
+    if rule.domain == "discrete":
+        return SieveView(here, block, np.unique(x, axis=0), rule, None)
+    narrow = clone(rule).set_params(bandwidth=factor * rule.get_params()["bandwidth"])
+    if rule.domain == "real" and x.shape[1] == 1:
+        width = float(narrow.get_params()["bandwidth"])
         grid = uniform_grid(x[:, 0], width, 1024)
         size = int(np.clip((grid[-1] - grid[0]) / (0.75 * width), 8, MAX_ATOMS))
         centres = np.linspace(grid[0], grid[-1], size)
         atoms = narrow.gram(grid[:, None], centres[:, None])
-        return SieveView(
-            columns, block, grid[:, None], narrow, sparse.csr_array(atoms * (atoms > NEGLIGIBLE * atoms.max()))
-        )
-    seed = int(rng.integers(2**31))
-    landmarks = LandmarkFeatures(narrow, MAX_LANDMARKS, random_state=seed).fit(x[:LANDMARK_ROWS]).landmarks_
-    return SieveView(columns, block, landmarks, narrow, None)
+        return SieveView(here, block, grid[:, None], narrow, _without_negligible(atoms))
+    features = LandmarkFeatures(narrow, MAX_LANDMARKS, random_state=seed)
+    return SieveView(here, block, features.fit(x[:LANDMARK_ROWS]).landmarks_, narrow, None)
+
+
+def _without_negligible(atoms: np.ndarray) -> sparse.csr_array:
+    return sparse.csr_array(atoms * (atoms > NEGLIGIBLE * atoms.max()))
 
 
 class Polished(NamedTuple):
@@ -140,6 +146,10 @@ class Polished(NamedTuple):
     def posteriors(self, table: np.ndarray, allowed: np.ndarray | None = None) -> np.ndarray:
         """P(h | row), (n, k)."""
         return posterior(self.cells(table), self.fit.mixing, allowed)[0]
+
+    def take(self, order: np.ndarray) -> "Polished":
+        """The same with the classes in another order."""
+        return self._replace(fit=self.fit._replace(mixing=self.fit.mixing.take(order)))
 
     def cells(self, table: np.ndarray) -> list[Cells]:
         """The cells of every view of some rows."""
@@ -161,10 +171,10 @@ class Sieve(BaseEstimator):
 
     Parameters
     ----------
-    factors : tuple of float, default=(1.0, 2.0, 4.0)
+    factors : tuple of float, default=(1.5, 2.0, 2.5)
         Widths to choose from by held-out likelihood, in units of the rule of thumb for each view ("isj" for a column).
     max_iter : int, default=1000
-        The most EM steps.
+        The most EM steps; none is one posterior-weighted re-estimation from the best start.
     tol : float, default=1e-3
         EM stops when a hundred plain steps would gain less log-likelihood a row.
     trial_rows : int, default=4000
@@ -173,7 +183,7 @@ class Sieve(BaseEstimator):
 
     def __init__(
         self,
-        factors: Sequence[float] = (1.0, 2.0, 4.0),
+        factors: Sequence[float] = (1.5, 2.0, 2.5),
         max_iter: int = 1000,
         tol: float = 1e-3,
         trial_rows: int = 4000,
@@ -194,44 +204,36 @@ class Sieve(BaseEstimator):
         *,
         weights: np.ndarray | None = None,
         allowed: np.ndarray | None = None,
-        report: Callable[[int, float], None] = lambda n_iter, objective: None,
+        n_jobs: int | None = None,
+        report: Report = lambda task, n_iter, objective: False,
     ) -> Polished:
         """Fit the sieve to the rows of ``table`` from guesses of their posteriors."""
+        seed, order = int(rng.integers(2**31)), list(blocks)
+        rows = {block: _whole(stack_block(table, columns, blocks, block)) for block in sorted(set(blocks))}
+        rules = {block: rule_of_thumb(x, kernels[order.index(block)]) for block, x in rows.items()}
 
         def views(factor: float) -> tuple[SieveView, ...]:
-            return tuple(self._views(table, columns, blocks, kernels, factor, rng))
+            shared = {block: sieve_view(x, block, rules[block], factor, seed) for block, x in rows.items()}
+            return tuple(replace(shared[block], columns=columns[t]) for t, block in enumerate(blocks))
 
         trial = rng.permutation(len(table))[: self.trial_rows]
         problem = _Problem(table, weights, allowed)
         middle = views(sorted(self.factors)[len(self.factors) // 2])
-        objectives = np.array([self._short(problem, middle, start, trial).objective for start in starts])
+        short = [delayed(self._short)(problem, middle, start, trial) for start in starts]
+        objectives = np.array([fit.objective for fit in Parallel(n_jobs, prefer="threads")(short)])
         best = int(objectives.argmax())
         factor = self._factor(problem, views, starts[best], trial)
         chosen = views(factor)
         cells = problem.cells(chosen)
         start = initial_mixing(cells, starts[best], weights)
         fit = accelerated_em(
-            lambda mixing: em_step(cells, mixing, weights, allowed), start, self.max_iter, self.tol, report
+            lambda mixing: em_step(cells, mixing, weights, allowed),
+            start,
+            self.max_iter,
+            self.tol,
+            lambda n_iter, objective: report("polish", n_iter, objective),
         )
         return Polished(chosen, fit, factor, best, objectives)
-
-    def _views(
-        self,
-        table: np.ndarray,
-        columns: Columns,
-        blocks: Sequence[int],
-        kernels: Sequence[Kernel],
-        factor: float,
-        rng: np.random.Generator,
-    ) -> list[SieveView]:
-        """One sieve a view; views of a block share that of their stacked columns."""
-        shared: dict[int, SieveView] = {}
-        for block in sorted(set(blocks)):
-            members = [t for t, b in enumerate(blocks) if b == block]
-            stacked = np.concatenate([table[:, columns[t]] for t in members])
-            here = list(range(stacked.shape[1]))
-            shared[block] = sieve_view(stacked, here, block, kernels[members[0]], factor, rng)
-        return [replace(shared[block], columns=columns[t]) for t, block in enumerate(blocks)]
 
     def _short(self, problem: "_Problem", views: Sequence[SieveView], start: np.ndarray, rows: np.ndarray) -> EMFit:
         """A few steps on some rows, to compare."""
@@ -262,6 +264,95 @@ class Sieve(BaseEstimator):
         return max(self.factors, key=held_out)
 
 
+class SmoothedEM(BaseEstimator):
+    """Nonparametric EM: weighted kernel density estimates in place of an M-step.
+
+    Its smoothing accumulates from step to step, so it is more biased than `Sieve`; it is here for comparison, and for
+    those who want its fixed bandwidth. Views are single real columns or codes.
+
+    Parameters
+    ----------
+    bandwidth : float or rule, default="isj"
+    nonlinear : bool, default=True
+        Smooth the log-densities in the E-step, which makes the steps an ascent (npMSL, Levine, Hunter & Chauveau 2011);
+        False is npEM (Benaglia, Chauveau & Hunter 2009).
+    max_iter : int, default=1000
+    tol : float, default=1e-3
+        Stop when a hundred steps would gain less log-likelihood a row.
+    """
+
+    def __init__(self, bandwidth: Any = "isj", nonlinear: bool = True, max_iter: int = 1000, tol: float = 1e-3):
+        self.bandwidth = bandwidth
+        self.nonlinear = nonlinear
+        self.max_iter = max_iter
+        self.tol = tol
+
+    def polish(
+        self,
+        table: np.ndarray,
+        columns: Columns,
+        blocks: Sequence[int],
+        kernels: Sequence[Kernel],
+        starts: Sequence[np.ndarray],
+        rng: np.random.Generator,
+        *,
+        weights: np.ndarray | None = None,
+        allowed: np.ndarray | None = None,
+        n_jobs: int | None = None,
+        report: Report = lambda task, n_iter, objective: False,
+    ) -> Polished:
+        """Run from every guess and keep the one with the highest objective."""
+        shared = {
+            block: self._view(stack_block(table, columns, blocks, block), block, kernels[list(blocks).index(block)])
+            for block in sorted(set(blocks))
+        }
+        views = tuple(replace(shared[block], columns=columns[t]) for t, block in enumerate(blocks))
+        cells = [view.cells(table) for view in views]
+
+        def run(start: np.ndarray) -> EMFit:
+            return self._run(lambda mixing: smoothing_step(cells, mixing, weights, allowed), shares(start), report)
+
+        def shares(start: np.ndarray) -> Mixing:
+            sums = [np.sum([view.shares(start) for view in cells if view.block == b], axis=0) for b in shared]
+            return Mixing(start.mean(axis=0), tuple(part / part.sum(axis=0) for part in sums))
+
+        fits = Parallel(n_jobs, prefer="threads")(delayed(run)(start) for start in starts)
+        objectives = np.array([fit.objective for fit in fits])
+        best = int(objectives.argmax())
+        return Polished(views, fits[best], 1.0, best, objectives)
+
+    def _view(self, stacked: np.ndarray, block: int, kernel: Kernel) -> SieveView:
+        """Atoms on every cell, at the bandwidth of the density estimates."""
+        x = _whole(stacked)
+        here = list(range(x.shape[1]))
+        if kernel.domain == "discrete":
+            return SieveView(here, block, np.unique(x, axis=0), Delta(), None)
+        if kernel.domain != "real" or x.shape[1] != 1:
+            raise ValueError(
+                f"SmoothedEM takes views of one real column or of codes; got a {kernel.domain} view of {x.shape[1]} "
+                "column(s). Sieve takes any view."
+            )
+        narrow = Gaussian(self.bandwidth).adapt(x)
+        grid = uniform_grid(x[:, 0], float(narrow.get_params()["bandwidth"]), 1024)[:, None]
+        atoms = _without_negligible(narrow.gram(grid, grid))
+        smoother = sparse.diags_array(1 / atoms.sum(axis=1)) @ atoms if self.nonlinear else None
+        return SieveView(here, block, grid, narrow, atoms, smoother)
+
+    def _run(self, step: Callable[[Mixing], tuple[Mixing, float]], current: Mixing, report: Report) -> EMFit:
+        before = -np.inf
+        for n_iter in range(1, self.max_iter + 1):
+            updated, objective = step(current)
+            if report("polish", n_iter, objective) or 100 * abs(objective - before) < self.tol:
+                return EMFit(current, objective, n_iter, True)
+            current, before = updated, objective
+        return EMFit(current, before, self.max_iter, False)
+
+
+def _whole(x: np.ndarray) -> np.ndarray:
+    """The rows without a missing value."""
+    return x[~np.isnan(x).any(axis=1)]
+
+
 class _Problem(NamedTuple):
     """Rows, their weights, and the classes each may be in."""
 
@@ -278,91 +369,3 @@ class _Problem(NamedTuple):
         part = self.table[rows]
         weights = None if self.weights is None else self.weights[rows]
         return [view.cells(part) for view in views], weights, None if self.allowed is None else self.allowed[rows]
-
-
-def within_class_bandwidth(kernel: Kernel, x: np.ndarray, posteriors: np.ndarray) -> Any:
-    """Silverman's rule with the spread inside classes, a bandwidth a column; one for angles."""
-    masses = np.maximum(posteriors.sum(axis=0), TINY)
-    n, dim = masses.sum() / len(masses), x.shape[1]
-    rate = (4 / (n * (dim + 2))) ** (1 / (dim + 4))
-    if kernel.domain == "circle":
-        resultants = np.abs(posteriors.T @ np.exp(1j * x)) / masses[:, None]
-        return rate * float(np.sqrt(-2 * np.log(resultants.clip(0.05, 1 - 1e-9))).mean())
-    means = posteriors.T @ x / masses[:, None]
-    squares = sum(r @ (x - m) ** 2 for r, m in zip(posteriors.T, means, strict=True))
-    return rate * np.sqrt(np.asarray(squares) / masses.sum())
-
-
-def density_maps(
-    table: np.ndarray, views: Views, blocks: Sequence[int], posteriors: np.ndarray, bandwidth: Any
-) -> Views:
-    """The maps in which densities are gathered: grids for real columns, kernels as narrow as the classes for others.
-
-    ``bandwidth`` is a number, a rule, "auto" for what the classes suggest, or None for the maps as they are.
-    """
-    if bandwidth is None:
-        return views
-    maps: dict[int, Any] = {}
-    for block in sorted(set(blocks)):
-        members = [t for t, b in enumerate(blocks) if b == block]
-        x = np.concatenate([table[:, views.columns[t]] for t in members])
-        present = ~np.isnan(x).any(axis=1)
-        stacked = np.concatenate([posteriors] * len(members))[present]
-        maps[block] = _density_map(views.features[members[0]], x[present], stacked, bandwidth)
-    return Views(views.columns, tuple(maps[block] for block in blocks))
-
-
-def _density_map(phi: Any, x: np.ndarray, posteriors: np.ndarray, bandwidth: Any) -> Any:
-    kernel = getattr(phi, "kernel_", None)
-    if kernel is None or "bandwidth" not in kernel.get_params():
-        return phi
-    if isinstance(phi, BinnedFeatures):
-        adaptive = isinstance(bandwidth, str) and bandwidth == "auto"
-        kernel = clone(kernel).set_params(bandwidth="isj" if adaptive else bandwidth).adapt(x)
-        width = float(kernel.get_params()["bandwidth"])
-        return GridFeatures(uniform_grid(x[:, 0], width), kernel, adaptive, resolution(x[:, 0]))
-    if isinstance(bandwidth, str) and (bandwidth == "auto" or (bandwidth == "isj" and kernel.domain == "circle")):
-        bandwidth = within_class_bandwidth(kernel, x, posteriors)
-    kernel = clone(kernel).set_params(bandwidth=bandwidth)
-    return LandmarkFeatures(kernel, MAX_LANDMARKS, random_state=0).fit(x[:LANDMARK_ROWS])
-
-
-def reestimate(
-    data: Any,
-    posteriors: Callable[[np.ndarray], np.ndarray],
-    views: Views,
-    blocks: Sequence[int],
-    domains: Sequence[Domain | None],
-    weights: np.ndarray | None = None,
-) -> tuple[np.ndarray, list[Components]]:
-    """Class weights and components as averages over all rows, weighted by their posteriors."""
-
-    def row_sum(batch: Any, weight: Any) -> tuple[np.ndarray, ...]:
-        table = np.asarray(batch)
-        shares = posteriors(table) if weight is None else posteriors(table) * weight[:, None]
-        sums = [gather(table[:, columns], phi, shares) for columns, phi in zip(views.columns, raws, strict=True)]
-        return (shares.sum(axis=0), (shares**2).sum(axis=0), *(part for pair in sums for part in pair))
-
-    raws = [phi.raw if hasattr(phi, "tail_") else phi.transform for phi in views.features]
-    share, squares, *sums = streams.total(data, row_sum, weights).sums
-    counts = share**2 / np.maximum(squares, TINY)  # Kish's effective number of rows
-    components: dict[int, Components] = {}
-    for block in sorted(set(blocks)):
-        members = [t for t, b in enumerate(blocks) if b == block]
-        mass, raw = (np.sum([sums[2 * t + i] for t in members], axis=0) for i in range(2))
-        vectors = views.from_raw(members[0], raw) / np.maximum(mass, TINY)
-        components[block] = components_in(
-            views.features[members[0]], vectors, domains[members[0]], counts * len(members)
-        )
-    return share / share.sum(), [components[block] for block in blocks]
-
-
-def gather(x: np.ndarray, raw: Callable[[np.ndarray], Any], shares: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The classes' mass over the rows that have a view, and their sums of raw vectors."""
-    present = ~np.isnan(x).any(axis=1)
-    if not present.all():
-        x, shares = x[present], shares[present]
-    if not len(x):
-        raise ValueError("A batch has no row with this view; put more rows into a batch.")
-    sums = raw(x).T @ shares
-    return shares.sum(axis=0), np.asarray(sums)

@@ -24,6 +24,7 @@ class Cells:
     atoms: Any  # (C, B), dense or sparse, None for the identity
     present: np.ndarray | None = None  # (n,), False where the view is missing
     block: int = 0  # views of a block share their densities
+    smoother: Any = None  # (C, C), rows summing to one: log-densities are smoothed by it, as in npMSL
 
     @cached_property
     def _transposed(self) -> Any:
@@ -41,23 +42,23 @@ class Cells:
 
     def on_cells(self, coefficients: np.ndarray) -> np.ndarray:
         """The densities on the cells, (C, k)."""
-        return coefficients if self.atoms is None else self.atoms @ coefficients
+        table = coefficients if self.atoms is None else self.atoms @ coefficients
+        return table if self.smoother is None else np.exp(self.smoother @ np.log(np.maximum(table, TINY)))
 
     def gather(self, values: np.ndarray) -> np.ndarray:
         """Σ_i atom_b(x_i) values_ih, (B, k)."""
-        if self.present is not None:
-            values = values * self.present[:, None]
-        sums = self._transposed @ values
+        sums = self.shares(values)
         return sums if self.atoms is None else self.atoms.T @ sums
+
+    def shares(self, posteriors: np.ndarray) -> np.ndarray:
+        """Σ_i posteriors_ih over the rows in a cell, (C, k)."""
+        if self.present is not None:
+            posteriors = posteriors * self.present[:, None]
+        return self._transposed @ posteriors
 
     def mass(self, posteriors: np.ndarray) -> np.ndarray:
         """Σ_i posteriors_ih over the rows that have the view, (k,)."""
         return posteriors.sum(axis=0) if self.present is None else self.present @ posteriors
-
-    def take(self, rows: np.ndarray) -> "Cells":
-        """The same for some of the rows."""
-        present = None if self.present is None else self.present[rows]
-        return Cells(self.rows[rows], self.atoms, present, self.block)
 
 
 class Mixing(NamedTuple):
@@ -69,6 +70,10 @@ class Mixing(NamedTuple):
     def combine(self, other: "Mixing", curve: "Mixing", step: float) -> "Mixing":
         """Self - 2·step·other + step²·curve, brought back to probabilities."""
         return Mixing(*_map(lambda a, b, c: _probabilities(a - 2 * step * b + step**2 * c), self, other, curve))
+
+    def take(self, order: np.ndarray) -> "Mixing":
+        """The classes in another order."""
+        return Mixing(self.weights[order], tuple(part[:, order] for part in self.coefficients))
 
     def minus(self, other: "Mixing") -> "Mixing":
         """The difference."""
@@ -104,7 +109,7 @@ def posterior(
     log_scale = np.zeros(len(joint))
     for i, density in enumerate(densities[1:], 1):
         joint *= density
-        if i % 8 == 0:  # many views would underflow
+        if i % 2 == 0 and i + 1 < len(densities):  # many views would underflow
             largest = np.maximum(joint.max(axis=1), TINY)
             joint /= largest[:, None]
             log_scale += np.log(largest)
@@ -141,6 +146,26 @@ def em_update(mixing: Mixing, sums: Sequence[np.ndarray]) -> tuple[Mixing, float
     return Mixing(share / total, coefficients), float(log_likelihood / total)
 
 
+def smoothing_step(
+    cells: Sequence[Cells], mixing: Mixing, weights: np.ndarray | None = None, allowed: np.ndarray | None = None
+) -> tuple[Mixing, float]:
+    """One step of nonparametric EM, whose M-step is a weighted KDE, and the mean log-likelihood before it.
+
+    Benaglia, Chauveau & Hunter (2009). The atoms sit on the cells, so coefficients are the classes' shares of cells.
+    It is no ascent of the likelihood; with ``smoother`` set in the cells it is one of the smoothed likelihood (npMSL:
+    Levine, Hunter & Chauveau 2011).
+    """
+    posteriors, _, log_likelihood = posterior(cells, mixing, allowed)
+    if weights is not None:
+        posteriors *= weights[:, None]
+    sums = [np.zeros_like(coefficients) for coefficients in mixing.coefficients]
+    for view in cells:
+        sums[view.block] += view.shares(posteriors)
+    coefficients = tuple(part / np.maximum(part.sum(axis=0), TINY) for part in sums)
+    share = posteriors.sum(axis=0)
+    return Mixing(share / share.sum(), coefficients), float(np.average(log_likelihood, weights=weights))
+
+
 def em_step(
     cells: Sequence[Cells], mixing: Mixing, weights: np.ndarray | None = None, allowed: np.ndarray | None = None
 ) -> tuple[Mixing, float]:
@@ -171,21 +196,21 @@ def accelerated_em(
     start: Mixing,
     max_iter: int,
     tol: float,
-    report: Callable[[int, float], None] = lambda n_iter, objective: None,
+    report: Callable[[int, float], bool] = lambda n_iter, objective: False,
 ) -> EMFit:
     """EM sped up by squared extrapolation (Varadhan & Roland 2008); the likelihood never falls.
 
-    It stops when a step of plain EM, scaled to a hundred of them, gains less than ``tol`` a row.
+    It stops when a step of plain EM, scaled to a hundred of them, gains less than ``tol`` a row, or ``report`` says so.
     """
-    current, objective = start, -np.inf
+    current, objective = start, step(start)[1]
     n_iter, longest = 0, 4.0
     while n_iter < max_iter:
         first, objective = step(current)
         second, after = step(first)
         n_iter += 2
-        report(n_iter, objective)
-        if 100 * abs(after - objective) < tol:
-            return EMFit(second, after, n_iter, True)
+        stop = report(n_iter, objective)
+        if stop or 100 * abs(after - objective) < tol:
+            return EMFit(second, after, n_iter, not stop)
         change = first.minus(current)
         bend = second.minus(first).minus(change)
         length = min(max(change.norm() / max(bend.norm(), TINY), 1.0), longest)

@@ -60,6 +60,7 @@ def whiten(pairs: Pairs, rank: int, reference: int | None = None) -> Whitening:
         try:
             maps = triple_whitening(decompositions[i], c_ca, c_cb, rank)
         except UnsupportedError as error:
+            error.spectrum = decompositions[i][1]
             failure = failure or error
             continue
         down = _unstack(order, maps, pairs, scale)

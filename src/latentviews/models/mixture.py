@@ -1,87 +1,54 @@
 """Mixtures of products of distributions without a shape."""
 
-import warnings
-from collections.abc import Sequence
-from typing import Any, NamedTuple, Self
+from collections.abc import Callable, Sequence
+from typing import Any, Self
 
 import numpy as np
 from scipy.special import logsumexp
 from sklearn.base import BaseEstimator, DensityMixin
-from sklearn.cluster import KMeans
 from sklearn.utils.validation import check_is_fitted
 
 from latentviews import streams
 from latentviews._arrays import to_numpy
-from latentviews._validation import (
-    IdentifiabilityWarning,
-    UnsupportedError,
-    check_count,
-    check_labels,
-    check_weights,
+from latentviews._progress import CallbackSupportMixin, Report, reporter, with_callbacks
+from latentviews._validation import allowed_classes, as_labels, check_count, check_weights, restored_on_failure
+from latentviews.embeddings import Components, evaluate
+from latentviews.kernels import Kernel
+from latentviews.models.estimation import (
+    Estimate,
+    Problem,
+    SpectralSettings,
+    polished_estimate,
+    spectral_estimate,
+    spectral_steps,
+    starts,
 )
-from latentviews.embeddings import Components, components_in, domain_for
-from latentviews.kernels import Gaussian, Kernel
-from latentviews.polish import Polished, Sieve, density_maps, reestimate
-from latentviews.spectral import SpectralFit, spectral_fit
+from latentviews.models.inference import (
+    Bootstrap,
+    Conditional,
+    Expectation,
+    expectation,
+    matching_order,
+    resample,
+    signed_weights,
+)
+from latentviews.polish import Polished, Sieve
+from latentviews.selection import dependence_rank
+from latentviews.spectral import SpectralFit
 from latentviews.tensors import JointDiagonalization, Solver
 from latentviews.views import (
-    Columns,
-    Views,
     check_varying,
     feature_prototypes,
     fit_views,
     has_density,
     read_blocks,
     read_table,
-    with_bandwidth,
 )
 
 PILOT = 20_000
-SPECTRAL_FACTORS = (1.0, 0.5)  # starts from moments at these widths of the kernel's rule
-FULL_STEPS = 2  # EM steps over all rows after the pilot's have converged
 
 
-class Estimate(NamedTuple):
-    """Class weights and components: all that is needed to judge a row."""
-
-    weights: np.ndarray
-    components: list[Components]
-    columns: Columns
-
-    def log_joint(self, table: Any) -> np.ndarray:
-        """Log π_h + Σ_t log p_t(x_t | h) over the views a row has, (n, k)."""
-        table = to_numpy(table)
-        joint = np.tile(np.log(np.maximum(self.weights, np.finfo(float).tiny)), (len(table), 1))
-        for columns, view in zip(self.columns, self.components, strict=True):
-            x = table[:, columns]
-            present = ~np.isnan(x).any(axis=1)
-            if present.all():
-                joint += view.log_density(x)
-            elif present.any():
-                joint[present] += view.log_density(x[present])
-        return joint
-
-    def posteriors(self, table: Any) -> np.ndarray:
-        """P(h | row), (n, k)."""
-        joint = self.log_joint(table)
-        return np.exp(joint - logsumexp(joint, axis=1, keepdims=True))
-
-
-class Problem(NamedTuple):
-    """What a fit is given, read and checked."""
-
-    data: Any
-    columns: Columns
-    weights: np.ndarray | None
-    pilot: np.ndarray
-    pilot_weights: np.ndarray | None
-    allowed: np.ndarray | None  # (n_pilot, k), zero for classes that a row is known not to be in
-    blocks: list[int]
-    rank: int
-    rng: np.random.Generator
-
-
-class MultiViewMixture(DensityMixin, BaseEstimator):
+class MultiViewMixture(CallbackSupportMixin, DensityMixin, BaseEstimator):
     r"""Hidden classes from three or more views that are independent given the class.
 
     .. math:: p(x_1, \ldots, x_\ell) = \sum_h \pi_h \prod_t p_t(x_t \mid h)
@@ -92,8 +59,8 @@ class MultiViewMixture(DensityMixin, BaseEstimator):
 
     Parameters
     ----------
-    n_components : int, default=2
-        The number of classes k.
+    n_components : int or "auto", default=2
+        The number of classes k; "auto" counts them by `rank_test`.
     views : list of lists of column indices or names, or None
         The columns of every view; by default every column is a view.
     exchangeable : bool or list of one block id a view, default=False
@@ -116,6 +83,12 @@ class MultiViewMixture(DensityMixin, BaseEstimator):
     pilot_size : int or None, default=20_000
         Rows on which features, projections and the polish are fitted before passes over all rows; None fits
         projections on all rows, one more pass.
+    warm_start : bool, default=False
+        Whether the polish of a second ``fit`` starts from the first one's answer alone.
+    n_jobs : int or None, default=None
+        Threads in which the starts are tried.
+    verbose : int, default=0
+        Whether to write the steps of the fit to standard error. Callbacks of scikit-learn 1.9 on are told in any case.
     random_state : int, RandomState or None, default=None
 
     Attributes
@@ -136,6 +109,8 @@ class MultiViewMixture(DensityMixin, BaseEstimator):
     n_iter_ : int
     start_objectives_ : dict
         What every start of the polish reached; agreement is a good sign.
+    rank_test_ : RankTest
+        Where ``n_components="auto"``: the spectra of all pairs of views, their null bands, and the count.
     views_ : tuple of lists of column indices
     n_components_ : int
 
@@ -151,7 +126,7 @@ class MultiViewMixture(DensityMixin, BaseEstimator):
 
     def __init__(
         self,
-        n_components: int = 2,
+        n_components: int | str = 2,
         *,
         views: Sequence[Any] | None = None,
         exchangeable: bool | Sequence[Any] = False,
@@ -163,6 +138,9 @@ class MultiViewMixture(DensityMixin, BaseEstimator):
         polish: Any = "auto",
         reference: int | None = None,
         pilot_size: int | None = PILOT,
+        warm_start: bool = False,
+        n_jobs: int | None = None,
+        verbose: int = 0,
         random_state: Any = None,
     ):
         self.n_components = n_components
@@ -176,8 +154,12 @@ class MultiViewMixture(DensityMixin, BaseEstimator):
         self.polish = polish
         self.reference = reference
         self.pilot_size = pilot_size
+        self.warm_start = warm_start
+        self.n_jobs = n_jobs
+        self.verbose = verbose
         self.random_state = random_state
 
+    @with_callbacks
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Find the classes behind the rows of ``X``.
 
@@ -189,19 +171,60 @@ class MultiViewMixture(DensityMixin, BaseEstimator):
             Known classes, -1 where unknown; ignored if no value is -1.
         sample_weight : array of shape (n_samples,) or None
         """
-        problem = self._read(X, y, sample_weight)
-        prototypes = feature_prototypes(self.kernel, self.features, self.bandwidth, problem.columns)
+        report, finish = reporter(self, self.verbose)
+        with restored_on_failure(self):
+            problem = self._read(X, y, sample_weight)
+            fitted = self._fit(problem, report)
+            self.views_ = problem.columns
+            self.n_components_ = problem.rank
+            order = np.arange(problem.rank)
+            if problem.allowed is None:  # labels name the classes; without them the commonest comes first
+                order = np.argsort(-fitted.weights, kind="stable")
+            self._set_classes(fitted.weights, fitted.components, order)
+        finish()
+        return self
+
+    def _fit(self, problem: Problem, report: Report) -> Estimate:
+        """The estimate, and what is worth keeping of the way to it."""
+        settings = SpectralSettings(
+            JointDiagonalization() if self.solver is None else self.solver, self.reference, self.pilot_size is None
+        )
         polish = self.polish
         if isinstance(polish, str) and polish == "auto":
-            polish = Sieve() if all(has_density(phi) for phi in prototypes) else None
+            polish = Sieve() if all(has_density(phi) for phi in problem.prototypes) else None
+        self.polished_: Polished | None = None
         if polish is None:
-            fitted = self._spectral_estimate(problem, prototypes)
+            automatic = self.kernel is None and self.features is None
+            bandwidth = {"auto": "isj" if automatic else None}.get(self.density_bandwidth, self.density_bandwidth)
+            spectral = spectral_steps(problem, settings, problem.prototypes, bandwidth, all_rows=True)
+            self._keep_spectral(spectral.fit, spectral.fit.whitening.spectrum, problem.rank)
+            self.converged_, self.n_iter_ = True, 0
+            return spectral_estimate(problem, spectral)
+        if self.warm_start and getattr(self, "n_components_", None) == problem.rank:
+            before = Estimate(self.weights_, self.components_, problem.columns)
+            guesses = {"warm": before.posteriors(problem.pilot)}
         else:
-            fitted = self._polished_estimate(problem, prototypes, polish)
-        self.views_ = problem.columns
-        self.n_components_ = problem.rank
-        self.weights_, self.components_ = _by_weight(fitted, keep=problem.allowed is not None)
-        return self
+            guesses, first, spectrum = starts(problem, settings)
+            self._keep_spectral(None if first is None else first.fit, spectrum, problem.rank)
+        estimate, self.polished_ = polished_estimate(
+            problem, list(guesses.values()), polish, self.density_bandwidth, self.n_jobs, report
+        )
+        self.lower_bound_, self.n_iter_, self.converged_ = self.polished_.fit[1:]
+        self.start_objectives_ = dict(zip(guesses, self.polished_.objectives.tolist(), strict=True))
+        return estimate
+
+    def _keep_spectral(self, found: SpectralFit | None, spectrum: Any, rank: int) -> None:
+        self.spectrum_ = spectrum
+        self.raw_weights_ = np.full(rank, np.nan) if found is None else found.weights
+        self.residual_ = np.nan if found is None else found.decomposition.residual
+
+    def _set_classes(self, weights: np.ndarray, components: list[Components], order: np.ndarray) -> None:
+        """Weights and components with the classes in this order; views of a block keep one record."""
+        reordered = {id(view): view.take(order) for view in components}
+        self.weights_ = weights[order]
+        self.components_ = [reordered[id(view)] for view in components]
+        if self.polished_ is not None:
+            self.polished_ = self.polished_.take(order)
 
     def predict(self, X: Any) -> np.ndarray:
         """The most probable class of every row."""
@@ -232,6 +255,89 @@ class MultiViewMixture(DensityMixin, BaseEstimator):
                 rows[members[:, None], columns] = view.sample(component, len(members), rng)
         return rows, labels
 
+    def aic(self, X: Any) -> float:
+        """Akaike's criterion with the effective number of parameters of the densities; lower is better."""
+        return -2 * float(self.score_samples(X).sum()) + 2 * self._n_parameters()
+
+    def bic(self, X: Any) -> float:
+        """The Bayesian criterion with the effective number of parameters of the densities; lower is better."""
+        log_likelihood = self.score_samples(X)
+        return -2 * float(log_likelihood.sum()) + np.log(len(log_likelihood)) * self._n_parameters()
+
+    def _n_parameters(self) -> float:
+        """Weights, and the trace of every density's smoother; views of a block count once."""
+        views = {id(view): view for view in self.components_}.values()
+        return self.n_components_ - 1 + float(sum(view.n_parameters.sum() for view in views))
+
+    def expectation(self, f: Callable[[np.ndarray], Any], X: Any, view: int = 0) -> Expectation:
+        """E[f(x_t) | h] for every class, with standard errors, by signed weights from the other views.
+
+        Any function on rows (n, d_t) will do, in no RKHS and with no smoothing: the other views say how much each row
+        counts for each class. ``components_[view].expectation(f)`` is the smoothed counterpart without data.
+        """
+        table = self._table(X)
+        columns = self._view_columns(view)
+        table = table[~np.isnan(table[:, columns]).any(axis=1)]
+        values = evaluate(f, table[:, columns])
+        return expectation(values, signed_weights(self._posteriors(table), self._posteriors(table, without=view)))
+
+    def conditional(self, X: Any, view: int) -> Conditional:
+        """The distribution of one view given the others, for every row: mean, density and draws."""
+        return Conditional(self._posteriors(self._table(X), without=view), self.components_[self._view_index(view)])
+
+    def bootstrap(
+        self,
+        X: Any,
+        n_resamples: int = 200,
+        f: Callable[[np.ndarray], Any] | None = None,
+        view: int = 0,
+        random_state: Any = None,
+    ) -> Bootstrap:
+        """Refits to resampled rows: intervals for the weights, and for E[f(x_t) | h] if ``f`` is given.
+
+        Every refit starts at this one, so classes keep their names. It needs a polished fit.
+        """
+        table, rng = self._table(X), np.random.default_rng(random_state)
+        if self.polished_ is None:
+            raise ValueError(
+                "bootstrap refits the polish, and this model was fitted with polish=None; fit it with one."
+            )
+        n_resamples = check_count("n_resamples", n_resamples, 2)
+        return resample(self.polished_, table, f, self._view_index(view), n_resamples, rng)
+
+    def align_to(self, reference: "MultiViewMixture") -> Self:
+        """Rename the classes so that they follow those of another fit, and return this one."""
+        check_is_fitted(self)
+        check_is_fitted(reference)
+        if reference.n_components_ != self.n_components_ or len(reference.components_) != len(self.components_):
+            raise ValueError(
+                f"align_to needs a fit with {self.n_components_} classes and {len(self.components_)} views; got "
+                f"{reference.n_components_} and {len(reference.components_)}."
+            )
+        self._set_classes(self.weights_, self.components_, matching_order(self.components_, reference.components_))
+        return self
+
+    def _table(self, X: Any) -> np.ndarray:
+        """All rows in memory."""
+        check_is_fitted(self)
+        data, _ = read_table(self, X, reset=False)
+        return np.concatenate([to_numpy(batch) for batch, _ in streams.batches(data)])
+
+    def _view_index(self, view: int) -> int:
+        if isinstance(view, bool) or view not in range(len(self.views_)):
+            raise ValueError(f"view must be a number from 0 to {len(self.views_) - 1}; got {view!r}.")
+        return int(view)
+
+    def _view_columns(self, view: int) -> list[int]:
+        return self.views_[self._view_index(view)]
+
+    def _posteriors(self, table: np.ndarray, without: int | None = None) -> np.ndarray:
+        """P(h | the row's views), one of them left out if it is named."""
+        if without is not None:
+            table = table.copy()
+            table[:, self._view_columns(without)] = np.nan
+        return Estimate(self.weights_, self.components_, self.views_).posteriors(table)
+
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.allow_nan = True
@@ -245,12 +351,13 @@ class MultiViewMixture(DensityMixin, BaseEstimator):
 
     def _read(self, X: Any, y: Any, sample_weight: Any) -> Problem:
         """Data, views and a pilot, or a sentence on what no fit can answer."""
-        rank = check_count("n_components", self.n_components)
+        automatic = isinstance(self.n_components, str) and self.n_components == "auto"
+        rank = 1 if automatic else check_count("n_components", self.n_components)
         rng = np.random.default_rng(self.random_state)
         data, columns = read_table(self, X, reset=True)
         weights = check_weights(sample_weight, data)
-        labels = check_labels(y, data, rank)
-        pilot, pilot_weights, pilot_labels = streams.sample(data, self.pilot_size or PILOT, rng, weights, labels)
+        size = PILOT if self.pilot_size is None else check_count("pilot_size", self.pilot_size)
+        pilot, pilot_weights, labels = streams.sample(data, size, rng, weights, as_labels(y, data))
         pilot = to_numpy(pilot)
         if len(pilot) < max(rank, 2):
             raise ValueError(f"{rank} component(s) need at least {max(rank, 2)} rows; got n_samples = {len(pilot)}.")
@@ -258,143 +365,11 @@ class MultiViewMixture(DensityMixin, BaseEstimator):
         if self.reference is not None and self.reference not in range(len(columns)):
             raise ValueError(f"reference must be a view from 0 to {len(columns) - 1}; got {self.reference!r}.")
         blocks = read_blocks(self.exchangeable, len(columns))
-        allowed = None
-        if pilot_labels is not None:
-            allowed = np.where(pilot_labels[:, None] < 0, 1.0, np.eye(rank)[pilot_labels])
-        return Problem(data, columns, weights, pilot, pilot_weights, allowed, blocks, rank, rng)
-
-    def _spectral(
-        self, problem: Problem, maps: Sequence[Any], data: Any, weights: Any, bandwidth: Any
-    ) -> tuple[SpectralFit, Views]:
-        """The four steps on ``data``, and the maps its components are vectors in."""
-        views = fit_views(problem.pilot, problem.columns, maps, problem.rng, problem.blocks)
-        lift = density_maps(problem.pilot, views, problem.blocks, np.ones((len(problem.pilot), 1)), bandwidth)
-        pilot = None if self.pilot_size is None else (problem.pilot, problem.pilot_weights)
-        found = spectral_fit(
-            data,
-            views,
-            problem.rank,
-            JointDiagonalization() if self.solver is None else self.solver,
-            problem.rng,
-            weights=weights,
-            pilot=pilot,
-            exchangeable=len(set(problem.blocks)) == 1,
-            reference=self.reference,
-            lift=lift,
-        )
-        return found, lift
-
-    def _estimate(self, problem: Problem, found: SpectralFit, maps: Views) -> Estimate:
-        """Components as records, the spectral vectors averaged over a block."""
-        domains = self._domains(problem, maps)
-        vectors = [
-            np.mean([found.vectors[s] for s, b in enumerate(problem.blocks) if b == block], axis=0)
-            for block in problem.blocks
-        ]
-        components = [components_in(*parts) for parts in zip(maps.features, vectors, domains, strict=True)]
-        return Estimate(found.weights / found.weights.sum(), components, problem.columns)
-
-    def _spectral_estimate(self, problem: Problem, prototypes: Sequence[Any]) -> Estimate:
-        """The paper's estimate, over all rows."""
-        automatic = self.kernel is None and self.features is None
-        bandwidth = {"auto": "isj" if automatic else None}.get(self.density_bandwidth, self.density_bandwidth)
-        found, maps = self._spectral(problem, prototypes, problem.data, problem.weights, bandwidth)
-        self._record_spectral(found)
-        self.converged_, self.n_iter_ = True, 0
-        return self._estimate(problem, found, maps)
-
-    def _record_spectral(self, found: SpectralFit) -> None:
-        self.raw_weights_ = found.weights
-        self.spectrum_ = found.whitening.spectrum
-        self.residual_ = found.decomposition.residual
-
-    def _polished_estimate(self, problem: Problem, prototypes: Sequence[Any], polish: Any) -> Estimate:
-        """Starts on the pilot, a polish from the best of them, and densities weighted by its posteriors."""
-        starts = self._starts(problem, prototypes)
-        views = fit_views(problem.pilot, problem.columns, prototypes, problem.rng, problem.blocks)
-        kernels = [getattr(phi, "kernel_", Gaussian()) for phi in views.features]
-        polished: Polished = polish.polish(
-            problem.pilot,
-            problem.columns,
-            problem.blocks,
-            kernels,
-            list(starts.values()),
-            problem.rng,
-            weights=problem.pilot_weights,
-            allowed=problem.allowed,
-        )
-        rows = problem.data.shape[0] if streams.is_array(problem.data) else np.inf
-        if min(self.pilot_size or PILOT, len(problem.pilot) + 1) <= len(problem.pilot) < rows:
-            for _ in range(FULL_STEPS):
-                polished = polished.step_over(problem.data, problem.weights)
-        self.lower_bound_, self.n_iter_, self.converged_ = polished.fit[1:]
-        self.start_objectives_ = dict(zip(starts, polished.objectives.tolist(), strict=True))
-        posteriors = polished.posteriors(problem.pilot, problem.allowed)
-        maps = density_maps(problem.pilot, views, problem.blocks, posteriors, self.density_bandwidth)
-        domains = self._domains(problem, maps)
-        weights, components = reestimate(
-            problem.data, polished.posteriors, maps, problem.blocks, domains, problem.weights
-        )
-        return Estimate(weights, components, problem.columns)
-
-    def _starts(self, problem: Problem, prototypes: Sequence[Any]) -> dict[str, np.ndarray]:
-        """Guesses of the pilot's posteriors: spectral at two bandwidths, and k-means."""
-        if problem.rank == 1:
-            return {"one class": np.ones((len(problem.pilot), 1))}
-        starts: dict[str, np.ndarray] = {}
-        failure: UnsupportedError | None = None
-        for factor in SPECTRAL_FACTORS:
-            maps = [_scaled(phi, problem, t, factor) for t, phi in enumerate(prototypes)]
-            try:
-                found, lift = self._spectral(problem, maps, problem.pilot, problem.pilot_weights, "isj")
-            except UnsupportedError as error:
-                failure = failure or error
-                continue
-            if not starts:
-                self._record_spectral(found)
-            starts[f"spectral × {factor:g}"] = self._estimate(problem, found, lift).posteriors(problem.pilot)
-        if not starts:
-            warnings.warn(
-                f"{failure} The polish started from k-means alone, so its answer may be a local optimum.",
-                IdentifiabilityWarning,
-                stacklevel=5,
-            )
-        starts["k-means"] = _kmeans_posteriors(problem)
-        return starts
-
-    def _domains(self, problem: Problem, maps: Views) -> list[Any]:
-        """Where the densities of every view live."""
-        tables = [problem.pilot[:, columns] for columns in problem.columns]
-        tables = [table[~np.isnan(table).any(axis=1)] for table in tables]
-        return [domain_for(phi, table, problem.rng) for phi, table in zip(maps.features, tables, strict=True)]
-
-
-def _by_weight(estimate: Estimate, keep: bool) -> tuple[np.ndarray, list[Components]]:
-    """The commonest class first; as they are where labels name the classes."""
-    if keep:
-        return estimate.weights, estimate.components
-    order = np.argsort(-estimate.weights, kind="stable")
-    reordered: dict[int, Components] = {}
-    for view in estimate.components:
-        reordered.setdefault(id(view), view.take(order))
-    return estimate.weights[order], [reordered[id(view)] for view in estimate.components]
-
-
-def _scaled(phi: Any, problem: Problem, t: int, factor: float) -> Any:
-    """A feature map whose kernel is ``factor`` times as wide as its rule says."""
-    kernel = getattr(phi, "kernel", None)
-    if factor == 1 or not isinstance(kernel, Kernel) or "bandwidth" not in kernel.get_params():
-        return phi
-    x = problem.pilot[:, problem.columns[t]]
-    return with_bandwidth(phi, factor * kernel.adapt(x[~np.isnan(x).any(axis=1)]).bandwidth)
-
-
-def _kmeans_posteriors(problem: Problem) -> np.ndarray:
-    """Clusters of the standardised columns, softened a little."""
-    used = [j for columns in problem.columns for j in columns]
-    table = problem.pilot[:, used]
-    center, spread = np.nanmean(table, axis=0), np.nanstd(table, axis=0)
-    table = np.where(np.isnan(table), 0.0, (table - center) / spread)
-    clusters = KMeans(problem.rank, n_init=3, random_state=int(problem.rng.integers(2**31)))
-    labels = clusters.fit_predict(table, sample_weight=problem.pilot_weights)
-    return 0.98 * np.eye(problem.rank)[labels] + 0.02 / problem.rank
+        prototypes = feature_prototypes(self.kernel, self.features, self.bandwidth, columns)
+        if automatic:
+            self.rank_test_ = dependence_rank(pilot, fit_views(pilot, columns, prototypes, rng, blocks), rng)
+            rank = self.rank_test_.n_components
+        allowed = None if labels is None else allowed_classes(labels, rank)
+        rows = data.shape[0] if streams.is_array(data) else np.inf  # a pilot that is not full holds the whole stream
+        partial = min(size, len(pilot) + 1) <= len(pilot) < rows
+        return Problem(data, weights, columns, blocks, prototypes, pilot, pilot_weights, partial, allowed, rank, rng)

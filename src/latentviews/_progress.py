@@ -1,0 +1,46 @@
+"""Progress of long fits: scikit-learn's callbacks where they exist (1.9 on), lines of text otherwise."""
+
+import sys
+from collections.abc import Callable
+from typing import Any
+
+try:
+    from sklearn.callback import CallbackSupportMixin, with_callbacks
+except ImportError:  # scikit-learn before 1.9
+
+    class CallbackSupportMixin:  # type: ignore[no-redef]
+        """Stands in where scikit-learn has no callbacks."""
+
+    def with_callbacks(method: Any) -> Any:
+        """The method as it is."""
+        return method
+
+
+Report = Callable[[str, int, float], bool]
+
+
+def reporter(estimator: Any, verbose: int) -> tuple[Report, Callable[[], None]]:
+    """What to call at every step of a fit, and at its end.
+
+    ``report(task, step, objective)`` tells the callbacks of ``estimator``, and writes to standard error if ``verbose``;
+    it is True where a callback asks the fit to stop.
+    """
+    context = None
+    if getattr(estimator, "_skl_callbacks", None) or hasattr(estimator, "_parent_callback_ctx"):
+        context = estimator._init_callback_context(max_subtasks=None)
+        context.call_on_fit_task_begin(estimator=estimator)
+
+    def report(task: str, step: int, objective: float) -> bool:
+        if verbose:
+            sys.stderr.write(f"{type(estimator).__name__}: {task}, step {step}, log-likelihood a row {objective:.6f}\n")
+        if context is None:
+            return False
+        inner = context.subcontext(task_name=task, max_subtasks=0)
+        inner.call_on_fit_task_begin(estimator=estimator)
+        return bool(inner.call_on_fit_task_end(estimator=estimator))
+
+    def finish() -> None:
+        if context is not None:
+            context.call_on_fit_task_end(estimator=estimator)
+
+    return report, finish

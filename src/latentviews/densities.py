@@ -1,0 +1,106 @@
+"""Densities from posteriors: every class a weighted sample, every density with a bandwidth of its own."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+from sklearn.base import clone
+
+from latentviews import streams
+from latentviews.bandwidths import resolution
+from latentviews.domains import Domain
+from latentviews.embeddings import Components, components_in
+from latentviews.features import BinnedFeatures, GridFeatures, LandmarkFeatures, uniform_grid
+from latentviews.kernels import Kernel
+from latentviews.views import Views, stack_block
+
+TINY = np.finfo(float).tiny
+MAX_LANDMARKS = 200
+LANDMARK_ROWS = 4000
+
+
+def within_class_bandwidth(kernel: Kernel, x: np.ndarray, posteriors: np.ndarray) -> Any:
+    """Silverman's rule with the spread inside classes, a bandwidth a column; one for angles."""
+    masses = np.maximum(posteriors.sum(axis=0), TINY)
+    n, dim = masses.sum() / len(masses), x.shape[1]
+    rate = (4 / (n * (dim + 2))) ** (1 / (dim + 4))
+    if kernel.domain == "circle":
+        resultants = np.abs(posteriors.T @ np.exp(1j * x)) / masses[:, None]
+        return rate * float(np.sqrt(-2 * np.log(resultants.clip(0.05, 1 - 1e-9))).mean())
+    means = posteriors.T @ x / masses[:, None]
+    squares = sum(r @ (x - m) ** 2 for r, m in zip(posteriors.T, means, strict=True))
+    return rate * np.sqrt(np.asarray(squares) / masses.sum())
+
+
+def density_maps(
+    table: np.ndarray, views: Views, blocks: Sequence[int], posteriors: np.ndarray, bandwidth: Any
+) -> Views:
+    """The maps in which densities are gathered: grids for real columns, kernels as narrow as the classes for others.
+
+    ``bandwidth`` is a number, a rule, "auto" for what the classes suggest, or None for the maps as they are.
+    """
+    if bandwidth is None:
+        return views
+    maps: dict[int, Any] = {}
+    for block in sorted(set(blocks)):
+        x = stack_block(table, views.columns, blocks, block)
+        present = ~np.isnan(x).any(axis=1)
+        stacked = np.tile(posteriors, (len(x) // len(table), 1))[present]
+        maps[block] = _density_map(views.features[list(blocks).index(block)], x[present], stacked, bandwidth)
+    return Views(views.columns, tuple(maps[block] for block in blocks))
+
+
+def _density_map(phi: Any, x: np.ndarray, posteriors: np.ndarray, bandwidth: Any) -> Any:
+    kernel = getattr(phi, "kernel_", None)
+    if kernel is None or "bandwidth" not in kernel.get_params():
+        return phi
+    if isinstance(phi, BinnedFeatures):
+        adaptive = isinstance(bandwidth, str) and bandwidth == "auto"
+        kernel = clone(kernel).set_params(bandwidth="isj" if adaptive else bandwidth).adapt(x)
+        width = float(kernel.get_params()["bandwidth"])
+        return GridFeatures(uniform_grid(x[:, 0], width), kernel, adaptive, resolution(x[:, 0]))
+    if isinstance(bandwidth, str) and (bandwidth == "auto" or (bandwidth == "isj" and kernel.domain == "circle")):
+        bandwidth = within_class_bandwidth(kernel, x, posteriors)
+    kernel = clone(kernel).set_params(bandwidth=bandwidth)
+    return LandmarkFeatures(kernel, MAX_LANDMARKS, random_state=0).fit(x[:LANDMARK_ROWS])
+
+
+def reestimate(
+    data: Any,
+    posteriors: Callable[[np.ndarray], np.ndarray],
+    views: Views,
+    blocks: Sequence[int],
+    domains: Sequence[Domain | None],
+    weights: np.ndarray | None = None,
+) -> tuple[np.ndarray, list[Components]]:
+    """Class weights and components as averages over all rows, weighted by their posteriors."""
+
+    def row_sum(batch: Any, weight: Any) -> tuple[np.ndarray, ...]:
+        table = np.asarray(batch)
+        shares = posteriors(table) if weight is None else posteriors(table) * weight[:, None]
+        sums = [gather(table[:, columns], phi, shares) for columns, phi in zip(views.columns, raws, strict=True)]
+        return (shares.sum(axis=0), (shares**2).sum(axis=0), *(part for pair in sums for part in pair))
+
+    raws = [phi.raw if hasattr(phi, "tail_") else phi.transform for phi in views.features]
+    share, squares, *sums = streams.total(data, row_sum, weights).sums
+    counts = share**2 / np.maximum(squares, TINY)  # Kish's effective number of rows
+    components: dict[int, Components] = {}
+    for block in sorted(set(blocks)):
+        members = [t for t, b in enumerate(blocks) if b == block]
+        mass, raw = (np.sum([sums[2 * t + i] for t in members], axis=0) for i in range(2))
+        vectors = views.from_raw(members[0], raw) / np.maximum(mass, TINY)
+        components[block] = components_in(
+            views.features[members[0]], vectors, domains[members[0]], counts * len(members)
+        )
+    return share / share.sum(), [components[block] for block in blocks]
+
+
+def gather(x: np.ndarray, raw: Callable[[np.ndarray], Any], shares: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The classes' mass over the rows that have a view, and their sums of raw vectors."""
+    present = ~np.isnan(x).any(axis=1)
+    if not present.all():
+        x, shares = x[present], shares[present]
+    if not len(x):
+        raise ValueError("A batch has no row with this view; put more rows into a batch.")
+    sums = raw(x).T @ shares
+    return shares.sum(axis=0), np.asarray(sums)

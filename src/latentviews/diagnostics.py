@@ -1,0 +1,468 @@
+"""What the assumptions behind a fitted model are worth on this data, and what to do where they fail."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import combinations
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy.linalg import polar
+from sklearn.utils.validation import check_is_fitted
+
+from latentviews import streams
+from latentviews._arrays import to_numpy
+from latentviews._validation import UnsupportedError, check_count
+from latentviews.comparison import TestResult, independence_test
+from latentviews.domains import Circle, Discrete, Domain
+from latentviews.kernels import Delta, Gaussian, Kernel, VonMises
+from latentviews.models.mixture import Estimate
+from latentviews.moments import Pairs, WhitenedMoments, pair_moments, whitened_moments
+from latentviews.spectral import SpectralFit, spectral_fit
+from latentviews.tensors import JointDiagonalization
+from latentviews.views import Columns, Views, feature_prototypes, fit_views, read_blocks, read_table
+from latentviews.whitening import symmetric, symmetric_tensor, symmetric_whitening, triple_whitening
+
+ROWS = 20_000  # rows looked at
+CLASS_ROWS = 2000  # members of a class in a test: more would find dependence too weak to matter
+FEWEST_MEMBERS = 20  # and fewer would find nothing
+RESAMPLES = 10  # of the rows, for the error of the moments
+LEVEL = 0.05  # the chance of flagging any dependence where there is none
+WEAK = (
+    0.1  # dependence below this, a correlation of some .15, hardly moves a class; errors in posteriors can make as much
+)
+CERTAIN = 0.8  # a posterior below this is uncertain
+CLOSE = 0.01  # starts this near in log-likelihood a row agree
+
+
+@dataclass(frozen=True, eq=False)
+class MomentQuality:
+    """How firmly the spectral estimate stands: the ingredients of Theorem 2 of Song et al. (2014).
+
+    The spectrum is that of the pair moment it rests on, with every kernel scaled to sup k(x, x) = 1, so that numbers do
+    not depend on units. Errors are those of the rows resampled (Rubin's bootstrap), whitening and all.
+    """
+
+    spectrum: np.ndarray = field(repr=False)  # singular values, decreasing
+    noise: float  # what sampling alone would make of the k-th, were there k - 1 classes
+    rho: np.ndarray  # (n_views,), sup k(x, x) of the kernel that was used
+    eps_t: float  # ε_T, the sampling error of the whitened tensor; infinite where resamples do not support k classes
+    least_value: float  # the tensor's least eigenvalue, π_max^(-1/2); ε_T must be well below it
+    residual: float  # the share of the tensor that k classes leave unexplained
+    bound: float  # the theorem's own bound of ε_T, with probability 95 %; nearly always far too large
+    rank: int
+
+    @property
+    def sigma_k(self) -> float:
+        """The k-th singular value."""
+        return float(self.spectrum[self.rank - 1])
+
+    @property
+    def gap(self) -> float:
+        """σ_k / σ_{k+1}; infinite where there is no further value."""
+        following = self.spectrum[self.rank : self.rank + 1].sum()
+        return float(self.sigma_k / following) if following > 0 else float("inf")
+
+
+@dataclass(frozen=True, eq=False)
+class WithinClassDependence:
+    """HSIC between the views inside every class; NaN where a class has too few rows, or a view that does not vary."""
+
+    pairs: tuple[tuple[int, int], ...]  # of views
+    effect: np.ndarray  # (k, n_pairs), from 0, none, to 1
+    pvalue: np.ndarray  # (k, n_pairs), corrected for the number of classes and pairs
+    n_rows: np.ndarray  # (k, n_pairs)
+
+    def matrix(self, component: int, values: str = "effect") -> np.ndarray:
+        """``effect``, ``pvalue`` or ``n_rows`` of one class as a symmetric matrix over views, NaN on its diagonal."""
+        n_views = 1 + max(t for _, t in self.pairs)
+        table = np.full((n_views, n_views), np.nan)
+        for (s, t), value in zip(self.pairs, getattr(self, values)[component], strict=True):
+            table[s, t] = table[t, s] = value
+        return table
+
+    def flagged(self, level: float = LEVEL, least: float = WEAK) -> list[tuple[int, int, int]]:
+        """(class, view, view) where the corrected p-value is at most ``level`` and the effect at least ``least``.
+
+        The strongest come first.
+        """
+        with np.errstate(invalid="ignore"):  # NaN is not flagged
+            found = np.argwhere((self.pvalue <= level) & (self.effect >= least))
+        order = sorted(found.tolist(), key=lambda where: -self.effect[tuple(where)])
+        return [(h, *self.pairs[p]) for h, p in order]
+
+
+class Finding(NamedTuple):
+    """One thing that was looked at."""
+
+    trusted: bool
+    text: str
+
+
+@dataclass(frozen=True, eq=False)
+class Diagnosis:
+    """What `diagnose` finds.
+
+    Print ``summary()`` first; the fields hold the numbers behind it.
+    """
+
+    n_rows: int  # rows looked at
+    view_names: tuple[str, ...]
+    weights: np.ndarray  # (k,)
+    moments: MomentQuality | None = field(repr=False)  # None where the moments do not support k classes
+    mass: np.ndarray = field(repr=False)  # (n_views, k), integrals of the components before they are made densities
+    clipped: np.ndarray = field(repr=False)  # (n_views, k), the share of their mass that was negative
+    effective_rows: np.ndarray  # (k,), Kish's (Σ r)² / Σ r² of the posteriors r
+    certainty: np.ndarray = field(repr=False)  # (n_rows,), the largest posterior of every row
+    dependence: WithinClassDependence = field(repr=False)
+    start_objectives: dict[str, float]  # what every start of the polish reached
+    converged: bool
+
+    @property
+    def pi_min(self) -> float:
+        """The weight of the rarest class."""
+        return float(self.weights.min())
+
+    @property
+    def uncertain(self) -> float:
+        """The share of rows whose largest posterior is below 0.8."""
+        return float(np.mean(self.certainty < CERTAIN))
+
+    @property
+    def findings(self) -> list[Finding]:
+        """Everything that was looked at, in the order of the summary."""
+        return [*_on_moments(self), *_on_components(self), *_on_dependence(self), *_on_starts(self), *_on_rows(self)]
+
+    def summary(self) -> str:
+        """What can be trusted, what cannot, and what to do, in plain sentences."""
+        k, n_views = len(self.weights), len(self.view_names)
+        findings = self.findings
+        lines = [f"Diagnosis of {k} class(es) in {n_views} views, from {self.n_rows} rows."]
+        for trusted, title in ((True, "What can be trusted:"), (False, "What cannot, and what to do:")):
+            texts = [finding.text for finding in findings if finding.trusted is trusted]
+            lines += ["", title, *(f"- {text}" for text in texts or ["nothing was found."])]
+        return "\n".join(lines)
+
+
+def diagnose(model: Any, X: Any, *, n_permutations: int = 199, random_state: Any = None) -> Diagnosis:
+    """What the assumptions behind a fitted model are worth on the data it was fitted to.
+
+    Looked at are the moments (a gap in their spectrum, the error of σ_k and of the whitened tensor, ρ and π_min: what
+    Theorem 2 of Song et al. 2014 is made of), the mass and negativity of the components, how many rows stand behind
+    every class, whether views depend on each other inside a class, whether starts agree, and how certain the rows'
+    classes are.
+
+    Dependence is tested with `independence_test` on rows drawn into each class by their posteriors. P-values are
+    corrected for all classes and pairs of views together: a standardised statistic is compared with the largest of all
+    tests' null draws (Westfall & Young 1993, single step). Tests of different pairs are asymptotically independent
+    where views are, since E[φ_1 φ_2 φ_1 φ_3] = 0 for centred features, so that their draws can be put side by side.
+    The posteriors are estimates: where classes overlap much, their errors alone make weak dependence, and a
+    significant but weak one (effect below 0.1) is not held against the model.
+
+    Parameters
+    ----------
+    model : fitted MultiViewMixture
+    X : data of the kind it was fitted to
+        At most 20,000 rows are looked at. A pair of views is tested on the rows that have both.
+    n_permutations : int, default=199
+        Null draws of every test; the smallest p-value is 1 / (1 + n_permutations).
+    random_state : int, RandomState or None
+
+    Returns
+    -------
+    Diagnosis
+
+    Examples
+    --------
+    >>> from latentviews import MultiViewMixture, diagnose
+    >>> from latentviews.datasets import make_multiview
+    >>> X = make_multiview(2000, 2, random_state=0).X
+    >>> diagnosis = diagnose(MultiViewMixture(2, random_state=0).fit(X), X, random_state=0)
+    >>> diagnosis.dependence.flagged()
+    []
+    >>> print(diagnosis.summary().splitlines()[0])
+    Diagnosis of 2 class(es) in 3 views, from 2000 rows.
+    """
+    check_is_fitted(model)
+    n_permutations, rng = check_count("n_permutations", n_permutations), np.random.default_rng(random_state)
+    data, columns = read_table(model, X, reset=False)
+    sample, *_ = streams.sample(data, ROWS, rng)
+    rows = to_numpy(sample)
+    posteriors = Estimate(model.weights_, model.components_, columns).posteriors(rows)
+    domains = [component._domain() for component in model.components_]
+    return Diagnosis(
+        n_rows=len(rows),
+        view_names=_view_names(model),
+        weights=model.weights_,
+        moments=moment_quality(model, rows, columns, rng),
+        mass=np.stack([component.mass for component in model.components_]),
+        clipped=np.stack([component.clipped for component in model.components_]),
+        effective_rows=posteriors.sum(axis=0) ** 2 / np.maximum((posteriors**2).sum(axis=0), np.finfo(float).tiny),
+        certainty=posteriors.max(axis=1),
+        dependence=within_class_dependence(rows, columns, domains, posteriors, n_permutations, rng),
+        start_objectives=dict(getattr(model, "start_objectives_", {})),
+        converged=bool(model.converged_),
+    )
+
+
+def _view_names(model: Any) -> tuple[str, ...]:
+    known = getattr(model, "feature_names_in_", None)
+    return tuple("+".join(str(j if known is None else known[j]) for j in view) for view in model.views_)
+
+
+# ---------------------------------------------------------------------------------------------------- the moments
+
+
+def moment_quality(model: Any, rows: np.ndarray, columns: Columns, rng: np.random.Generator) -> MomentQuality | None:
+    """The model's spectral step on ``rows``, and again on resamples of them; None where it fails."""
+    rank = len(model.weights_)
+    blocks = read_blocks(model.exchangeable, len(columns))
+    views = fit_views(
+        rows, columns, feature_prototypes(model.kernel, model.features, model.bandwidth, columns), rng, blocks
+    )
+    solver = JointDiagonalization() if model.solver is None else model.solver
+    shared = len(set(blocks)) == 1
+    try:
+        found = spectral_fit(rows, views, rank, solver, rng, exchangeable=shared, reference=model.reference)
+    except UnsupportedError:
+        return None
+    rho = np.array([_supremum(rows[:, view], phi) for view, phi in zip(columns, views.features, strict=True)])
+    resamples = [rng.exponential(size=len(rows)) for _ in range(RESAMPLES)]
+    pair = _pair_moment(rows, views, found, rho)
+    left, spectrum, right = np.linalg.svd(pair, full_matrices=False)
+    errors = [_pair_moment(rows, views, found, rho, weights) - pair for weights in resamples]
+    noise = np.mean([_norm_beyond(left[:, : rank - 1], error, right[: rank - 1].T) for error in errors])
+    # stacked views of a group have the sum of their kernels, each at most one
+    ratio = 1.0 if shared else max(len(group) for group in found.whitening.groups)
+    return MomentQuality(
+        spectrum=spectrum,
+        noise=float(noise),
+        rho=rho,
+        eps_t=_tensor_error(rows, views, found, resamples),
+        least_value=float(found.decomposition.values.min()),
+        residual=found.decomposition.residual,
+        bound=tensor_error_bound(len(rows), ratio, float(spectrum[rank - 1]), float(model.weights_.min())),
+        rank=rank,
+    )
+
+
+def tensor_error_bound(n_rows: int, rho: float, sigma_k: float, pi_min: float, delta: float = 0.05) -> float:
+    """Theorem 2 of Song et al. (2014): what ε_T exceeds with probability at most ``delta`` (log(2/δ), not log(δ/2))."""
+    if not sigma_k > 0:
+        return float("inf")
+    log, ratio = np.log(2 / delta), rho / sigma_k
+    second = 512 * np.sqrt(2) * ratio**3 * log**1.5 / (n_rows**1.5 * np.sqrt(pi_min))
+    return float(8 * ratio**1.5 * np.sqrt(log) / np.sqrt(n_rows) + second)
+
+
+def _supremum(table: np.ndarray, phi: Any) -> float:
+    """The largest k(x, x) = ‖φ(x)‖² among the rows that are whole."""
+    table = table[~np.isnan(table).any(axis=1)]
+    kernel = getattr(phi, "kernel_", None)
+    squares = np.sum(to_numpy(phi.transform(table)) ** 2, axis=1) if kernel is None else kernel.diagonal(table)
+    return float(np.max(squares))
+
+
+def _pair_moment(
+    rows: np.ndarray, views: Views, found: SpectralFit, rho: np.ndarray, weights: np.ndarray | None = None
+) -> np.ndarray:
+    """The pair moment that the whitening inverts, of features scaled to ρ = 1."""
+    pairs: Pairs = {
+        (s, t): views.from_raw(t, views.from_raw(s, moment).T).T / np.sqrt(rho[s] * rho[t])
+        for (s, t), moment in pair_moments(rows, views, weights).items()
+    }
+    if found.whitening.shared:
+        return np.mean([symmetric(pair) for pair in pairs.values()], axis=0)
+    first, second, _ = found.whitening.groups
+    return np.block([[pairs[s, t] if s < t else pairs[t, s].T for t in second] for s in first])
+
+
+def _norm_beyond(left: np.ndarray, error: np.ndarray, right: np.ndarray) -> float:
+    """‖(I - UUᵀ) E (I - VVᵀ)‖: to first order, the next singular value of a matrix with these alone, seen with E."""
+    error = error - left @ (left.T @ error)
+    return float(np.linalg.norm(error - (error @ right) @ right.T, 2))
+
+
+def _tensor_error(rows: np.ndarray, views: Views, found: SpectralFit, resamples: Sequence[np.ndarray]) -> float:
+    """ε_T = ‖T̂ - T‖, as the root mean square distance of resampled tensors from that of the rows."""
+    down = tuple(views.to_raw(t, down) for t, down in enumerate(found.whitening.down))
+    whitening = replace(found.whitening, down=down)
+
+    def tensor(weights: np.ndarray | None = None) -> np.ndarray:
+        return _aligned_tensor(whitened_moments(rows, views, whitening, weights), whitening.shared)
+
+    try:
+        here = tensor()
+        return float(np.sqrt(np.mean([np.sum((tensor(weights) - here) ** 2) for weights in resamples])))
+    except UnsupportedError:
+        return float("inf")
+
+
+def _aligned_tensor(moments: WhitenedMoments, shared: bool) -> np.ndarray:
+    """The tensor in coordinates whitened once more, not rotated: resamples differ by their errors only."""
+    rank, n = moments.triple.shape[0], len(moments.pairs)
+    maps: Sequence[np.ndarray]
+    if shared:
+        pairs = [moments.pairs[i, j] for i in range(n) for j in range(i)]
+        maps = [symmetric_whitening(np.mean([symmetric(pair) for pair in pairs], axis=0), rank)] * 3
+    else:
+        c_ab = np.linalg.svd(moments.pairs[0, 1], full_matrices=False)
+        maps = triple_whitening(c_ab, moments.pairs[2, 0], moments.pairs[2, 1], rank)
+    rotation, _ = polar(maps[2], side="left")
+    a, b, c = (each @ rotation.T for each in maps)
+    return symmetric_tensor(np.einsum("abc,ai,bj,cl->ijl", moments.triple, a, b, c))
+
+
+# ------------------------------------------------------------------------------------- dependence inside a class
+
+
+def within_class_dependence(
+    rows: np.ndarray,
+    columns: Columns,
+    domains: Sequence[Domain],
+    posteriors: np.ndarray,
+    n_permutations: int,
+    rng: np.random.Generator,
+) -> WithinClassDependence:
+    """Every class and pair of views tested on rows drawn by their posteriors: see `independence_test` for why."""
+    pairs = tuple(combinations(range(len(columns)), 2))
+    kernels = [_kernel(domain) for domain in domains]
+    found: dict[tuple[int, int], TestResult] = {}
+    for h, chances in enumerate(posteriors.T):
+        chances = chances * min(1.0, CLASS_ROWS / max(chances.sum(), 1.0))
+        members = rows[rng.random(len(rows)) < chances]
+        for p, (s, t) in enumerate(pairs):
+            x, y = members[:, columns[s]], members[:, columns[t]]
+            both = ~(np.isnan(x).any(axis=1) | np.isnan(y).any(axis=1))
+            x, y = x[both], y[both]
+            if len(x) >= FEWEST_MEMBERS and np.ptp(x, axis=0).all() and np.ptp(y, axis=0).all():
+                seed = int(rng.integers(2**31))
+                found[h, p] = independence_test(
+                    x, y, kernel=(kernels[s], kernels[t]), n_permutations=n_permutations, random_state=seed
+                )
+    effect, pvalue, n_rows = (np.full((posteriors.shape[1], len(pairs)), empty) for empty in (np.nan, np.nan, 0))
+    for where, adjusted in zip(found, corrected_pvalues(list(found.values())), strict=True):
+        effect[where], pvalue[where], n_rows[where] = found[where].effect, adjusted, found[where].n_rows
+    return WithinClassDependence(pairs, effect, pvalue, n_rows)
+
+
+def _kernel(domain: Domain) -> Kernel:
+    if isinstance(domain, Discrete):
+        return Delta()
+    return VonMises("median") if isinstance(domain, Circle) else Gaussian("median")
+
+
+def corrected_pvalues(tests: Sequence[TestResult]) -> np.ndarray:
+    """P-values for many independent tests together: against the largest null draw (Westfall & Young 1993, 2.6).
+
+    The chance that any of them is at most α is at most α if all hypotheses hold. Unlike Bonferroni's, the smallest
+    does not grow with the number of tests, so few permutations serve many.
+    """
+    if not tests:
+        return np.empty(0)
+    draws = np.array([[test.statistic, *test.null] for test in tests])
+    spread = draws.std(axis=1, keepdims=True)
+    standard = (draws - draws.mean(axis=1, keepdims=True)) / np.where(spread > 0, spread, 1.0)
+    largest = standard[:, 1:].max(axis=0)
+    return (1 + np.sum(largest >= standard[:, :1] - 1e-10, axis=1)) / (1 + len(largest))
+
+
+# ------------------------------------------------------------------------------------------- what a person reads
+
+
+def _on_moments(diagnosis: Diagnosis) -> Iterator[Finding]:
+    k, moments = len(diagnosis.weights), diagnosis.moments
+    if k == 1:
+        return
+    if moments is None:
+        yield Finding(
+            False,
+            f"The moments of the views do not support {k} classes, so no theory stands behind the classes. Ask for "
+            "fewer, add rows or views, or widen `bandwidth`.",
+        )
+        return
+    clear = moments.sigma_k > 1.5 * moments.noise
+    yield Finding(
+        clear,
+        f"The number of classes: singular value {k} of the pair moment is {moments.sigma_k:.2g}, where sampling "
+        f"alone would make {moments.noise:.2g}, and {moments.gap:.3g} times the next."
+        + ("" if clear else f" It does not stand out of the noise: fewer than {k} classes may explain the data."),
+    )
+    firm = moments.eps_t < moments.least_value / 2
+    rest = (
+        f"The spectral estimate: the whitened tensor errs by about {moments.eps_t:.2g} beside a least eigenvalue of "
+        f"{moments.least_value:.2g} (Theorem 2 with ρ = 1, π_min = {diagnosis.pi_min:.2g})."
+    )
+    advice = " Its eigenvectors may mix classes: trust the polish, if any, only where starts agree, or add rows."
+    yield Finding(firm, rest + ("" if firm else advice))
+
+
+def _on_components(diagnosis: Diagnosis) -> Iterator[Finding]:
+    clipped, off = float(diagnosis.clipped.max()), float(np.abs(diagnosis.mass - 1).max())
+    proper = clipped <= 0.05 and off <= 0.1
+    yield Finding(
+        proper,
+        f"The densities: at most {clipped:.1%} of a component was negative, and masses are within {off:.2g} of one."
+        + ("" if proper else " A polish, a wider `bandwidth` or more rows would help; fewer classes might."),
+    )
+    fewest = int(diagnosis.effective_rows.argmin())
+    count = float(diagnosis.effective_rows[fewest])
+    yield Finding(
+        count >= 50,
+        f"The size of classes: the least supported, class {fewest}, rests on about {count:.0f} rows."
+        + ("" if count >= 50 else " That is few for a density; merge it with another, or add rows."),
+    )
+
+
+def _on_dependence(diagnosis: Diagnosis) -> Iterator[Finding]:
+    dependence, names = diagnosis.dependence, diagnosis.view_names
+    tested = int(np.isfinite(dependence.pvalue).sum())
+    flagged = dependence.flagged()
+    if tested and not flagged:
+        weak = len(dependence.flagged(least=0.0))
+        yield Finding(
+            True,
+            f"Independence inside classes: none of {tested} tests of a class and a pair of views finds dependence that "
+            f"matters (smallest corrected p-value {np.nanmin(dependence.pvalue):.2g}"
+            + (f"; {weak} significant but weak)." if weak else ")."),
+        )
+    for h, s, t in flagged[:3]:
+        effect, pvalue = (dependence.matrix(h, values)[s, t] for values in ("effect", "pvalue"))
+        yield Finding(
+            False,
+            f"Views {names[s]} and {names[t]} depend on each other inside class {h} (strength {effect:.2f} of 1, "
+            f"corrected p-value {pvalue:.2g}). If they are strongly tied by nature, put their columns into one view; "
+            "else the class may be a mixture: try more classes.",
+        )
+    if len(flagged) > 3:
+        yield Finding(
+            False, f"So do {len(flagged) - 3} more of {tested} pairs and classes; see `dependence.flagged()`."
+        )
+    untested = dependence.pvalue.size - tested
+    if untested:
+        yield Finding(False, f"{untested} pairs and classes have too few rows, or too little variation, to be tested.")
+
+
+def _on_starts(diagnosis: Diagnosis) -> Iterator[Finding]:
+    if not diagnosis.converged:
+        yield Finding(False, "The polish had not converged; raise its `max_iter`.")
+    reached = diagnosis.start_objectives
+    if len(diagnosis.weights) == 1 or not reached:
+        return
+    best = max(reached.values())
+    near = [name for name, value in reached.items() if best - value <= CLOSE]
+    agree = len(near) > 1
+    text = f"Starts: {len(near)} of {len(reached)} ({', '.join(near)}) reached the best likelihood."
+    yield Finding(
+        agree, text + ("" if agree else " A single one did, so a better optimum may exist: refit with other seeds.")
+    )
+
+
+def _on_rows(diagnosis: Diagnosis) -> Iterator[Finding]:
+    share = diagnosis.uncertain
+    yield Finding(
+        share <= 0.2,
+        f"The classes of rows: {share:.1%} have no class of posterior above {CERTAIN}."
+        + (
+            "" if share <= 0.2 else " Use `predict_proba`, not `predict`: classes overlap, their shares are still good."
+        ),
+    )

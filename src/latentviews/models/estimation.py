@@ -1,0 +1,230 @@
+"""From data to class weights and components: the spectral estimate, and the polish that starts from it."""
+
+import warnings
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy.optimize import linear_sum_assignment
+from scipy.special import logsumexp
+from sklearn.cluster import KMeans
+
+from latentviews._arrays import to_numpy
+from latentviews._progress import Report
+from latentviews._validation import IdentifiabilityWarning, UnsupportedError
+from latentviews.densities import density_maps, reestimate
+from latentviews.domains import Domain
+from latentviews.embeddings import Components, components_in, domain_for
+from latentviews.kernels import Gaussian, Kernel
+from latentviews.polish import Polished
+from latentviews.spectral import SpectralFit, spectral_fit
+from latentviews.tensors import Solver
+from latentviews.views import Columns, Views, fit_views, with_bandwidth
+
+TINY = np.finfo(float).tiny
+SPECTRAL_FACTORS = (1.0, 0.5)  # starts from moments at these widths of the kernel's rule
+CLUSTER_ROWS = 4000  # rows that k-means sees
+FULL_STEPS = 2  # EM steps over all rows after the pilot's have converged
+
+
+class Problem(NamedTuple):
+    """What a fit is given, read and checked."""
+
+    data: Any  # an array, or an iterable of batches
+    weights: np.ndarray | None
+    columns: Columns
+    blocks: list[int]
+    prototypes: list[Any]  # an unfitted feature map a view
+    pilot: np.ndarray  # some rows of the data, and their weights
+    pilot_weights: np.ndarray | None
+    partial: bool  # whether there are more rows than the pilot's
+    allowed: np.ndarray | None  # (n_pilot, k), zero for classes that a row is known not to be in
+    rank: int
+    rng: np.random.Generator
+
+
+class Estimate(NamedTuple):
+    """Class weights and components: all that is needed to judge a row."""
+
+    weights: np.ndarray
+    components: list[Components]
+    columns: Columns
+
+    def log_joint(self, table: Any) -> np.ndarray:
+        """Log π_h + Σ_t log p_t(x_t | h) over the views a row has, (n, k)."""
+        table = to_numpy(table)
+        joint = np.tile(np.log(np.maximum(self.weights, TINY)), (len(table), 1))
+        for columns, view in zip(self.columns, self.components, strict=True):
+            x = table[:, columns]
+            present = ~np.isnan(x).any(axis=1)
+            if present.all():
+                joint += view.log_density(x)
+            elif present.any():
+                joint[present] += view.log_density(x[present])
+        return joint
+
+    def posteriors(self, table: Any) -> np.ndarray:
+        """P(h | row), (n, k)."""
+        joint = self.log_joint(table)
+        return np.exp(joint - logsumexp(joint, axis=1, keepdims=True))
+
+
+class Spectral(NamedTuple):
+    """The spectral steps on some rows, and the maps in which its components are vectors."""
+
+    fit: SpectralFit
+    maps: Views
+
+
+class SpectralSettings(NamedTuple):
+    """How the spectral steps are taken."""
+
+    solver: Solver
+    reference: int | None
+    two_passes: bool
+
+
+class Starts(NamedTuple):
+    """Guesses of the pilot's posteriors by name, and the spectral fit that the first came from."""
+
+    posteriors: dict[str, np.ndarray]
+    spectral: Spectral | None
+    spectrum: np.ndarray | None
+
+
+def spectral_steps(
+    problem: Problem, settings: SpectralSettings, maps: Sequence[Any], bandwidth: Any, *, all_rows: bool
+) -> Spectral:
+    """The papers' four steps, over all rows or the pilot, with densities at ``bandwidth``."""
+    views = fit_views(problem.pilot, problem.columns, maps, problem.rng, problem.blocks)
+    lift = density_maps(problem.pilot, views, problem.blocks, np.ones((len(problem.pilot), 1)), bandwidth)
+    found = spectral_fit(
+        problem.data if all_rows else problem.pilot,
+        views,
+        problem.rank,
+        settings.solver,
+        problem.rng,
+        weights=problem.weights if all_rows else problem.pilot_weights,
+        pilot=None if settings.two_passes else (problem.pilot, problem.pilot_weights),
+        exchangeable=len(set(problem.blocks)) == 1,
+        reference=settings.reference,
+        lift=lift,
+    )
+    return Spectral(found, lift)
+
+
+def spectral_estimate(problem: Problem, spectral: Spectral) -> Estimate:
+    """Components as records, the spectral vectors averaged over a block."""
+    found, maps = spectral
+    shared = {
+        block: np.mean([found.vectors[t] for t, b in enumerate(problem.blocks) if b == block], axis=0)
+        for block in set(problem.blocks)
+    }
+    vectors = [shared[block] for block in problem.blocks]
+    parts = zip(maps.features, vectors, _domains(problem, maps), strict=True)
+    return Estimate(found.weights / found.weights.sum(), [components_in(*part) for part in parts], problem.columns)
+
+
+def starts(problem: Problem, settings: SpectralSettings) -> Starts:
+    """Spectral at two bandwidths, and k-means; a warning where the moments support no spectral start."""
+    found: dict[str, np.ndarray] = {}
+    first, failure = None, None
+    for factor in SPECTRAL_FACTORS if problem.rank > 1 else SPECTRAL_FACTORS[:1]:
+        maps = [_scaled(phi, problem, t, factor) for t, phi in enumerate(problem.prototypes)]
+        try:
+            spectral = spectral_steps(problem, settings, maps, "isj", all_rows=False)
+        except UnsupportedError as error:
+            failure = failure or error
+            continue
+        first = first or spectral
+        found[f"spectral × {factor:g}"] = spectral_estimate(problem, spectral).posteriors(problem.pilot)
+    if first is None:
+        warnings.warn(
+            f"{failure} The polish started from k-means alone, so its answer may be a local optimum.",
+            IdentifiabilityWarning,
+            stacklevel=5,
+        )
+    if problem.rank > 1:
+        found["k-means"] = _kmeans_posteriors(problem)
+    found = {name: _aligned(start, problem.allowed) for name, start in found.items()}
+    return Starts(
+        found, first, failure.spectrum if first is None and failure else first and first.fit.whitening.spectrum
+    )
+
+
+def polished_estimate(
+    problem: Problem,
+    guesses: Sequence[np.ndarray],
+    polish: Any,
+    density_bandwidth: Any,
+    n_jobs: int | None,
+    report: Report,
+) -> tuple[Estimate, Polished]:
+    """A polish from the best guess, and densities weighted by its posteriors over all rows."""
+    views = fit_views(problem.pilot, problem.columns, problem.prototypes, problem.rng, problem.blocks)
+    kernels = [getattr(phi, "kernel_", Gaussian()) for phi in views.features]
+    polished: Polished = polish.polish(
+        problem.pilot,
+        problem.columns,
+        problem.blocks,
+        kernels,
+        guesses,
+        problem.rng,
+        weights=problem.pilot_weights,
+        allowed=problem.allowed,
+        n_jobs=n_jobs,
+        report=report,
+    )
+    if problem.partial:
+        for _ in range(FULL_STEPS):
+            polished = polished.step_over(problem.data, problem.weights)
+    posteriors = polished.posteriors(problem.pilot, problem.allowed)
+    maps = density_maps(problem.pilot, views, problem.blocks, posteriors, density_bandwidth)
+    weights, components = reestimate(
+        problem.data, polished.posteriors, maps, problem.blocks, _domains(problem, maps), problem.weights
+    )
+    return Estimate(weights, components, problem.columns), polished
+
+
+def _domains(problem: Problem, maps: Views) -> list[Domain | None]:
+    """Where the densities of every view live; views of a block share one."""
+    shared: dict[int, Domain | None] = {}
+    for t, block in enumerate(problem.blocks):
+        if block not in shared:
+            table = np.concatenate([problem.pilot[:, problem.columns[s]] for s in _members(problem.blocks, block)])
+            shared[block] = domain_for(maps.features[t], table[~np.isnan(table).any(axis=1)], problem.rng)
+    return [shared[block] for block in problem.blocks]
+
+
+def _members(blocks: Sequence[int], block: int) -> list[int]:
+    return [t for t, b in enumerate(blocks) if b == block]
+
+
+def _scaled(phi: Any, problem: Problem, t: int, factor: float) -> Any:
+    """A feature map whose kernel is ``factor`` times as wide as its rule says."""
+    kernel = getattr(phi, "kernel", None)
+    if factor == 1 or not isinstance(kernel, Kernel) or "bandwidth" not in kernel.get_params():
+        return phi
+    x = problem.pilot[:, problem.columns[t]]
+    return with_bandwidth(phi, factor * kernel.adapt(x[~np.isnan(x).any(axis=1)]).bandwidth)
+
+
+def _aligned(posteriors: np.ndarray, allowed: np.ndarray | None) -> np.ndarray:
+    """Posteriors with their classes named as the known labels name them."""
+    if allowed is None:
+        return posteriors
+    known = allowed.sum(axis=1) == 1
+    return posteriors[:, linear_sum_assignment(-allowed[known].T @ posteriors[known])[1]]
+
+
+def _kmeans_posteriors(problem: Problem) -> np.ndarray:
+    """Clusters of the standardised columns, softened a little."""
+    used = [j for columns in problem.columns for j in columns]
+    table = problem.pilot[:, used]
+    center, spread = np.nanmean(table, axis=0), np.nanstd(table, axis=0)
+    table = np.where(np.isnan(table), 0.0, (table - center) / spread)
+    few = problem.rng.permutation(len(table))[:CLUSTER_ROWS]
+    clusters = KMeans(problem.rank, n_init=3, random_state=int(problem.rng.integers(2**31)))
+    clusters.fit(table[few], sample_weight=None if problem.pilot_weights is None else problem.pilot_weights[few])
+    labels = clusters.predict(table)
+    return 0.98 * np.eye(problem.rank)[labels] + 0.02 / problem.rank

@@ -1,0 +1,122 @@
+"""What a fitted mixture says of functionals, missing views and other fits."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from operator import itemgetter
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy.optimize import linear_sum_assignment
+
+from latentviews.embeddings import Components, evaluate
+from latentviews.polish import Polished
+from latentviews.sieve import accelerated_em, em_step, posterior
+
+
+class Expectation(NamedTuple):
+    """E[f(x_t) | h] for every class, with standard errors."""
+
+    values: np.ndarray  # (k,)
+    standard_errors: np.ndarray  # (k,)
+
+
+def signed_weights(posteriors: np.ndarray, others: np.ndarray) -> np.ndarray:
+    """ω_h(row) with E[ω_h f(X_t)] = π_h E[f(X_t) | h] for every f (Bonhomme, Jochmans & Robin 2016), (n, k).
+
+    ``others`` are the posteriors given all views but t, q. Given the class they do not depend on x_t, and their means
+    A_gh = E[q_g | h] are known from the full ``posteriors``, so ω = A⁻¹ q has mean one in class h and zero in others.
+    """
+    confusion = others.T @ posteriors / np.maximum(posteriors.sum(axis=0), np.finfo(float).tiny)
+    return others @ np.linalg.pinv(confusion).T
+
+
+def expectation(values: np.ndarray, weights: np.ndarray) -> Expectation:
+    """The ratio of means E[ω f] / E[ω], and its standard error by the delta method."""
+    mass = weights.mean(axis=0)
+    estimate = values @ weights / len(values) / mass
+    influence = weights * (values[:, None] - estimate) / mass
+    return Expectation(estimate, influence.std(axis=0) / np.sqrt(len(values)))
+
+
+@dataclass(frozen=True, eq=False)
+class Conditional:
+    """The distribution of one view given the others, for every row: a mixture of the components."""
+
+    posteriors: np.ndarray  # (n, k), given the other views
+    components: Components
+
+    def mean(self) -> np.ndarray:
+        """The conditional mean of every row, (n, d)."""
+        dim = self.components.dim
+        means = [self.components.expectation(itemgetter((slice(None), j))) for j in range(dim)]
+        return self.posteriors @ np.stack(means, axis=1)
+
+    def density(self, x: Any) -> np.ndarray:
+        """The conditional density of every row at the points ``x``, (n, len(x))."""
+        return self.posteriors @ self.components.density(x).T
+
+    def sample(self, random_state: Any = None) -> np.ndarray:
+        """One draw for every row, (n, d)."""
+        rng = np.random.default_rng(random_state)
+        uniform = rng.random((len(self.posteriors), 1))
+        labels = np.minimum((self.posteriors.cumsum(axis=1) < uniform).sum(axis=1), self.posteriors.shape[1] - 1)
+        rows = np.empty((len(labels), self.components.dim))
+        for component in np.unique(labels):
+            members = labels == component
+            rows[members] = self.components.sample(component, int(members.sum()), rng)
+        return rows
+
+
+class Bootstrap(NamedTuple):
+    """Resampled values of weights and functionals, classes aligned, with percentile intervals."""
+
+    weights: np.ndarray  # (n_resamples, k)
+    values: np.ndarray  # (n_resamples, k), of the functional; empty without one
+
+    def interval(self, level: float = 0.95) -> tuple[np.ndarray, np.ndarray]:
+        """Lower and upper ends for the class weights."""
+        return _interval(self.weights, level)
+
+    def value_interval(self, level: float = 0.95) -> tuple[np.ndarray, np.ndarray]:
+        """Lower and upper ends for the functional in every class."""
+        return _interval(self.values, level)
+
+
+def _interval(draws: np.ndarray, level: float) -> tuple[np.ndarray, np.ndarray]:
+    if not 0 < level < 1:
+        raise ValueError(f"level must be between 0 and 1; got {level!r}.")
+    lower, upper = np.quantile(draws, [(1 - level) / 2, (1 + level) / 2], axis=0)
+    return lower, upper
+
+
+def resample(
+    polished: Polished,
+    table: np.ndarray,
+    f: Callable[[np.ndarray], Any] | None,
+    view: int,
+    n_resamples: int,
+    rng: np.random.Generator,
+) -> Bootstrap:
+    """Refits of the sieve to resampled rows, each started at the fit, so that classes keep their names."""
+    cells = polished.cells(table)
+    x = table[:, polished.views[view].columns]
+    values = np.zeros(len(table)) if f is None else np.where(np.isnan(x).any(axis=1), 0.0, evaluate(f, x))
+    has_view = (~np.isnan(x).any(axis=1)).astype(float)
+    weights, functionals = [], []
+    for _ in range(n_resamples):
+        counts = rng.multinomial(len(table), np.full(len(table), 1 / len(table))).astype(float)
+        fit = accelerated_em(partial(em_step, cells, weights=counts), polished.fit.mixing, 120, 3e-3)
+        shares = posterior(cells, fit.mixing)[0] * counts[:, None]
+        weights.append(shares.sum(axis=0) / shares.sum())
+        functionals.append((values * has_view) @ shares / np.maximum(has_view @ shares, np.finfo(float).tiny))
+    return Bootstrap(np.array(weights), np.array(functionals) if f is not None else np.empty((n_resamples, 0)))
+
+
+def matching_order(components: list[Components], reference: list[Components]) -> np.ndarray:
+    """The order in which the classes of ``components`` follow those of ``reference``, by distance over all views."""
+    cost = sum(
+        there.mmd(here) / (there.mmd().max() + np.finfo(float).tiny)
+        for here, there in zip(components, reference, strict=True)
+    )
+    return linear_sum_assignment(np.asarray(cost))[1]

@@ -1,0 +1,152 @@
+"""How many classes: by the rank of the views' dependence, and by held-out likelihood as a second opinion."""
+
+from collections.abc import Sequence
+from itertools import combinations
+from typing import Any, NamedTuple
+
+import numpy as np
+from sklearn.base import BaseEstimator, clone
+from sklearn.model_selection import cross_val_score
+
+from latentviews import streams
+from latentviews._arrays import to_numpy
+from latentviews._validation import check_count
+from latentviews.views import Views, check_varying, feature_prototypes, fit_views, read_table
+
+DIRECTIONS = 30  # leading feature directions of a view; dependence beyond them is below any noise
+ROWS = 10_000  # rows that permutations are made of
+
+
+class RankTest(NamedTuple):
+    """The number of classes, and what it rests on: a spectrum and its null for every pair of views."""
+
+    n_components: int
+    spectra: dict[tuple[int, int], np.ndarray]  # singular values of the centred cross-covariance
+    nulls: dict[tuple[int, int], np.ndarray]  # the largest singular value under permutation, sorted
+    thresholds: dict[tuple[int, int], float]  # what a singular value must exceed to count
+
+    @property
+    def strongest(self) -> tuple[int, int]:
+        """The pair of views that shows most classes, with most to spare."""
+        return max(self.spectra, key=lambda pair: (self.count(pair), self.spectra[pair][0] / self.thresholds[pair]))
+
+    def count(self, pair: tuple[int, int]) -> int:
+        """Singular values of a pair above its threshold."""
+        return int(np.sum(self.spectra[pair] > self.thresholds[pair]))
+
+
+class _Reader(BaseEstimator):
+    """Holds what `read_table` asks of an estimator."""
+
+    def __init__(self, views: Any = None):
+        self.views = views
+
+
+def rank_test(
+    X: Any,
+    *,
+    views: Sequence[Any] | None = None,
+    kernel: Any = None,
+    features: Any = None,
+    level: float = 0.05,
+    n_permutations: int = 99,
+    random_state: Any = None,
+) -> RankTest:
+    """Count the directions in which views depend on each other: k classes give k - 1 of them.
+
+    A singular value of a pair's centred cross-covariance counts if it exceeds the largest one of pairs whose rows are
+    permuted, at ``level`` divided by the number of pairs. The answer is one more than the highest count. Views that
+    depend on each other *inside* classes add to it, so it is an upper guess where that is in doubt.
+
+    Parameters
+    ----------
+    X : array or DataFrame of shape (n_samples, n_features), or list of 2-D arrays, one a view
+    views, kernel, features
+        As in `MultiViewMixture`.
+    level : float, default=0.05
+    n_permutations : int, default=99
+        More are made where the corrected level needs them.
+    random_state : int, RandomState or None
+
+    Examples
+    --------
+    >>> from latentviews.datasets import make_multiview
+    >>> X, _, _ = make_multiview(2000, 3, random_state=0)
+    >>> rank_test(X, random_state=0).n_components
+    3
+    """
+    if not 0 < level < 1:
+        raise ValueError(f"level must be between 0 and 1; got {level!r}.")
+    rng = np.random.default_rng(random_state)
+    data, columns = read_table(_Reader(views), X, reset=True)
+    rows = to_numpy(streams.sample(data, ROWS, rng)[0])
+    check_varying(rows, columns)
+    maps = feature_prototypes(kernel, features, None, columns)
+    fitted = fit_views(rows, columns, maps, rng, list(range(len(columns))))
+    return dependence_rank(rows, fitted, rng, level, n_permutations)
+
+
+def dependence_rank(
+    rows: np.ndarray, views: Views, rng: np.random.Generator, level: float = 0.05, n_permutations: int = 99
+) -> RankTest:
+    """`rank_test` for fitted feature maps."""
+    n_pairs = len(views.columns) * (len(views.columns) - 1) // 2
+    needed = int(np.ceil(n_pairs / level)) - 1  # fewer permutations cannot reach the corrected level
+    size = max(check_count("n_permutations", n_permutations), needed)
+    table = to_numpy(streams.sample(rows, ROWS, rng)[0])
+    whole = views.present(table)
+    spectra, nulls, thresholds = {}, {}, {}
+    for s, t in combinations(range(len(views.columns)), 2):
+        both = slice(None) if whole is None else (whole[:, s] * whole[:, t]).astype(bool)
+        first, second = (_directions(views, u, table[both]) for u in (s, t))
+        spectra[s, t] = _singular_values(first, second)
+        draws = [_singular_values(first[rng.permutation(len(first))], second)[0] for _ in range(size)]
+        nulls[s, t] = np.sort(draws)
+        thresholds[s, t] = float(nulls[s, t][-max(int(level / n_pairs * (size + 1)), 1)])
+    test = RankTest(1, spectra, nulls, thresholds)
+    return test._replace(n_components=1 + max(test.count(pair) for pair in spectra))
+
+
+def _directions(views: Views, t: int, table: np.ndarray) -> np.ndarray:
+    """The leading principal directions of a view's centred features, (n, at most 30)."""
+    phi = to_numpy(views.features[t].transform(table[:, views.columns[t]]))
+    phi = phi - phi.mean(axis=0)
+    _, vectors = np.linalg.eigh(phi.T @ phi)
+    return phi @ vectors[:, ::-1][:, :DIRECTIONS]
+
+
+def _singular_values(first: np.ndarray, second: np.ndarray) -> np.ndarray:
+    return np.linalg.svd(first.T @ second / len(first), compute_uv=False)
+
+
+class LikelihoodCurve(NamedTuple):
+    """Held-out log-likelihood a row for every number of classes tried."""
+
+    n_components: int  # the smallest number within one standard error of the best
+    candidates: np.ndarray
+    scores: np.ndarray  # (n_candidates, n_folds)
+
+
+def likelihood_curve(
+    estimator: Any, X: Any, candidates: Sequence[int] = range(1, 9), *, cv: int = 5, n_jobs: int | None = None
+) -> LikelihoodCurve:
+    """A second opinion on the number of classes: cross-validated log-likelihood, and the one-standard-error rule.
+
+    Examples
+    --------
+    >>> from latentviews import MultiViewMixture
+    >>> from latentviews.datasets import make_multiview
+    >>> X, _, _ = make_multiview(600, 2, random_state=0)
+    >>> likelihood_curve(MultiViewMixture(random_state=0), X, [1, 2, 3], cv=3).n_components
+    2
+    """
+    sizes = [check_count("candidates", k) for k in candidates]
+    if not sizes:
+        raise ValueError("candidates must hold at least one number of classes; got none.")
+    scores = np.array(
+        [cross_val_score(clone(estimator).set_params(n_components=k), X, cv=cv, n_jobs=n_jobs) for k in sizes]
+    )
+    best = int(scores.mean(axis=1).argmax())
+    slack = (scores - scores[best]).std(axis=1, ddof=1) / np.sqrt(scores.shape[1])
+    close = scores.mean(axis=1) >= scores[best].mean() - slack
+    return LikelihoodCurve(min(k for k, near in zip(sizes, close, strict=True) if near), np.array(sizes), scores)

@@ -1,0 +1,246 @@
+"""Two-sample and independence tests keep their level, have power, and are the formulas they claim to be."""
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from latentviews import Delta, Gaussian, Laplace, Linear, VonMises, independence_test, two_sample_test
+from latentviews.comparison import LANDMARKS
+from latentviews.features import LandmarkFeatures
+
+KERNELS = [Gaussian(0.7), Laplace(1.3), Linear(), VonMises(0.8), Gaussian(0.5) + Linear()]  # a new kernel goes here
+FALSE_ALARM = 1e-6
+
+
+def literal_mmd(kernel, x, y):
+    """The unbiased MMD² as sums over pairs of rows."""
+    kxx, kyy, kxy = kernel.gram(x, x), kernel.gram(y, y), kernel.gram(x, y)
+    m, n = len(x), len(y)
+    return (kxx.sum() - np.trace(kxx)) / (m * (m - 1)) + (kyy.sum() - np.trace(kyy)) / (n * (n - 1)) - 2 * kxy.mean()
+
+
+def literal_hsic(kernel, x, y):
+    """tr(K H L H) / n²."""
+    n = len(x)
+    center = np.eye(n) - 1 / n
+    return np.trace(kernel.gram(x, x) @ center @ kernel.gram(y, y) @ center) / n**2
+
+
+def assert_uniform(pvalues):
+    """Neither too many small p-values nor too few, with one false alarm in a million."""
+    for level in (0.05, 0.2, 0.5):
+        low, high = stats.binom.ppf([FALSE_ALARM / 6, 1 - FALSE_ALARM / 6], len(pvalues), level)
+        assert low <= np.sum(np.asarray(pvalues) <= level + 1e-12) <= high
+
+
+@pytest.mark.parametrize("kernel", KERNELS, ids=repr)
+def test_statistics_are_the_gram_formulas(kernel, rng):
+    x, y = rng.normal(size=(60, 2)), rng.normal(0.5, size=(60, 2))
+
+    mmd = two_sample_test(x, y[:45], kernel=kernel, n_permutations=1, random_state=0)
+    hsic = independence_test(x, x + y, kernel=kernel, n_permutations=1, random_state=0)
+
+    np.testing.assert_allclose(mmd.statistic, literal_mmd(kernel, x, y[:45]), rtol=1e-7)
+    np.testing.assert_allclose(hsic.statistic, literal_hsic(kernel, x, x + y), rtol=1e-7)
+
+
+def test_a_smooth_kernel_is_exact_beyond_the_landmarks(rng):
+    x = rng.normal(size=(3 * LANDMARKS, 1))
+    y = x + rng.normal(size=x.shape)
+
+    found = independence_test(x, y, kernel=Gaussian(1.0), n_permutations=1, random_state=0)
+
+    np.testing.assert_allclose(found.statistic, literal_hsic(Gaussian(1.0), x, y), rtol=1e-6)
+
+
+def test_null_draws_are_the_statistic_of_rows_in_other_samples(rng):
+    """The mean of the unbiased MMD² over all divisions of the rows is zero."""
+    x, y = rng.normal(size=30), rng.normal(3.0, size=20)
+
+    found = two_sample_test(x, y, n_permutations=4000, random_state=0)
+
+    error = found.null.std() / np.sqrt(len(found.null))
+    assert abs(found.null.mean()) < stats.norm.isf(FALSE_ALARM / 2) * error
+    assert found.statistic > found.null.max()
+
+
+def test_two_sample_pvalues_are_uniform_under_the_hypothesis(rng):
+    pvalues = [
+        two_sample_test(rng.normal(size=25), rng.normal(size=15), n_permutations=99, random_state=i).pvalue
+        for i in range(200)
+    ]
+
+    assert_uniform(pvalues)
+
+
+def test_independence_pvalues_are_uniform_under_the_hypothesis(rng):
+    pvalues = [
+        independence_test(rng.normal(size=30), rng.gamma(1.0, size=30), n_permutations=99, random_state=i).pvalue
+        for i in range(200)
+    ]
+
+    assert_uniform(pvalues)
+
+
+def test_few_landmarks_keep_the_level(rng):
+    pvalues = [
+        independence_test(
+            rng.normal(size=(30, 3)), rng.normal(size=30), n_permutations=99, n_landmarks=3, random_state=i
+        ).pvalue
+        for i in range(200)
+    ]
+
+    assert_uniform(pvalues)
+
+
+def overlapping_classes(rng, n, correlation=0.0):
+    """Two columns, correlated within classes, and the true posterior of the first of two overlapping classes."""
+    labels = rng.integers(2, size=n)
+    noise = rng.multivariate_normal([0, 0], [[1, correlation], [correlation, 1]], size=n)
+    x = noise + 1.5 * labels[:, None]
+    law = stats.multivariate_normal([0, 0], [[1, correlation], [correlation, 1]])
+    first, second = law.pdf(x), law.pdf(x - 1.5)
+    return x, first / (first + second)
+
+
+def test_posterior_draws_keep_the_level_where_classes_overlap(rng):
+    pvalues = []
+    for i in range(200):
+        x, posterior = overlapping_classes(rng, 80)
+        found = independence_test(x[:, 0], x[:, 1], sample_weight=posterior, n_permutations=99, random_state=i)
+        pvalues.append(found.pvalue)
+
+    assert_uniform(pvalues)
+
+
+def test_without_weights_overlapping_classes_are_dependent(rng):
+    x, _ = overlapping_classes(rng, 1000)
+
+    assert independence_test(x[:, 0], x[:, 1], n_permutations=99, random_state=0).pvalue == 0.01
+
+
+def test_dependence_within_a_class_is_found(rng):
+    x, posterior = overlapping_classes(rng, 1000, correlation=0.5)
+
+    found = independence_test(x[:, 0], x[:, 1], sample_weight=posterior, n_permutations=99, random_state=0)
+
+    assert found.pvalue == 0.01
+    assert found.n_rows < 600
+    assert 0.15 < found.effect < 0.65
+
+
+def test_a_difference_in_shape_alone_is_found(rng):
+    x, y = rng.normal(size=500), rng.choice([-1.0, 1.0], size=500) * rng.normal(1.0, 0.3, size=500)
+
+    assert two_sample_test(x, y, n_permutations=99, random_state=0).pvalue == 0.01
+
+
+def test_dependence_without_correlation_is_found(rng):
+    angle = rng.uniform(0, 2 * np.pi, size=400)
+
+    found = independence_test(np.cos(angle), np.sin(angle), n_permutations=99, random_state=0)
+
+    assert found.pvalue == 0.01
+
+
+def test_delta_kernels_give_the_squared_deviations_of_a_table(rng):
+    x = rng.integers(3, size=500).astype(float)
+    y = np.where(rng.random(500) < 0.3, x, rng.integers(4, size=500))
+    table = np.array([[np.mean((x == a) & (y == b)) for b in range(4)] for a in range(3)])
+    expected = np.sum((table - np.outer(table.sum(axis=1), table.sum(axis=0))) ** 2)
+
+    found = independence_test(x, y, kernel=Delta(), n_permutations=199, random_state=0)
+
+    np.testing.assert_allclose(found.statistic, expected, rtol=1e-9)
+    assert found.pvalue == 1 / 200
+
+
+def test_delta_pvalues_agree_with_the_chi_square_test(rng):
+    """On two by two tables HSIC is a multiple of Pearson's statistic, so the permutation p-values are near its own."""
+    x, y = (rng.integers(2, size=400).astype(float) for _ in range(2))
+    table = np.array([[np.sum((x == a) & (y == b)) for b in range(2)] for a in range(2)])
+
+    found = independence_test(x, y, kernel=Delta(), n_permutations=1999, random_state=0)
+
+    # ties make the discrete p-value larger than the limit by a step of the table, a few hundredths here
+    assert abs(found.pvalue - stats.chi2_contingency(table, correction=False).pvalue) < 0.1
+
+
+def test_each_argument_may_have_its_own_kernel(rng):
+    x, y = rng.integers(2, size=300).astype(float), rng.vonmises(0.0, 1.0, size=300)
+
+    dependent = independence_test(x, y + 2 * x, kernel=(Delta(), VonMises("median")), n_permutations=99, random_state=0)
+
+    assert dependent.pvalue == 0.01
+
+
+def test_effect_runs_from_none_to_all(rng):
+    x, y = rng.normal(size=1000), rng.normal(size=1000)
+
+    assert independence_test(x, x, n_permutations=20, random_state=0).effect > 0.99
+    assert independence_test(x, y, n_permutations=20, random_state=0).effect < 0.1
+    assert two_sample_test(x, y + 50, kernel=Gaussian(1.0), n_permutations=20, random_state=0).effect > 0.99
+    assert two_sample_test(x, y, n_permutations=20, random_state=0).effect < 0.1
+
+
+def test_no_more_features_than_landmarks_are_formed(rng, monkeypatch):
+    sizes = []
+    transform = LandmarkFeatures.transform
+
+    def spy(self, X):
+        phi = transform(self, X)
+        sizes.append(phi.shape)
+        return phi
+
+    monkeypatch.setattr(LandmarkFeatures, "transform", spy)
+    x = rng.normal(size=(20_000, 3))
+
+    found = independence_test(x, x[:, 0], kernel=Laplace(0.1), n_permutations=1, n_landmarks=20, random_state=0)
+
+    assert found.n_rows == 20_000
+    assert max(columns for _, columns in sizes) == 20
+
+
+def test_a_run_is_a_function_of_its_seed(rng):
+    x, y = rng.normal(size=50), rng.normal(size=50)
+
+    first, second = (independence_test(x, y, random_state=3) for _ in range(2))
+
+    np.testing.assert_array_equal(first.null, second.null)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "options", "message"),
+    [
+        ((np.zeros((5, 2)), np.zeros((5, 3))), {}, "same columns; got 2 and 3"),
+        ((np.zeros(3), np.zeros(5)), {}, "at least 4 rows; x has 3"),
+        ((np.zeros((5, 2, 2)), np.zeros(5)), {}, r"x needs shape \(n,\) or \(n, d\); got \(5, 2, 2\)"),
+        ((np.array([0, 1, 2, np.nan]), np.zeros(5)), {}, "x contains NaN or infinity"),
+        ((np.arange(5.0), np.arange(5.0)), {"n_permutations": 0}, "n_permutations must be an integer of at least 1"),
+        ((np.arange(5.0), np.arange(5.0)), {"n_landmarks": 0}, "n_landmarks must be an integer of at least 1"),
+    ],
+)
+def test_bad_samples_are_refused_in_a_sentence(arguments, options, message):
+    with pytest.raises(ValueError, match=message):
+        two_sample_test(*arguments, **options)
+
+
+@pytest.mark.parametrize(
+    ("y", "options", "message"),
+    [
+        (np.arange(6.0), {}, "same number of rows; got 5 and 6"),
+        (np.arange(5.0), {"kernel": [Delta()] * 3}, "one kernel or a pair, for x and for y; got 3"),
+        (np.arange(5.0), {"sample_weight": np.full(5, 2.0)}, "at most 1; got 2"),
+        (np.arange(5.0), {"sample_weight": np.ones(4)}, r"one number a row, shape \(5,\); got \(4,\)"),
+        (np.arange(5.0), {"sample_weight": np.full(5, 1e-9)}, "which sums to 5e-09, drew 0"),
+        (np.ones(5), {}, "columns that vary"),
+    ],
+)
+def test_bad_pairs_are_refused_in_a_sentence(y, options, message):
+    with pytest.raises(ValueError, match=message):
+        independence_test(np.arange(5.0), y, **options)
+
+
+def test_what_is_not_a_kernel_is_refused():
+    with pytest.raises(TypeError, match=r"kernel must be a Kernel, such as Gaussian\(\); got 'rbf'"):
+        two_sample_test(np.arange(5.0), np.arange(5.0), kernel="rbf")

@@ -1,0 +1,356 @@
+"""A diagnosis finds what was broken on purpose, and leaves sound data alone."""
+
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import stats
+from sklearn.exceptions import NotFittedError
+from sklearn.preprocessing import PolynomialFeatures
+
+from latentviews import Delta, Gaussian, Linear, MultiViewMixture, PowerMethod, VonMises, diagnose
+from latentviews.comparison import TestResult, independence_test
+from latentviews.datasets import make_multiview
+from latentviews.diagnostics import (
+    FEWEST_MEMBERS,
+    LEVEL,
+    ROWS,
+    corrected_pvalues,
+    tensor_error_bound,
+    within_class_dependence,
+)
+from latentviews.domains import DOMAINS
+
+FALSE_ALARM = 1e-6
+
+
+def correlated_classes(rng, n=1500, correlation=0.7):
+    """Two classes in three views; the first two views are correlated inside class 1, the rarer."""
+    labels = (rng.random(n) < 0.4).astype(int)
+    noise, shared = rng.normal(size=(n, 3)), rng.normal(size=(n, 1))
+    share = correlation * (labels == 1)[:, None] * np.array([1, 1, 0])
+    return np.sqrt(1 - share) * noise + np.sqrt(share) * shared + 5.0 * labels[:, None] * np.array([1, -1, 1])
+
+
+@pytest.fixture(scope="module")
+def sound():
+    X = make_multiview(2000, 3, design="gamma", random_state=0).X
+    model = MultiViewMixture(3, random_state=0).fit(X)
+    return model, X, diagnose(model, X, random_state=0)
+
+
+@pytest.mark.parametrize("polish", ["auto", None])
+def test_dependence_inside_a_class_is_found_where_it_is(polish, rng):
+    X = correlated_classes(rng)
+    model = MultiViewMixture(2, polish=polish, random_state=0).fit(X)
+
+    diagnosis = diagnose(model, X, random_state=0)
+
+    assert diagnosis.dependence.flagged()[0] == (1, 0, 1)
+    assert "Views 0 and 1 depend on each other inside class 1" in diagnosis.summary()
+
+
+def test_sound_data_are_not_flagged(sound):
+    *_, diagnosis = sound
+
+    assert diagnosis.dependence.flagged() == []
+    assert all(finding.trusted for finding in diagnosis.findings), diagnosis.summary()
+    assert diagnosis.summary().endswith("- nothing was found.")
+
+
+def test_independent_classes_are_flagged_no_more_often_than_stated(rng):
+    """The level of all tests together, at the true posteriors of separated classes."""
+    flagged, n_runs = 0, 40
+    for _ in range(n_runs):
+        labels = rng.integers(2, size=100)
+        X = rng.normal(size=(100, 3)) + 20.0 * labels[:, None]
+        domains = [DOMAINS["real"](X[:, [t]], np.ones(1), rng) for t in range(3)]
+        found = within_class_dependence(X, ([0], [1], [2]), domains, np.eye(2)[labels], 59, rng)
+        flagged += bool(found.flagged(least=0.0))
+
+    assert flagged <= stats.binom.isf(FALSE_ALARM, n_runs, LEVEL)
+
+
+def test_corrected_pvalues_of_many_tests_keep_the_level(rng):
+    """The smallest of twenty corrected p-values is uniform: one test of the largest statistic."""
+    smallest = []
+    for _ in range(300):
+        draws = rng.chisquare(3, size=(20, 100))
+        tests = [TestResult(row[0], 0.0, row[1:], 1.0, 10) for row in draws]
+        smallest.append(corrected_pvalues(tests).min())
+
+    low, high = stats.binom.ppf([FALSE_ALARM / 2, 1 - FALSE_ALARM / 2], 300, 0.1)
+    assert low <= np.sum(np.array(smallest) <= 0.1 + 1e-12) <= high
+
+
+def test_one_test_needs_no_correction(rng):
+    test = independence_test(rng.normal(size=50), rng.normal(size=50), n_permutations=99, random_state=0)
+
+    assert corrected_pvalues([test]) == pytest.approx([test.pvalue])
+
+
+def test_no_tests_have_no_pvalues():
+    assert corrected_pvalues([]).shape == (0,)
+
+
+def test_effective_rows_are_the_rows_of_separated_classes():
+    X, y, _ = make_multiview(1000, 2, separation=12, random_state=0)
+    model = MultiViewMixture(2, random_state=0).fit(X)
+
+    diagnosis = diagnose(model, X, random_state=0)
+
+    np.testing.assert_allclose(diagnosis.effective_rows, np.sort(np.bincount(y))[::-1], rtol=0.01)
+    assert diagnosis.uncertain == 0
+    np.testing.assert_allclose(diagnosis.certainty, model.predict_proba(X).max(axis=1))
+
+
+def test_the_error_of_the_tensor_falls_as_the_root_of_the_rows():
+    X = make_multiview(16_000, 2, random_state=0).X
+    model = MultiViewMixture(2, bandwidth=0.5, random_state=0).fit(X)
+
+    few, many = (diagnose(model, X[:n], n_permutations=1, random_state=0).moments for n in (1000, 16_000))
+
+    # ten resamples of a sum over some four independent directions: a third either way is one in a million
+    assert few.eps_t / many.eps_t == pytest.approx(4, rel=1 / 2)
+    assert few.noise / many.noise == pytest.approx(4, rel=1 / 2)
+    np.testing.assert_allclose(few.spectrum[:2], many.spectrum[:2], rtol=0.1)
+
+
+def test_the_error_of_the_tensor_is_the_distance_between_fits():
+    """ε_T on a sample is what weights from independent samples scatter by: λ_h = π_h^(-1/2) errs by about ε_T."""
+    weights, errors = [], []
+    for seed in range(10):
+        rng = np.random.default_rng(seed)
+        labels = (rng.random(1000) < 1 / 3).astype(int)
+        X = rng.normal(3.0 * labels[:, None], size=(1000, 3))
+        model = MultiViewMixture(2, polish=None, bandwidth=0.7, random_state=0).fit(X)
+        weights.append(model.raw_weights_)
+        errors.append(diagnose(model, X, n_permutations=1, random_state=0).moments.eps_t)
+
+    scatter = np.sqrt(np.var(np.array(weights) ** -0.5, axis=0, ddof=1).sum())
+
+    assert 0.4 < scatter / np.mean(errors) < 1.5
+
+
+def test_singular_values_do_not_depend_on_units(sound):
+    _, X, diagnosis = sound
+    scaled = MultiViewMixture(3, random_state=0).fit(100 * X)
+
+    found = diagnose(scaled, 100 * X, random_state=0).moments
+
+    np.testing.assert_allclose(found.spectrum[:3], diagnosis.moments.spectrum[:3], rtol=1e-3)
+    np.testing.assert_allclose(found.rho, diagnosis.moments.rho / 100, rtol=1e-3)
+
+
+def test_rho_is_the_largest_value_of_the_kernel():
+    X = make_multiview(500, 2, random_state=0).X
+    model = MultiViewMixture(2, bandwidth=0.5, random_state=0).fit(X)
+
+    found = diagnose(model, X, n_permutations=1, random_state=0).moments
+
+    np.testing.assert_allclose(found.rho, 1 / (np.sqrt(2 * np.pi) * 0.5))
+
+
+def test_a_class_too_many_does_not_stand_out_of_the_noise():
+    X = make_multiview(2000, 2, random_state=0).X
+
+    right, wrong = (
+        diagnose(MultiViewMixture(k, random_state=0).fit(X), X, n_permutations=19, random_state=0) for k in (2, 3)
+    )
+
+    assert right.moments.sigma_k > 5 * right.moments.noise
+    assert right.moments.gap > 5
+    if wrong.moments is not None:
+        assert wrong.moments.sigma_k < 1.5 * wrong.moments.noise
+    assert any("number of classes" in text or "do not support" in text for ok, text in wrong.findings if not ok)
+
+
+def test_the_bound_of_theorem_2_is_its_formula():
+    log = np.log(2 / 0.05)
+    expected = 8 * 2**1.5 * np.sqrt(log) / (100 * 0.1**1.5) + 512 * np.sqrt(2) * 8 * log**1.5 / (1e6 * 0.1**3 * 0.5)
+
+    assert tensor_error_bound(10_000, 2.0, 0.1, 0.25) == pytest.approx(expected)
+    assert tensor_error_bound(10_000, 2.0, 0.0, 0.25) == np.inf
+
+
+def test_missing_values_leave_the_rows_that_have_both_views(rng):
+    X = correlated_classes(rng, n=2000)
+    X[rng.random(2000) < 0.3, 0] = np.nan
+    X[rng.random(2000) < 0.3, 2] = np.nan
+    model = MultiViewMixture(2, random_state=0).fit(X)
+
+    diagnosis = diagnose(model, X, random_state=0)
+
+    assert diagnosis.dependence.flagged()[0] == (1, 0, 1)
+    whole = ~np.isnan(X)
+    share = np.array([np.mean(whole[:, s] & whole[:, t]) for s, t in diagnosis.dependence.pairs])
+    np.testing.assert_allclose(diagnosis.dependence.n_rows.sum(axis=0), 2000 * share, rtol=0.05)
+
+
+def test_codes_angles_and_views_of_two_columns_are_tested_by_their_kind(rng):
+    z = rng.integers(2, size=1000)
+    codes = rng.binomial(3, np.where(z == 1, 0.9, 0.1)).astype(float)
+    angles = rng.vonmises(np.where(z == 1, 3.0, 0.0), 8.0) % (2 * np.pi)
+    plane = rng.normal(4.0 * z[:, None], size=(1000, 2))
+    plane[z == 1, 1] += codes[z == 1]  # dependence inside class 1 only
+    X = np.column_stack([codes, angles, plane])
+    kernels = [Delta(), VonMises(), Gaussian("silverman")]
+    model = MultiViewMixture(2, views=[[0], [1], [2, 3]], kernel=kernels, random_state=0).fit(X)
+
+    diagnosis = diagnose(model, X, random_state=0)
+
+    ((h, s, t),) = diagnosis.dependence.flagged()
+    assert (s, t) == (0, 2)
+    assert model.components_[0].density(np.array([3.0]))[0, h] > 0.5
+    assert diagnosis.view_names == ("0", "1", "2+3")
+
+
+def test_exchangeable_views_and_other_solvers_are_diagnosed():
+    X = make_multiview(2000, 2, identical=True, n_views=4, random_state=0).X
+    model = MultiViewMixture(2, exchangeable=True, solver=PowerMethod(), polish=None, random_state=0).fit(X)
+
+    diagnosis = diagnose(model, X, random_state=0)
+
+    assert diagnosis.moments.eps_t < 0.5
+    assert diagnosis.start_objectives == {}
+    assert len(diagnosis.dependence.pairs) == 6
+
+
+def test_transformers_without_a_kernel_are_diagnosed(rng):
+    X = make_multiview(1000, 2, random_state=0).X
+    model = MultiViewMixture(2, features=PolynomialFeatures(2), polish=None, random_state=0).fit(X)
+
+    found = diagnose(model, X, n_permutations=1, random_state=0).moments
+
+    np.testing.assert_allclose(found.rho, (1 + X**2 + X**4).max(axis=0))
+
+
+def test_one_class_says_nothing_of_moments_and_starts(rng):
+    X = rng.normal(size=(500, 3))
+    model = MultiViewMixture(1, random_state=0).fit(X)
+
+    diagnosis = diagnose(model, X, random_state=0)
+
+    assert not any(word in diagnosis.summary() for word in ("singular value", "Starts"))
+    assert "rests on about 500 rows" in diagnosis.summary()
+
+
+def test_a_class_of_few_rows_is_not_tested(rng):
+    X = rng.normal(size=(100, 3))
+    posteriors = np.zeros((100, 2))
+    posteriors[: FEWEST_MEMBERS - 1, 0], posteriors[FEWEST_MEMBERS - 1 :, 1] = 1, 1
+    domains = [DOMAINS["real"](X[:, [t]], np.ones(1), rng) for t in range(3)]
+
+    found = within_class_dependence(X, ([0], [1], [2]), domains, posteriors, 19, rng)
+
+    assert np.isnan(found.pvalue[0]).all()
+    assert np.isfinite(found.pvalue[1]).all()
+    assert found.n_rows[1].tolist() == [81, 81, 81]
+
+
+def test_a_view_that_is_constant_in_a_class_is_not_tested(rng):
+    X = np.column_stack([np.repeat([0.0, 1.0], 50), rng.normal(size=(100, 2))])
+    domains = [DOMAINS["real"](X[:, [t]], np.ones(1), rng) for t in range(3)]
+
+    found = within_class_dependence(X, ([0], [1], [2]), domains, np.repeat(np.eye(2), 50, axis=0), 19, rng)
+
+    assert np.isfinite(found.pvalue).tolist() == [[False, False, True]] * 2
+
+
+def test_what_was_not_tested_is_said(sound):
+    *_, diagnosis = sound
+    dependence = replace(diagnosis.dependence, pvalue=np.full((3, 3), np.nan), effect=np.full((3, 3), np.nan))
+
+    summary = replace(diagnosis, dependence=dependence).summary()
+
+    assert "9 pairs and classes have too few rows, or too little variation, to be tested" in summary
+    assert "Independence inside classes" not in summary
+
+
+def test_only_the_strongest_dependences_are_told_at_length(sound):
+    *_, diagnosis = sound
+    effect = np.arange(1, 10).reshape(3, 3) / 10
+    dependence = replace(diagnosis.dependence, pvalue=np.full((3, 3), 0.01), effect=effect)
+
+    summary = replace(diagnosis, dependence=dependence).summary()
+
+    assert dependence.flagged()[0] == (2, 1, 2)
+    assert summary.count("depend on each other") == 3
+    assert "So do 6 more of 9" in summary
+
+
+def test_named_columns_are_named_in_the_summary(rng):
+    X = pd.DataFrame(correlated_classes(rng), columns=["height", "mass", "age"])
+    model = MultiViewMixture(2, random_state=0).fit(X)
+
+    assert "Views height and mass depend" in diagnose(model, X, random_state=0).summary()
+
+
+def test_a_stream_is_diagnosed_as_the_array_is(sound):
+    model, X, diagnosis = sound
+
+    class Batches:
+        def __iter__(self):
+            return iter(np.array_split(X, 3))
+
+    found = diagnose(model, Batches(), n_permutations=5, random_state=0)
+
+    assert found.n_rows == len(X) < ROWS
+    np.testing.assert_allclose(found.certainty, diagnosis.certainty)
+
+
+def test_negative_components_and_lone_starts_are_not_trusted(sound):
+    *_, diagnosis = sound
+
+    spoilt = replace(
+        diagnosis,
+        clipped=np.full((3, 3), 0.2),
+        start_objectives={"spectral × 1": -3.0, "k-means": -3.2},
+        converged=False,
+        moments=None,
+        effective_rows=np.array([900.0, 600.0, 12.0]),
+        certainty=np.full(2000, 0.5),
+    )
+
+    doubted = " ".join(text for trusted, text in spoilt.findings if not trusted)
+    for words in (
+        "20.0% of a component was negative",
+        "A single one did",
+        "not converged",
+        "do not support 3 classes",
+        "class 2, rests on about 12 rows",
+        "100.0% have no class",
+    ):
+        assert words in doubted
+
+
+def test_a_matrix_holds_each_pair_twice(sound):
+    *_, diagnosis = sound
+
+    table = diagnosis.dependence.matrix(1, "pvalue")
+
+    assert np.isnan(np.diag(table)).all()
+    np.testing.assert_array_equal(table[np.triu_indices(3, 1)], diagnosis.dependence.pvalue[1])
+    np.testing.assert_array_equal(table, table.T)
+
+
+def test_an_unfitted_model_is_refused():
+    with pytest.raises(NotFittedError):
+        diagnose(MultiViewMixture(2), np.zeros((10, 3)))
+
+
+def test_components_without_a_density_are_refused(rng):
+    means = np.array([[4.0, 0.0], [0.0, 4.0]])
+    X = rng.normal(np.tile(means, 3)[rng.integers(2, size=500)])
+    model = MultiViewMixture(2, views=[[0, 1], [2, 3], [4, 5]], kernel=Linear(), random_state=0).fit(X)
+
+    with pytest.raises(TypeError, match="have no density"):
+        diagnose(model, X)
+
+
+def test_a_count_of_permutations_is_needed(sound):
+    model, X, _ = sound
+
+    with pytest.raises(ValueError, match="n_permutations must be an integer of at least 1; got 0"):
+        diagnose(model, X, n_permutations=0)

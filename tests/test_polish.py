@@ -1,0 +1,229 @@
+import io
+from contextlib import redirect_stderr
+
+import numpy as np
+import pytest
+
+from latentviews import Delta, Gaussian, MultiViewMixture, Sieve, SmoothedEM, VonMises
+from latentviews.bandwidths import isj
+from latentviews.datasets import make_multiview
+from latentviews.metrics import density_error, label_accuracy
+from test_mixture import OracleKDE, errors, grids
+
+POLISHES = [Sieve(), Sieve(factors=(2.0,)), Sieve(max_iter=0), SmoothedEM(), SmoothedEM(nonlinear=False)]
+
+
+@pytest.mark.parametrize("polish", POLISHES, ids=repr)
+def test_every_polish_beats_the_spectral_estimate_where_classes_overlap(polish):
+    X, _, truth = make_multiview(2000, 4, separation=2, random_state=0)
+    spectral = errors(MultiViewMixture(4, polish=None, random_state=0).fit(X), X, truth)[0]
+    assert errors(MultiViewMixture(4, polish=polish, random_state=0).fit(X), X, truth)[0] < 0.95 * spectral
+
+
+@pytest.mark.parametrize("design", ["gaussian", "gamma"])
+def test_the_default_is_as_good_as_a_kde_that_knows_the_labels(design, rng):
+    X, y, truth = make_multiview(2000, 3, design=design, random_state=rng)
+    model = MultiViewMixture(3, random_state=0).fit(X)
+    oracle = [OracleKDE(x, y, [float(isj(x[y == h, None])[0]) for h in range(3)]) for x in X.T]
+    assert errors(model, X, truth)[0] <= 1.05 * density_error(truth.components, oracle, grids(X), truth.weights)
+
+
+def test_shapes_alone_tell_classes_apart():
+    X, y, truth = make_multiview(4000, 3, design="shapes", random_state=0)
+    model = MultiViewMixture(3, random_state=0).fit(X)
+    assert label_accuracy(y, model.predict(X)) > 0.75  # knowing the densities gives .87
+    assert errors(model, X, truth)[0] < 0.14  # nonparametric EM started at the truth ends at .18
+
+
+def test_missing_values_are_integrated_out(rng):
+    X, y, truth = make_multiview(3000, 3, random_state=rng)
+    gaps = np.where(rng.random(X.shape) < 0.25, np.nan, X)
+    for polish in (None, "auto"):
+        model = MultiViewMixture(3, polish=polish, random_state=0).fit(gaps)
+        assert errors(model, X, truth)[1] < 0.06
+        assert label_accuracy(y, model.predict(X)) > 0.99
+    assert label_accuracy(y, model.predict(gaps)) > 0.95
+    empty = np.full((1, 3), np.nan)
+    np.testing.assert_allclose(model.predict_proba(empty)[0], model.weights_)
+    assert model.score_samples(empty) == pytest.approx(0.0)
+
+
+def test_missing_views_leave_the_others_exact(rng):
+    X, _, _ = make_multiview(500, 2, random_state=rng)
+    model = MultiViewMixture(2, random_state=0).fit(X)
+    without = model.predict_proba(np.where([True, False, True], X, np.nan))
+    joint = model.weights_ * model.components_[0].density(X[:, 0]) * model.components_[2].density(X[:, 2])
+    np.testing.assert_allclose(without, joint / joint.sum(axis=1, keepdims=True), atol=1e-3)
+
+
+def test_known_labels_name_and_guide_the_classes(rng):
+    X, y, _ = make_multiview(1500, 3, separation=1.5, random_state=rng)
+    labels = np.where(rng.random(len(y)) < 0.2, y, -1)
+    guided = MultiViewMixture(3, random_state=0).fit(X, labels)
+    alone = MultiViewMixture(3, random_state=0).fit(X)
+    assert np.mean(guided.predict(X) == y) >= label_accuracy(y, alone.predict(X)) - 0.01
+    np.testing.assert_array_equal(alone.weights_, MultiViewMixture(3, random_state=0).fit(X, y).weights_)
+    with pytest.raises(ValueError, match="Known classes in y are 0 to 1"):
+        MultiViewMixture(2).fit(X, labels)
+
+
+def test_blocks_of_exchangeable_views_share_their_components(rng):
+    X, y, _ = make_multiview(3000, 2, n_views=2, random_state=rng)
+    pairs = np.column_stack([X, X[rng.permutation(len(X))]])
+    for h in range(2):  # the second pair of columns repeats the first, drawn anew inside the class
+        pairs[y == h, 2:] = np.stack([rng.permutation(X[y == h, t]) for t in range(2)], axis=1)
+    model = MultiViewMixture(2, exchangeable=["a", "b", "a", "b"], random_state=0).fit(pairs)
+    assert model.components_[0] is model.components_[2]
+    assert model.components_[1] is model.components_[3]
+    assert label_accuracy(y, model.predict(pairs)) > 0.99
+    with pytest.raises(ValueError, match="one block id a view; got 2 for 4"):
+        MultiViewMixture(2, exchangeable=[0, 1]).fit(pairs)
+
+
+def test_other_kinds_of_views_are_polished_too(rng):
+    y = rng.integers(2, size=3000)
+    plane = rng.normal(size=(3000, 2)) * 0.7 + 2.0 * y[:, None]
+    angle = rng.vonmises(np.where(y == 1, 2.5, -2.5), 3.0)  # on either side of the cut
+    code = (rng.random(3000) < np.where(y == 1, 0.9, 0.2)).astype(float)
+    X = np.column_stack([plane, angle, code])
+    model = MultiViewMixture(2, views=[[0, 1], [2], [3]], kernel=[Gaussian(), VonMises(), Delta()], random_state=0).fit(
+        X
+    )
+    assert label_accuracy(y, model.predict(X)) > 0.97
+    np.testing.assert_allclose(np.sort(model.components_[2].density([[1.0]])[0]), [0.2, 0.9], atol=0.03)
+
+
+def test_one_class_is_a_product_of_marginals(rng):
+    X, _, _ = make_multiview(2000, 2, random_state=rng)
+    model = MultiViewMixture(1, random_state=0).fit(X)
+    x = np.linspace(X[:, 0].min(), X[:, 0].max(), 50)
+    kde = Gaussian(float(model.components_[0].bandwidths[0])).gram(x[:, None], X[:, :1]).mean(axis=1)
+    np.testing.assert_allclose(model.components_[0].density(x)[:, 0], kde, atol=2e-3)
+
+
+def test_more_rows_than_the_pilot_all_count():
+    X, _, _ = make_multiview(20_000, 3, random_state=0)
+    model = MultiViewMixture(3, pilot_size=2000, random_state=0).fit(X)
+    share = np.bincount(model.predict(X)) / len(X)
+    np.testing.assert_allclose(model.weights_, share, atol=1e-3)  # the pilot alone is off by 1e-2
+
+
+def test_a_warm_start_goes_on_from_where_it_was():
+    X, _, _ = make_multiview(2000, 3, separation=2, random_state=0)
+    model = MultiViewMixture(3, warm_start=True, random_state=0).fit(X)
+    first = model.lower_bound_
+    model.fit(X)
+    assert list(model.start_objectives_) == ["warm"]
+    assert model.lower_bound_ >= first - 1e-3
+
+
+def test_criteria_prefer_the_true_number_of_classes():
+    X, _, _ = make_multiview(1000, 3, design="gamma", separation=3, random_state=1)
+    models = [MultiViewMixture(k, random_state=0).fit(X) for k in (1, 2, 3, 4)]
+    assert np.argmin([model.bic(X) for model in models]) == 2
+    assert np.isfinite([model.aic(X) for model in models]).all()
+
+
+def test_classes_are_aligned_between_fits(rng):
+    X, _, _ = make_multiview(2000, 3, separation=3, random_state=rng)
+    one = MultiViewMixture(3, random_state=0).fit(X[:1000])
+    two = MultiViewMixture(3, random_state=1).fit(X[1000:])
+    two._set_classes(two.weights_, two.components_, np.array([2, 0, 1]))
+    two.align_to(one)
+    assert np.mean(one.predict(X) == two.predict(X)) > 0.98
+    with pytest.raises(ValueError, match="align_to needs a fit with 3 classes"):
+        two.align_to(MultiViewMixture(2, random_state=0).fit(X))
+
+
+def test_expectations_have_honest_standard_errors():
+    """Signed weights: over thirty draws, errors over standard errors have a spread near one."""
+    ratios = []
+    for seed in range(30):
+        X, _, truth = make_multiview(500, 2, separation=2.5, random_state=seed)
+        model = MultiViewMixture(2, random_state=0).fit(X)
+        values, errors_ = model.expectation(lambda x: x[:, 0], X)
+        means = np.array([parts[0][1].mean() for parts in truth.components[0].laws])
+        order = np.argsort(-truth.weights)
+        ratios.append((values - means[order]) / errors_)
+    assert 0.7 < np.std(ratios) < 1.4  # sixty ratios: a spread of one varies by some .09
+
+
+def test_intervals_cover_and_shrink(rng):
+    X, _, truth = make_multiview(1500, 2, random_state=rng)
+    model = MultiViewMixture(2, random_state=0).fit(X)
+    draws = model.bootstrap(X, 60, lambda x: x[:, 0] ** 2, view=1, random_state=0)
+    lower, upper = draws.interval(0.999)
+    truth_ = np.sort(truth.weights)[::-1]
+    assert np.all((lower < truth_ + 0.02) & (truth_ - 0.02 < upper))
+    binomial = np.sqrt(truth_ * (1 - truth_) / 1500)
+    np.testing.assert_allclose(draws.weights.std(axis=0), binomial, rtol=0.4)
+    assert draws.values.shape == (60, 2)
+    with pytest.raises(ValueError, match="level must be between"):
+        draws.value_interval(1.5)
+    with pytest.raises(ValueError, match="fit it with one"):
+        MultiViewMixture(2, polish=None, random_state=0).fit(X).bootstrap(X)
+
+
+def test_a_missing_view_is_foretold_by_the_others(rng):
+    X, y, truth = make_multiview(3000, 3, random_state=rng)
+    model = MultiViewMixture(3, random_state=0).fit(X)
+    given = model.conditional(X, 2)
+    means = np.array([parts[0][1].mean() for parts in truth.components[2].laws])
+    assert np.sqrt(np.mean((given.mean()[:, 0] - means[y]) ** 2)) < 0.3
+    draws = given.sample(0)
+    assert np.corrcoef(draws[:, 0], X[:, 2])[0, 1] > 0.8
+    x = np.linspace(-12, 12, 2000)
+    np.testing.assert_allclose(given.density(x)[:5].sum(axis=1) * (x[1] - x[0]), 1.0, atol=1e-2)
+    with pytest.raises(ValueError, match="view must be a number from 0 to 2"):
+        model.conditional(X, 3)
+
+
+def test_nothing_is_printed_unless_asked(capsys):
+    X, _, _ = make_multiview(300, 2, random_state=0)
+    MultiViewMixture(2, random_state=0).fit(X)
+    assert capsys.readouterr() == ("", "")
+    text = io.StringIO()
+    with redirect_stderr(text):
+        MultiViewMixture(2, verbose=1, random_state=0).fit(X)
+    assert "log-likelihood a row" in text.getvalue()
+
+
+class Recorder:
+    """A callback of scikit-learn's protocol that counts tasks and may ask to stop."""
+
+    def __init__(self, stop_after=None):
+        self.ended, self.stop_after, self.torn_down = [], stop_after, False
+
+    def setup(self, estimator, context):
+        pass
+
+    def on_fit_task_begin(self, estimator, context, **_):
+        pass
+
+    def on_fit_task_end(self, estimator, context, **_):
+        self.ended.append(context.task_name)
+        return self.stop_after is not None and len(self.ended) >= self.stop_after
+
+    def teardown(self, estimator, context):
+        self.torn_down = True
+
+
+def test_callbacks_hear_of_every_step_and_may_stop_the_fit():
+    X, _, _ = make_multiview(600, 3, separation=1.5, random_state=0)
+    patient, hasty = Recorder(), Recorder(stop_after=2)
+    for recorder in (patient, hasty):
+        MultiViewMixture(3, random_state=0).set_callbacks(recorder).fit(X)
+        assert recorder.torn_down
+    assert patient.ended.count("polish") > hasty.ended.count("polish") == 2
+    assert patient.ended[-1] == "fit"
+
+
+def test_jobs_do_not_change_the_answer():
+    X, _, _ = make_multiview(800, 3, separation=2, random_state=0)
+    one, two = (MultiViewMixture(3, n_jobs=jobs, random_state=0).fit(X) for jobs in (1, 2))
+    np.testing.assert_array_equal(one.weights_, two.weights_)
+
+
+def test_views_that_npem_cannot_smooth_are_refused(rng):
+    with pytest.raises(ValueError, match="Sieve takes any view"):
+        MultiViewMixture(2, views=[[0, 1], [2], [3]], polish=SmoothedEM()).fit(rng.normal(size=(200, 4)))

@@ -1,0 +1,58 @@
+import numpy as np
+import pytest
+
+from latentviews import Delta, MultiViewMixture, likelihood_curve, rank_test
+from latentviews.datasets import make_multiview
+
+
+@pytest.mark.parametrize("design", ["gaussian", "gamma"])
+@pytest.mark.parametrize("k", [1, 2, 3, 5])
+@pytest.mark.parametrize("separation", [4.0, 2.0])
+def test_the_rank_of_the_dependence_counts_the_classes(design, k, separation):
+    X, _, _ = make_multiview(2000, k, design=design, separation=separation, random_state=7)
+    test = rank_test(X, random_state=0)
+    assert test.n_components == k
+    assert set(test.spectra) == {(0, 1), (0, 2), (1, 2)}
+    assert all(np.all(np.diff(null) >= 0) for null in test.nulls.values())
+
+
+def test_independent_views_rarely_show_a_second_class():
+    """The level is .05; twelve rejections in sixty have a chance below 1e-4."""
+    rejected = sum(
+        rank_test(np.random.default_rng(seed).normal(size=(200, 3)), random_state=seed).n_components > 1
+        for seed in range(60)
+    )
+    assert rejected <= 11
+
+
+def test_discrete_views_and_missing_values_are_counted(rng):
+    y = rng.integers(3, size=3000)
+    tables = rng.dirichlet(np.full(5, 0.4), size=(3, 3))
+    X = np.stack([[rng.choice(5, p=tables[t, h]) for h in y] for t in range(3)], axis=1).astype(float)
+    X[rng.random(X.shape) < 0.1] = np.nan
+    assert rank_test(X, kernel=Delta(), random_state=0).n_components <= 3
+    assert rank_test(X, kernel=Delta(), random_state=0).n_components >= 2
+
+
+def test_auto_fits_the_number_it_counts():
+    X, _, truth = make_multiview(2000, 3, separation=2, random_state=0)
+    model = MultiViewMixture("auto", random_state=0).fit(X)
+    assert model.n_components_ == model.rank_test_.n_components == 3
+    np.testing.assert_allclose(model.weights_, np.sort(truth.weights)[::-1], atol=0.05)
+
+
+def test_held_out_likelihood_gives_the_same_answer():
+    X, _, _ = make_multiview(400, 3, random_state=0)
+    curve = likelihood_curve(MultiViewMixture(random_state=0), X, [2, 3, 4], cv=2)
+    assert curve.n_components == 3
+    assert curve.scores.shape == (3, 2)
+
+
+def test_bad_settings_are_sentences(rng):
+    X = rng.normal(size=(50, 3))
+    with pytest.raises(ValueError, match="level must be between 0 and 1"):
+        rank_test(X, level=2.0)
+    with pytest.raises(ValueError, match="at least one number of classes"):
+        likelihood_curve(MultiViewMixture(), X, [])
+    with pytest.raises(ValueError, match="at least three views"):
+        rank_test(X[:, :2])
