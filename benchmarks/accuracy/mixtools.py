@@ -57,7 +57,7 @@ def missing() -> str:
     """What is lacking, or nothing."""
     if shutil.which("Rscript") is None:
         return "Rscript is not there, so nothing was compared: install R and mixtools (Debian: r-cran-mixtools)."
-    found = subprocess.run(["Rscript", "-e", "library(mixtools)"], capture_output=True, text=True)
+    found = subprocess.run(["Rscript", "-e", "library(mixtools)"], check=False, capture_output=True, text=True)
     return "" if found.returncode == 0 else "R has no mixtools, so nothing was compared (Debian: r-cran-mixtools)."
 
 
@@ -169,7 +169,7 @@ def main() -> None:
         for found in results["same_start"]:
             print(
                 f"{found['data']}: responsibilities differ by at most {found['largest_difference']:.1e} "
-                f"(mean {found['mean_difference']:.1e}), {'the same' if found['same'] else 'NOT the same'} to {TOLERANCE}"
+                f"(mean {found['mean_difference']:.1e}): {'same' if found['same'] else 'NOT the same'} to {TOLERANCE}"
             )
     if part != "same":
         results["race"] = race()

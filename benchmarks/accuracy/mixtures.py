@@ -29,10 +29,10 @@ import _record
 from latentviews import Gaussian, MultiViewMixture
 from latentviews.baselines import GaussianView, HistogramSpectral, NonparametricEM, SphericalSpectral
 from latentviews.datasets import MultiViewData, make_multiview
+from latentviews.densities import density_maps, reestimate
 from latentviews.embeddings import domain_for
 from latentviews.features import BinnedFeatures
 from latentviews.metrics import Reordered, density_error, match_components
-from latentviews.polish import density_maps, reestimate
 from latentviews.views import fit_views
 
 RESULTS = Path(__file__).with_name("results")
@@ -58,9 +58,7 @@ def cells(part: str) -> list[Cell]:
         return [{"design": "gaussian", "k": k, "m": m, "separation": 4.0} for m in SLOPE_SIZES for k in (2, 3)]
     if part == "overlapping":
         sizes = [(m, sep) for sep in (2.0, 1.2) for m in (500, 2000, 10_000)]
-        return [
-            {"design": d, "k": k, "m": m, "separation": sep} for m, sep in sizes for d in DESIGNS for k in RANKS
-        ]
+        return [{"design": d, "k": k, "m": m, "separation": sep} for m, sep in sizes for d in DESIGNS for k in RANKS]
     return [{"design": d, "k": k, "m": m, "separation": 4.0} for m in SIZES for d in DESIGNS for k in RANKS]
 
 
@@ -278,7 +276,9 @@ def bars() -> list[tuple[str, str, str, str]]:
         met = "yes" if abs(slope - target) <= 0.1 else "NO"
         rows.append((f"slope of the {name} error", f"{target:g} ± .1", f"{slope:.3f}", met))
     heavy = {c: d for c, d in grouped(load("overlapping")).items() if c[1] == 1.2 and c[3] >= 2000}
-    rows.append(_worst("heavily overlapping (sep 1.2), m ≥ 2000: over npEM from the truth (reported)", heavy, TRUTH, None))
+    rows.append(
+        _worst("heavily overlapping (sep 1.2), m ≥ 2000: over npEM from the truth (reported)", heavy, TRUTH, None)
+    )
     large = grouped(load("large"))
     rows.append(_worst("k = 10, m = 100,000, sep 2: over npEM from the truth (reported)", large, TRUTH, None))
     return rows
@@ -364,7 +364,8 @@ def failure_lines() -> list[str]:
     for part in PARTS:
         for record in load(part):
             for method, message in record["failures"].items():
-                setting = f"{record['design']} k={record['k']} m={record['m']} sep={record['separation']:g} draw {record['draw']}"
+                design, separation, k, m, seed = key(record)
+                setting = f"{design} k={k} m={m} sep={separation:g} draw {seed}"
                 found.setdefault((f"{part}, {method}", message.split(";")[0][:160]), []).append(setting)
     return [
         f"- {where}: {len(settings)} draws ({'; '.join(settings[:3])}{' …' if len(settings) > 3 else ''}): {message}"

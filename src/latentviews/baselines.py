@@ -20,7 +20,7 @@ from latentviews.bandwidths import RULES, resolution, resolve, silverman
 from latentviews.embeddings import BinnedEmbedding, as_rows, domain_for
 from latentviews.features import GridFeatures, OneHotFeatures, linear_bins
 from latentviews.kernels import Gaussian
-from latentviews.models.mixture import Estimate
+from latentviews.models.estimation import Estimate
 from latentviews.polish import smooth_em_step
 from latentviews.spectral import spectral_fit
 from latentviews.tensors import JointDiagonalization, Solver
@@ -65,7 +65,7 @@ class _OneColumnViews(DensityMixin, BaseEstimator):
     def _log_joint(self, X: Any) -> np.ndarray:
         check_is_fitted(self)
         table, columns = self._rows(X, reset=False)
-        return Estimate(self.weights_, self.components_, columns).log_joint(table)
+        return _log_joint(self.weights_, self.components_, columns, table)
 
     def _rows(self, X: Any, *, reset: bool) -> tuple[np.ndarray, Columns]:
         """A complete table and its views, each of one column, or a sentence on what is wrong."""
@@ -80,7 +80,9 @@ class _OneColumnViews(DensityMixin, BaseEstimator):
                 "MultiViewMixture takes views of several columns."
             )
         if np.isnan(data).any():
-            raise ValueError(f"Input X contains NaN. {name} takes complete rows; MultiViewMixture takes missing values.")
+            raise ValueError(
+                f"Input X contains NaN. {name} takes complete rows; MultiViewMixture takes missing values."
+            )
         return data.astype(float), columns
 
     def _read(self, X: Any) -> tuple[np.ndarray, Columns, int]:
@@ -97,6 +99,11 @@ class _OneColumnViews(DensityMixin, BaseEstimator):
         self.components_ = [view.take(order) for view in components]
         self.views_ = columns
         self.n_components_ = len(weights)
+
+
+def _log_joint(weights: np.ndarray, components: list[Any], columns: Columns, table: np.ndarray) -> np.ndarray:
+    """Log π_h + Σ_t log p_t(x_t | h), (n, k)."""
+    return Estimate(weights, components, columns).log_joint(table)
 
 
 class NonparametricEM(_OneColumnViews):
@@ -182,7 +189,8 @@ class NonparametricEM(_OneColumnViews):
         grids = _block_grids(table, blocks, widths)
         rows = [linear_bins(x, grid) for x, grid in zip(table.T, grids, strict=True)]
         profiles = [_profile(grid, width) for grid, width in zip(grids, widths, strict=True)]
-        posteriors, path, converged = self._start(table, rank, rng), [], False
+        path: list[float] = []
+        posteriors, converged = self._start(table, rank, rng), False
         while len(path) < max_iter and not converged:
             before = posteriors
             posteriors, objective, _ = smooth_em_step(rows, profiles, before, self.smoothed, blocks)
@@ -199,7 +207,9 @@ class NonparametricEM(_OneColumnViews):
         """A bandwidth for every view and class."""
         shape = (table.shape[1], rank)
         if isinstance(self.bandwidth, str):
-            return np.repeat([[_rule(self.bandwidth, _stacked(table, blocks, block))] for block in blocks], rank, axis=1)
+            return np.repeat(
+                [[_rule(self.bandwidth, _stacked(table, blocks, block))] for block in blocks], rank, axis=1
+            )
         widths = np.asarray(self.bandwidth, dtype=float)
         if widths.ndim == 1:
             widths = widths[:, None]
@@ -235,7 +245,9 @@ def _rule(rule: str, x: np.ndarray) -> float:
     if rule == "cv":
         return held_out_bandwidth(x)
     if rule not in RULES:
-        raise ValueError(f"bandwidth must be a positive number, an array or one of {sorted({*RULES, 'cv'})}; got {rule!r}.")
+        raise ValueError(
+            f"bandwidth must be a positive number, an array or one of {sorted({*RULES, 'cv'})}; got {rule!r}."
+        )
     return float(resolve(rule, x[:, None]))
 
 
@@ -259,7 +271,7 @@ def held_out_bandwidth(x: np.ndarray) -> float:
 
 
 def _grid(x: np.ndarray, narrow: float, wide: float) -> np.ndarray:
-    """A uniform grid over the data and the kernel's reach, fine enough for the narrowest kernel if there may be so many."""
+    """A uniform grid over the data and the kernel's reach, as fine as the narrowest kernel needs."""
     low, high = x.min() - MARGIN * wide, x.max() + MARGIN * wide
     return np.linspace(low, high, int(np.clip(POINTS * (high - low) / narrow, 256, MOST)))
 
@@ -396,10 +408,10 @@ class HistogramSpectral(_OneColumnViews):
         columns = tuple([t] for t in range(table.shape[1]))
         for held in range(FOLDS):
             try:
-                estimate = Estimate(*self._estimate(table[fold != held], n_bins, rank, rng), columns)
+                weights, components = self._estimate(table[fold != held], n_bins, rank, rng)
             except UnsupportedError:
                 return -np.inf
-            total += float(logsumexp(estimate.log_joint(table[fold == held]), axis=1).sum())
+            total += float(logsumexp(_log_joint(weights, components, columns, table[fold == held]), axis=1).sum())
         return total
 
     def _estimate(
@@ -486,7 +498,7 @@ class SphericalSpectral(_OneColumnViews):
     components_ : list of GaussianView, one a view
     means_ : array of shape (k, n_views)
     variances_ : array of shape (k,)
-        No less than a hundredth of the smallest eigenvalue of the covariance.
+        Kept above a hundredth of the smallest eigenvalue of the covariance.
     """
 
     def __init__(
@@ -514,7 +526,9 @@ class SphericalSpectral(_OneColumnViews):
         rng = np.random.default_rng(self.random_state)
         origin = _origin(table, rank)
         moments = raw_moments(table - origin)
-        found = spherical_components(*moments, rank, JointDiagonalization() if self.solver is None else self.solver, rng)
+        found = spherical_components(
+            *moments, rank, JointDiagonalization() if self.solver is None else self.solver, rng
+        )
         order = np.argsort(-found.weights, kind="stable")
         self.means_, self.variances_ = (found.means + origin)[order], found.variances[order]
         views = [GaussianView(means, np.sqrt(found.variances)) for means in (found.means + origin).T]
@@ -565,4 +579,5 @@ def spherical_components(
     found = solver.decompose(symmetric_tensor(np.einsum("abc,ai,bj,cl->ijl", tensor, down, down, down)), rng)
     weights, means = found.values**-2, (signal @ down @ (found.vectors * found.values)).T
     products = np.linalg.lstsq(means.T, weighted, rcond=None)[0]  # π_h σ_h²
-    return SphericalComponents(weights, means, np.maximum(products / weights, noise / 100))
+    floor = max(noise / 100, 1e-6 * np.trace(second) / len(first))  # few rows may leave no noise at all
+    return SphericalComponents(weights, means, np.maximum(products / weights, floor))
