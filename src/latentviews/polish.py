@@ -36,6 +36,8 @@ TINY = np.finfo(float).tiny
 MAX_ATOMS = 400  # narrow kernels for a column
 MAX_LANDMARKS = 200  # and for a view of several
 LANDMARK_ROWS = 4000
+SHORT = 60  # EM steps to compare starts and widths by
+MARGIN = 0.05  # starts so much worse a row, after those steps, are given up
 NEGLIGIBLE = 1e-10  # values of a narrow kernel below this share of its height count as zero
 
 
@@ -219,27 +221,43 @@ class Sieve(BaseEstimator):
         trial = rng.permutation(len(table))[: self.trial_rows]
         problem = _Problem(table, weights, allowed)
         middle = views(sorted(self.factors)[len(self.factors) // 2])
-        short = [delayed(self._short)(problem, middle, start, trial) for start in starts]
-        objectives = np.array([fit.objective for fit in Parallel(n_jobs, prefer="threads")(short)])
-        best = int(objectives.argmax())
-        factor = self._factor(problem, views, starts[best], trial)
+        tried = self._try(problem, middle, starts, trial, SHORT, n_jobs)
+        factor = self._factor(problem, views, starts[_best(tried)], trial)
         chosen = views(factor)
+        objectives = np.array([fit.objective for fit in tried])
+        rivals = np.flatnonzero(objectives >= objectives.max() - MARGIN).tolist()
+        tried = self._try(problem, chosen, [starts[i] for i in rivals], trial, 4 * SHORT, n_jobs)
+        best = rivals[_best(tried)]
         cells = problem.cells(chosen)
-        start = initial_mixing(cells, starts[best], weights)
         fit = accelerated_em(
             lambda mixing: em_step(cells, mixing, weights, allowed),
-            start,
+            tried[_best(tried)].mixing,
             self.max_iter,
             self.tol,
             lambda n_iter, objective: report("polish", n_iter, objective),
         )
         return Polished(chosen, fit, factor, best, objectives)
 
-    def _short(self, problem: "_Problem", views: Sequence[SieveView], start: np.ndarray, rows: np.ndarray) -> EMFit:
-        """A few steps on some rows, to compare."""
+    def _try(
+        self,
+        problem: "_Problem",
+        views: Sequence[SieveView],
+        starts: Sequence[np.ndarray],
+        rows: np.ndarray,
+        steps: int,
+        n_jobs: int | None,
+    ) -> list[EMFit]:
+        """A few steps on some rows from every start."""
+        jobs = [delayed(self._short)(problem, views, start, rows, steps) for start in starts]
+        return Parallel(n_jobs, prefer="threads")(jobs)
+
+    def _short(
+        self, problem: "_Problem", views: Sequence[SieveView], start: np.ndarray, rows: np.ndarray, steps: int
+    ) -> EMFit:
         cells, weights, allowed = problem.some(views, rows)
         first = initial_mixing(cells, start[rows], weights)
-        return accelerated_em(lambda mixing: em_step(cells, mixing, weights, allowed), first, 60, 10 * self.tol)
+        steps = min(steps, self.max_iter)
+        return accelerated_em(lambda mixing: em_step(cells, mixing, weights, allowed), first, steps, 3 * self.tol)
 
     def _factor(
         self,
@@ -256,7 +274,7 @@ class Sieve(BaseEstimator):
         def held_out(factor: float) -> float:
             sieve, total = views(factor), 0.0
             for fitted, held in (halves, halves[::-1]):
-                mixing = self._short(problem, sieve, start, fitted).mixing
+                mixing = self._short(problem, sieve, start, fitted, SHORT).mixing
                 cells, weights, _ = problem.some(sieve, held)
                 total += float(np.average(posterior(cells, mixing)[2], weights=weights))
             return total
@@ -346,6 +364,10 @@ class SmoothedEM(BaseEstimator):
                 return EMFit(current, objective, n_iter, True)
             current, before = updated, objective
         return EMFit(current, before, self.max_iter, False)
+
+
+def _best(fits: Sequence[EMFit]) -> int:
+    return int(np.argmax([fit.objective for fit in fits]))
 
 
 def _whole(x: np.ndarray) -> np.ndarray:
