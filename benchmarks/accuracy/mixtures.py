@@ -270,6 +270,12 @@ def bars() -> list[tuple[str, str, str, str]]:
     gamma = {c: d for c, d in separated.items() if c[0] == "gamma"}
     for other, limit in ((GMM, 1.0), (NPEM, 1.02), (HISTOGRAM, 1.0), (SPHERICAL, 1.0)):
         rows.append(_worst(f"Gaussian/Gamma, m ≥ 500: over {other}", gamma, other, limit))
+    rows.append(_largest(f"Gaussian/Gamma, m ≥ 500: the worst draw over {NPEM}", gamma, NPEM, 1.02))
+    mixed = {c: d for c, d in overlapping.items() if c[0] == "gamma"}
+    rows += [
+        _worst(f"overlapping Gaussian/Gamma, m ≥ 2000: over {other} (reported)", mixed, other, None)
+        for other in (GMM, NPEM, HISTOGRAM, SPHERICAL)
+    ]
     gaussian = {c: d for c, d in separated.items() if c[0] == "gaussian" and c[3] == 10_000}
     rows.append(_worst("Gaussian, m = 10,000: over EM-GMM (1.5 would be remarkable)", gaussian, GMM, 1.5))
     for name, (slope, target) in slopes.items():
