@@ -390,7 +390,7 @@ def figures() -> None:
         groups = {c: d for c, d in grouped(load(part)).items() if c[1] == separation}
         if not groups:
             continue
-        fig, axes = plt.subplots(len(DESIGNS), len(RANKS), figsize=(16, 7), sharex=True, squeeze=False)
+        fig, axes = plt.subplots(len(DESIGNS), len(RANKS), figsize=(16, 7), sharex=True, layout="constrained")
         for (row, design), (column, k) in ((r, c) for r in enumerate(DESIGNS) for c in enumerate(RANKS)):
             ax = axes[row, column]
             for method in METHODS:
@@ -400,14 +400,13 @@ def figures() -> None:
                     if c[0] == design and c[2] == k and (e := [r["errors"][method] for r in d if method in r["errors"]])
                 )
                 if points:
-                    style = {ORACLE: "k:", TRUTH: "k--"}.get(method, "o-")
+                    style = {ORACLE: "k:", TRUTH: "k--"}.get(method, f"C{METHODS.index(method)}o-")
                     wide = 2.5 if method == OURS else 1.2
                     ax.plot(*zip(*points, strict=True), style, label=method, linewidth=wide, markersize=3)
             ax.set(xscale="log", yscale="log", title=f"{design}, k = {k}")
-        axes[0, 0].legend(fontsize=7)
+        fig.legend(*axes[0, 0].get_legend_handles_labels(), loc="outside upper center", ncols=len(METHODS), fontsize=8)
         fig.supxlabel("number of samples m")
         fig.supylabel("MSE (mean over draws)")
-        fig.tight_layout()
         name = part if part != "overlapping" else f"{part}_{separation:g}"
         fig.savefig(RESULTS / f"mixtures_{name}.png", dpi=110)
         plt.close(fig)
