@@ -9,7 +9,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import sparse
-from scipy.signal import fftconvolve
 from sklearn.base import BaseEstimator, clone
 from sklearn.utils.parallel import Parallel, delayed
 
@@ -39,34 +38,6 @@ LANDMARK_ROWS = 4000
 SHORT = 60  # EM steps to compare starts and widths by
 MARGIN = 0.05  # starts so much worse a row, after those steps, are given up
 NEGLIGIBLE = 1e-10  # values of a narrow kernel below this share of its height count as zero
-
-
-def smooth_em_step(
-    rows: Sequence[Any], profiles: Sequence[np.ndarray], posteriors: np.ndarray, nonlinear: bool
-) -> tuple[np.ndarray, float, list[np.ndarray]]:
-    """One step of nonparametric EM on binned columns: new posteriors, the objective, and the densities on the grids.
-
-    ``rows[t]`` (n, C) are shares in grid points and ``profiles[t]`` (2C - 1, k) every class's kernel at the grid's
-    offsets. Densities are weighted KDEs (Benaglia, Chauveau & Hunter 2009); with ``nonlinear`` their logarithms are
-    smoothed once more in the E-step, which makes the objective monotone (npMSL: Levine, Hunter & Chauveau 2011).
-    """
-    weights = posteriors.mean(axis=0)
-    tables, joint = [], np.broadcast_to(weights, posteriors.shape).copy()
-    for shares, profile in zip(rows, profiles, strict=True):
-        counts = shares.T @ posteriors
-        table = _convolve(counts / np.maximum(counts.sum(axis=0), TINY), profile)
-        tables.append(table)
-        if nonlinear:
-            table = np.exp(_convolve(np.log(np.maximum(table, TINY)), profile))
-        joint *= shares @ np.maximum(table, TINY)
-    total = np.maximum(joint.sum(axis=1), TINY)
-    return joint / total[:, None], float(np.log(total).mean()), tables
-
-
-def _convolve(columns: np.ndarray, profile: np.ndarray) -> np.ndarray:
-    """Columns convolved with their profiles, on the same grid."""
-    size = len(columns)
-    return fftconvolve(profile, columns, axes=0)[size - 1 : 2 * size - 1]
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,0 +1,83 @@
+"""What the baselines share: views of one column, and the surface of an estimator."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from scipy.special import logsumexp
+from sklearn.base import BaseEstimator, DensityMixin
+from sklearn.utils.validation import check_is_fitted
+
+from latentviews._validation import check_count
+from latentviews.models.estimation import Estimate
+from latentviews.views import Columns, check_varying, read_table
+
+
+class OneColumnViews(DensityMixin, BaseEstimator):
+    """What the baselines share once they have ``weights_`` and ``components_``."""
+
+    views: Any
+    n_components: int
+    views_: Columns
+    weights_: np.ndarray
+    components_: list[Any]
+
+    def predict(self, X: Any) -> np.ndarray:
+        """The most probable class of every row."""
+        return self._log_joint(X).argmax(axis=1)
+
+    def predict_proba(self, X: Any) -> np.ndarray:
+        """The posterior probability of every class, (n_samples, k)."""
+        joint = self._log_joint(X)
+        return np.exp(joint - logsumexp(joint, axis=1, keepdims=True))
+
+    def score_samples(self, X: Any) -> np.ndarray:
+        """The log-density of every row."""
+        return logsumexp(self._log_joint(X), axis=1)
+
+    def score(self, X: Any, y: Any = None) -> float:
+        """The mean log-density of the rows."""
+        return float(self.score_samples(X).mean())
+
+    def _log_joint(self, X: Any) -> np.ndarray:
+        check_is_fitted(self)
+        table, columns = self._rows(X, reset=False)
+        return log_joint(self.weights_, self.components_, columns, table)
+
+    def _rows(self, X: Any, *, reset: bool) -> tuple[np.ndarray, Columns]:
+        """A complete table and its views, each of one column, or a sentence on what is wrong."""
+        name = type(self).__name__
+        data, columns = read_table(self, X, reset=reset)
+        if not isinstance(data, np.ndarray):
+            raise TypeError(f"{name} takes one NumPy array; got a {type(X).__name__}. MultiViewMixture reads batches.")
+        wide = [t for t, view in enumerate(columns) if len(view) != 1]
+        if wide:
+            raise ValueError(
+                f"{name} takes views of one column each; view {wide[0]} has {len(columns[wide[0]])}. "
+                "MultiViewMixture takes views of several columns."
+            )
+        if np.isnan(data).any():
+            raise ValueError(
+                f"Input X contains NaN. {name} takes complete rows; MultiViewMixture takes missing values."
+            )
+        return data.astype(float), columns
+
+    def _read(self, X: Any) -> tuple[np.ndarray, Columns, int]:
+        """The table of the views' columns, in order, for a fit."""
+        rank = check_count("n_components", self.n_components)
+        data, columns = self._rows(X, reset=True)
+        if len(data) < max(rank, 2):
+            raise ValueError(f"{rank} component(s) need at least {max(rank, 2)} rows; got n_samples = {len(data)}.")
+        check_varying(data, columns, getattr(self, "feature_names_in_", None))
+        return data[:, [view[0] for view in columns]], columns, rank
+
+    def _keep(self, weights: np.ndarray, components: Sequence[Any], columns: Columns, order: np.ndarray) -> None:
+        self.weights_ = weights[order]
+        self.components_ = [view.take(order) for view in components]
+        self.views_ = columns
+        self.n_components_ = len(weights)
+
+
+def log_joint(weights: np.ndarray, components: list[Any], columns: Columns, table: np.ndarray) -> np.ndarray:
+    """Log π_h + Σ_t log p_t(x_t | h), (n, k)."""
+    return Estimate(weights, components, columns).log_joint(table)

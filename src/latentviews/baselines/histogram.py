@@ -1,0 +1,160 @@
+"""The spectral method on histograms."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Self
+
+import numpy as np
+from scipy import stats
+from scipy.special import logsumexp
+
+from latentviews._validation import UnsupportedError, check_count
+from latentviews.baselines._shared import OneColumnViews, log_joint
+from latentviews.embeddings import as_rows
+from latentviews.features import OneHotFeatures
+from latentviews.spectral import spectral_fit
+from latentviews.tensors import JointDiagonalization, Solver
+from latentviews.views import Views
+
+TINY = np.finfo(float).tiny
+BACKGROUND = 1e-6
+FOLDS = 5
+
+
+@dataclass(frozen=True, eq=False)
+class HistogramView:
+    """The distributions of one view in k components, as histograms."""
+
+    edges: np.ndarray  # (n_bins + 1,)
+    probabilities: np.ndarray  # (n_bins, k), columns sum to one
+    center: float
+    spread: float
+
+    def density(self, x: Any) -> np.ndarray:
+        """The densities, (n, k): constant in a bin, zero outside."""
+        x = np.asarray(as_rows(x))[:, 0]
+        heights = self.probabilities / np.diff(self.edges)[:, None]
+        inside = (x >= self.edges[0]) & (x <= self.edges[-1])
+        return np.where(inside[:, None], heights[_codes(x, self.edges)], 0.0)
+
+    def log_density(self, x: Any) -> np.ndarray:
+        """The log of ``density`` mixed with a millionth of a Cauchy density, so that it is finite everywhere."""
+        x = np.asarray(as_rows(x))[:, 0]
+        background = np.log(BACKGROUND) + stats.cauchy.logpdf(x, self.center, self.spread)
+        return np.logaddexp(np.log(np.maximum(self.density(x), TINY)), background[:, None])
+
+    def take(self, order: np.ndarray) -> "HistogramView":
+        """The components in another order, or some of them."""
+        return replace(self, probabilities=self.probabilities[:, order])
+
+
+class HistogramSpectral(OneColumnViews):
+    """The spectral algorithm on histograms: views cut into bins, then treated as discrete (Kasahara & Shimotsu 2010).
+
+    Parameters
+    ----------
+    n_components : int, default=2
+    views : list of column indices or names, or None
+        Which columns are views; by default all.
+    n_bins : int, "auto" or "cv", default="auto"
+        Bins a view: a number of at least k, twice the cube root of the number of rows ("auto"), or the number with the
+        highest held-out likelihood of the model, in five folds.
+    strategy : {"uniform", "quantile"}, default="uniform"
+        Bins of equal width, or of equal numbers of rows.
+    solver : solver, default=JointDiagonalization()
+    random_state : int, RandomState or None, default=None
+
+    Attributes
+    ----------
+    weights_ : array of shape (k,), decreasing
+    components_ : list of HistogramView, one a view
+        Negative probabilities that the moments gave are clipped.
+    n_bins_ : int
+    """
+
+    def __init__(
+        self,
+        n_components: int = 2,
+        *,
+        views: Sequence[Any] | None = None,
+        n_bins: int | str = "auto",
+        strategy: str = "uniform",
+        solver: Solver | None = None,
+        random_state: Any = None,
+    ):
+        self.n_components = n_components
+        self.views = views
+        self.n_bins = n_bins
+        self.strategy = strategy
+        self.solver = solver
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Cut the views into bins and decompose the moments of their indicators."""
+        table, columns, rank = self._read(X)
+        if self.strategy not in STRATEGIES:
+            raise ValueError(f"strategy must be one of {sorted(STRATEGIES)}; got {self.strategy!r}.")
+        rng = np.random.default_rng(self.random_state)
+        self.n_bins_ = self._count(table, rank, rng)
+        weights, components = self._estimate(table, self.n_bins_, rank, rng)
+        self._keep(weights, components, columns, np.argsort(-weights, kind="stable"))
+        return self
+
+    def _count(self, table: np.ndarray, rank: int, rng: np.random.Generator) -> int:
+        """The number of bins."""
+        automatic = max(rank, int(np.ceil(2 * len(table) ** (1 / 3))))
+        if isinstance(self.n_bins, str) and self.n_bins == "auto":
+            return automatic
+        if isinstance(self.n_bins, str) and self.n_bins == "cv":
+            candidates = sorted({max(rank, round(automatic * factor)) for factor in (0.4, 0.6, 1.0, 1.6)})
+            return max(candidates, key=lambda n_bins: self._held_out(table, n_bins, rank, rng))
+        return check_count("n_bins", self.n_bins, rank)
+
+    def _held_out(self, table: np.ndarray, n_bins: int, rank: int, rng: np.random.Generator) -> float:
+        fold, total = np.arange(len(table)) % FOLDS, 0.0
+        columns = tuple([t] for t in range(table.shape[1]))
+        for held in range(FOLDS):
+            try:
+                weights, components = self._estimate(table[fold != held], n_bins, rank, rng)
+            except UnsupportedError:
+                return -np.inf
+            total += float(logsumexp(log_joint(weights, components, columns, table[fold == held]), axis=1).sum())
+        return total
+
+    def _estimate(
+        self, table: np.ndarray, n_bins: int, rank: int, rng: np.random.Generator
+    ) -> tuple[np.ndarray, list[HistogramView]]:
+        """Weights and histograms from the moments of bins."""
+        edges = [STRATEGIES[self.strategy](x, n_bins) for x in table.T]
+        codes = np.stack([_codes(x, cuts) for x, cuts in zip(table.T, edges, strict=True)], axis=1).astype(float)
+        features = tuple(OneHotFeatures(len(cuts) - 1).fit(codes[:, [t]]) for t, cuts in enumerate(edges))
+        views = Views(tuple([t] for t in range(table.shape[1])), features)
+        solver = JointDiagonalization() if self.solver is None else self.solver
+        found = spectral_fit(codes, views, rank, solver, rng)
+        components = [
+            HistogramView(cuts, _as_probabilities(vectors), float(np.median(x)), float(x.std()))
+            for cuts, vectors, x in zip(edges, found.vectors, table.T, strict=True)
+        ]
+        return found.weights / found.weights.sum(), components
+
+
+def _codes(x: np.ndarray, edges: np.ndarray) -> np.ndarray:
+    """The bin of every value; values outside go to the nearest bin."""
+    return np.clip(np.searchsorted(edges, x, side="right") - 1, 0, len(edges) - 2)
+
+
+def _uniform_edges(x: np.ndarray, n_bins: int) -> np.ndarray:
+    return np.linspace(x.min(), x.max(), n_bins + 1)
+
+
+def _quantile_edges(x: np.ndarray, n_bins: int) -> np.ndarray:
+    return np.unique(np.quantile(x, np.linspace(0, 1, n_bins + 1)))
+
+
+STRATEGIES = {"uniform": _uniform_edges, "quantile": _quantile_edges}
+
+
+def _as_probabilities(vectors: np.ndarray) -> np.ndarray:
+    """Columns clipped at zero and scaled to sum one."""
+    positive = np.maximum(vectors, 0.0)
+    return positive / np.maximum(positive.sum(axis=0), TINY)
