@@ -158,3 +158,14 @@ def test_nonparametric_em_finds_separated_classes(nonlinear, rng):
     for _ in range(30):
         mixing, _ = smoothing_step(cells, mixing)
     assert np.mean(posterior(cells, mixing)[0].argmax(axis=1) == labels) > 0.97
+
+
+def test_a_row_that_no_class_explains_leaves_numbers(rng):
+    cells, mixing = problem(rng)
+    lost = np.zeros((300, 12))
+    lost[1:] = cells[0].rows.toarray()[1:]
+    cells = [Cells(sparse.csr_array(lost), cells[0].atoms, None, 0), *cells[1:]]
+    for _ in range(5):
+        mixing, objective = em_step(cells, mixing)
+    assert np.isfinite(objective)
+    assert all(np.isfinite(part).all() for part in (mixing.weights, *mixing.coefficients))

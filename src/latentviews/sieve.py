@@ -14,6 +14,7 @@ import numpy as np
 from scipy import sparse
 
 TINY = np.finfo(float).tiny
+FLOOR = 1e-100  # least density of a row: three views of it, and one over it, are still numbers
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,7 +38,7 @@ class Cells:
 
     def density(self, coefficients: np.ndarray) -> np.ndarray:
         """p(x_i | h), (n, k); one where the view is missing."""
-        values = np.maximum(self.rows @ self.on_cells(coefficients), TINY)
+        values = np.maximum(self.rows @ self.on_cells(coefficients), FLOOR)
         return values if self.present is None else np.where(self.present[:, None], values, 1.0)
 
     def on_cells(self, coefficients: np.ndarray) -> np.ndarray:
