@@ -160,11 +160,11 @@ def test_nonparametric_em_finds_separated_classes(nonlinear, rng):
     assert np.mean(posterior(cells, mixing)[0].argmax(axis=1) == labels) > 0.97
 
 
-def test_a_row_that_no_class_explains_leaves_numbers(rng):
+def test_rows_that_no_class_explains_leave_numbers(rng):
     cells, mixing = problem(rng)
-    lost = np.zeros((300, 12))
-    lost[1:] = cells[0].rows.toarray()[1:]
-    cells = [Cells(sparse.csr_array(lost), cells[0].atoms, None, 0), *cells[1:]]
+    atoms = cells[0].atoms.copy()
+    atoms[0] = 0.0  # nothing reaches the first cell, and some twenty rows are in it
+    cells = [Cells(cells[0].rows, atoms, None, 0), *cells[1:]]
     for _ in range(5):
         mixing, objective = em_step(cells, mixing)
     assert np.isfinite(objective)
