@@ -3,6 +3,8 @@ from contextlib import redirect_stderr
 
 import numpy as np
 import pytest
+from sklearn import config_context
+from sklearn.model_selection import GridSearchCV
 
 from latentviews import Delta, Gaussian, MultiViewMixture, Sieve, SmoothedEM, VonMises
 from latentviews.bandwidths import isj
@@ -227,3 +229,16 @@ def test_jobs_do_not_change_the_answer():
 def test_views_that_npem_cannot_smooth_are_refused(rng):
     with pytest.raises(ValueError, match="Sieve takes any view"):
         MultiViewMixture(2, views=[[0, 1], [2], [3]], polish=SmoothedEM()).fit(rng.normal(size=(200, 4)))
+
+
+def test_weights_are_routed_through_meta_estimators():
+    X, _, _ = make_multiview(300, 2, random_state=0)
+    weights = np.where(np.arange(300) < 200, 1.0, 0.5)
+    with config_context(enable_metadata_routing=True):
+        model = MultiViewMixture(2, kernel=Gaussian(1.0), random_state=0).set_fit_request(sample_weight=True)
+        search = GridSearchCV(model, {"kernel__bandwidth": [1.0]}, cv=2).fit(X, sample_weight=weights)
+    alone = MultiViewMixture(2, kernel=Gaussian(1.0), random_state=0).fit(X, sample_weight=weights)
+    np.testing.assert_allclose(search.best_estimator_.weights_, alone.weights_)
+    assert (
+        np.abs(alone.weights_ - MultiViewMixture(2, kernel=Gaussian(1.0), random_state=0).fit(X).weights_).max() > 1e-4
+    )
