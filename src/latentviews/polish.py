@@ -5,6 +5,7 @@ A polish takes rows and guesses of their posteriors, and gives a way to the post
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -90,6 +91,39 @@ def _without_negligible(atoms: np.ndarray) -> sparse.csr_array:
     return sparse.csr_array(atoms * (atoms > NEGLIGIBLE * atoms.max()))
 
 
+class Pilot(NamedTuple):
+    """The rows that a polish is fitted to."""
+
+    table: np.ndarray  # NaN where a value is missing
+    columns: Columns  # of every view
+    blocks: Sequence[int]  # views with the same number share their densities
+    kernels: Sequence[Kernel]  # of every view; their domain says what its densities are like
+    weights: np.ndarray | None = None
+    allowed: np.ndarray | None = None  # (n, k), zero for classes that a row is known not to be in
+
+    def by_block(self) -> dict[int, tuple[np.ndarray, Kernel]]:
+        """The rows of every block's views, one under the other and none missing, and their kernel."""
+        rows: dict[int, tuple[np.ndarray, Kernel]] = {}
+        for block in sorted(set(self.blocks)):
+            x = stack_block(self.table, self.columns, self.blocks, block)
+            rows[block] = x[~np.isnan(x).any(axis=1)], self.kernels[list(self.blocks).index(block)]
+        return rows
+
+    def views(self, shared: dict[int, SieveView]) -> tuple[SieveView, ...]:
+        """A sieve for every view from one for every block."""
+        return tuple(replace(shared[block], columns=self.columns[t]) for t, block in enumerate(self.blocks))
+
+    def some(self, rows: np.ndarray) -> "Pilot":
+        """The same with some of the rows."""
+        weights = None if self.weights is None else self.weights[rows]
+        allowed = None if self.allowed is None else self.allowed[rows]
+        return self._replace(table=self.table[rows], weights=weights, allowed=allowed)
+
+    def cells(self, views: Sequence[SieveView]) -> list[Cells]:
+        """The rows in the cells of every view."""
+        return [view.cells(self.table) for view in views]
+
+
 class Polished(NamedTuple):
     """A sieve fitted to a pilot: enough to give the posteriors of any row."""
 
@@ -151,47 +185,38 @@ class Sieve(BaseEstimator):
 
     def polish(
         self,
-        table: np.ndarray,
-        columns: Columns,
-        blocks: Sequence[int],
-        kernels: Sequence[Kernel],
+        pilot: Pilot,
         starts: Sequence[np.ndarray],
         rng: np.random.Generator,
-        *,
-        weights: np.ndarray | None = None,
-        allowed: np.ndarray | None = None,
         n_jobs: int | None = None,
         report: Report = lambda task, n_iter, objective: False,
     ) -> Polished:
-        """Fit the sieve to the rows of ``table`` from guesses of their posteriors."""
+        """Fit the sieve to a pilot from guesses of its posteriors."""
         self._check()
-        seed, order = int(rng.integers(2**31)), list(blocks)
-        rows = {block: _whole(stack_block(table, columns, blocks, block)) for block in sorted(set(blocks))}
-        rules = {block: rule_of_thumb(x, kernels[order.index(block)]) for block, x in rows.items()}
+        seed = int(rng.integers(2**31))
+        rules = {block: (x, rule_of_thumb(x, kernel)) for block, (x, kernel) in pilot.by_block().items()}
 
         def views(factor: float) -> tuple[SieveView, ...]:
-            shared = {block: sieve_view(x, block, rules[block], factor, seed) for block, x in rows.items()}
-            return tuple(replace(shared[block], columns=columns[t]) for t, block in enumerate(blocks))
+            return pilot.views({block: sieve_view(x, block, rule, factor, seed) for block, (x, rule) in rules.items()})
 
-        trial = rng.permutation(len(table))[: self.trial_rows]
-        problem = _Problem(table, weights, allowed)
+        rows = rng.permutation(len(pilot.table))[: self.trial_rows]
+        trial, guesses = pilot.some(rows), [start[rows] for start in starts]
         middle = views(sorted(self.factors)[len(self.factors) // 2])
-        tried = self._try(problem, middle, starts, trial, SHORT, n_jobs)
-        factor = self._factor(problem, views, starts[_best(tried)], trial)
+        tried = self._try(trial, middle, guesses, SHORT, n_jobs)
+        factor = self._factor(trial, views, guesses[_best(tried)])
         chosen = views(factor)
         objectives = np.array([fit.objective for fit in tried])
         rivals = np.flatnonzero(objectives >= objectives.max() - MARGIN).tolist()
-        tried = self._try(problem, chosen, [starts[i] for i in rivals], trial, 4 * SHORT, n_jobs)
-        best = rivals[_best(tried)]
-        cells = problem.cells(chosen)
+        tried = self._try(trial, chosen, [guesses[i] for i in rivals], 4 * SHORT, n_jobs)
+        cells = pilot.cells(chosen)
         fit = accelerated_em(
-            lambda mixing: em_step(cells, mixing, weights, allowed),
+            lambda mixing: em_step(cells, mixing, pilot.weights, pilot.allowed),
             tried[_best(tried)].mixing,
             self.max_iter,
             self.tol,
             lambda n_iter, objective: report("polish", n_iter, objective),
         )
-        return Polished(chosen, fit, factor, best, objectives)
+        return Polished(chosen, fit, factor, rivals[_best(tried)], objectives)
 
     def _check(self) -> None:
         if not len(self.factors) or not all(factor > 0 for factor in self.factors):
@@ -201,43 +226,37 @@ class Sieve(BaseEstimator):
 
     def _try(
         self,
-        problem: "_Problem",
+        pilot: Pilot,
         views: Sequence[SieveView],
         starts: Sequence[np.ndarray],
-        rows: np.ndarray,
         steps: int,
         n_jobs: int | None,
     ) -> list[EMFit]:
-        """A few steps on some rows from every start."""
-        jobs = [delayed(self._short)(problem, views, start, rows, steps) for start in starts]
-        return Parallel(n_jobs, prefer="threads")(jobs)
+        """A few steps from every start."""
+        return Parallel(n_jobs, prefer="threads")(delayed(self._short)(pilot, views, start, steps) for start in starts)
 
-    def _short(
-        self, problem: "_Problem", views: Sequence[SieveView], start: np.ndarray, rows: np.ndarray, steps: int
-    ) -> EMFit:
-        cells, weights, allowed = problem.some(views, rows)
-        first = initial_mixing(cells, start[rows], weights)
-        steps = min(steps, self.max_iter)
-        return accelerated_em(lambda mixing: em_step(cells, mixing, weights, allowed), first, steps, 3 * self.tol)
+    def _short(self, pilot: Pilot, views: Sequence[SieveView], start: np.ndarray, steps: int) -> EMFit:
+        cells = pilot.cells(views)
+        return accelerated_em(
+            lambda mixing: em_step(cells, mixing, pilot.weights, pilot.allowed),
+            initial_mixing(cells, start, pilot.weights),
+            min(steps, self.max_iter),
+            3 * self.tol,
+        )
 
-    def _factor(
-        self,
-        problem: "_Problem",
-        views: Callable[[float], tuple[SieveView, ...]],
-        start: np.ndarray,
-        trial: np.ndarray,
-    ) -> float:
-        """The width whose fit to half of the trial rows gives the other half the highest likelihood, and conversely."""
+    def _factor(self, pilot: Pilot, views: Callable[[float], tuple[SieveView, ...]], start: np.ndarray) -> float:
+        """The width whose fit to half of the rows gives the other half the highest likelihood, and conversely."""
         if len(self.factors) == 1:
             return self.factors[0]
-        halves = trial[::2], trial[1::2]
+        rows = np.arange(len(pilot.table))
+        halves = rows[::2], rows[1::2]
 
         def held_out(factor: float) -> float:
             sieve, total = views(factor), 0.0
             for fitted, held in (halves, halves[::-1]):
-                mixing = self._short(problem, sieve, start, fitted, SHORT).mixing
-                cells, weights, _ = problem.some(sieve, held)
-                total += float(np.average(posterior(cells, mixing)[2], weights=weights))
+                mixing = self._short(pilot.some(fitted), sieve, start[fitted], SHORT).mixing
+                rest = pilot.some(held)
+                total += float(np.average(posterior(rest.cells(sieve), mixing)[2], weights=rest.weights))
             return total
 
         return max(self.factors, key=held_out)
@@ -268,28 +287,20 @@ class SmoothedEM(BaseEstimator):
 
     def polish(
         self,
-        table: np.ndarray,
-        columns: Columns,
-        blocks: Sequence[int],
-        kernels: Sequence[Kernel],
+        pilot: Pilot,
         starts: Sequence[np.ndarray],
         rng: np.random.Generator,
-        *,
-        weights: np.ndarray | None = None,
-        allowed: np.ndarray | None = None,
         n_jobs: int | None = None,
         report: Report = lambda task, n_iter, objective: False,
     ) -> Polished:
         """Run from every guess and keep the one with the highest objective."""
-        shared = {
-            block: self._view(stack_block(table, columns, blocks, block), block, kernels[list(blocks).index(block)])
-            for block in sorted(set(blocks))
-        }
-        views = tuple(replace(shared[block], columns=columns[t]) for t, block in enumerate(blocks))
-        cells = [view.cells(table) for view in views]
+        shared = {block: self._view(x, block, kernel) for block, (x, kernel) in pilot.by_block().items()}
+        views = pilot.views(shared)
+        cells = pilot.cells(views)
 
         def run(start: np.ndarray) -> EMFit:
-            return self._run(lambda mixing: smoothing_step(cells, mixing, weights, allowed), shares(start), report)
+            step = partial(smoothing_step, cells, weights=pilot.weights, allowed=pilot.allowed)
+            return self._run(step, shares(start), report)
 
         def shares(start: np.ndarray) -> Mixing:
             sums = [np.sum([view.shares(start) for view in cells if view.block == b], axis=0) for b in shared]
@@ -300,9 +311,8 @@ class SmoothedEM(BaseEstimator):
         best = int(objectives.argmax())
         return Polished(views, fits[best], 1.0, best, objectives)
 
-    def _view(self, stacked: np.ndarray, block: int, kernel: Kernel) -> SieveView:
+    def _view(self, x: np.ndarray, block: int, kernel: Kernel) -> SieveView:
         """Atoms on every cell, at the bandwidth of the density estimates."""
-        x = _whole(stacked)
         here = list(range(x.shape[1]))
         if kernel.domain == "discrete":
             return SieveView(here, block, np.unique(x, axis=0), Delta(), None)
@@ -329,26 +339,3 @@ class SmoothedEM(BaseEstimator):
 
 def _best(fits: Sequence[EMFit]) -> int:
     return int(np.argmax([fit.objective for fit in fits]))
-
-
-def _whole(x: np.ndarray) -> np.ndarray:
-    """The rows without a missing value."""
-    return x[~np.isnan(x).any(axis=1)]
-
-
-class _Problem(NamedTuple):
-    """Rows, their weights, and the classes each may be in."""
-
-    table: np.ndarray
-    weights: np.ndarray | None
-    allowed: np.ndarray | None
-
-    def cells(self, views: Sequence[SieveView]) -> list[Cells]:
-        return [view.cells(self.table) for view in views]
-
-    def some(
-        self, views: Sequence[SieveView], rows: np.ndarray
-    ) -> tuple[list[Cells], np.ndarray | None, np.ndarray | None]:
-        part = self.table[rows]
-        weights = None if self.weights is None else self.weights[rows]
-        return [view.cells(part) for view in views], weights, None if self.allowed is None else self.allowed[rows]

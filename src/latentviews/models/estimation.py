@@ -17,7 +17,7 @@ from latentviews.densities import density_maps, reestimate
 from latentviews.domains import Domain
 from latentviews.embeddings import Components, components_in, domain_for
 from latentviews.kernels import Gaussian, Kernel
-from latentviews.polish import Polished
+from latentviews.polish import Pilot, Polished
 from latentviews.spectral import SpectralFit, spectral_fit
 from latentviews.tensors import Solver
 from latentviews.views import Columns, Views, fit_views, with_bandwidth
@@ -170,19 +170,9 @@ def polished_estimate(
 ) -> tuple[Estimate, Polished]:
     """A polish from the best guess, and densities weighted by its posteriors over all rows."""
     views = fit_views(problem.pilot, problem.columns, problem.prototypes, problem.rng, problem.blocks, problem.codes)
-    kernels = [getattr(phi, "kernel_", Gaussian()) for phi in views.features]
-    polished: Polished = polish.polish(
-        problem.pilot,
-        problem.columns,
-        problem.blocks,
-        kernels,
-        guesses,
-        problem.rng,
-        weights=problem.pilot_weights,
-        allowed=problem.allowed,
-        n_jobs=n_jobs,
-        report=report,
-    )
+    kernels = [phi.kernel_ if hasattr(phi, "kernel_") else Gaussian() for phi in views.features]
+    pilot = Pilot(problem.pilot, problem.columns, problem.blocks, kernels, problem.pilot_weights, problem.allowed)
+    polished: Polished = polish.polish(pilot, guesses, problem.rng, n_jobs, report)
     if problem.partial:
         for _ in range(FULL_STEPS):
             polished = polished.step_over(problem.data, problem.weights)
