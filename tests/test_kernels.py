@@ -285,7 +285,7 @@ def test_von_mises_takes_one_bandwidth():
 def test_an_unknown_rule_is_refused_with_the_known_ones(rng):
     x = rng.normal(size=(20, 1))
 
-    with pytest.raises(ValueError, match=r"one of \['isj', 'median', 'scott', 'silverman'\]; got 'widest'"):
+    with pytest.raises(ValueError, match=r"one of \['cv', 'isj', 'median', 'scott', 'silverman'\]; got 'widest'"):
         Gaussian("widest").adapt(x)
     with pytest.raises(ValueError, match=r"one of \['median', 'silverman'\]; got 'isj'"):
         VonMises("isj").adapt(x)

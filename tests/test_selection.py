@@ -45,7 +45,8 @@ def test_held_out_likelihood_gives_the_same_answer():
     X, _, _ = make_multiview(400, 3, random_state=0)
     curve = likelihood_curve(MultiViewMixture(random_state=0), X, [2, 3, 4], cv=2)
     assert curve.n_components == 3
-    assert curve.scores.shape == (3, 2)
+    assert curve.scores.shape == (3, 400)
+    assert np.isfinite(curve.scores).all()
 
 
 def test_bad_settings_are_sentences(rng):

@@ -100,7 +100,7 @@ def check_weights(weights: Any, data: Any) -> np.ndarray | None:
         raise ValueError(f"sample_weight needs one number a row, shape ({data.shape[0]},); got {weights.shape}.")
     if not np.all(np.isfinite(weights)) or np.any(weights < 0) or not weights.sum() > 0:
         raise ValueError("sample_weight must be finite and nonnegative, and not all zero.")
-    return weights / weights.mean()  # sums then count rows, whatever the unit
+    return weights
 
 
 def as_labels(y: Any, data: Any) -> np.ndarray | None:

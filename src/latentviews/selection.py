@@ -6,7 +6,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from sklearn.base import BaseEstimator, clone
-from sklearn.model_selection import cross_val_score
+from sklearn.model_selection import KFold
+from sklearn.utils import _safe_indexing
+from sklearn.utils.parallel import Parallel, delayed
 
 from latentviews import streams
 from latentviews._arrays import to_numpy
@@ -120,17 +122,19 @@ def _singular_values(first: np.ndarray, second: np.ndarray) -> np.ndarray:
 
 
 class LikelihoodCurve(NamedTuple):
-    """Held-out log-likelihood a row for every number of classes tried."""
+    """Held-out log-likelihood for every number of classes tried."""
 
-    n_components: int  # the smallest number within one standard error of the best
+    n_components: int  # the smallest number that is not worse than the best by more than one standard error
     candidates: np.ndarray
-    scores: np.ndarray  # (n_candidates, n_folds)
+    scores: np.ndarray  # (n_candidates, n_samples), the held-out log-likelihood of every row
 
 
 def likelihood_curve(
     estimator: Any, X: Any, candidates: Sequence[int] = range(1, 9), *, cv: int = 5, n_jobs: int | None = None
 ) -> LikelihoodCurve:
     """A second opinion on the number of classes: cross-validated log-likelihood, and the one-standard-error rule.
+
+    The standard error is that of the difference to the best number, row by row.
 
     Examples
     --------
@@ -140,13 +144,24 @@ def likelihood_curve(
     >>> likelihood_curve(MultiViewMixture(random_state=0), X, [1, 2, 3], cv=3).n_components
     2
     """
-    sizes = [check_count("candidates", k) for k in candidates]
+    sizes = sorted(check_count("candidates", k) for k in candidates)
     if not sizes:
         raise ValueError("candidates must hold at least one number of classes; got none.")
-    scores = np.array(
-        [cross_val_score(clone(estimator).set_params(n_components=k), X, cv=cv, n_jobs=n_jobs) for k in sizes]
-    )
-    best = int(scores.mean(axis=1).argmax())
-    slack = (scores - scores[best]).std(axis=1, ddof=1) / np.sqrt(scores.shape[1])
-    close = scores.mean(axis=1) >= scores[best].mean() - slack
-    return LikelihoodCurve(min(k for k, near in zip(sizes, close, strict=True) if near), np.array(sizes), scores)
+    table = np.asarray(X) if isinstance(X, list) else X
+    folds = list(KFold(cv, shuffle=True, random_state=0).split(np.empty(len(table))))
+    jobs = [
+        delayed(_held_out)(clone(estimator).set_params(n_components=k), table, *fold) for k in sizes for fold in folds
+    ]
+    found = iter(Parallel(n_jobs)(jobs))
+    scores = np.empty((len(sizes), len(table)))
+    for row in scores:
+        for _, held in folds:
+            row[held] = next(found)
+    losses = scores[scores.mean(axis=1).argmax()] - scores
+    close = losses.mean(axis=1) <= losses.std(axis=1) / np.sqrt(len(table))
+    return LikelihoodCurve(sizes[int(close.argmax())], np.array(sizes), scores)
+
+
+def _held_out(estimator: Any, X: Any, fitted: np.ndarray, held: np.ndarray) -> np.ndarray:
+    """The log-likelihood of the held-out rows."""
+    return estimator.fit(_safe_indexing(X, fitted)).score_samples(_safe_indexing(X, held))

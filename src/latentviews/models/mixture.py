@@ -366,6 +366,7 @@ class MultiViewMixture(CallbackSupportMixin, DensityMixin, BaseEstimator):
         rng = np.random.default_rng(self.random_state)
         data, columns = read_table(self, X, reset=True)
         weights = check_weights(sample_weight, data)
+        weights = None if weights is None else weights / weights.mean()  # sums then count rows, whatever the unit
         size = PILOT if self.pilot_size is None else check_count("pilot_size", self.pilot_size)
         pilot, pilot_weights, labels = streams.sample(data, size, rng, weights, as_labels(y, data))
         pilot = to_numpy(pilot)
