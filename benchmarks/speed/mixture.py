@@ -28,7 +28,7 @@ from latentviews.datasets import make_multiview
 
 RESULTS = Path(__file__).with_name("results") / "mixture.json"
 DESIGNS = ("gaussian", "gamma")
-CASES = [(100_000, 3, 5), (100_000, 4, 5), (1_000_000, 3, 3)]  # rows, classes, repetitions
+CASES = [(100_000, 3, 5), (100_000, 4, 5), (1_000_000, 3, 1)]  # rows, classes, repetitions
 MEMORY_ROWS = 1_000_000
 
 
