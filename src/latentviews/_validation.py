@@ -105,11 +105,14 @@ def check_weights(weights: Any, data: Any) -> np.ndarray | None:
 
 def as_labels(y: Any, data: Any) -> np.ndarray | None:
     """Known classes 0, 1, … and -1 where unknown; None unless some are known and some are not."""
-    if y is None or not hasattr(data, "shape") or np.ndim(y) != 1 or np.asarray(y).dtype.kind not in "iu":
+    if y is None or np.ndim(y) != 1 or np.asarray(y).dtype.kind not in "iuf":
         return None
     labels = np.asarray(y)
-    if not np.any(labels == -1) or not np.any(labels >= 0):
+    if not np.any(labels == -1) or not np.any(labels >= 0) or not np.all(labels == np.round(labels)):
         return None
+    labels = labels.astype(int)
+    if not hasattr(data, "shape"):
+        raise ValueError("Known classes in y go with an array; a stream has no place for them.")
     if len(labels) != data.shape[0]:
         raise ValueError(f"y needs one label a row, {data.shape[0]}; got {len(labels)}.")
     return labels

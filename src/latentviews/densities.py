@@ -79,25 +79,25 @@ def reestimate(
         table = np.asarray(batch)
         shares = posteriors(table) if weight is None else posteriors(table) * weight[:, None]
         sums = [gather(table[:, columns], phi, shares) for columns, phi in zip(views.columns, raws, strict=True)]
-        return (shares.sum(axis=0), (shares**2).sum(axis=0), *(part for pair in sums for part in pair))
+        return (shares.sum(axis=0), *(part for triple in sums for part in triple))
 
     raws = [phi.raw if hasattr(phi, "tail_") else phi.transform for phi in views.features]
-    share, squares, *sums = streams.total(data, row_sum, weights).sums
-    counts = share**2 / np.maximum(squares, TINY)  # Kish's effective number of rows
+    share, *sums = streams.total(data, row_sum, weights).sums
     components: dict[int, Components] = {}
     for block in sorted(set(blocks)):
         members = [t for t, b in enumerate(blocks) if b == block]
-        mass, raw = (np.sum([sums[2 * t + i] for t in members], axis=0) for i in range(2))
+        mass, squares, raw = (np.sum([sums[3 * t + i] for t in members], axis=0) for i in range(3))
+        counts = mass**2 / np.maximum(squares, TINY)  # Kish's effective number of rows that have the view
         vectors = views.from_raw(members[0], raw) / np.maximum(mass, TINY)
-        components[block] = components_in(
-            views.features[members[0]], vectors, domains[members[0]], counts * len(members)
-        )
+        components[block] = components_in(views.features[members[0]], vectors, domains[members[0]], counts)
     return share / share.sum(), [components[block] for block in blocks]
 
 
-def gather(x: np.ndarray, raw: Callable[[np.ndarray], Any], shares: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The classes' mass over the rows that have a view, and their sums of raw vectors."""
+def gather(
+    x: np.ndarray, raw: Callable[[np.ndarray], Any], shares: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """The classes' mass over the rows that have a view, their squared shares, and their sums of raw vectors."""
     present = ~np.isnan(x).any(axis=1)
     if not present.all():
         x, shares = np.where(present[:, None], x, 0.0), shares * present[:, None]
-    return shares.sum(axis=0), np.asarray(raw(x).T @ shares)
+    return shares.sum(axis=0), (shares**2).sum(axis=0), np.asarray(raw(x).T @ shares)

@@ -276,6 +276,8 @@ def components_in(
 
 def evaluate(f: Callable[[np.ndarray], Any], rows: np.ndarray) -> np.ndarray:
     """``f`` on rows (n, d), checked to give n numbers."""
+    if not callable(f):
+        raise TypeError(f"expectation takes a function of rows, or a pair (points, coefficients); got {f!r}.")
     values = np.asarray(f(rows), dtype=float)
     if values.shape not in {(len(rows),), (len(rows), 1)}:
         raise ValueError(

@@ -132,6 +132,12 @@ class Polished(NamedTuple):
     factor: float  # the width that held-out rows preferred, in rules of thumb
     start: int  # the start that reached the highest likelihood
     objectives: np.ndarray  # what every start reached
+    exact: bool = True  # whether its steps are those of exact EM
+
+    @property
+    def step(self) -> Callable[..., tuple[Mixing, float]]:
+        """The step that was repeated: exact EM, or nonparametric EM."""
+        return em_step if self.exact else smoothing_step
 
     def posteriors(self, table: np.ndarray, allowed: np.ndarray | None = None) -> np.ndarray:
         """P(h | row), (n, k)."""
@@ -146,7 +152,9 @@ class Polished(NamedTuple):
         return [view.cells(table) for view in self.views]
 
     def step_over(self, data: Any, weights: np.ndarray | None) -> "Polished":
-        """One more step of EM, over all rows of ``data``."""
+        """One more step of exact EM, over all rows of ``data``; a fit by other steps stays as it is."""
+        if not self.exact:
+            return self
         mixing = self.fit.mixing
 
         def row_sum(batch: Any, weight: Any) -> tuple[np.ndarray, ...]:
@@ -219,7 +227,7 @@ class Sieve(BaseEstimator):
         return Polished(chosen, fit, factor, rivals[_best(tried)], objectives)
 
     def _check(self) -> None:
-        if not len(self.factors) or not all(factor > 0 for factor in self.factors):
+        if not isinstance(self.factors, Sequence | np.ndarray) or not len(self.factors) or min(self.factors) <= 0:
             raise ValueError(f"Sieve needs at least one positive factor; got {self.factors!r}.")
         check_count("trial_rows", self.trial_rows, 2)
         check_count("max_iter", self.max_iter, 0)
@@ -294,6 +302,7 @@ class SmoothedEM(BaseEstimator):
         report: Report = lambda task, n_iter, objective: False,
     ) -> Polished:
         """Run from every guess and keep the one with the highest objective."""
+        check_count("max_iter", self.max_iter)
         shared = {block: self._view(x, block, kernel) for block, (x, kernel) in pilot.by_block().items()}
         views = pilot.views(shared)
         cells = pilot.cells(views)
@@ -303,13 +312,14 @@ class SmoothedEM(BaseEstimator):
             return self._run(step, shares(start), report)
 
         def shares(start: np.ndarray) -> Mixing:
+            start = start if pilot.weights is None else start * pilot.weights[:, None]
             sums = [np.sum([view.shares(start) for view in cells if view.block == b], axis=0) for b in shared]
-            return Mixing(start.mean(axis=0), tuple(part / part.sum(axis=0) for part in sums))
+            return Mixing(start.sum(axis=0) / start.sum(), tuple(part / part.sum(axis=0) for part in sums))
 
         fits = Parallel(n_jobs, prefer="threads")(delayed(run)(start) for start in starts)
         objectives = np.array([fit.objective for fit in fits])
         best = int(objectives.argmax())
-        return Polished(views, fits[best], 1.0, best, objectives)
+        return Polished(views, fits[best], 1.0, best, objectives, exact=False)
 
     def _view(self, x: np.ndarray, block: int, kernel: Kernel) -> SieveView:
         """Atoms on every cell, at the bandwidth of the density estimates."""
@@ -331,8 +341,9 @@ class SmoothedEM(BaseEstimator):
         before = -np.inf
         for n_iter in range(1, self.max_iter + 1):
             updated, objective = step(current)
-            if report("polish", n_iter, objective) or 100 * abs(objective - before) < self.tol:
-                return EMFit(current, objective, n_iter, True)
+            stop = report("polish", n_iter, objective)
+            if stop or 100 * abs(objective - before) < self.tol:
+                return EMFit(current, objective, n_iter, not stop)
             current, before = updated, objective
         return EMFit(current, before, self.max_iter, False)
 

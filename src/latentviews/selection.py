@@ -12,10 +12,11 @@ from sklearn.utils.parallel import Parallel, delayed
 
 from latentviews import streams
 from latentviews._arrays import to_numpy
-from latentviews._validation import check_count
+from latentviews._validation import UnsupportedError, check_count
 from latentviews.views import Views, check_varying, feature_prototypes, fit_views, read_table
 
 DIRECTIONS = 30  # leading feature directions of a view; dependence beyond them is below any noise
+TINY = np.finfo(float).tiny
 ROWS = 10_000  # rows that permutations are made of
 
 
@@ -57,8 +58,8 @@ def rank_test(
     """Count the directions in which views depend on each other: k classes give k - 1 of them.
 
     A singular value of a pair's centred cross-covariance counts if it exceeds the largest one of pairs whose rows are
-    permuted, at ``level`` divided by the number of pairs. The answer is one more than the highest count. Views that
-    depend on each other *inside* classes add to it, so it is an upper guess where that is in doubt.
+    permuted, at a ``level`` that holds for all pairs together. The answer is one more than the highest count. Views
+    that depend on each other *inside* classes add to it, so it is an upper guess where that is in doubt.
 
     Parameters
     ----------
@@ -67,7 +68,6 @@ def rank_test(
         As in `MultiViewMixture`.
     level : float, default=0.05
     n_permutations : int, default=99
-        More are made where the corrected level needs them.
     random_state : int, RandomState or None
 
     Examples
@@ -77,7 +77,7 @@ def rank_test(
     >>> rank_test(X, random_state=0).n_components
     3
     """
-    if not 0 < level < 1:
+    if not isinstance(level, float) or not 0 < level < 1:
         raise ValueError(f"level must be between 0 and 1; got {level!r}.")
     rng = np.random.default_rng(random_state)
     data, columns = read_table(_Reader(views), X, reset=True)
@@ -91,22 +91,34 @@ def rank_test(
 def dependence_rank(
     rows: np.ndarray, views: Views, rng: np.random.Generator, level: float = 0.05, n_permutations: int = 99
 ) -> RankTest:
-    """`rank_test` for fitted feature maps."""
-    n_pairs = len(views.columns) * (len(views.columns) - 1) // 2
-    needed = int(np.ceil(n_pairs / level)) - 1  # fewer permutations cannot reach the corrected level
-    size = max(check_count("n_permutations", n_permutations), needed)
+    """`rank_test` for fitted feature maps.
+
+    Every draw permutes all views at once, and the largest singular value of any pair, each in units of its own null,
+    is what one value must exceed (Westfall & Young 1993): the level holds for all pairs together.
+    """
+    size = max(check_count("n_permutations", n_permutations), int(np.ceil(1 / level)) - 1)
     table = to_numpy(streams.sample(rows, ROWS, rng)[0])
     whole = views.present(table)
-    spectra, nulls, thresholds = {}, {}, {}
+    pairs = {}
     for s, t in combinations(range(len(views.columns)), 2):
-        both = slice(None) if whole is None else (whole[:, s] * whole[:, t]).astype(bool)
-        first, second = (_directions(views, u, table[both]) for u in (s, t))
-        spectra[s, t] = _singular_values(first, second)
-        draws = [_singular_values(first[rng.permutation(len(first))], second)[0] for _ in range(size)]
-        nulls[s, t] = np.sort(draws)
-        thresholds[s, t] = float(nulls[s, t][-max(int(level / n_pairs * (size + 1)), 1)])
-    test = RankTest(1, spectra, nulls, thresholds)
-    return test._replace(n_components=1 + max(test.count(pair) for pair in spectra))
+        both = np.ones(len(table), dtype=bool) if whole is None else (whole[:, s] * whole[:, t]).astype(bool)
+        if both.sum() > 1:
+            pairs[s, t] = [_directions(views, u, table[both]) for u in (s, t)]
+    if not pairs:
+        raise UnsupportedError("No two views occur in the same rows, so nothing is known of how they go together.")
+    null = np.empty((size, len(pairs)))
+    for draw in null:
+        draw[:] = [_singular_values(a[rng.permutation(len(a))], b)[0] for a, b in pairs.values()]
+    center, spread = null.mean(axis=0), null.std(axis=0) + TINY
+    highest = np.sort(((null - center) / spread).max(axis=1))
+    limits = center + spread * highest[-max(int(level * (size + 1)), 1)]
+    test = RankTest(
+        1,
+        {pair: _singular_values(a, b) for pair, (a, b) in pairs.items()},
+        dict(zip(pairs, np.sort(null, axis=0).T, strict=True)),
+        dict(zip(pairs, limits.tolist(), strict=True)),
+    )
+    return test._replace(n_components=1 + max(test.count(pair) for pair in pairs))
 
 
 def _directions(views: Views, t: int, table: np.ndarray) -> np.ndarray:
@@ -147,7 +159,9 @@ def likelihood_curve(
     sizes = sorted(check_count("candidates", k) for k in candidates)
     if not sizes:
         raise ValueError("candidates must hold at least one number of classes; got none.")
-    table = np.asarray(X) if isinstance(X, list) else X
+    if isinstance(X, list | tuple):
+        raise TypeError("likelihood_curve takes one table; stack the views and name their columns in `views`.")
+    table = X
     folds = list(KFold(cv, shuffle=True, random_state=0).split(np.empty(len(table))))
     jobs = [
         delayed(_held_out)(clone(estimator).set_params(n_components=k), table, *fold) for k in sizes for fold in folds

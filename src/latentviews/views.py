@@ -255,7 +255,7 @@ def read_blocks(exchangeable: Any, n_views: int) -> list[int]:
         return [0] * n_views if exchangeable else list(range(n_views))
     names = list(exchangeable) if isinstance(exchangeable, Sequence | np.ndarray) else [exchangeable]
     if isinstance(exchangeable, str) or len(names) != n_views:
-        raise ValueError(f"exchangeable is True, False or one block id a view; got {len(names)} for {n_views} views.")
+        raise ValueError(f"exchangeable is True, False or one block id a view ({n_views}); got {exchangeable!r}.")
     return [list(dict.fromkeys(names)).index(name) for name in names]
 
 

@@ -1,6 +1,6 @@
 """What a fitted mixture says of functionals, missing views and other fits."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from operator import itemgetter
@@ -9,9 +9,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.optimize import linear_sum_assignment
 
+from latentviews.domains import Circle
 from latentviews.embeddings import Components, evaluate
 from latentviews.polish import Polished
-from latentviews.sieve import accelerated_em, em_step, posterior
+from latentviews.sieve import accelerated_em, posterior
 
 
 class Expectation(NamedTuple):
@@ -48,9 +49,13 @@ class Conditional:
 
     def mean(self) -> np.ndarray:
         """The conditional mean of every row, (n, d)."""
-        dim = self.components.dim
-        means = [self.components.expectation(itemgetter((slice(None), j))) for j in range(dim)]
-        return self.posteriors @ np.stack(means, axis=1)
+        columns = [itemgetter((slice(None), j)) for j in range(self.components.dim)]
+        if isinstance(self.components.domain, Circle):  # the direction of the mean point on the circle
+            return np.arctan2(*(self._average([_then(f, column) for column in columns]) for f in (np.sin, np.cos)))
+        return self._average(columns)
+
+    def _average(self, functions: Sequence[Callable[[np.ndarray], Any]]) -> np.ndarray:
+        return self.posteriors @ np.stack([self.components.expectation(f) for f in functions], axis=1)
 
     def density(self, x: Any) -> np.ndarray:
         """The conditional density of every row at the points ``x``, (n, len(x))."""
@@ -68,6 +73,10 @@ class Conditional:
         return rows
 
 
+def _then(f: Callable[[np.ndarray], Any], column: Callable[[np.ndarray], Any]) -> Callable[[np.ndarray], Any]:
+    return lambda x: f(column(x))
+
+
 class Bootstrap(NamedTuple):
     """Resampled values of weights and functionals, classes aligned, with percentile intervals."""
 
@@ -80,6 +89,8 @@ class Bootstrap(NamedTuple):
 
     def value_interval(self, level: float = 0.95) -> tuple[np.ndarray, np.ndarray]:
         """Lower and upper ends for the functional in every class."""
+        if not self.values.size:
+            raise ValueError("No functional was resampled; give `f` to bootstrap.")
         return _interval(self.values, level)
 
 
@@ -107,7 +118,7 @@ def resample(
     weights, functionals = [], []
     for _ in range(n_resamples):
         counts = rng.multinomial(len(table), np.full(len(table), 1 / len(table))).astype(float)
-        fit = accelerated_em(partial(em_step, cells, weights=counts), polished.fit.mixing, 120, 3e-3)
+        fit = accelerated_em(partial(polished.step, cells, weights=counts), polished.fit.mixing, 120, 3e-3)
         shares = posterior(cells, fit.mixing)[0] * counts[:, None]
         weights.append(shares.sum(axis=0) / shares.sum())
         functionals.append((values * has_view) @ shares / np.maximum(has_view @ shares, np.finfo(float).tiny))

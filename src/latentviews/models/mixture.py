@@ -177,7 +177,8 @@ class MultiViewMixture(CallbackSupportMixin, DensityMixin, BaseEstimator):
         X : array or DataFrame of shape (n_samples, n_features), list of 2-D arrays, one a view, or iterable
             Numbers, NaN where a value is missing. An iterable yields batches and can be read more than once.
         y : array of shape (n_samples,) or None
-            Known classes, -1 where unknown; ignored if no value is -1.
+            Known classes 0, …, k-1, and -1 where unknown; ignored if no value is -1. They name the classes, and guide
+            the polish where their rows are in the pilot.
         sample_weight : array of shape (n_samples,) or None
         """
         report, finish = reporter(self, self.verbose)
@@ -210,7 +211,8 @@ class MultiViewMixture(CallbackSupportMixin, DensityMixin, BaseEstimator):
             self.converged_, self.n_iter_ = True, 0
             return spectral_estimate(problem, spectral)
         check_ability("polish", polish, "polish")
-        if self.warm_start and getattr(self, "n_components_", None) == problem.rank:
+        same = getattr(self, "views_", None) == problem.columns and getattr(self, "n_components_", None) == problem.rank
+        if self.warm_start and same:
             before = Estimate(self.weights_, self.components_, problem.columns)
             guesses = {"warm": before.posteriors(problem.pilot)}
         else:
@@ -319,10 +321,11 @@ class MultiViewMixture(CallbackSupportMixin, DensityMixin, BaseEstimator):
         """Rename the classes so that they follow those of another fit, and return this one."""
         check_is_fitted(self)
         check_is_fitted(reference)
-        if reference.n_components_ != self.n_components_ or len(reference.components_) != len(self.components_):
+        here, there = ([len(columns) for columns in model.views_] for model in (self, reference))
+        if reference.n_components_ != self.n_components_ or here != there:
             raise ValueError(
-                f"align_to needs a fit with {self.n_components_} classes and {len(self.components_)} views; got "
-                f"{reference.n_components_} and {len(reference.components_)}."
+                f"align_to needs a fit with {self.n_components_} classes and views of {here} columns; got "
+                f"{reference.n_components_} and {there}."
             )
         self._set_classes(self.weights_, self.components_, matching_order(self.components_, reference.components_))
         return self
@@ -381,7 +384,11 @@ class MultiViewMixture(CallbackSupportMixin, DensityMixin, BaseEstimator):
         blocks = read_blocks(self.exchangeable, len(columns))
         prototypes = feature_prototypes(self.kernel, self.features, self.bandwidth, columns)
         if automatic:
-            self.rank_test_ = dependence_rank(pilot, fit_views(pilot, columns, prototypes, rng, blocks), rng)
+            fair = slice(None)  # rows kept with their weights as chances are a sample of the weighted population
+            if pilot_weights is not None:
+                fair = rng.random(len(pilot)) * pilot_weights.max() < pilot_weights
+            views = fit_views(pilot[fair], columns, prototypes, rng, blocks)
+            self.rank_test_ = dependence_rank(pilot[fair], views, rng)
             rank = self.rank_test_.n_components
         allowed = None if labels is None else allowed_classes(labels, rank)
         rows = data.shape[0] if streams.is_array(data) else np.inf  # a pilot that is not full holds the whole stream
