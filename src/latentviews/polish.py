@@ -38,6 +38,7 @@ MAX_LANDMARKS = 200  # and for a view of several
 LANDMARK_ROWS = 4000
 SHORT = 60  # EM steps to compare starts and widths by
 MARGIN = 0.05  # starts so much worse a row, after those steps, are given up
+SAME = 1e-3  # starts so near a row have found the same classes
 NEGLIGIBLE = 1e-10  # values of a narrow kernel below this share of its height count as zero
 
 
@@ -214,7 +215,7 @@ class Sieve(BaseEstimator):
         factor = self._factor(trial, views, guesses[_best(tried)])
         chosen = views(factor)
         objectives = np.array([fit.objective for fit in tried])
-        rivals = np.flatnonzero(objectives >= objectives.max() - MARGIN).tolist()
+        rivals = _rivals(objectives)
         tried = self._try(trial, chosen, [guesses[i] for i in rivals], 4 * SHORT, n_jobs)
         cells = pilot.cells(chosen)
         fit = accelerated_em(
@@ -346,6 +347,12 @@ class SmoothedEM(BaseEstimator):
                 return EMFit(current, objective, n_iter, not stop)
             current, before = updated, objective
         return EMFit(current, before, self.max_iter, False)
+
+
+def _rivals(objectives: np.ndarray) -> list[int]:
+    """The best start, and those near it that reached something else."""
+    gaps = objectives.max() - objectives
+    return [i for i in np.argsort(gaps, kind="stable").tolist() if gaps[i] == 0 or SAME < gaps[i] < MARGIN]
 
 
 def _best(fits: Sequence[EMFit]) -> int:

@@ -114,7 +114,7 @@ def posterior(
             largest = np.maximum(joint.max(axis=1), TINY)
             joint /= largest[:, None]
             log_scale += np.log(largest)
-    total = np.maximum(joint.sum(axis=1), TINY)
+    total = np.maximum(joint @ np.ones(joint.shape[1]), TINY)  # faster than a sum along so short an axis
     joint /= total[:, None]
     return joint, densities, np.log(total) + log_scale
 
