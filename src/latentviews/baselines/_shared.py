@@ -4,16 +4,15 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from scipy.special import logsumexp
-from sklearn.base import BaseEstimator, DensityMixin
+from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from latentviews._validation import check_count
-from latentviews.models.estimation import Estimate
+from latentviews.models.estimation import Estimate, PosteriorMixin
 from latentviews.views import Columns, check_varying, read_table
 
 
-class OneColumnViews(DensityMixin, BaseEstimator):
+class OneColumnViews(PosteriorMixin, BaseEstimator):
     """What the baselines share once they have ``weights_`` and ``components_``."""
 
     views: Any
@@ -21,23 +20,6 @@ class OneColumnViews(DensityMixin, BaseEstimator):
     views_: Columns
     weights_: np.ndarray
     components_: list[Any]
-
-    def predict(self, X: Any) -> np.ndarray:
-        """The most probable class of every row."""
-        return self._log_joint(X).argmax(axis=1)
-
-    def predict_proba(self, X: Any) -> np.ndarray:
-        """The posterior probability of every class, (n_samples, k)."""
-        joint = self._log_joint(X)
-        return np.exp(joint - logsumexp(joint, axis=1, keepdims=True))
-
-    def score_samples(self, X: Any) -> np.ndarray:
-        """The log-density of every row."""
-        return logsumexp(self._log_joint(X), axis=1)
-
-    def score(self, X: Any, y: Any = None) -> float:
-        """The mean log-density of the rows."""
-        return float(self.score_samples(X).mean())
 
     def _log_joint(self, X: Any) -> np.ndarray:
         check_is_fitted(self)

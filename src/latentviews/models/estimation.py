@@ -1,12 +1,13 @@
 """From data to class weights and components: the spectral estimate, and the polish that starts from it."""
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.optimize import linear_sum_assignment
 from scipy.special import logsumexp
+from sklearn.base import DensityMixin
 from sklearn.cluster import KMeans
 
 from latentviews import streams
@@ -73,6 +74,29 @@ class Estimate(NamedTuple):
         """P(h | row), (n, k)."""
         joint = self.log_joint(table)
         return np.exp(joint - logsumexp(joint, axis=1, keepdims=True))
+
+
+class PosteriorMixin(DensityMixin):
+    """What follows from ``_log_joint(X)``, the log of the joint density of rows and classes."""
+
+    _log_joint: Callable[[Any], np.ndarray]
+
+    def predict(self, X: Any) -> np.ndarray:
+        """The most probable class of every row."""
+        return self._log_joint(X).argmax(axis=1)
+
+    def predict_proba(self, X: Any) -> np.ndarray:
+        """The posterior probability of every class, (n_samples, k)."""
+        joint = self._log_joint(X)
+        return np.exp(joint - logsumexp(joint, axis=1, keepdims=True))
+
+    def score_samples(self, X: Any) -> np.ndarray:
+        """The log-density of every row, over the views it has."""
+        return logsumexp(self._log_joint(X), axis=1)
+
+    def score(self, X: Any, y: Any = None) -> float:
+        """The mean log-density of the rows."""
+        return float(self.score_samples(X).mean())
 
 
 class Spectral(NamedTuple):

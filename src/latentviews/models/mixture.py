@@ -4,8 +4,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, Self
 
 import numpy as np
-from scipy.special import logsumexp
-from sklearn.base import BaseEstimator, DensityMixin
+from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from latentviews import streams
@@ -24,6 +23,7 @@ from latentviews.embeddings import Components, evaluate
 from latentviews.kernels import Kernel
 from latentviews.models.estimation import (
     Estimate,
+    PosteriorMixin,
     Problem,
     SpectralSettings,
     polished_estimate,
@@ -56,7 +56,7 @@ from latentviews.views import (
 PILOT = 20_000
 
 
-class MultiViewMixture(CallbackSupportMixin, DensityMixin, BaseEstimator):
+class MultiViewMixture(CallbackSupportMixin, PosteriorMixin, BaseEstimator):
     r"""Hidden classes from three or more views that are independent given the class.
 
     .. math:: p(x_1, \ldots, x_\ell) = \sum_h \pi_h \prod_t p_t(x_t \mid h)
@@ -237,23 +237,6 @@ class MultiViewMixture(CallbackSupportMixin, DensityMixin, BaseEstimator):
         self.components_ = [reordered[id(view)] for view in components]
         if self.polished_ is not None:
             self.polished_ = self.polished_.take(order)
-
-    def predict(self, X: Any) -> np.ndarray:
-        """The most probable class of every row."""
-        return self._log_joint(X).argmax(axis=1)
-
-    def predict_proba(self, X: Any) -> np.ndarray:
-        """The posterior probability of every class, (n_samples, k)."""
-        joint = self._log_joint(X)
-        return np.exp(joint - logsumexp(joint, axis=1, keepdims=True))
-
-    def score_samples(self, X: Any) -> np.ndarray:
-        """The log-density of every row, over the views it has."""
-        return logsumexp(self._log_joint(X), axis=1)
-
-    def score(self, X: Any, y: Any = None) -> float:
-        """The mean log-density of the rows."""
-        return float(self.score_samples(X).mean())
 
     def sample(self, n_samples: int = 1) -> tuple[np.ndarray, np.ndarray]:
         """Rows drawn from the fitted mixture, and their classes; columns in no view are NaN."""
