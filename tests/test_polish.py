@@ -69,6 +69,27 @@ def test_known_labels_name_and_guide_the_classes(rng):
         MultiViewMixture(2).fit(X, labels)
 
 
+@pytest.mark.parametrize("polish", ["auto", None])
+def test_labels_of_rows_outside_the_pilot_name_the_classes(polish, rng):
+    X, y, _ = make_multiview(2000, 3, random_state=rng)
+    names = rng.permutation(3)[y]
+    labels = np.full(len(y), -1)
+    labels[rng.choice(2000, 12, replace=False)] = 0
+    labels = np.where(labels == 0, names, -1)
+    model = MultiViewMixture(3, polish=polish, pilot_size=400, random_state=0).fit(X, labels)
+    assert np.mean(model.predict(X) == names) > 0.95
+
+
+def test_labels_of_all_rows_count_not_only_of_the_pilots(rng):
+    X, y, truth = make_multiview(4000, 2, separation=1.0, random_state=rng)
+    labels = np.where(rng.random(4000) < 0.95, y, -1)
+    model = MultiViewMixture(2, pilot_size=500, random_state=0).fit(X, labels)
+    np.testing.assert_allclose(model.weights_, np.bincount(y) / 4000, atol=0.01)
+    oracle = [X[y == h].mean(axis=0) for h in range(2)]
+    means = np.stack([view.expectation(lambda x: x[:, 0]) for view in model.components_], axis=1)
+    np.testing.assert_allclose(means, oracle, atol=0.1)
+
+
 def test_blocks_of_exchangeable_views_share_their_components(rng):
     X, y, _ = make_multiview(3000, 2, n_views=2, random_state=rng)
     pairs = np.column_stack([X, X[rng.permutation(len(X))]])

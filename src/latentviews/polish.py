@@ -28,6 +28,7 @@ from latentviews.sieve import (
     em_update,
     initial_mixing,
     posterior,
+    row_weights,
     smoothing_step,
 )
 from latentviews.views import Columns, stack_block
@@ -153,13 +154,16 @@ class Polished(NamedTuple):
         return [view.cells(table) for view in self.views]
 
     def step_over(self, data: Any, weights: np.ndarray | None) -> "Polished":
-        """One more step of exact EM, over all rows of ``data``; a fit by other steps stays as it is."""
+        """One more step of exact EM, over all rows of ``data``; a fit by other steps stays as it is.
+
+        ``weights`` are those of rows, or of rows in classes, (n, k): zero for a class that a row is known not to be in.
+        """
         if not self.exact:
             return self
         mixing = self.fit.mixing
 
         def row_sum(batch: Any, weight: Any) -> tuple[np.ndarray, ...]:
-            return em_sums(self.cells(np.asarray(batch)), mixing, weight)
+            return em_sums(self.cells(np.asarray(batch)), mixing, *row_weights(weight))
 
         updated, objective = em_update(mixing, streams.total(data, row_sum, weights).sums)
         return self._replace(fit=self.fit._replace(mixing=updated, objective=objective))
