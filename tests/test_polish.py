@@ -81,7 +81,7 @@ def test_labels_of_rows_outside_the_pilot_name_the_classes(polish, rng):
 
 
 def test_labels_of_all_rows_count_not_only_of_the_pilots(rng):
-    X, y, truth = make_multiview(4000, 2, separation=1.0, random_state=rng)
+    X, y, _ = make_multiview(4000, 2, separation=1.0, random_state=rng)
     labels = np.where(rng.random(4000) < 0.95, y, -1)
     model = MultiViewMixture(2, pilot_size=500, random_state=0).fit(X, labels)
     np.testing.assert_allclose(model.weights_, np.bincount(y) / 4000, atol=0.01)

@@ -168,6 +168,8 @@ class SpectrumDisplay:
     null : float or array of shape (n_draws,) or (n_draws, n_values), or None
         Singular values where nothing is shared between the views, from permutations: a level, draws of the largest
         singular value, or draws of all of them. Their 95 % quantile and what lies below are shaded.
+    centred : bool, default=False
+        Whether the spectrum is that of centred moments, where k classes show in k - 1 singular values.
 
     Attributes
     ----------
@@ -175,15 +177,25 @@ class SpectrumDisplay:
     figure_ : matplotlib Figure
     """
 
-    def __init__(self, spectrum: np.ndarray, n_components: int | None = None, null: Any = None):
+    def __init__(
+        self, spectrum: np.ndarray, n_components: int | None = None, null: Any = None, *, centred: bool = False
+    ):
         self.spectrum = spectrum
         self.n_components = n_components
         self.null = null
+        self.centred = centred
 
     @classmethod
     def from_estimator(cls, estimator: Any, *, null: Any = None, ax: Any = None, n_values: int = 12) -> Self:
-        """Draw the ``spectrum_`` of a fitted model, with the band ``null`` on the same scale if given."""
+        """Draw the test of a fit with ``n_components="auto"``, band and all; else its ``spectrum_``.
+
+        A band ``null`` on the scale of ``spectrum_`` is drawn if given.
+        """
         check_is_fitted(estimator)
+        if null is None and hasattr(estimator, "rank_test_"):
+            test = estimator.rank_test_
+            spectrum, null = test.spectra[test.strongest], test.nulls[test.strongest]
+            return cls(spectrum, test.n_components, null, centred=True).plot(ax, n_values=n_values)
         if not hasattr(estimator, "spectrum_"):
             raise ValueError("This model has no `spectrum_`: its answer did not come from moments.")
         return cls(estimator.spectrum_, estimator.n_components_, null).plot(ax, n_values=n_values)
@@ -191,13 +203,14 @@ class SpectrumDisplay:
     def plot(self, ax: Any = None, *, n_values: int = 12) -> Self:
         """Draw the leading ``n_values`` singular values, on ``ax`` if given."""
         (panel,) = panels_on(ax, 1, "spectrum")
-        k = self.n_components or 0
+        label = f"{self.n_components} classes" if self.n_components else None
+        k = max((self.n_components or 0) - self.centred, 0)
         size = min(max(n_values, k + 1), len(self.spectrum))
         values, places = np.asarray(self.spectrum, dtype=float)[:size], np.arange(1, size + 1)
         floor = values[0] * 1e-6  # what is smaller is rounding, and would squeeze the rest
         shown = np.maximum(values, floor)
         panel.plot(places, shown, color=DATA, zorder=1)
-        panel.plot(places[:k], shown[:k], "o", color=PALETTE[0], label=f"{k} classes" if k else None, zorder=2)
+        panel.plot(places[:k], shown[:k], "o", color=PALETTE[0], label=label, zorder=2)
         panel.plot(places[k:], shown[k:], "o", color=PALETTE[0], markerfacecolor="white", label="rest", zorder=2)
         panel.set(yscale="log", xlabel="index", ylabel="singular value", xlim=(0.5, size + 0.5))
         panel.xaxis.get_major_locator().set_params(integer=True)

@@ -9,11 +9,12 @@ from scipy.optimize import linear_sum_assignment
 from scipy.special import logsumexp
 from sklearn.base import DensityMixin
 from sklearn.cluster import KMeans
+from sklearn.utils.validation import check_is_fitted
 
 from latentviews import streams
 from latentviews._arrays import to_numpy
 from latentviews._progress import Report
-from latentviews._validation import IdentifiabilityWarning, UnsupportedError, allowed_classes
+from latentviews._validation import IdentifiabilityWarning, UnsupportedError, allowed_classes, check_count
 from latentviews.densities import density_maps, reestimate
 from latentviews.domains import Domain
 from latentviews.embeddings import Components, components_in, domain_for
@@ -99,9 +100,15 @@ class Estimate(NamedTuple):
 
 
 class PosteriorMixin(DensityMixin):
-    """What follows from ``_log_joint(X)``, the log of the joint density of rows and classes."""
+    """What follows from ``_log_joint(X)``, the log of the joint density of rows and classes, and the components."""
 
     _log_joint: Callable[[Any], np.ndarray]
+    random_state: Any
+    n_components_: int
+    n_features_in_: int
+    weights_: np.ndarray
+    components_: list[Any]
+    views_: Columns
 
     def predict(self, X: Any) -> np.ndarray:
         """The most probable class of every row."""
@@ -119,6 +126,32 @@ class PosteriorMixin(DensityMixin):
     def score(self, X: Any, y: Any = None) -> float:
         """The mean log-density of the rows."""
         return float(self.score_samples(X).mean())
+
+    def sample(self, n_samples: int = 1) -> tuple[np.ndarray, np.ndarray]:
+        """Rows drawn from the fitted mixture, and their classes; columns in no view are NaN."""
+        check_is_fitted(self)
+        n_samples, rng = check_count("n_samples", n_samples), np.random.default_rng(self.random_state)
+        labels = rng.choice(self.n_components_, size=n_samples, p=self.weights_)
+        rows = np.full((n_samples, self.n_features_in_), np.nan)
+        for component in range(self.n_components_):
+            members = np.flatnonzero(labels == component)
+            for columns, view in zip(self.views_, self.components_, strict=True):
+                rows[members[:, None], columns] = view.sample(component, len(members), rng)
+        return rows, labels
+
+    def aic(self, X: Any) -> float:
+        """Akaike's criterion with the effective number of parameters of the densities; lower is better."""
+        return -2 * float(self.score_samples(X).sum()) + 2 * self._n_parameters()
+
+    def bic(self, X: Any) -> float:
+        """The Bayesian criterion with the effective number of parameters of the densities; lower is better."""
+        log_likelihood = self.score_samples(X)
+        return -2 * float(log_likelihood.sum()) + np.log(len(log_likelihood)) * self._n_parameters()
+
+    def _n_parameters(self) -> float:
+        """Weights, and the trace of every density's smoother; views of a block count once."""
+        views = {id(view): view for view in self.components_}.values()
+        return self.n_components_ - 1 + float(sum(view.n_parameters.sum() for view in views))
 
 
 class Spectral(NamedTuple):

@@ -182,6 +182,7 @@ class MultiViewMixture(CallbackSupportMixin, PosteriorMixin, BaseEstimator):
         sample_weight : array of shape (n_samples,) or None
         """
         report, finish = reporter(self, self.verbose)
+        self.__dict__.pop("rank_test_", None)  # an earlier fit's
         problem = self._read(X, y, sample_weight)
         fitted = self._fit(problem, report)
         self.views_ = problem.columns
@@ -235,32 +236,6 @@ class MultiViewMixture(CallbackSupportMixin, PosteriorMixin, BaseEstimator):
         self.weights_, self.components_, _ = estimate.take(order)
         if self.polished_ is not None:
             self.polished_ = self.polished_.take(order)
-
-    def sample(self, n_samples: int = 1) -> tuple[np.ndarray, np.ndarray]:
-        """Rows drawn from the fitted mixture, and their classes; columns in no view are NaN."""
-        check_is_fitted(self)
-        n_samples, rng = check_count("n_samples", n_samples), np.random.default_rng(self.random_state)
-        labels = rng.choice(self.n_components_, size=n_samples, p=self.weights_)
-        rows = np.full((n_samples, self.n_features_in_), np.nan)
-        for component in range(self.n_components_):
-            members = np.flatnonzero(labels == component)
-            for columns, view in zip(self.views_, self.components_, strict=True):
-                rows[members[:, None], columns] = view.sample(component, len(members), rng)
-        return rows, labels
-
-    def aic(self, X: Any) -> float:
-        """Akaike's criterion with the effective number of parameters of the densities; lower is better."""
-        return -2 * float(self.score_samples(X).sum()) + 2 * self._n_parameters()
-
-    def bic(self, X: Any) -> float:
-        """The Bayesian criterion with the effective number of parameters of the densities; lower is better."""
-        log_likelihood = self.score_samples(X)
-        return -2 * float(log_likelihood.sum()) + np.log(len(log_likelihood)) * self._n_parameters()
-
-    def _n_parameters(self) -> float:
-        """Weights, and the trace of every density's smoother; views of a block count once."""
-        views = {id(view): view for view in self.components_}.values()
-        return self.n_components_ - 1 + float(sum(view.n_parameters.sum() for view in views))
 
     def expectation(self, f: Callable[[np.ndarray], Any], X: Any, view: int = 0) -> Expectation:
         """E[f(x_t) | h] for every class, with standard errors, by signed weights from the other views.
@@ -356,7 +331,8 @@ class MultiViewMixture(CallbackSupportMixin, PosteriorMixin, BaseEstimator):
         weights = None if weights is None else weights / weights.mean()  # sums then count rows, whatever the unit
         size = PILOT if self.pilot_size is None else check_count("pilot_size", self.pilot_size)
         labels = as_labels(y, data)
-        pilot, pilot_weights, pilot_labels = streams.sample(data, size, rng, weights, labels)
+        apart = np.random.Generator(rng.bit_generator.jumped())  # so that rng goes on the same for arrays and streams
+        pilot, pilot_weights, pilot_labels = streams.sample(data, size, apart, weights, labels)
         pilot = to_numpy(pilot)
         n_rows = len(pilot) if pilot_weights is None else int(np.count_nonzero(pilot_weights))
         if n_rows < max(rank, 2):
