@@ -9,13 +9,13 @@ from latentviews.io.source import require
 DIGITS = 6  # of a probability in text
 
 
-def write_labels(path: Path, labels: np.ndarray, posteriors: np.ndarray) -> None:
+def write_labels(path: Path, labels: np.ndarray, posteriors: np.ndarray, kind: str | None = None) -> None:
     """A row for every row of the data: its number from 1, its class, and the probability of every class.
 
-    CSV, or Parquet where the name ends so.
+    As "csv" or "parquet"; by default as the name ends.
     """
     pyarrow = require("pyarrow", "Writing labels")
-    parquet = path.suffix in (".parquet", ".pq")
+    parquet = path.suffix in (".parquet", ".pq") if kind is None else kind == "parquet"
     if not parquet:
         posteriors = posteriors.round(DIGITS)
     names = ["row", "class", *(f"p{h}" for h in range(posteriors.shape[1]))]
