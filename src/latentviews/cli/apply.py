@@ -138,6 +138,7 @@ def run_report(arguments: argparse.Namespace) -> None:
                 columns=list(table.columns),
                 source=arguments.file.name,
                 title=arguments.title,
+                saved=str(arguments.model / MODEL if arguments.model.is_dir() else arguments.model),
                 random_state=arguments.seed,
             )
     summary = {"command": "report", "file": str(arguments.file), "warnings": told, "files": [str(out)]}
@@ -161,7 +162,7 @@ def add_info(commands: Any) -> None:
 def run_info(arguments: argparse.Namespace) -> None:
     """Print."""
     path = arguments.file
-    if (path / MODEL).exists() or zipfile.is_zipfile(path) and not path.name.endswith(".zarr.zip"):
+    if (path / MODEL).exists() or (zipfile.is_zipfile(path) and not path.name.endswith(".zarr.zip")):
         model = load_model(path)
         tell(arguments, describe_model(model), summarize_model(model))
     else:

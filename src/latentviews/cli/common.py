@@ -62,9 +62,7 @@ def add_scales(parser: argparse.ArgumentParser) -> None:
         metavar="X",
         help=f"of arcsinh (default: {COFACTOR:g}, usual for fluorescence; 5 for mass cytometry)",
     )
-    scales.add_argument(
-        "--no-compensation", action="store_true", help="do not use the spillover matrix of an FCS file"
-    )
+    scales.add_argument("--no-compensation", action="store_true", help="do not use the spillover matrix of an FCS file")
 
 
 def add_manners(parser: argparse.ArgumentParser, *, writes: bool = True) -> None:

@@ -197,7 +197,7 @@ def write_results(aside: Path, fitted: Fitted, arguments: argparse.Namespace, pr
         if table.format == "h5ad":
             write_h5ad_labels(arguments.file, aside / LABELLED, posteriors.argmax(axis=1), posteriors)
     with progress.stage("report"):
-        write_report(model, table.frame(), aside / REPORT, columns=list(table.columns), source=source)
+        write_report(model, table.frame(), aside / REPORT, columns=list(table.columns), source=source, saved=MODEL)
     return [MODEL, labels, SUMMARY, REPORT] + ([LABELLED] if table.format == "h5ad" else [])
 
 
