@@ -30,7 +30,7 @@ examples:
 exit status:
   0  the work is done      1    an unexpected error, which is a bug
   2  a wrong option or input, told in one sentence; nothing was written
-  130, 143  interrupted (SIGINT, SIGTERM); nothing was written
+  130, 143  interrupted (SIGINT, SIGTERM); no file was left half-written
   141  whoever read the output stopped doing so
 """
 
@@ -50,10 +50,10 @@ def main(argv: Sequence[str] | None = None) -> int:
         say(str(error))
         return INPUT
     except KeyboardInterrupt:
-        say("interrupted; nothing was written.")
+        say("interrupted; no file was left half-written.")
         return INTERRUPTED
     except _TerminatedError:
-        say("terminated; nothing was written.")
+        say("terminated; no file was left half-written.")
         return TERMINATED
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # or Python complains when it ends

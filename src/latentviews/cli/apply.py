@@ -29,6 +29,8 @@ from latentviews.io import Table, write_labels
 from latentviews.io.h5ad import write_labels as write_h5ad_labels
 from latentviews.report import write_report
 
+NUMBERS = ("least", "median", "most")
+
 
 def add_model(parser: argparse.ArgumentParser) -> None:
     """Where the model is."""
@@ -41,8 +43,8 @@ def add_predict(commands: Any) -> None:
         commands,
         "predict",
         "find the classes of other rows with a saved model",
-        "Write the class and posterior probabilities of every row of a file, by a model that was fitted before. The file "
-        "is read as the first one was: the same columns by name, the same scales.",
+        "Write the class and posterior probabilities of every row of a file, by a model that was fitted before. The "
+        "file is read as the first one was: the same columns by name, the same scales.",
         "  latentviews predict cells other.fcs --out other.csv\n"
         "  latentviews predict cells/model.latentviews other.h5ad --out labelled.h5ad   # classes in obs of a copy\n",
     )
@@ -63,7 +65,8 @@ def run_predict(arguments: argparse.Namespace) -> None:
     """Read, predict, write."""
     out = arguments.out or Path(f"{stem(arguments.file)}-labels.{arguments.labels_format or 'csv'}")
     kind = _labels_kind(out, arguments.labels_format)
-    model, told = load_model(arguments.model), []
+    model = load_model(arguments.model)
+    told: list[str] = []
     with output_file(out, force=arguments.force) as aside, Progress(not arguments.quiet) as progress:
         with progress.stage("reading"):
             table = read_for(model, arguments)
@@ -126,7 +129,8 @@ def add_report(commands: Any) -> None:
 
 def run_report(arguments: argparse.Namespace) -> None:
     """Read, report."""
-    out, model, told = arguments.out or Path(f"{stem(arguments.file)}-report.html"), load_model(arguments.model), []
+    out, model = arguments.out or Path(f"{stem(arguments.file)}-report.html"), load_model(arguments.model)
+    told: list[str] = []
     with output_file(out, force=arguments.force) as aside, Progress(not arguments.quiet) as progress:
         with progress.stage("reading"):
             table = read_for(model, arguments)
@@ -237,6 +241,3 @@ def describe_table(table: Table, summary: dict[str, Any]) -> str:
     if summary["left_out"]:
         lines += ["", f"left out unless named: {', '.join(summary['left_out'])}"]
     return "\n".join(lines)
-
-
-NUMBERS = ("least", "median", "most")

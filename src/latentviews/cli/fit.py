@@ -53,7 +53,7 @@ def add_fit(commands: Any) -> None:
         "fit",
         "find the classes in a file",
         f"Find hidden classes in a table; write {MODEL}, the class and posterior probabilities of every row, "
-        f"{SUMMARY} and {REPORT} into a directory. AnnData files also come back as {LABELLED}, with the classes in obs.",
+        f"{SUMMARY} and {REPORT} into a directory. AnnData files also come back as {LABELLED}, with classes in obs.",
         EXAMPLES,
     )
     add_file(parser)
@@ -149,8 +149,8 @@ def fit_table(
     """Views, the model, and the posteriors of all rows."""
     if isinstance(k, int) and k > len(table.values):
         raise CommandError(f"{arguments.file} has {len(table.values)} rows, too few for the {k} classes of -k.")
-    started, told, suggestion = time.perf_counter(), [], None
-    frame = table.frame()
+    started, frame, suggestion = time.perf_counter(), table.frame(), None
+    told: list[str] = []
     try:
         with gathered_warnings(told):
             if views == "auto":
@@ -159,7 +159,7 @@ def fit_table(
                 groups, suggestion = [list(view) for view in found.views], found.summary()
             else:
                 groups = in_table_order(views, table)
-            model = MultiViewMixture(k, views=groups, random_state=arguments.seed)
+            model: Any = MultiViewMixture(k, views=groups, random_state=arguments.seed)
             with progress.fitting("fitting"):
                 model.fit(frame)
             model.reading_ = table.reading
@@ -197,7 +197,15 @@ def write_results(aside: Path, fitted: Fitted, arguments: argparse.Namespace, pr
         if table.format == "h5ad":
             write_h5ad_labels(arguments.file, aside / LABELLED, posteriors.argmax(axis=1), posteriors)
     with progress.stage("report"):
-        write_report(model, table.frame(), aside / REPORT, columns=list(table.columns), source=source, saved=MODEL)
+        write_report(
+            model,
+            table.frame(),
+            aside / REPORT,
+            columns=list(table.columns),
+            source=source,
+            saved=MODEL,
+            random_state=arguments.seed,
+        )
     return [MODEL, labels, SUMMARY, REPORT] + ([LABELLED] if table.format == "h5ad" else [])
 
 

@@ -40,8 +40,6 @@ def output_directory(path: Path, names: Sequence[str], *, force: bool, ours: Seq
 def output_file(path: Path, *, force: bool) -> Iterator[Path]:
     """A name to write a file to; at the end it appears as ``path``."""
     _check_free([path], path.parent, force)
-    if path.is_dir():
-        raise CommandError(f"{path} is a directory; name a file with --out.")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         with written_aside(path) as aside:
@@ -60,6 +58,9 @@ def cannot_write(path: Path, error: OSError) -> CommandError:
 def _check_free(files: Sequence[Path], directory: Path, force: bool) -> None:
     if directory.exists() and not directory.is_dir():
         raise CommandError(f"cannot write to {directory} (it is a file); name another place with --out.")
+    taken = next((file for file in files if file.is_dir()), None)
+    if taken is not None:
+        raise CommandError(f"cannot write to {taken} (it is a directory); name another place with --out.")
     there = [str(file) for file in files if file.exists()]
     if there and not force:
         raise CommandError(f"{', '.join(there)} would be overwritten; pass --force, or name another place with --out.")
@@ -85,15 +86,16 @@ def _publish(aside: Path, path: Path, ours: Sequence[str]) -> None:
 
 @contextmanager
 def _uninterrupted() -> Iterator[None]:
-    """Hold signals back for the moment that the renames take."""
-    if not hasattr(signal, "pthread_sigmask") or threading.current_thread() is not threading.main_thread():
+    """Let signals pass by for the moment that the renames take: the work is done."""
+    if threading.current_thread() is not threading.main_thread():  # where Python lets nobody set them
         yield
         return
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT, signal.SIGTERM})
+    before = {number: signal.signal(number, signal.SIG_IGN) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
         yield
     finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 def _remove_leftovers(base: Path, name: str) -> None:

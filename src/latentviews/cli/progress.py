@@ -37,6 +37,7 @@ class Progress:
         try:
             yield Stage(self._bars, task)
         finally:
+            self._bars.refresh()  # a stage is seen however short it is
             self._bars.remove_task(task)
 
     @contextmanager
@@ -68,24 +69,26 @@ class FitObserver:
 
     def __init__(self, stage: Stage):
         self.stage = stage
-        self._begun: float | None = None
+        self._step, self._objective, self._share = math.inf, 0.0, 0.0
+        self._begun, self._first_step, self._first_gain = 0.0, 0, 0.0
 
     def __call__(self, task: str, step: int, objective: float) -> None:
         """Called at every step."""
         now = time.monotonic()
-        if self._begun is None or step <= self._step:  # the first step, or that of another fit
-            self._begun, self._first_step, self._first_gain, self._share = now, step, None, 0.0
+        if step <= self._step:  # the first step of a fit
+            self._begun, self._first_step, self._first_gain, self._share = now, step, 0.0, 0.0
         else:
-            gain = (objective - self._objective) / (step - self._step)
-            self._share = max(self._share, self._way(gain))
+            gain = max((objective - self._objective) / (step - self._step), LAST_GAIN)
+            self._first_gain = self._first_gain or max(gain, 2 * LAST_GAIN)
+            self._share = max(self._share, min(_way(self._first_gain, gain), 0.99))
             rate = (step - self._first_step) / max(now - self._begun, 1e-9)
             self.stage.update(self._share, 1.0, f"{rate:,.0f} steps/s")
         self._step, self._objective = step, objective
 
-    def _way(self, gain: float) -> float:
-        gain = max(gain, LAST_GAIN)
-        self._first_gain = max(self._first_gain or gain, 2 * LAST_GAIN)
-        return min(max(math.log(self._first_gain / gain) / math.log(self._first_gain / LAST_GAIN), 0.0), 0.99)
+
+def _way(first: float, gain: float) -> float:
+    """How much of the way from the first gain to the last is behind."""
+    return math.log(first / gain) / math.log(first / LAST_GAIN)
 
 
 def _bars() -> Any:
