@@ -152,12 +152,13 @@ def text(tmp_path, content, name="t.csv"):
         ("a\n1\n2\n", ("a",), [[1], [2]]),
         (",a,b\n0,1,2\n1,3,4\n", ("a", "b"), [[1, 2], [3, 4]]),
         ("a,b\n1e-3,-.5E+2\n", ("a", "b"), [[1e-3, -50]]),
+        ("NA,nan\n1,2\n", ("NA", "nan"), [[1, 2]]),
         ("\ufeffµ,b\n1,2\n", ("µ", "b"), [[1, 2]]),
         ("µ,b\n1,2\n".encode("latin-1"), ("µ", "b"), [[1, 2]]),
         ("µ,b\n1,2\n".encode("utf-16"), ("µ", "b"), [[1, 2]]),
     ],
     ids=["no header", "spaces", "decimal comma", "tabs and commas", "missing", "quotes", "padded", "blank lines",
-         "crlf", "no last newline", "one column", "index", "exponents", "bom", "latin-1", "utf-16"],
+         "crlf", "no last newline", "one column", "index", "exponents", "odd names", "bom", "latin-1", "utf-16"],
 )  # fmt: skip
 def test_how_a_text_is_written_is_found_out(content, columns, values, tmp_path):
     table = read_table(text(tmp_path, content))

@@ -287,6 +287,11 @@ def test_an_interrupted_save_keeps_the_old_file(path, monkeypatch):
     assert os.listdir(path.parent) == [path.name]
 
 
+def test_a_place_that_is_not_there_is_named(tmp_path):
+    with pytest.raises(FileNotFoundError, match="No such directory: '.*nowhere'"):
+        save(Delta(), tmp_path / "nowhere" / "model.latentviews")
+
+
 @pytest.mark.parametrize("content", [b"", b"a,b\n1,2\n", b"\x80\x04\x95."], ids=["empty", "csv", "pickle"])
 def test_a_foreign_file_is_one_sentence(content, path):
     path.write_bytes(content)

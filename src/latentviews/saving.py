@@ -6,6 +6,7 @@ with the name of its class, and only classes of this package and those in ``FORE
 occurs twice is written once and is one thing again when read.
 """
 
+import errno
 import importlib
 import inspect
 import io
@@ -113,6 +114,8 @@ def load(path: Any) -> Any:
 @contextmanager
 def written_aside(path: Path) -> Iterator[Path]:
     """A name beside ``path`` to write to; it takes the place of ``path`` at the end, or is removed where that fails."""
+    if not path.parent.is_dir():
+        raise FileNotFoundError(errno.ENOENT, "No such directory", str(path.parent))
     aside = path.with_name(f".{path.name}.{os.getpid()}.partial")
     try:
         yield aside

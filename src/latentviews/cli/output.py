@@ -108,6 +108,9 @@ def _remove_leftovers(base: Path, name: str) -> None:
 
 
 def _is_running(process: int) -> bool:
+    """Whether a process may still be at work; where that cannot be asked without harm, it may."""
+    if os.name != "posix":
+        return True
     try:
         os.kill(process, 0)
     except ProcessLookupError:

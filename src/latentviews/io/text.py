@@ -61,7 +61,7 @@ def _sniff(path: Path, delimiter: str | None, header: bool | None) -> tuple[Dial
     delimiter, decimal = max(_candidates(lines, delimiter), key=lambda choice: _fit(lines, *choice))
     first, *rest = csv.reader(lines, delimiter=delimiter)
     if header is None:
-        header = not any(is_number(cell, decimal) for cell in first if cell.strip())
+        header = not any(NUMBER.fullmatch(cell.strip().replace(decimal, ".")) for cell in first)
     if header and not rest and whole:
         raise InputError(f"{path} has a header and no rows.")
     return Dialect(encoding, zipped, delimiter, decimal, header, skipped), first
