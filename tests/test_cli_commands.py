@@ -21,6 +21,7 @@ import pytest
 
 from latentviews import MultiViewMixture, cli, load, save
 from latentviews.cli import apply, fit, main, output
+from latentviews.cli.common import labels_of
 from latentviews.cli.progress import FitObserver, Progress, Stage
 from latentviews.datasets import make_multiview
 from latentviews.io import read_table
@@ -117,6 +118,12 @@ def test_fit_finds_the_number_of_classes_and_the_views(data, cells, capsys):
     assert summary["views_chosen"].startswith("Put together: CD3 and CD4 (tied by 0.")
     assert summary["n_classes_chosen"] == "auto"
     assert summary["n_classes"] == load("cells/model.latentviews").rank_test_.n_components
+
+
+def test_rows_that_the_classes_leave_to_noise_have_no_class():
+    posteriors = np.array([[0.9, 0.1], [0.2, 0.1], [0.5 - 1e-17, 0.5], [0.0, 1.0], [0.4, 0.3]])
+
+    assert labels_of(posteriors).tolist() == [0, -1, 0, 1, 0]
 
 
 def test_quiet_prints_nothing(cells, capsys):

@@ -288,7 +288,7 @@ def test_an_interrupted_save_keeps_the_old_file(path, monkeypatch):
 
 
 def test_a_place_that_is_not_there_is_named(tmp_path):
-    with pytest.raises(FileNotFoundError, match="No such directory: '.*nowhere'"):
+    with pytest.raises(FileNotFoundError, match=r"No such directory: '.*nowhere'"):
         save(Delta(), tmp_path / "nowhere" / "model.latentviews")
 
 

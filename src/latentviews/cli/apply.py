@@ -13,6 +13,7 @@ from latentviews.cli.common import (
     add_file,
     add_manners,
     gathered_warnings,
+    labels_of,
     load_model,
     new_command,
     read,
@@ -74,12 +75,12 @@ def run_predict(arguments: argparse.Namespace) -> None:
             raise CommandError(f"{arguments.file} is no AnnData file, so {out} cannot be one; name a .csv or .parquet.")
         with gathered_warnings(told):
             posteriors = find_posteriors(model, rows_of(table, model), progress)
-        labels = posteriors.argmax(axis=1)
+        labels = labels_of(posteriors)
         if kind == "h5ad":
             write_h5ad_labels(arguments.file, aside, labels, posteriors)
         else:
             write_labels(aside, labels, posteriors, kind)
-    counts = np.bincount(labels, minlength=posteriors.shape[1]).tolist()
+    counts = [int(np.sum(labels == h)) for h in range(posteriors.shape[1])]
     uncertain = float(np.mean(posteriors.max(axis=1) < CERTAIN))
     summary = {
         "command": "predict",
@@ -87,6 +88,7 @@ def run_predict(arguments: argparse.Namespace) -> None:
         "model": str(arguments.model),
         "n_rows": len(labels),
         "rows_of_classes": counts,
+        "noise_rows": len(labels) - sum(counts),
         "uncertain_rows": uncertain,
         "warnings": told,
         "files": [str(out)],

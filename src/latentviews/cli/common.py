@@ -9,6 +9,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from latentviews.io import TRANSFORMS, InputError, Reading, Table, read_table
 from latentviews.io.transforms import COFACTOR
 from latentviews.saving import load
@@ -129,6 +131,12 @@ def view_names(model: Any) -> list[str]:
     """The columns of every view, joined by +."""
     names = getattr(model, "feature_names_in_", range(model.n_features_in_))
     return ["+".join(str(names[j]) for j in view) for view in model.views_]
+
+
+def labels_of(posteriors: np.ndarray) -> np.ndarray:
+    """The most probable class of every row; -1 where noise, which has what the classes leave to one, is more probable."""
+    noise = 1 - posteriors.sum(axis=1)
+    return np.where(noise > posteriors.max(axis=1), -1, posteriors.argmax(axis=1))
 
 
 @contextmanager

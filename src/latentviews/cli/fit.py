@@ -19,6 +19,7 @@ from latentviews.cli.common import (
     add_manners,
     add_scales,
     gathered_warnings,
+    labels_of,
     new_command,
     read,
     tell,
@@ -65,6 +66,13 @@ def add_fit(commands: Any) -> None:
         "inside classes (default: every column is a view)",
     )
     parser.add_argument("-k", "--classes", default="auto", metavar="K", help="the number of classes (default: auto)")
+    if "dependence" in MultiViewMixture().get_params():
+        parser.add_argument(
+            "--dependence",
+            choices=["none", "copula"],
+            default="none",
+            help="`copula` for classes inside which views may depend on each other (default: none)",
+        )
     parser.add_argument("--columns", metavar="NAMES", help="the columns to use, with commas between (default: all)")
     parser.add_argument("--out", type=Path, metavar="DIR", help="where results go (default: the name of FILE)")
     parser.add_argument("--seed", type=int, default=0, metavar="N", help="of all random choices (default: 0)")
@@ -160,6 +168,8 @@ def fit_table(
             else:
                 groups = in_table_order(views, table)
             model: Any = MultiViewMixture(k, views=groups, random_state=arguments.seed)
+            if getattr(arguments, "dependence", "none") != "none":
+                model.set_params(dependence=arguments.dependence)
             with progress.fitting("fitting"):
                 model.fit(frame)
             model.reading_ = table.reading
@@ -190,29 +200,29 @@ def find_posteriors(model: Any, rows: Any, progress: Progress) -> np.ndarray:
 def write_results(aside: Path, fitted: Fitted, arguments: argparse.Namespace, progress: Progress) -> list[str]:
     """All files but the summary; their names."""
     table, model, posteriors = fitted[:3]
-    labels, source = LABELS[arguments.labels_format], str(arguments.file.name)
+    name, labels = LABELS[arguments.labels_format], labels_of(posteriors)
     with progress.stage("writing"):
         save(model, aside / MODEL)
-        write_labels(aside / labels, posteriors.argmax(axis=1), posteriors)
+        write_labels(aside / name, labels, posteriors)
         if table.format == "h5ad":
-            write_h5ad_labels(arguments.file, aside / LABELLED, posteriors.argmax(axis=1), posteriors)
+            write_h5ad_labels(arguments.file, aside / LABELLED, labels, posteriors)
     with progress.stage("report"):
         write_report(
             model,
             table.frame(),
             aside / REPORT,
             columns=list(table.columns),
-            source=source,
+            source=arguments.file.name,
             saved=MODEL,
             random_state=arguments.seed,
         )
-    return [MODEL, labels, SUMMARY, REPORT] + ([LABELLED] if table.format == "h5ad" else [])
+    return [MODEL, name, SUMMARY, REPORT] + ([LABELLED] if table.format == "h5ad" else [])
 
 
 def summarize(fitted: Fitted, arguments: argparse.Namespace, files: list[str]) -> dict[str, Any]:
     """What was done and found, for machines."""
     table, model, posteriors = fitted[:3]
-    labels, certainty = posteriors.argmax(axis=1), posteriors.max(axis=1)
+    labels, certainty = labels_of(posteriors), posteriors.max(axis=1)
     names = view_names(model)
     return {
         "latentviews": __version__,
@@ -240,6 +250,7 @@ def summarize(fitted: Fitted, arguments: argparse.Namespace, files: list[str]) -
             }
             for h, weight in enumerate(model.weights_)
         ],
+        "noise_rows": int(np.sum(labels == -1)),
         "uncertain_rows": float(np.mean(certainty < CERTAIN)),
         "log_likelihood": _number(model.lower_bound_),
         "converged": bool(model.converged_),
@@ -271,6 +282,7 @@ def describe(fitted: Fitted, summary: dict[str, Any], out: Path) -> str:
             + (f"{one['mean_certainty']:14.3f}" if one["n_rows"] else f"{'-':>14}")
             for one in summary["classes"]
         ),
+        *([f"noise{summary['noise_rows']:21,d}"] if summary["noise_rows"] else []),
         "",
         f"rows of no class above {CERTAIN}   {summary['uncertain_rows']:.1%}",
         f"converged   {'yes' if summary['converged'] else 'no'}, after {summary['n_iter']} steps",
