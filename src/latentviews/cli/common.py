@@ -134,7 +134,7 @@ def view_names(model: Any) -> list[str]:
 
 
 def labels_of(posteriors: np.ndarray) -> np.ndarray:
-    """The most probable class of every row; -1 where noise, which has what the classes leave to one, is more probable."""
+    """The most probable class of every row; -1 for noise, which has what the classes leave to one."""
     noise = 1 - posteriors.sum(axis=1)
     return np.where(noise > posteriors.max(axis=1), -1, posteriors.argmax(axis=1))
 
