@@ -18,7 +18,7 @@ from scipy import sparse
 
 from latentviews import MultiViewMixture, load, save
 from latentviews.datasets import make_multiview
-from latentviews.io import Arcsinh, InputError, Logicle, read_table, write_labels
+from latentviews.io import Arcsinh, InputError, Logicle, binary, h5ad, read_table, write_labels
 from latentviews.io.h5ad import write_labels as write_h5ad_labels
 
 VALUES = np.array([[1.5, -2.0, 3e5], [0.25, 1e-3, -4.0], [7.0, 8.0, 9.0]])
@@ -337,6 +337,15 @@ def test_logarithmic_channels_of_old_files_become_linear(tmp_path):
     assert scaled.reading.transforms[1].top == 1e4
 
 
+def test_floating_point_channels_are_linear_whatever_the_file_says(tmp_path):
+    write_fcs(tmp_path / "a.fcs")
+    content = (tmp_path / "a.fcs").read_bytes()
+    assert b"$P1E/0,0/" in content
+    (tmp_path / "a.fcs").write_bytes(content.replace(b"$P1E/0,0/", b"$P1E/4,1/"))
+
+    np.testing.assert_allclose(read_table(tmp_path / "a.fcs", transform="none").values, VALUES, rtol=1e-6)
+
+
 @pytest.mark.parametrize("size", [3, 40, 200, 700, -1])
 def test_a_truncated_fcs_is_one_sentence(size, tmp_path):
     path = tmp_path / "a.fcs"
@@ -570,6 +579,15 @@ def test_labels_go_into_the_observations_of_a_copy(tmp_path):
             "encoding-type": "categorical", "encoding-version": "0.2.0", "ordered": False
         }  # fmt: skip
     np.testing.assert_array_equal(read_table(tmp_path / "c.h5ad").values, VALUES)
+
+
+@pytest.mark.parametrize("name", ["dense.h5ad", "csr.h5ad", "cells.zarr"])
+def test_rows_come_in_blocks(name, tmp_path, monkeypatch):
+    for module in (binary, h5ad):
+        monkeypatch.setattr(module, "ROWS", 2)
+    WRITERS[name](tmp_path / name)
+
+    np.testing.assert_array_equal(read_table(tmp_path / name).values, VALUES)
 
 
 @pytest.mark.parametrize("frame", [pd.DataFrame, pl.DataFrame], ids=["pandas", "polars"])
