@@ -192,7 +192,7 @@ def test_columns_that_are_not_asked_for_may_hold_anything(tmp_path):
         ("a,b\n\n1,2\n\n3,4 5\n", r"t.csv, row 2 \(line 5\), column 'b': '4 5' is not a number"),
         ("a,b\n1,2\n3\n", r"t.csv, row 2 \(line 3\): it has 1 cells where 2 were expected. Is the delimiter ','\?"),
         ("a,b\n1,2\n3,4,5\n", r"t.csv, row 2 \(line 3\): it has 3 cells where 2"),
-        ("1,x\n3,4\n", r"t.csv, row 1 \(line 1\), column '2': 'x' is not a number.* say so with --header"),
+        ("1,x\n3,4\n", r"t.csv, row 1 \(line 1\), column '2': 'x' is not a number.* set the option `header`"),
         ("a,b\n1,2\n3,inf\n", "t.csv, row 2, column 'b': the value is infinite"),
         ("a,b,a\n1,2,3\n", "has the column 'a' in places 1 and 3; rename one"),
         (b"\x01\x00\x02\x00", "is not text"),

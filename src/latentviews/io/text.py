@@ -169,7 +169,7 @@ def _blame(path: Path, dialect: Dialect, names: list[str], columns: list[int]) -
             if len(row) != len(names):
                 raise InputError(
                     f"{place}: it has {len(row)} cells where {len(names)} were expected. Is the delimiter "
-                    f"{dialect.delimiter!r}? Another is set with --delimiter."
+                    f"{dialect.delimiter!r}? The option `delimiter` sets another."
                 )
             for j in columns:
                 if not is_number(row[j], dialect.decimal):
@@ -185,8 +185,8 @@ def _counting(path: Path, rows: Iterator[list[str]]) -> Iterator[tuple[int, list
 
 
 def _not_a_number(place: str, name: str, cell: str, number: int, dialect: Dialect) -> str:
-    hint = " If the first line is a header, say so with --header." if number == 1 and not dialect.header else ""
+    hint = " If the first line is a header, set the option `header`." if number == 1 and not dialect.header else ""
     return (
         f"{place}, column {name!r}: {cell.strip()!r:.60} is not a number; a missing value is an empty cell or NA, and "
-        f"--columns names the columns to use.{hint}"
+        f"the option `columns` names the columns to use.{hint}"
     )
