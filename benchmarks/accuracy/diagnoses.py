@@ -1,6 +1,6 @@
 """How often `diagnose` flags dependence inside classes: where there is none, and where there is some.
 
-    python benchmarks/accuracy/diagnoses.py                # about ten minutes on one core
+    python benchmarks/accuracy/diagnoses.py                # about half an hour on one core
     python benchmarks/accuracy/diagnoses.py --draws 5
 
 Draw i of a cell is ``make_multiview(m, k, design=..., separation=..., random_state=i)``, i from 200 on. Where the
@@ -24,7 +24,6 @@ from latentviews import MultiViewMixture, diagnose
 from latentviews.datasets import make_multiview
 
 RESULTS = Path(__file__).with_name("results") / "diagnoses.json"
-FIRST_DRAW = 200
 INDEPENDENT = [
     {"design": design, "k": k, "m": m, "separation": separation, "correlation": 0.0}
     for design in ("gaussian", "gamma")
@@ -53,7 +52,7 @@ def tie(X: np.ndarray, y: np.ndarray, correlation: float, rng: np.random.Generat
 def measure(cell: dict[str, Any], draws: int) -> dict[str, Any]:
     """The share of draws with a flag, with a small p-value whatever the effect, and the largest effects."""
     flagged, significant, effects, start = 0, 0, [], time.perf_counter()
-    for seed in range(FIRST_DRAW, FIRST_DRAW + draws):
+    for seed in range(_record.FIRST_DRAW, _record.FIRST_DRAW + draws):
         X, y, _ = make_multiview(
             cell["m"], cell["k"], design=cell["design"], separation=cell["separation"], random_state=seed
         )
@@ -74,7 +73,7 @@ def measure(cell: dict[str, Any], draws: int) -> dict[str, Any]:
 def main() -> None:
     """Measure every cell and save."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--draws", type=int, default=40)
+    parser.add_argument("--draws", type=int, default=20)
     given = parser.parse_args()
     results = []
     for cell in INDEPENDENT + SHAPES + DEPENDENT:

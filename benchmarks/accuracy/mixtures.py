@@ -66,7 +66,6 @@ def cells(part: str) -> list[Cell]:
 
 PARTS = ("separated", "overlapping", "shapes", "slopes", "large", "identical")
 DRAWS = {"large": 3}  # ten elsewhere
-FIRST_DRAW = 200  # no draw from here on was looked at while a choice was made
 
 
 def draw(cell: Cell, part: str, seed: int, n_samples: int | None = None) -> MultiViewData:
@@ -203,7 +202,7 @@ def run(part: str, draws: int, sizes: list[int] | None, ranks: list[int] | None,
     wanted = [
         ({**cell}, seed)
         for cell in cells(part)
-        for seed in range(FIRST_DRAW, FIRST_DRAW + draws)
+        for seed in range(_record.FIRST_DRAW, _record.FIRST_DRAW + draws)
         if (sizes is None or cell["m"] in sizes) and (ranks is None or cell["k"] in ranks)
     ]
     wanted = [(cell, seed) for cell, seed in wanted if key({**cell, "draw": seed}) not in done]

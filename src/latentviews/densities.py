@@ -10,14 +10,12 @@ from latentviews import streams
 from latentviews.bandwidths import resolution
 from latentviews.domains import Domain
 from latentviews.embeddings import Components, components_in
-from latentviews.features import BinnedFeatures, GridFeatures, LandmarkFeatures, uniform_grid
+from latentviews.features import BinnedFeatures, GridFeatures, few_landmarks, uniform_grid
 from latentviews.kernels import Kernel
 from latentviews.sieve import row_weights
 from latentviews.views import Views, stack_block
 
 TINY = np.finfo(float).tiny
-MAX_LANDMARKS = 200
-LANDMARK_ROWS = 4000
 
 
 def within_class_bandwidth(kernel: Kernel, x: np.ndarray, posteriors: np.ndarray) -> Any:
@@ -63,7 +61,7 @@ def _density_map(phi: Any, x: np.ndarray, posteriors: np.ndarray, bandwidth: Any
     if isinstance(bandwidth, str) and (bandwidth == "auto" or (bandwidth == "isj" and kernel.domain == "circle")):
         bandwidth = within_class_bandwidth(kernel, x, posteriors)
     kernel = clone(kernel).set_params(bandwidth=bandwidth)
-    return LandmarkFeatures(kernel, MAX_LANDMARKS, random_state=0).fit(x[:LANDMARK_ROWS])
+    return few_landmarks(kernel, x, 0)
 
 
 def reestimate(

@@ -237,17 +237,21 @@ class MultiViewMixture(CallbackSupportMixin, PosteriorMixin, BaseEstimator):
         if self.polished_ is not None:
             self.polished_ = self.polished_.take(order)
 
-    def expectation(self, f: Callable[[np.ndarray], Any], X: Any, view: int = 0) -> Expectation:
+    def expectation(
+        self, f: Callable[[np.ndarray], Any], X: Any, view: int = 0, sample_weight: Any = None
+    ) -> Expectation:
         """E[f(x_t) | h] for every class, with standard errors, by signed weights from the other views.
 
         Any function on rows (n, d_t) will do, in no RKHS and with no smoothing: the other views say how much each row
         counts for each class. ``components_[view].expectation(f)`` is the smoothed counterpart without data.
         """
-        table = self._table(X)
-        columns = self._view_columns(view)
-        table = table[~np.isnan(table[:, columns]).any(axis=1)]
-        values = evaluate(f, table[:, columns])
-        return expectation(values, signed_weights(self._posteriors(table), self._posteriors(table, without=view)))
+        table, columns = self._table(X), self._view_columns(view)
+        weights = check_weights(sample_weight, table)
+        weights = np.ones(len(table)) if weights is None else weights
+        present = ~np.isnan(table[:, columns]).any(axis=1)
+        table, weights = table[present], weights[present]
+        values, others = evaluate(f, table[:, columns]), self._posteriors(table, without=view)
+        return expectation(values, signed_weights(self._posteriors(table), others, weights))
 
     def conditional(self, X: Any, view: int) -> Conditional:
         """The distribution of one view given the others, for every row: mean, density and draws."""
@@ -260,6 +264,7 @@ class MultiViewMixture(CallbackSupportMixin, PosteriorMixin, BaseEstimator):
         f: Callable[[np.ndarray], Any] | None = None,
         view: int = 0,
         random_state: Any = None,
+        sample_weight: Any = None,
     ) -> Bootstrap:
         """Refits to resampled rows: intervals for the weights, and for E[f(x_t) | h] if ``f`` is given.
 
@@ -271,7 +276,8 @@ class MultiViewMixture(CallbackSupportMixin, PosteriorMixin, BaseEstimator):
                 "bootstrap refits the polish, and this model was fitted with polish=None; fit it with one."
             )
         n_resamples = check_count("n_resamples", n_resamples, 2)
-        return resample(self.polished_, table, f, self._view_index(view), n_resamples, rng)
+        weights = check_weights(sample_weight, table)
+        return resample(self.polished_, table, f, self._view_index(view), n_resamples, rng, weights)
 
     def align_to(self, reference: "MultiViewMixture") -> Self:
         """Rename the classes so that they follow those of another fit, and return this one."""
@@ -331,7 +337,8 @@ class MultiViewMixture(CallbackSupportMixin, PosteriorMixin, BaseEstimator):
         weights = None if weights is None else weights / weights.mean()  # sums then count rows, whatever the unit
         size = PILOT if self.pilot_size is None else check_count("pilot_size", self.pilot_size)
         labels = as_labels(y, data)
-        apart = np.random.Generator(rng.bit_generator.jumped())  # so that rng goes on the same for arrays and streams
+        bits: Any = rng.bit_generator
+        apart = np.random.Generator(bits.jumped())  # so that rng goes on the same for arrays and streams
         pilot, pilot_weights, pilot_labels = streams.sample(data, size, apart, weights, labels)
         pilot = to_numpy(pilot)
         n_rows = len(pilot) if pilot_weights is None else int(np.count_nonzero(pilot_weights))
