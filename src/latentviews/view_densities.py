@@ -95,10 +95,10 @@ def levels(density: np.ndarray) -> np.ndarray:
     return np.unique(heights[np.searchsorted(share, REGIONS)])
 
 
-def row_densities(rows: np.ndarray, posteriors: np.ndarray, name: str, domain: Domain | None) -> ViewDensities:
+def row_densities(rows: np.ndarray, posteriors: np.ndarray, name: str, domain: Domain) -> ViewDensities:
     """The densities of one column from the rows themselves, each counted for a class by its posterior.
 
-    For views whose densities cannot be drawn: of three or more columns, of codes in two, or without a density.
+    For views whose own densities cannot be drawn: of three or more columns, or of codes in two.
     """
     if isinstance(domain, Discrete):
         ticks, places = np.unique(rows[:, 0], return_inverse=True)

@@ -66,6 +66,8 @@ def write_report(
     path = Path(path)
     if path.is_dir():
         raise IsADirectoryError(f"A report is one file, and {path} is a directory; name a file in it.")
+    if not path.absolute().parent.is_dir():
+        raise FileNotFoundError(f"The report cannot be written: there is no directory {path.parent}; make it first.")
     contents = gather(model, X, columns=columns, source=source, title=title, saved=saved, random_state=random_state)
     _write(page(contents), path)
     return path

@@ -23,7 +23,10 @@ from latentviews.report.svg import (
 from latentviews.selection import RankTest
 from latentviews.view_densities import ViewDensities, histogram, levels, shares
 
+LEFT = 60  # where a panel begins, with room for the numbers of its axis
+WIDTH = 440  # of a figure that is not one of many
 POINTS = 800  # rows beneath the contours of a view
+RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 CERTAINTIES = ("over 99 %", "95 to 99 %", "80 to 95 %", "under 80 %")
 
 
@@ -39,9 +42,9 @@ def percent(share: float) -> str:
 
 def sizes_figure(contents: Contents) -> Html:
     """A bar a class, with its interval."""
-    sizes, step, width = contents.sizes, 34, 560
+    sizes, step, width = contents.sizes, 30, WIDTH
     k = len(sizes.weights)
-    scale = Scale(0, float(min(1.0, sizes.upper.max() * 1.05)), 62, width - 150)
+    scale = Scale(0, float(min(1.0, sizes.upper.max() * 1.05)), 54, width - 132)
     parts: list[Any] = []
     for h in range(k):
         y = 8 + step * h
@@ -49,9 +52,9 @@ def sizes_figure(contents: Contents) -> Html:
         text = f"{percent(sizes.weights[h])} ({100 * sizes.lower[h]:.1f} – {100 * sizes.upper[h]:.1f})"
         parts += [
             label(0, y + 15, f"class {h}", class_="name"),
-            tag("rect", x=62, y=y, width=f"{max(place - 62, 0.5):.1f}", height=20, rx=3, class_=f"h{h} bar"),
+            tag("rect", x=54, y=y, width=f"{max(place - 54, 0.5):.1f}", height=20, rx=3, class_=f"h{h} bar"),
             tag("path", d=f"M{low:.1f} {y + 10}H{high:.1f}m0 -5v10M{low:.1f} {y + 5}v10", class_="whisker"),
-            label(high + 10, y + 15, text, class_="value"),
+            label(high + 8, y + 15, text, class_="value"),
         ]
     said = "; ".join(f"class {h} {percent(w)}" for h, w in enumerate(sizes.weights))
     return picture(width, 8 + step * k, f"Sizes of the classes: {said}.", *parts, class_="wide")
@@ -67,10 +70,10 @@ def _curves(view: ViewDensities, weights: np.ndarray) -> Html:
     (ticks,), heights = view.ticks, view.densities * weights
     places, bars, width = shares(view) if view.discrete else histogram(view)
     margin = max(width, 1e-12) if view.discrete else 0.0
-    x = Scale(float(ticks[0]) - margin, float(ticks[-1]) + margin, 46, 352)
+    x = Scale(float(ticks[0]) - margin, float(ticks[-1]) + margin, LEFT, 352)
     y = Scale(0.0, float(max(heights.max(), np.max(bars, initial=0.0))) * 1.08 or 1.0, 176, 8)
     ground = float(y(0))
-    parts = [_bars(places, bars, width, x, y)]
+    parts, tops = [_bars(places, bars, width, x, y)], []
     for h in range(len(weights)):
         if view.discrete:
             shift = 0.8 * width * ((h + 0.5) / len(weights) - 0.5)
@@ -78,15 +81,17 @@ def _curves(view: ViewDensities, weights: np.ndarray) -> Html:
             stems = "".join(f"M{coordinates((a, ground))}V{b:.1f}" for a, b in zip(at, top, strict=True))
             parts += [tag("path", d=stems, class_=class_names(h, "stem")), dots(at, top, class_=class_names(h, "dot"))]
         else:
-            parts.append(line(x(ticks), y(heights[:, h]), class_=class_names(h, "curve")))
-    parts += [_peak_label(h, x(ticks), y(heights[:, h])) for h in range(len(weights))]
+            at, top = x(ticks), y(heights[:, h])
+            parts.append(line(at, top, class_=class_names(h, "curve")))
+        tops.append((at, top))
+    parts += [_peak_label(h, *places) for h, places in enumerate(tops)]
     modes = ", ".join(f"class {h} at {number(ticks[heights[:, h].argmax()])}" for h in range(len(weights)))
     kind = "Shares of the values" if view.discrete else "Densities"
     title = f"{kind} of {view.names[0]} in every class, over a histogram of the rows. Highest: {modes}."
     codes = [(v, number(v)) for v in ticks] if view.discrete and len(ticks) <= 12 else None
     axes = (
         x_axis(x, 176, view.names[0], codes),
-        y_axis(y, 46, "weight × share" if view.discrete else "weight × density"),
+        y_axis(y, LEFT, "weight × share" if view.discrete else "weight × density"),
     )
     return picture(360, 214, title, *parts, *axes)
 
@@ -109,7 +114,7 @@ def _peak_label(h: int, x: np.ndarray, y: np.ndarray) -> Html:
 
 def _planes(view: ViewDensities, weights: np.ndarray) -> Html:
     """Regions that hold 90, 50 and 10 % of every class, over some of the rows."""
-    x = Scale(float(view.ticks[0][0]), float(view.ticks[0][-1]), 46, 352)
+    x = Scale(float(view.ticks[0][0]), float(view.ticks[0][-1]), LEFT, 352)
     y = Scale(float(view.ticks[1][0]), float(view.ticks[1][-1]), 226, 8)
     parts: list[Html] = []
     if view.rows is not None:
@@ -131,7 +136,7 @@ def _planes(view: ViewDensities, weights: np.ndarray) -> Html:
         parts.append(label(float(x(a)), float(y(b)) + 4, h, text_anchor="middle", class_=class_names(h, "peak")))
     said = ", ".join(f"class {h} at ({number(a)}, {number(b)})" for h, (a, b) in enumerate(centers))
     title = f"Contours around 90, 50 and 10 % of every class in {view.names[0]} and {view.names[1]}. Highest: {said}."
-    return picture(360, 264, title, *parts, x_axis(x, 226, view.names[0]), y_axis(y, 46, view.names[1]))
+    return picture(360, 264, title, *parts, x_axis(x, 226, view.names[0]), y_axis(y, LEFT, view.names[1]))
 
 
 def certainty_figure(contents: Contents) -> Html:
@@ -139,20 +144,20 @@ def certainty_figure(contents: Contents) -> Html:
     step, k = 30, len(contents.counts)
     parts: list[Any] = []
     for h, shares_of in enumerate(contents.certainty):
-        y, start = 4 + step * h, 62.0
+        y, start = 4 + step * h, 54.0
         parts.append(label(0, y + 15, f"class {h}", class_="name"))
         for level, share in enumerate(shares_of):
-            size = float(share) * 478
+            size = float(share) * (WIDTH - 54)
             if share > 0:
                 parts.append(tag("rect", x=f"{start:.1f}", y=y, width=f"{size:.1f}", height=20, class_=f"sure{level}"))
-            if size > 46:
+            if size > 44:
                 at = {"text_anchor": "middle", "class_": f"on{level}"}
                 parts.append(label(start + size / 2, y + 14.5, percent(float(share)), **at))
             start += size
     certain = "; ".join(f"class {h} {percent(float(row[0]))}" for h, row in enumerate(contents.certainty))
     title = f"How certain the classes of rows are. Rows whose largest posterior is over 99 %: {certain}."
     key = join(tag("span", tag("i", class_=f"key sure{i}"), text) for i, text in enumerate(CERTAINTIES))
-    return join([picture(560, 4 + step * k, title, *parts, class_="wide"), tag("p", key, class_="keys")])
+    return join([picture(WIDTH, 4 + step * k, title, *parts, class_="wide"), tag("p", key, class_="keys")])
 
 
 def spectrum_figure(test: RankTest, names: list[str]) -> Html:
@@ -162,15 +167,15 @@ def spectrum_figure(test: RankTest, names: list[str]) -> Html:
     floor = max(min(float(values.min()), float(null.min())), float(values[0]) * 1e-5)
     logs = np.log10(np.maximum(values, floor))
     top = max(float(logs[0]), np.log10(limit)) + 0.15
-    x, y = Scale(0.5, len(values) + 0.5, 62, 540), Scale(np.log10(floor) - 0.15, top, 196, 10)
+    x, y = Scale(0.5, len(values) + 0.5, 54, WIDTH - 6), Scale(np.log10(floor) - 0.15, top, 196, 10)
     places = np.arange(1, len(values) + 1)
     count = test.count(pair)
     low, high = (float(y(np.log10(max(q, floor)))) for q in np.quantile(null, [0.025, 0.975]))
     bound = float(y(np.log10(limit)))
     parts: list[Any] = [
-        tag("rect", x=62, y=f"{high:.1f}", width=478, height=f"{max(low - high, 1.5):.1f}", class_="band"),
-        tag("path", d=f"M62 {bound:.1f}H540", class_="limit"),
-        label(536, bound - 5, "counts above this line", text_anchor="end", class_="tick"),
+        tag("rect", x=54, y=f"{high:.1f}", width=WIDTH - 60, height=f"{max(low - high, 1.5):.1f}", class_="band"),
+        tag("path", d=f"M54 {bound:.1f}H{WIDTH - 6}", class_="limit"),
+        label(58, bound - 5, "counts above this line", class_="tick"),
         line(x(places), y(logs), class_="thread"),
         dots(x(places[:count]), y(logs[:count]), class_="counted"),
         *(
@@ -178,12 +183,14 @@ def spectrum_figure(test: RankTest, names: list[str]) -> Html:
             for p, v in zip(places[count:], logs[count:], strict=True)
         ),
     ]
-    powers = [(float(p), f"1e{p}") for p in range(int(np.ceil(y.low)), int(np.floor(y.high)) + 1)]
+    powers = [
+        (float(p), "10" + str(p).translate(RAISED)) for p in range(int(np.ceil(y.low)), int(np.floor(y.high)) + 1)
+    ]
     ticks = powers if len(powers) > 1 else [(v, number(10**v)) for v in y.ticks(3)]
     pair_name = f"{names[pair[0]]} and {names[pair[1]]}"
     title = (
         f"Singular values between views {pair_name}: {count} of {len(test.spectra[pair])} lie above {number(limit)}, "
         f"what chance alone exceeds once in twenty such tests. Values: {', '.join(number(v) for v in values)}."
     )
-    axes = x_axis(x, 196, f"index, views {shortened(pair_name, 34)}", [(float(p), str(p)) for p in places])
-    return picture(560, 234, title, *parts, axes, y_axis(y, 62, "singular value", ticks), class_="wide")
+    axes = x_axis(x, 196, f"index, views {shortened(pair_name, 28)}", [(float(p), str(p)) for p in places])
+    return picture(WIDTH, 234, title, *parts, axes, y_axis(y, 54, "singular value", ticks), class_="wide")

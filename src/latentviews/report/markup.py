@@ -53,20 +53,17 @@ def script_json(value: Any) -> Html:
     return Html(text)
 
 
-def table(head: Iterable[Any], rows: Iterable[Iterable[Any]], caption: Any, class_: str | None = None) -> Html:
-    """A table whose first column names its rows; a cell that is `Html` with its own td is taken as it is."""
+def table(head: Iterable[Any], rows: Iterable[Iterable[Any]], caption: str, class_: str | None = None) -> Html:
+    """A table whose first column names its rows; a cell may be a td with attributes of its own."""
     top = tag("tr", *(tag("th", cell, scope="col") for cell in head))
     body = [
         tag("tr", *(tag("th", cell, scope="row") if j == 0 else _cell(cell) for j, cell in enumerate(row)))
         for row in rows
     ]
-    whole = tag("table", tag("caption", caption), tag("thead", top), tag("tbody", *body), class_=class_)
-    return tag("div", whole, class_="scroll", tabindex="0", role="region", aria_label=_plain(caption))
+    whole = tag("table", tag("thead", top), tag("tbody", *body), class_=class_, aria_label=caption)
+    scrolled = tag("div", whole, class_="scroll", tabindex="0", role="region", aria_label=caption)
+    return tag("div", tag("p", caption, class_="caption"), scrolled, class_="table")
 
 
 def _cell(cell: Any) -> Html:
     return cell if isinstance(cell, Html) and cell.startswith("<td") else tag("td", cell)
-
-
-def _plain(caption: Any) -> str:
-    return str(caption) if not isinstance(caption, Html) else "table"

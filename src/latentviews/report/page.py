@@ -17,7 +17,7 @@ from latentviews.report import figures
 from latentviews.report.contents import AXES, PANELS, Column, Contents
 from latentviews.report.figures import percent
 from latentviews.report.markup import Html, code_spans, join, name, script_json, table, tag
-from latentviews.report.svg import number
+from latentviews.report.svg import number, rounded
 
 SECTIONS = {
     "answer": "The answer",
@@ -50,7 +50,16 @@ def page(contents: Contents) -> str:
         tag("a", "Skip to the answer", href="#answer", class_="skip"),
         _header(contents),
         _toggles(contents),
-        tag("main", *(section(contents) for section in SECTION_BUILDERS)),
+        tag(
+            "main",
+            _answer(contents),
+            _densities(contents),
+            _rows(contents),
+            tag("div", _certainty(contents), _number(contents), class_="pair"),
+            _trust(contents),
+            _fit(contents),
+            _python(contents),
+        ),
         tag(
             "footer",
             tag("p", f"Made by latentviews {__version__}. This file is whole: it asks nothing of any network."),
@@ -158,8 +167,10 @@ def _answer(contents: Contents) -> Html:
     if not whole:
         caption += f" Rows were counted in a sample of {contents.n_classified:,}."
     figure = _figure(figures.sizes_figure(contents), caption, behind)
-    left = tag("div", figure, class_="panel")
-    return _section("answer", "The answer", tag("div", left, _verdict(contents), class_="two"), _profile(contents))
+    beside = len(counts) <= 4  # a wider table takes the whole width
+    left = tag("div", figure, _profile(contents) if beside else None, class_="panel")
+    answer = tag("div", left, _verdict(contents), class_="two")
+    return _section("answer", "The answer", answer, None if beside else _profile(contents))
 
 
 def _verdict(contents: Contents) -> Html:
@@ -179,6 +190,7 @@ def _verdict(contents: Contents) -> Html:
             ),
             tag("ul", *(tag("li", code_spans(text)) for text in against)),
         ]
+    said.append(tag("p", tag("a", "All checks, and the numbers behind them", href="#trust")))
     mark = tag("span", "✓" if not against else "!", class_="mark", aria_hidden="true")
     return tag("div", tag("h3", mark, title), *said, class_=f"panel verdict {class_}")
 
@@ -199,16 +211,17 @@ def _profile(contents: Contents) -> Html:
 
 
 def _typical(column: Column, h: int) -> Html:
-    middle = column.typical[:, 1] if column.kind == "number" else column.typical[:, 0]
     first, second, third = column.typical[h]
     if np.isnan(first):
         return tag("td", "–")
+    if column.kind == "angle":
+        return tag("td", rounded(first, 0.5), tag("small", f" of length {second:.2f}"))
     if column.kind == "number":
-        low, high = np.nanmin(middle), np.nanmax(middle)
+        low, high = np.nanmin(column.typical[:, 1]), np.nanmax(column.typical[:, 1])
         shade = round(100 * float((second - low) / (high - low))) if high > low else 0
-        text = join([number(second), tag("small", f" {number(first)} – {number(third)}")])
-        return tag("td", text, style=f"--shade:{shade}%")
-    return tag("td", number(first), tag("small", f" {'length' if column.kind == 'angle' else 'in'} {second:.2f}"))
+        low, middle, high = (rounded(value, third - first) for value in (first, second, third))
+        return tag("td", middle, tag("small", f" {low} to {high}"), style=f"--shade:{shade}%")
+    return tag("td", number(first), tag("small", f" in {percent(second)}"))
 
 
 # ---------------------------------------------------------------------------------------------------------- figures
@@ -461,6 +474,3 @@ def _python(contents: Contents) -> Html:
         tag("h3", "Cite"),
         tag("p", f"latentviews {__version__}, and the paper whose method it implements: {cite}"),
     )
-
-
-SECTION_BUILDERS = (_answer, _densities, _rows, _certainty, _number, _trust, _fit, _python)

@@ -31,7 +31,7 @@
 
   function marker(pen, h, x, y, size) {
     const shape = Math.floor(h / data.colours) % 3;
-    if (shape === 0) pen.rect(x - size, y - size, 2 * size, 2 * size);
+    if (shape === 0) { pen.moveTo(x + 1.2 * size, y); pen.arc(x, y, 1.2 * size, 0, 7); }
     else if (shape === 1) { pen.moveTo(x - 1.6 * size, y + 1.4 * size); pen.lineTo(x + 1.6 * size, y + 1.4 * size); pen.lineTo(x, y - 1.6 * size); pen.closePath(); }
     else { pen.rect(x - 2 * size, y - 0.6 * size, 4 * size, 1.2 * size); pen.rect(x - 0.6 * size, y - 2 * size, 1.2 * size, 4 * size); }
   }
@@ -56,12 +56,13 @@
   }
 
   function drawRows(pen, found) {
-    const few = found.row.length < 3000;
-    pen.globalAlpha = few ? 0.75 : 0.45;
+    const many = found.row.length / 20000;
+    const size = 2 - 0.9 * Math.min(1, many);
+    pen.globalAlpha = 0.8 - 0.3 * Math.min(1, many);
     for (let h = 0; h < data.classes; h++) {
       pen.fillStyle = colour(h);
       pen.beginPath();
-      found.row.forEach((i, n) => { if (labels[i] === h) marker(pen, h, found.x[n], found.y[n], few ? 1.5 : 1.1); });
+      found.row.forEach((i, n) => { if (labels[i] === h) marker(pen, h, found.x[n], found.y[n], size); });
       pen.fill();
     }
   }
@@ -127,11 +128,11 @@
     const [x, y] = [xs, ys].map((select) => data.columns[Number(select.value)].name);
     const on = shown.flatMap((yes, h) => (yes ? [h] : []));
     const classes = on.length === data.classes ? "all classes" : on.length ? `class ${on.join(", ")} only` : "no class";
-    let said = `${y} against ${x}: ${found.row.length.toLocaleString("en")} rows, ${classes}, ${how.selectedOptions[0].textContent}.`;
+    let said = `${y} against ${x}: ${found.row.length.toLocaleString("en")} rows of ${classes}.`;
     if (found.missing) said += ` ${found.missing.toLocaleString("en")} rows lack one of the two.`;
     if (found.beyond) said += ` ${found.beyond.toLocaleString("en")} rows lie beyond the axes.`;
     text.textContent = said;
-    canvas.setAttribute("aria-label", "Scatter plot. " + said);
+    canvas.setAttribute("aria-label", `Scatter plot: ${how.selectedOptions[0].textContent}. ${said}`);
   }
 
   function toggle() {

@@ -47,6 +47,14 @@ def number(value: float) -> str:
     return f"{0.0 if abs(value) < 1e-12 else value:.4g}".replace("-", "−")
 
 
+def rounded(value: float, spread: float) -> str:
+    """A number to a tenth of ``spread`` or finer, so that no digit is noise."""
+    digits = 3 if not spread > 0 else max(1 - math.floor(math.log10(spread)), 0)
+    if abs(value) >= 1e7 or digits > 6:
+        return number(value)
+    return f"{round(value, digits) + 0.0:,.{digits}f}".replace("-", "−")  # adding zero takes the sign off −0
+
+
 def shortened(text: str, length: int = 26) -> str:
     """A name that fits an axis."""
     return text if len(text) <= length else text[: length - 1] + "…"
