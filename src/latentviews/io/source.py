@@ -45,7 +45,8 @@ class Source:
         if near:
             return f"; did you mean {' or '.join(map(repr, dict.fromkeys(near)))}?"
         if len(self.names) == 1:
-            return f"; it has a single column, {self.names[0]!r:.80}. Is its delimiter another one? Set the option `delimiter`."
+            only = f"{self.names[0]!r:.80}"
+            return f"; it has a single column, {only}. Is its delimiter another one? Set the option `delimiter`."
         shown = ", ".join(self.names[:20])
         return f"; it has {shown}{', …' if len(self.names) > 20 else ''}."
 
