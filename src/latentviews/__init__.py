@@ -8,6 +8,7 @@ from latentviews.features import FourierFeatures, LandmarkFeatures, OneHotFeatur
 from latentviews.kernels import Delta, Gaussian, Kernel, Laplace, Linear, Matern, VonMises
 from latentviews.models.mixture import MultiViewMixture
 from latentviews.polish import Sieve, SmoothedEM
+from latentviews.saving import load, save
 from latentviews.selection import likelihood_curve, rank_test
 from latentviews.tensors import JointDiagonalization, PowerMethod
 
@@ -34,6 +35,8 @@ __all__ = [
     "diagnose",
     "independence_test",
     "likelihood_curve",
+    "load",
     "rank_test",
+    "save",
     "two_sample_test",
 ]
