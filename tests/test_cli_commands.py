@@ -384,7 +384,9 @@ def test_an_interrupted_fit_leaves_nothing(signals, status, tmp_path):
     X = make_multiview(30_000, 5, n_views=6, separation=1.2, random_state=0).X
     np.save(tmp_path / "x.npy", X)
     argv = [COMMAND, "fit", "x.npy", "-k", "5", "--out", "o"]
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored where tests run in the background
     process = subprocess.Popen(argv, cwd=tmp_path, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    signal.signal(signal.SIGINT, before)
     deadline = time.monotonic() + 60
     while not list(tmp_path.glob(".o.*.partial")) and time.monotonic() < deadline:
         time.sleep(0.05)
