@@ -1,6 +1,7 @@
 """``fit``, ``predict``, ``report`` and ``info``: from a file to classes, or one sentence and nothing written."""
 
 import contextlib
+import errno
 import json
 import os
 import pty
@@ -383,7 +384,9 @@ def test_an_interrupted_fit_leaves_nothing(signals, status, tmp_path):
     X = make_multiview(30_000, 5, n_views=6, separation=1.2, random_state=0).X
     np.save(tmp_path / "x.npy", X)
     argv = [COMMAND, "fit", "x.npy", "-k", "5", "--out", "o"]
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored where tests run in the background
     process = subprocess.Popen(argv, cwd=tmp_path, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    signal.signal(signal.SIGINT, before)
     deadline = time.monotonic() + 60
     while not list(tmp_path.glob(".o.*.partial")) and time.monotonic() < deadline:
         time.sleep(0.05)
@@ -442,6 +445,21 @@ def test_a_directory_that_fills_meanwhile_is_not_overwritten(tmp_path):
     assert (tmp_path / "o" / "f").read_text() == "theirs"
 
 
+@pytest.mark.parametrize("place", [output.output_directory, output.output_file], ids=["directory", "file"])
+def test_a_full_disk_is_one_sentence_and_other_errors_pass(place, tmp_path):
+    options = {"names": ["f"]} if place is output.output_directory else {}
+
+    def work(number):
+        with place(tmp_path / "o", force=False, **options):
+            raise OSError(number, os.strerror(number))
+
+    with pytest.raises(output.CommandError, match=r"cannot write to .*o \(no space left on device\)"):
+        work(errno.ENOSPC)
+    with pytest.raises(OSError, match="Input/output error"):
+        work(errno.EIO)
+    assert os.listdir(tmp_path) == []
+
+
 def test_a_signal_does_not_come_between_the_renames(tmp_path, monkeypatch):
     publish = output._publish
 
@@ -484,6 +502,17 @@ def test_nobody_else_does(shown, terminal, monkeypatch):
     monkeypatch.setattr(sys.stderr, "isatty", lambda: terminal, raising=False)
 
     assert Progress(shown)._bars is None
+
+
+def test_bars_show_the_stage_and_its_rate(monkeypatch, capsys):
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
+
+    with Progress(True) as progress, progress.stage("classes of rows", 10) as stage:
+        stage.update(5, 10, "7 rows/s")
+
+    shown = capsys.readouterr().err
+    assert "classes of rows" in shown
+    assert "7 rows/s" in shown
 
 
 class Recorder(Stage):

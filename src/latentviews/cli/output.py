@@ -1,16 +1,20 @@
 """Files that appear whole or not at all, and never in place of others unless that is wanted."""
 
+import errno
 import os
 import shutil
 import signal
 import socket
+import tempfile
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
 from latentviews.cli.common import CommandError
 from latentviews.saving import written_aside
+
+FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
 @contextmanager
@@ -25,13 +29,13 @@ def output_directory(path: Path, names: Sequence[str], *, force: bool, ours: Seq
     _remove_leftovers(base, path.name)
     aside = base / f".{path.name}.{socket.gethostname()}-{os.getpid()}.partial"
     try:
-        _make(aside)
-        yield aside
+        with _failures_told(path):
+            _make(aside)
+        with _failures_told(path, FULL):
+            yield aside
         _check_free([path / name for name in names], path, force)
-        with _uninterrupted():
+        with _failures_told(path), _uninterrupted():
             _publish(aside, path, ours)
-    except OSError as error:
-        raise cannot_write(path, error) from error
     finally:
         shutil.rmtree(aside, ignore_errors=True)
 
@@ -40,13 +44,23 @@ def output_directory(path: Path, names: Sequence[str], *, force: bool, ours: Seq
 def output_file(path: Path, *, force: bool) -> Iterator[Path]:
     """A name to write a file to; at the end it appears as ``path``."""
     _check_free([path], path.parent, force)
-    try:
+    with _failures_told(path):
         path.parent.mkdir(parents=True, exist_ok=True)
-        with written_aside(path) as aside:
-            aside.touch()  # found out before any work is done
-            yield aside
+        with tempfile.TemporaryFile(dir=path.parent):  # found out before any work is done
+            pass
+    with _failures_told(path, FULL), written_aside(path) as aside:
+        yield aside
+
+
+@contextmanager
+def _failures_told(path: Path, numbers: Container[int] | None = None) -> Iterator[None]:
+    """Errors of the system in a sentence; where others may come from reading, only those with some ``numbers``."""
+    try:
+        yield
     except OSError as error:
-        raise cannot_write(path, error) from error
+        if numbers is None or error.errno in numbers:
+            raise cannot_write(path, error) from error
+        raise
 
 
 def cannot_write(path: Path, error: OSError) -> CommandError:
