@@ -109,9 +109,9 @@ def _base64(values: np.ndarray) -> str:
 def _header(contents: Contents) -> Html:
     k, n_views = len(contents.counts), len(contents.view_names)
     facts = [
-        f"{k} {'class' if k == 1 else 'classes'} in {contents.n_rows:,} rows",
+        f"{k} {'class' if k == 1 else 'classes'}{' and noise' if contents.n_noise else ''} in {contents.n_rows:,} rows",
         f"{n_views} views of {len(contents.columns)} columns",
-        contents.made.strftime("%-d %B %Y, %H:%M"),
+        f"{contents.made.day} {contents.made:%B %Y, %H:%M}",
     ]
     links = [tag("a", text, href=f"#{key}") for key, text in SECTIONS.items()]
     return tag(
@@ -133,6 +133,9 @@ def _toggles(contents: Contents) -> Html:
         )
         for h in range(len(contents.counts))
     ]
+    if contents.n_noise:
+        box = tag("input", type="checkbox", checked="", data_class=len(chips))
+        chips.append(tag("label", box, tag("i", class_="swatch shape2 noise"), "noise", class_="chip"))
     legend = tag("legend", "Classes shown")
     return tag("fieldset", legend, *chips, tag("button", "Show all", type="button", id="all"), class_="toggles")
 
@@ -156,11 +159,14 @@ def _answer(contents: Contents) -> Html:
             percent(sizes.weights[h]),
             f"{percent(sizes.lower[h])} to {percent(sizes.upper[h])}",
             f"{counts[h]:,}",
-            percent(counts[h] / counts.sum()),
+            percent(counts[h] / contents.n_classified),
             f"{contents.diagnosis.effective_rows[h]:,.0f}",
         )
         for h in range(len(counts))
     ]
+    if contents.n_noise:
+        noise = contents.n_noise
+        rows.append(("noise", "–", "–", f"{noise:,}", percent(noise / contents.n_classified), "–"))
     head = ["class", "size", "95 % interval", "rows most probably in it", "share of rows", "rows it rests on"]
     behind = table(head, rows, "Sizes of the classes")
     caption = "The size of every class with its 95 % interval. " + sizes.method
@@ -444,10 +450,13 @@ def _kind(contents: Contents, t: int) -> str:
 
 
 def _python(contents: Contents) -> Html:
-    file = contents.saved or "model.lv"
+    file = contents.saved or "model.latentviews"
+    read = ""
+    if contents.reading:
+        read = 'X = latentviews.io.read_table("other file", reading=model.reading_).frame()\n'
     use = (
-        "import latentviews\n\n"
-        f"model = latentviews.load({file!r})\n"
+        f"import latentviews{'.io' if read else ''}\n\n"
+        f"model = latentviews.load({file!r})\n{read}"
         "model.predict(X)        # the most probable class of every row\n"
         "model.predict_proba(X)  # the posterior probability of every class\n"
         "model.weights_          # the sizes of the classes\n"
