@@ -276,6 +276,13 @@ def test_noise_is_counted_apart(model, data):
     assert "3 classes and noise in 800 rows" in page(found)
 
 
+def test_a_class_without_rows_is_held_against_the_fit(contents):
+    hidden = replace(contents, counts=np.array([500, 300, 0]))
+    assert len(hidden.findings) == len(contents.findings) + 1
+    assert "No row is most probably in class 2" in page(hidden)
+    assert "Read it with care" in page(hidden)
+
+
 def test_more_classes_than_fit_are_refused(model, data, monkeypatch):
     monkeypatch.setattr(contents_module, "CLASSES", 2)
     with pytest.raises(ValueError, match="at most 2 classes; the model has 3"):
@@ -283,7 +290,7 @@ def test_more_classes_than_fit_are_refused(model, data, monkeypatch):
 
 
 def test_a_verdict_names_what_failed(model, data, contents):
-    assert ("Nothing speaks against it" in page(contents)) == all(f.trusted for f in contents.diagnosis.findings)
+    assert ("Nothing speaks against it" in page(contents)) == all(f.trusted for f in contents.findings)
     tied = np.column_stack([data[:, 0], data[:, 0] + 1e-2 * np.random.default_rng(0).normal(size=800), data[:, 2]])
     bad = gathered(model, tied, columns=PLAIN)
     against = [finding.text for finding in bad.diagnosis.findings if not finding.trusted]

@@ -12,7 +12,7 @@ from scipy import stats
 
 from latentviews import streams
 from latentviews._validation import UnsupportedError
-from latentviews.diagnostics import Diagnosis, diagnose
+from latentviews.diagnostics import Diagnosis, Finding, diagnose
 from latentviews.domains import Circle, Discrete
 from latentviews.selection import RankTest, rank_test
 from latentviews.view_densities import ViewDensities, row_densities, view_densities
@@ -86,6 +86,19 @@ class Contents:
     diagnosis: Diagnosis
     rank: RankTest | None
     points: Points
+
+    @property
+    def findings(self) -> list[Finding]:
+        """What `diagnose` looked at, and classes that hide beneath others."""
+        empty = [h for h, count in enumerate(self.counts) if not count]
+        return self.diagnosis.findings + [
+            Finding(
+                False,
+                f"No row is most probably in class {h}, of size {self.sizes.weights[h]:.1%}: it hides beneath "
+                "others, and may be none of its own. Try fewer classes.",
+            )
+            for h in empty
+        ]
 
 
 def gather(
