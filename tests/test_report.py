@@ -1,10 +1,12 @@
 """A report says what the model says, in one safe file."""
 
 import base64
+import copy
 import hashlib
 import itertools
 import json
 import re
+from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -65,10 +67,10 @@ def text(contents):
 def mixed():
     """Angles, codes, a plane, a torus, three columns and two of codes in one view each, with their data."""
     rng = np.random.default_rng(0)
-    y = rng.choice(2, size=500, p=[0.6, 0.4])
-    angles = rng.vonmises(np.array([-2.0, 1.0])[y, None], 5, size=(500, 3))
-    codes = (rng.random((500, 3)) < np.array([0.1, 0.8])[y, None]).astype(float)
-    numbers = rng.normal(np.array([0.0, 4.0])[y, None], 1, size=(500, 5))
+    y = rng.choice(2, size=300, p=[0.6, 0.4])
+    angles = rng.vonmises(np.array([-2.0, 1.0])[y, None], 5, size=(300, 3))
+    codes = (rng.random((300, 3)) < np.array([0.1, 0.8])[y, None]).astype(float)
+    numbers = rng.normal(np.array([0.0, 4.0])[y, None], 1, size=(300, 5))
     X = np.concatenate([angles, codes, numbers], axis=1)
     views = [[0], [1, 2], [3], [4, 5], [6, 7], [8, 9, 10]]
     kernel = [VonMises("median"), VonMises("median"), Delta(), Delta(), Gaussian("median"), Gaussian("median")]
@@ -164,8 +166,11 @@ def test_everything_drawn_has_words_and_every_control_a_label(text):
     assert set(links) <= set(ids)
 
 
-def test_a_report_is_written_aside_and_replaces_the_old_one_only_when_whole(model, data, tmp_path, monkeypatch):
+def test_a_report_is_written_aside_and_replaces_the_old_one_only_when_whole(
+    model, data, contents, tmp_path, monkeypatch
+):
     path = tmp_path / "report.html"
+    monkeypatch.setattr("latentviews.report.gather", lambda *_, **__: contents)
     assert write_report(model, data, path) == path
     before = path.read_text(encoding="utf-8")
     assert before.endswith("</html>\n")
@@ -178,8 +183,10 @@ def test_a_report_is_written_aside_and_replaces_the_old_one_only_when_whole(mode
     assert list(tmp_path.iterdir()) == [path]
 
 
-def test_names_that_no_encoding_knows_are_written(model, data, tmp_path):
-    path = write_report(model, data, tmp_path / "r.html", columns=["a\ud800", "b\x00", "c"])
+def test_names_that_no_encoding_knows_are_written(model, data, contents, tmp_path, monkeypatch):
+    odd = replace(contents, title="a\ud800", source="b\x00")
+    monkeypatch.setattr("latentviews.report.gather", lambda *_, **__: odd)
+    path = write_report(model, data, tmp_path / "r.html")
     assert "<!DOCTYPE html>" in path.read_text(encoding="utf-8")
 
 
@@ -226,8 +233,8 @@ def test_the_page_shows_sizes_settings_and_how_to_load(text, contents):
         assert part in shown
 
 
-def test_intervals_are_those_of_the_bootstrap(model, data):
-    sizes = gathered(model, data).sizes
+def test_intervals_are_those_of_the_bootstrap(model, data, contents):
+    sizes = contents.sizes
     lower, upper = model.bootstrap(data, 100, random_state=1).interval()
     assert np.all((sizes.lower <= sizes.weights) & (sizes.weights <= sizes.upper))
     ratio = (sizes.upper - sizes.lower) / (upper - lower)
@@ -253,8 +260,37 @@ def test_a_spectral_fit_and_a_single_class_are_reported(data):
     assert "100 %" in page(one)
 
 
+def test_noise_is_counted_apart(model, data):
+    class Noisy(MultiViewMixture):
+        def predict_proba(self, X):
+            posteriors = super().predict_proba(X)
+            posteriors[:40] *= 0.1
+            return posteriors
+
+    noisy = copy.copy(model)
+    noisy.__class__ = Noisy
+    found = gathered(noisy, data)
+    np.testing.assert_array_equal(found.counts, np.bincount(model.predict(data)[40:], minlength=3))
+    assert found.n_noise == np.sum(found.points.labels == 3) == 40
+    np.testing.assert_allclose(found.certainty.sum(axis=1), 1.0)
+    assert "3 classes and noise in 800 rows" in page(found)
+
+
+def test_a_class_without_rows_is_held_against_the_fit(contents):
+    hidden = replace(contents, counts=np.array([500, 300, 0]))
+    assert len(hidden.findings) == len(contents.findings) + 1
+    assert "No row is most probably in class 2" in page(hidden)
+    assert "Read it with care" in page(hidden)
+
+
+def test_more_classes_than_fit_are_refused(model, data, monkeypatch):
+    monkeypatch.setattr(contents_module, "CLASSES", 2)
+    with pytest.raises(ValueError, match="at most 2 classes; the model has 3"):
+        gathered(model, data)
+
+
 def test_a_verdict_names_what_failed(model, data, contents):
-    assert ("Nothing speaks against it" in page(contents)) == all(f.trusted for f in contents.diagnosis.findings)
+    assert ("Nothing speaks against it" in page(contents)) == all(f.trusted for f in contents.findings)
     tied = np.column_stack([data[:, 0], data[:, 0] + 1e-2 * np.random.default_rng(0).normal(size=800), data[:, 2]])
     bad = gathered(model, tied, columns=PLAIN)
     against = [finding.text for finding in bad.diagnosis.findings if not finding.trusted]
@@ -315,10 +351,11 @@ def test_many_rows_and_columns_stay_few_points():
     assert contents_module._points(columns[:3], Wide(), rows, posteriors, rng).values.shape == (POINTS, 3)
 
 
-def test_a_large_sample_is_said_to_be_one(model, data, monkeypatch):
-    small = len(page(gathered(model, data)))
+def test_a_large_sample_is_said_to_be_one(model, data, text, monkeypatch):
+    small = len(text)
     many = np.tile(data, (8, 1))
     monkeypatch.setattr(contents_module, "ROWS", 4000)
+    monkeypatch.setattr(contents_module, "REFIT_ROWS", 500)
     found = gathered(model, many)
     text = page(found)
     assert found.n_classified == 4000

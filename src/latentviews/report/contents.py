@@ -2,6 +2,7 @@
 
 import copy
 import datetime
+import inspect
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
@@ -11,9 +12,8 @@ from scipy import stats
 
 from latentviews import streams
 from latentviews._validation import UnsupportedError
-from latentviews.diagnostics import Diagnosis, diagnose
+from latentviews.diagnostics import Diagnosis, Finding, diagnose
 from latentviews.domains import Circle, Discrete
-from latentviews.models.inference import resample
 from latentviews.selection import RankTest, rank_test
 from latentviews.view_densities import ViewDensities, row_densities, view_densities
 from latentviews.views import read_table
@@ -21,6 +21,7 @@ from latentviews.views import read_table
 ROWS = 200_000  # rows that are classified; more would not change a picture
 POINTS = 20_000  # rows in the scatter plot
 VALUES = 600_000  # and at most this many of their values, 2 bytes each
+CLASSES = 254  # more would not fit a byte, or a reader
 PANELS = 48  # views whose densities are drawn
 AXES = 60  # columns to choose from in the scatter plot
 RANK_VIEWS = 12  # views among which dependence is counted
@@ -55,7 +56,7 @@ class Points(NamedTuple):
     values: np.ndarray  # (n, p), uint16; 65535 where missing
     scales: list[tuple[float, float]]  # the values that 0 and 65534 stand for
     limits: list[tuple[float, float]]  # the ends of the axes
-    labels: np.ndarray  # (n,), uint8
+    labels: np.ndarray  # (n,), uint8; k where noise
     certainty: np.ndarray  # (n,), uint8: 255 is certain
 
 
@@ -69,6 +70,7 @@ class Contents:
     model_name: str
     settings: dict[str, tuple[str, bool]]  # value, and whether it is not the default
     saved: str | None
+    reading: bool  # whether the model remembers how its rows were read from a file
     n_rows: int
     n_incomplete: int  # rows with a missing cell
     n_classified: int  # rows whose class was looked at
@@ -76,6 +78,7 @@ class Contents:
     view_names: list[str]
     sizes: Sizes
     counts: np.ndarray  # (k,), rows by their most probable class
+    n_noise: int  # rows most probably in none
     certainty: np.ndarray  # (k, 4), shares of a class's rows by certainty, the least certain last
     confused: tuple[int, int, float] | None  # the two classes most often in doubt, and their share of the doubt
     panels: list[ViewDensities]
@@ -83,6 +86,19 @@ class Contents:
     diagnosis: Diagnosis
     rank: RankTest | None
     points: Points
+
+    @property
+    def findings(self) -> list[Finding]:
+        """What `diagnose` looked at, and classes that hide beneath others."""
+        empty = [h for h, count in enumerate(self.counts) if not count]
+        return self.diagnosis.findings + [
+            Finding(
+                False,
+                f"No row is most probably in class {h}, of size {self.sizes.weights[h]:.1%}: it hides beneath "
+                "others, and may be none of its own. Try fewer classes.",
+            )
+            for h in empty
+        ]
 
 
 def gather(
@@ -100,7 +116,9 @@ def gather(
     plain, table, names = read_rows(model, X, columns)
     (some,) = streams.sample(table, ROWS, rng)
     posteriors = plain.predict_proba(some)
-    labels, k = posteriors.argmax(axis=1), posteriors.shape[1]
+    labels, k = _labels(posteriors), posteriors.shape[1]
+    if k > CLASSES:
+        raise ValueError(f"A report shows at most {CLASSES} classes; the model has {k}.")
     view_names = ["+".join(names[j] for j in view) for view in plain.views_]
     described = _columns(plain, table, some, labels, k, names)
     drawn = range(min(len(plain.views_), PANELS))
@@ -112,14 +130,16 @@ def gather(
         model_name=type(model).__name__,
         settings=_settings(model),
         saved=saved,
+        reading=hasattr(model, "reading_"),
         n_rows=len(table),
         n_incomplete=int(np.isnan(table[:, [j for view in plain.views_ for j in view]]).any(axis=1).sum()),
         n_classified=len(some),
         columns=described,
         view_names=view_names,
         sizes=_sizes(plain, table, posteriors, rng),
-        counts=np.bincount(labels, minlength=k),
-        certainty=_certainty(posteriors.max(axis=1), labels, k),
+        counts=np.bincount(labels[labels >= 0], minlength=k),
+        n_noise=int(np.sum(labels < 0)),
+        certainty=_certainty(posteriors, labels),
         confused=_confused(posteriors),
         panels=[panel for _, panel in panels],
         panel_views=[t for t, _ in panels],
@@ -170,8 +190,8 @@ def _named(model: Any, names: list[Any] | None) -> Any:
 
 def _settings(model: Any) -> dict[str, tuple[str, bool]]:
     """Every parameter as text, and whether it is not the default."""
-    default = type(model)().get_params(deep=False)
-    return {key: (repr(v), repr(v) != repr(default[key])) for key, v in model.get_params(deep=False).items()}
+    known = inspect.signature(type(model)).parameters
+    return {key: (repr(v), repr(v) != repr(known[key].default)) for key, v in model.get_params(deep=False).items()}
 
 
 # ------------------------------------------------------------------------------------------------- classes and rows
@@ -181,7 +201,8 @@ def _sizes(model: Any, table: np.ndarray, posteriors: np.ndarray, rng: np.random
     """Weights with 95 % intervals, by refits of the polish where there is one."""
     weights = model.weights_
     k = len(weights)
-    if getattr(model, "polished_", None) is None or k == 1:
+    refits = any(getattr(model, part, None) is not None for part in ("polished_", "dependent_"))
+    if not refits or k == 1:
         errors = _fixed_errors(weights, posteriors) / np.sqrt(len(table))
         width = stats.norm.isf(0.025) * errors
         method = (
@@ -190,7 +211,7 @@ def _sizes(model: Any, table: np.ndarray, posteriors: np.ndarray, rng: np.random
     else:
         size = int(np.clip(60_000 // (k * len(model.views_)), 500, REFIT_ROWS))
         (rows,) = streams.sample(table, size, rng)
-        draws = resample(model.polished_, rows, None, 0, REFITS, rng).weights
+        draws = model.bootstrap(rows, REFITS, random_state=rng).weights
         width = stats.t.isf(0.025, REFITS - 1) * draws.std(axis=0, ddof=1) * np.sqrt(len(rows) / len(table))
         method = f"Intervals come from {REFITS} refits to resampled rows, each started at the fit (a bootstrap" + (
             f" of {len(rows):,} rows, scaled to all {len(table):,})." if len(rows) < len(table) else ")."
@@ -206,11 +227,17 @@ def _fixed_errors(weights: np.ndarray, posteriors: np.ndarray) -> np.ndarray:
     return np.sqrt([*np.diag(covariance), covariance.sum()])
 
 
-def _certainty(largest: np.ndarray, labels: np.ndarray, k: int) -> np.ndarray:
+def _labels(posteriors: np.ndarray) -> np.ndarray:
+    """The most probable class of every row; -1 where noise, which has what the classes leave to one, is more so."""
+    return np.where(1 - posteriors.sum(axis=1) > posteriors.max(axis=1), -1, posteriors.argmax(axis=1))
+
+
+def _certainty(posteriors: np.ndarray, labels: np.ndarray) -> np.ndarray:
     """The shares of every class's rows whose largest posterior lies between `STEPS`, (k, 4)."""
-    steps = np.digitize(-largest, -np.array(STEPS))
-    counts = np.zeros((k, len(STEPS) + 1))
-    np.add.at(counts, (labels, steps), 1)
+    counts = np.zeros((posteriors.shape[1], len(STEPS) + 1))
+    members = labels >= 0
+    steps = np.digitize(-posteriors[members].max(axis=1), -np.array(STEPS))
+    np.add.at(counts, (labels[members], steps), 1)
     return counts / np.maximum(counts.sum(axis=1, keepdims=True), 1)
 
 
@@ -285,8 +312,10 @@ def _points(
     low, high = np.array(scales).T
     share = (values - low) / np.where(high > low, high - low, 1.0)
     whole = np.where(np.isnan(share), 65535, np.round(65534 * share)).astype(np.uint16)
+    labels = _labels(chances)
+    labels = np.where(labels < 0, chances.shape[1], labels).astype(np.uint8)
     certainty = np.round(255 * chances.max(axis=1)).astype(np.uint8)
-    return Points(list(range(len(used))), whole, scales, limits, chances.argmax(axis=1).astype(np.uint8), certainty)
+    return Points(list(range(len(used))), whole, scales, limits, labels, certainty)
 
 
 def _axis(values: np.ndarray, kind: str) -> tuple[float, float]:

@@ -5,7 +5,7 @@
   const text = document.getElementById("scatter-text");
   const [xs, ys, how] = ["x", "y", "how"].map((id) => document.getElementById(id));
   const boxes = [...document.querySelectorAll("input[data-class]")];
-  const shown = new Array(data.classes).fill(true);
+  const shown = boxes.map(() => true); // the classes, then noise where there is any
   const MISSING = 65535;
 
   const bytes = (base64) => Uint8Array.from(atob(base64), (c) => c.charCodeAt(0));
@@ -17,7 +17,8 @@
   const column = (c) => words.subarray(c * data.rows, (c + 1) * data.rows);
 
   const variable = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
-  const colour = (h) => variable(`--p${h % data.colours}`);
+  const colour = (h) => variable(h < data.classes ? `--p${h % data.colours}` : "--sure");
+  const title = (h) => (h < data.classes ? String(h) : "noise");
   const format = (v) => (Math.abs(v) < 1e-12 ? "0" : String(Number(v.toPrecision(4)))).replace("-", "−");
 
   function ticks(low, high, count) {
@@ -30,7 +31,7 @@
   }
 
   function marker(pen, h, x, y, size) {
-    const shape = Math.floor(h / data.colours) % 3;
+    const shape = h < data.classes ? Math.floor(h / data.colours) % 3 : 2;
     if (shape === 0) { pen.moveTo(x + 1.2 * size, y); pen.arc(x, y, 1.2 * size, 0, 7); }
     else if (shape === 1) { pen.moveTo(x - 1.6 * size, y + 1.4 * size); pen.lineTo(x + 1.6 * size, y + 1.4 * size); pen.lineTo(x, y - 1.6 * size); pen.closePath(); }
     else { pen.rect(x - 2 * size, y - 0.6 * size, 4 * size, 1.2 * size); pen.rect(x - 0.6 * size, y - 2 * size, 1.2 * size, 4 * size); }
@@ -59,7 +60,7 @@
     const many = found.row.length / 20000;
     const size = 2 - 0.9 * Math.min(1, many);
     pen.globalAlpha = 0.8 - 0.3 * Math.min(1, many);
-    for (let h = 0; h < data.classes; h++) {
+    for (let h = 0; h < shown.length; h++) {
       pen.fillStyle = colour(h);
       pen.beginPath();
       found.row.forEach((i, n) => { if (labels[i] === h) marker(pen, h, found.x[n], found.y[n], size); });
@@ -82,7 +83,7 @@
     const counts = new Map();
     found.row.forEach((i, n) => {
       const key = Math.floor((found.y[n] - box.top) / cell) * across + Math.floor((found.x[n] - box.left) / cell);
-      if (!counts.has(key)) counts.set(key, new Float64Array(data.classes));
+      if (!counts.has(key)) counts.set(key, new Float64Array(shown.length));
       counts.get(key)[labels[i]]++;
     });
     const total = (by) => by.reduce((sum, v) => sum + v, 0);
@@ -127,7 +128,7 @@
   function describe(found) {
     const [x, y] = [xs, ys].map((select) => data.columns[Number(select.value)].name);
     const on = shown.flatMap((yes, h) => (yes ? [h] : []));
-    const classes = on.length === data.classes ? "all classes" : on.length ? `class ${on.join(", ")} only` : "no class";
+    const classes = on.length === shown.length ? "all classes" : on.length ? `class ${on.map(title).join(", ")} only` : "no class";
     let said = `${y} against ${x}: ${found.row.length.toLocaleString("en")} rows of ${classes}.`;
     if (found.missing) said += ` ${found.missing.toLocaleString("en")} rows lack one of the two.`;
     if (found.beyond) said += ` ${found.beyond.toLocaleString("en")} rows lie beyond the axes.`;
