@@ -1,0 +1,279 @@
+"""The fit for views that depend inside classes: several starts, more components than classes, merging, a medoid."""
+
+import warnings
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy.optimize import linear_sum_assignment
+from sklearn.base import BaseEstimator
+from sklearn.cluster import KMeans
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.metrics import adjusted_rand_score
+from sklearn.mixture import GaussianMixture
+from sklearn.utils.parallel import Parallel, delayed
+
+from latentviews._progress import Report
+from latentviews._validation import IdentifiabilityWarning, UnsupportedError, check_count
+from latentviews.copulas import CopulaFit, Frame, fit_copulas, refit
+from latentviews.dependent import DependentClasses, DependentView
+from latentviews.domains import DOMAINS
+from latentviews.merging import Landscape, confusion_cost, medoid, merge, merge_until, valley_cost
+from latentviews.models.estimation import (
+    FULL_STEPS,
+    Problem,
+    Spectral,
+    SpectralSettings,
+    spectral_estimate,
+    spectral_steps,
+)
+
+COSTS = {"valley": valley_cost, "confusion": confusion_cost}
+DOUBTFUL = 0.5  # agreement of starts below which their answer is one of several
+START_ROWS = 5000  # rows that starts are fitted to
+FEWEST = 20  # rows a component should have
+
+
+class Copulas(BaseEstimator):
+    """Classes whose views may depend on each other, for `MultiViewMixture`'s ``dependence``.
+
+    More components than classes, each a Gaussian copula over margins without a shape, are fitted by EM from several
+    starts and merged into classes by two costs. Of all the partitions the one that agrees best with the others is
+    kept. Nothing is asked of the views but that they are real columns.
+
+    Parameters
+    ----------
+    n_parts : int, default=10
+        Components before merging; at least twice as many as classes are used, and fewer where rows are few.
+    bandwidth : float, default=0.2
+        Of the margins, in standard deviations of their columns.
+    noise : bool, default=False
+        Whether rows that a uniform background explains best make a class of their own, -1. If not, they go to the
+        class that is most probable without it.
+    ratio : float, default=0.75
+        Where the number of classes is not given: valleys of the density above this share of the lower peak beside
+        them do not part classes.
+    least : float, default=0.005
+        Where the number of classes is not given: the weight below which a component is no class.
+    max_iter : int, default=60
+    tol : float, default=2e-5
+        EM stops when a step gains less log-likelihood a row.
+    """
+
+    def __init__(
+        self,
+        n_parts: int = 10,
+        bandwidth: float = 0.2,
+        noise: bool = False,
+        ratio: float = 0.75,
+        least: float = 0.005,
+        max_iter: int = 60,
+        tol: float = 2e-5,
+    ):
+        self.n_parts = n_parts
+        self.bandwidth = bandwidth
+        self.noise = noise
+        self.ratio = ratio
+        self.least = least
+        self.max_iter = max_iter
+        self.tol = tol
+
+    def check(self) -> None:
+        """Sentences on settings that no fit can use."""
+        check_count("n_parts", self.n_parts)
+        check_count("max_iter", self.max_iter)
+        if not isinstance(self.bandwidth, float | int) or isinstance(self.bandwidth, bool) or not self.bandwidth > 0:
+            raise ValueError(
+                f"Copulas needs a positive bandwidth, in standard deviations of the columns; got {self.bandwidth!r}."
+            )
+        if not 0 < self.ratio <= 1 or not 0 <= self.least < 1:
+            raise ValueError(
+                f"Copulas needs a ratio in (0, 1] and a least weight in [0, 1); got {self.ratio!r} and {self.least!r}."
+            )
+
+
+class Portfolio(NamedTuple):
+    """What a fit for dependent views found."""
+
+    classes: DependentClasses
+    components: list[DependentView]
+    agreement: float  # mean adjusted Rand index of the partition with the others
+    objectives: dict[str, float]  # the log-likelihood a row that every start reached
+    start: str  # where the partition came from
+    n_iter: int
+    converged: bool
+    spectrum: np.ndarray | None  # singular values of the pair moment
+
+
+def portfolio(
+    problem: Problem,
+    settings: Copulas,
+    spectral: SpectralSettings,
+    n_classes: int | None,
+    n_jobs: int | None,
+    report: Report,
+) -> Portfolio:
+    """Fit, merge and choose; ``n_classes`` is None where the valleys of the density are to tell."""
+    settings.check()
+    used = [j for columns in problem.columns for j in columns]
+    rows, scales = _standardised(problem.pilot[:, used])
+    frame = Frame.around(problem.pilot, used, settings.bandwidth * scales)
+    landscape = Landscape(rows, problem.rng, problem.pilot_weights)
+    n_parts = max(settings.n_parts, 2 * (n_classes or 0))
+    n_parts = max(min(n_parts, len(rows) // FEWEST), n_classes or 1)
+    moments, spectrum = _spectral(problem, n_parts, spectral)
+    guesses = dict(_starts(problem, rows, n_parts, moments))
+
+    def fit(name: str, guess: np.ndarray) -> CopulaFit:
+        return fit_copulas(
+            frame,
+            problem.pilot,
+            guess,
+            problem.pilot_weights,
+            max_iter=settings.max_iter,
+            tol=settings.tol,
+            report=lambda n_iter, objective: report(name, n_iter, objective),
+        )
+
+    found = Parallel(n_jobs, prefer="threads")(delayed(fit)(*item) for item in guesses.items())
+    fits = dict(zip(guesses, found, strict=True))
+    candidates = {
+        (name, cost): groups
+        for name, one in fits.items()
+        for cost, groups in _mergers(landscape, one, settings, n_classes)
+    }
+    partitions = [_labels(fits[name], groups) for (name, _), groups in candidates.items()]
+    chosen = medoid(partitions)
+    best = _closest_to(problem.allowed, partitions) if problem.allowed is not None else chosen.index
+    name, cost = list(candidates)[best]
+    groups, mixture = candidates[name, cost], fits[name].mixture
+    if problem.partial:
+        for _ in range(FULL_STEPS):
+            mixture = refit(mixture, problem.data, problem.weights)
+    classes = DependentClasses(mixture, groups, problem.columns, settings.noise)
+    if problem.allowed is not None:
+        classes = classes.take(_naming(problem.allowed, partitions[best]))
+    _warn(chosen.agreement, len(partitions))
+    return Portfolio(
+        classes,
+        _components(problem, classes),
+        chosen.agreement,
+        {start: one.objective for start, one in fits.items()},
+        name,
+        fits[name].n_iter,
+        fits[name].converged,
+        spectrum,
+    )
+
+
+def _warn(agreement: float, n_partitions: int) -> None:
+    if agreement < DOUBTFUL:
+        warnings.warn(
+            f"The {n_partitions} ways to these classes agree little (adjusted Rand index {agreement:.2f}): the answer "
+            "is one of several. Ask for another number of classes, or see `agreement_` and `start_objectives_`.",
+            IdentifiabilityWarning,
+            stacklevel=5,
+        )
+
+
+def _standardised(table: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Columns of mean zero and standard deviation one, far values drawn in, missing ones zero; and the deviations."""
+    inner = np.nanquantile(table, [0.001, 0.999], axis=0)
+    reach = np.ptp(inner, axis=0)
+    near = np.clip(table, inner[0] - reach, inner[1] + reach)
+    center, scales = np.nanmean(near, axis=0), np.nanstd(near, axis=0)
+    scales = np.where(scales > 0, scales, np.nanstd(table, axis=0))
+    return np.nan_to_num((near - center) / scales), scales
+
+
+# -------------------------------------------------------------------------------------------------- the starts
+
+
+def _starts(
+    problem: Problem, rows: np.ndarray, n_parts: int, spectral: Spectral | None
+) -> Iterator[tuple[str, np.ndarray]]:
+    """Guesses of the posteriors (n, J) by name."""
+    if n_parts == 1:
+        yield "one part", np.ones((len(rows), 1))
+        return
+    weights = problem.pilot_weights
+    chances = None if weights is None else weights / weights.sum()
+    for trial in ("", " again"):
+        some = rows[problem.rng.choice(len(rows), min(len(rows), START_ROWS), replace=weights is not None, p=chances)]
+        seed = int(problem.rng.integers(2**31))
+        yield "Gaussian mixture" + trial, _gaussian(some, rows, n_parts, seed)
+        yield "k-means" + trial, _kmeans(some, rows, n_parts, seed)
+    if spectral is not None:
+        yield "spectral", spectral_estimate(problem, spectral).posteriors(problem.pilot)
+
+
+def _gaussian(some: np.ndarray, rows: np.ndarray, n_parts: int, seed: int) -> np.ndarray:
+    model = GaussianMixture(n_parts, reg_covar=1e-3, max_iter=60, random_state=seed)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)  # a start need not converge
+        return model.fit(some).predict_proba(rows)
+
+
+def _kmeans(some: np.ndarray, rows: np.ndarray, n_parts: int, seed: int) -> np.ndarray:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)  # fewer different rows than parts
+        labels = KMeans(n_parts, n_init=1, random_state=seed).fit(some).predict(rows)
+    return 0.98 * np.eye(n_parts)[labels] + 0.02 / n_parts
+
+
+def _spectral(problem: Problem, n_parts: int, settings: SpectralSettings) -> tuple[Spectral | None, np.ndarray | None]:
+    """The papers' estimate with as many classes as parts, None where the moments do not carry so many; a spectrum."""
+    some = problem.rng.permutation(len(problem.pilot))[:START_ROWS]
+    weights = None if problem.pilot_weights is None else problem.pilot_weights[some]
+    smaller = problem._replace(
+        data=problem.pilot[some], weights=weights, pilot=problem.pilot[some], pilot_weights=weights, rank=n_parts
+    )
+    try:
+        found = spectral_steps(smaller, settings, problem.prototypes, "isj", all_rows=False)
+    except UnsupportedError as error:
+        return None, error.spectrum
+    return found, found.fit.whitening.spectrum
+
+
+# ------------------------------------------------------------------------------------------ from parts to classes
+
+
+def _mergers(
+    landscape: Landscape, fit: CopulaFit, settings: Copulas, n_classes: int | None
+) -> Iterator[tuple[str, np.ndarray]]:
+    """The ways to put the parts of a fit together."""
+    parts = landscape.parts(fit.expected.posteriors, fit.expected.log_density)
+    if n_classes is None:
+        yield "valleys", merge_until(parts, settings.ratio, settings.least)
+        return
+    for name, cost in COSTS.items():
+        yield name, merge(parts, n_classes, cost)
+
+
+def _labels(fit: CopulaFit, groups: np.ndarray) -> np.ndarray:
+    """The class of every row of the pilot."""
+    return (np.eye(groups.max() + 1)[groups].T @ fit.expected.posteriors).argmax(axis=0)
+
+
+def _closest_to(allowed: np.ndarray, partitions: list[np.ndarray]) -> int:
+    """The partition that agrees best with the known classes."""
+    known = allowed.sum(axis=1) == 1
+    truth = allowed[known].argmax(axis=1)
+    return int(np.argmax([adjusted_rand_score(truth, labels[known]) for labels in partitions]))
+
+
+def _naming(allowed: np.ndarray, labels: np.ndarray) -> np.ndarray:
+    """The order in which classes bear the names that known rows give them."""
+    known, k = allowed.sum(axis=1) == 1, allowed.shape[1]
+    return linear_sum_assignment(-allowed[known].T @ np.eye(k)[labels[known]])[1]
+
+
+def _components(problem: Problem, classes: DependentClasses) -> list[DependentView]:
+    views = []
+    for view, columns in enumerate(problem.columns):
+        places = classes.places(view)
+        x = problem.pilot[:, columns]
+        x = x[~np.isnan(x).any(axis=1)]
+        domain: Any = DOMAINS["real"](x, classes.mixture.margins.frame.bandwidths[places], problem.rng)
+        views.append(DependentView(domain, classes.mixture.some_columns(places), classes.groups))
+    return views
