@@ -43,10 +43,8 @@ class Frame:
         """The range of the rows of a table, less a few that are so far out that the grids would be coarse."""
         x, reach = table[:, columns], N_BINS / 8 * bandwidths
         inner = np.nanquantile(x, [0.001, 0.999], axis=0)
-        low, high = (
-            np.maximum(np.nanmin(x, axis=0), inner[0] - reach),
-            np.minimum(np.nanmax(x, axis=0), inner[1] + reach),
-        )
+        low = np.maximum(np.nanmin(x, axis=0), inner[0] - reach) - bandwidths / 2
+        high = np.minimum(np.nanmax(x, axis=0), inner[1] + reach) + bandwidths / 2
         return cls(list(columns), low, high, bandwidths)
 
     @cached_property
@@ -69,9 +67,8 @@ class Frame:
         if not present.all():
             bins = [streams.weigh(part, here.astype(float)) for part, here in zip(bins, present, strict=True)]
         beyond = x - np.clip(x, self.grids[:, :1], self.grids[:, -1:])
-        lengths = self.high - self.low + self.bandwidths
-        inside = np.all(np.abs(x - (self.low + self.high)[:, None] / 2) <= lengths[:, None] / 2, axis=0)
-        log_uniform = np.where(inside, -np.log(lengths) @ present, -np.inf)
+        inside = np.all((x >= self.low[:, None]) & (x <= self.high[:, None]), axis=0)
+        log_uniform = np.where(inside, -np.log(self.high - self.low) @ present, -np.inf)
         return Cells(bins, None if present.all() else present, beyond if beyond.any() else None, log_uniform)
 
     @cached_property
@@ -339,7 +336,8 @@ def _correlations(mass: np.ndarray, first: np.ndarray, second: np.ndarray) -> np
     spread = np.sqrt(np.maximum(np.einsum("jtt->jt", covariance), 1e-12))
     correlation = covariance / (spread[:, :, None] * spread[:, None, :])
     rows = np.einsum("jtt->jt", mass).min(axis=1)
-    correlation *= ((1 - np.minimum(1.0, 2 * (d + 1) / np.maximum(rows, TINY))) * (1 - RIDGE))[:, None, None]
+    kept = np.maximum(1 - 2 * (d + 1) / np.maximum(rows, 1.0), 0.0) * (1 - RIDGE)
+    correlation *= kept[:, None, None]
     correlation[:, range(d), range(d)] = 1.0
     least = np.linalg.eigvalsh(correlation)[:, 0]  # pairs with different rows missing need not fit together
     shrink = np.where(least < RIDGE, (1 - RIDGE) / (1 - np.minimum(least, RIDGE)), 1.0)[:, None, None]

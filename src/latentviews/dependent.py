@@ -95,12 +95,11 @@ class DependentClasses:
         rows = np.full((n_samples, n_columns), np.nan)
         for j in np.unique(drawn):
             members = np.flatnonzero(drawn == j)
-            if j < len(self.groups):
-                rows[np.ix_(members, frame.columns)] = self.mixture.sample(j, len(members), rng)
-            else:
-                rows[np.ix_(members, frame.columns)] = rng.uniform(
-                    frame.low, frame.high, (len(members), len(frame.low))
-                )
+            rows[members[:, None], frame.columns] = (
+                self.mixture.sample(j, len(members), rng)
+                if j < len(self.groups)
+                else rng.uniform(frame.low, frame.high, size=(len(members), len(frame.low)))
+            )
         labels = np.append(self.groups, -1)[drawn]
         stray = np.flatnonzero(labels < 0)
         if not self.noise_class and len(stray):

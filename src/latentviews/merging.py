@@ -8,7 +8,6 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import numpy as np
-from sklearn.metrics import adjusted_rand_score
 from sklearn.neighbors import NearestNeighbors
 
 from latentviews.kernels import Gaussian
@@ -17,6 +16,7 @@ TINY = np.finfo(float).tiny
 ROWS = 4000  # rows among which neighbours are sought
 GRAM_ROWS = 2000  # and between which kernels are evaluated
 N_NEIGHBORS = 10
+EMPTY = 1e-100  # a mass whose square is still a number
 CROSSINGS = 5  # edges between two parts at least as high as their saddle; fewer would be chance
 PEAK = 0.9  # the quantile of the density in a part that counts as its peak
 
@@ -33,7 +33,7 @@ class Parts(NamedTuple):
     @property
     def ward(self) -> np.ndarray:
         """By how much a union's rows are farther from their mean embedding: m_a m_b / (m_a + m_b) ‖μ_a - μ_b‖²."""
-        mass = np.maximum(self.mass, TINY)
+        mass = np.maximum(self.mass, EMPTY)
         products = self.products / np.outer(mass, mass)
         squares = np.maximum(np.diag(products)[:, None] + np.diag(products) - 2 * products, 0.0)
         return np.outer(mass, mass) / np.add.outer(mass, mass) * squares
@@ -50,20 +50,18 @@ class Parts(NamedTuple):
 
     def union(self, a: int, b: int) -> "Parts":
         """The parts with b put into a."""
-        added, kept = (_joined(table, a, b, np.add) for table in (self.products, self.overlap)), self.saddle
-        mass, peak = self.mass.copy(), self.peak.copy()
-        mass[a], peak[a] = mass[a] + mass[b], max(peak[a], peak[b])
-        rest = np.arange(len(mass)) != b
-        products, overlap = added
-        return Parts(mass[rest], products, overlap, peak[rest], _joined(kept, a, b, np.maximum))
+        joins = (np.add, np.add, np.add, np.maximum, np.maximum)
+        return Parts(*(_joined(table, a, b, join) for table, join in zip(self, joins, strict=True)))
 
 
 def _joined(table: np.ndarray, a: int, b: int, join: Callable[..., np.ndarray]) -> np.ndarray:
+    """A vector or symmetric matrix with entry b joined to entry a and left out."""
     table = table.copy()
     table[a] = join(table[a], table[b])
-    table[:, a] = join(table[:, a], table[:, b])
-    rest = np.arange(len(table)) != b
-    return table[np.ix_(rest, rest)]
+    if table.ndim == 2:
+        table[:, a] = join(table[:, a], table[:, b])
+        return np.delete(np.delete(table, b, axis=0), b, axis=1)
+    return np.delete(table, b)
 
 
 Cost = Callable[[Parts], np.ndarray]
@@ -94,7 +92,7 @@ class Landscape:
 
     def __init__(self, rows: np.ndarray, rng: np.random.Generator, weights: np.ndarray | None = None):
         self.weights = np.full(len(rows), 1 / len(rows)) if weights is None else weights / weights.sum()
-        size = min(ROWS, np.count_nonzero(self.weights))
+        size = min(ROWS, int(np.count_nonzero(self.weights)))
         self.picked = rng.choice(len(rows), size=size, replace=False, p=None if weights is None else self.weights)
         some = rows[self.picked]
         count = min(N_NEIGHBORS, len(some) - 1)
@@ -165,10 +163,20 @@ def _put_together(parts: Parts, groups: np.ndarray, cost: np.ndarray) -> tuple[P
     return parts.union(a, b), np.where(groups == b, a, groups - (groups > b))
 
 
+def adjusted_rand(a: np.ndarray, b: np.ndarray) -> float:
+    """The adjusted Rand index of two partitions with labels 0, 1, …, of many rows in little time."""
+    size = int(b.max()) + 1
+    counts = np.bincount(a * size + b, minlength=(int(a.max()) + 1) * size).reshape(-1, size).astype(float)
+    both, one, other = (np.sum(n * (n - 1)) for n in (counts, counts.sum(axis=1), counts.sum(axis=0)))
+    chance = one * other / max(len(a) * (len(a) - 1.0), 1.0)
+    most = (one + other) / 2
+    return float((both - chance) / (most - chance)) if most > chance else 1.0
+
+
 class Medoid(NamedTuple):
     """The partition that agrees best with the others."""
 
-    index: int
+    chosen: int
     agreement: float  # its mean adjusted Rand index with them
     table: np.ndarray  # adjusted Rand indices of every two
 
@@ -179,6 +187,6 @@ def medoid(partitions: Sequence[np.ndarray]) -> Medoid:
     table = np.eye(size)
     for i in range(size):
         for j in range(i):
-            table[i, j] = table[j, i] = adjusted_rand_score(partitions[i], partitions[j])
+            table[i, j] = table[j, i] = adjusted_rand(partitions[i], partitions[j])
     means = (table.sum(axis=1) - 1) / max(size - 1, 1) if size > 1 else np.ones(1)
     return Medoid(int(means.argmax()), float(means.max()), table)

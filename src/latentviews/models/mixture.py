@@ -21,6 +21,7 @@ from latentviews._validation import (
 )
 from latentviews.dependent import DependentClasses, DependentConditional
 from latentviews.embeddings import Components, evaluate
+from latentviews.features import OneHotFeatures
 from latentviews.kernels import Kernel
 from latentviews.models.estimation import (
     Estimate,
@@ -338,13 +339,13 @@ class MultiViewMixture(CallbackSupportMixin, PosteriorMixin, BaseEstimator):
         Every refit starts at this one, so classes keep their names. It needs a polished fit.
         """
         table, rng = self._table(X), np.random.default_rng(random_state)
-        if self.polished_ is None and self.dependent_ is None:
-            raise ValueError(
-                "bootstrap refits the polish, and this model was fitted with polish=None; fit it with one."
-            )
         n_resamples = check_count("n_resamples", n_resamples, 2)
         if self.dependent_ is not None:
             return resample_dependent(self.dependent_, table, f, self._view_index(view), n_resamples, rng)
+        if self.polished_ is None:
+            raise ValueError(
+                "bootstrap refits the polish, and this model was fitted with polish=None; fit it with one."
+            )
         return resample(self.polished_, table, f, self._view_index(view), n_resamples, rng)
 
     def align_to(self, reference: "MultiViewMixture") -> Self:
@@ -417,7 +418,7 @@ class MultiViewMixture(CallbackSupportMixin, PosteriorMixin, BaseEstimator):
             )
         if len(set(blocks)) < len(blocks):
             raise ValueError("With dependence, every view has distributions of its own; exchangeable must be False.")
-        kinds = [getattr(getattr(phi, "kernel", None), "domain", "real") for phi in prototypes]
+        kinds = ["discrete" if isinstance(phi, OneHotFeatures) else _domain(phi) for phi in prototypes]
         if set(kinds) != {"real"}:
             view = next(t for t, kind in enumerate(kinds) if kind != "real")
             raise ValueError(
@@ -463,6 +464,10 @@ class MultiViewMixture(CallbackSupportMixin, PosteriorMixin, BaseEstimator):
         rows = data.shape[0] if streams.is_array(data) else np.inf  # a pilot that is not full holds the whole stream
         partial = size <= len(pilot) < rows
         return Problem(data, weights, columns, blocks, prototypes, pilot, pilot_weights, partial, allowed, rank, rng)
+
+
+def _domain(phi: Any) -> str:
+    return getattr(getattr(phi, "kernel", None), "domain", "real")
 
 
 def _is_view(value: Any, n_views: int) -> bool:

@@ -15,10 +15,10 @@ from sklearn.utils.parallel import Parallel, delayed
 
 from latentviews._progress import Report
 from latentviews._validation import IdentifiabilityWarning, UnsupportedError, check_count
-from latentviews.copulas import CopulaFit, Frame, fit_copulas, refit
+from latentviews.copulas import CopulaFit, Expected, Frame, fit_copulas, refit
 from latentviews.dependent import DependentClasses, DependentView
 from latentviews.domains import DOMAINS
-from latentviews.merging import Landscape, confusion_cost, medoid, merge, merge_until, valley_cost
+from latentviews.merging import Landscape, Parts, confusion_cost, medoid, merge, merge_until, valley_cost
 from latentviews.models.estimation import (
     FULL_STEPS,
     Problem,
@@ -28,9 +28,8 @@ from latentviews.models.estimation import (
     spectral_steps,
 )
 
-COSTS = {"valley": valley_cost, "confusion": confusion_cost}
 DOUBTFUL = 0.5  # agreement of starts below which their answer is one of several
-START_ROWS = 5000  # rows that starts are fitted to
+START_ROWS = 5000  # rows that a start, and EM from it, are fitted to
 FEWEST = 20  # rows a component should have
 
 
@@ -43,6 +42,8 @@ class Copulas(BaseEstimator):
 
     Parameters
     ----------
+    n_starts : int, default=3
+        Gaussian mixtures and runs of k-means to start from, so many of each; the spectral estimate is one more.
     n_parts : int, default=10
         Components before merging; at least twice as many as classes are used, and fewer where rows are few.
     bandwidth : float, default=0.2
@@ -62,6 +63,7 @@ class Copulas(BaseEstimator):
 
     def __init__(
         self,
+        n_starts: int = 3,
         n_parts: int = 10,
         bandwidth: float = 0.2,
         noise: bool = False,
@@ -70,6 +72,7 @@ class Copulas(BaseEstimator):
         max_iter: int = 60,
         tol: float = 2e-5,
     ):
+        self.n_starts = n_starts
         self.n_parts = n_parts
         self.bandwidth = bandwidth
         self.noise = noise
@@ -80,6 +83,7 @@ class Copulas(BaseEstimator):
 
     def check(self) -> None:
         """Sentences on settings that no fit can use."""
+        check_count("n_starts", self.n_starts)
         check_count("n_parts", self.n_parts)
         check_count("max_iter", self.max_iter)
         if not isinstance(self.bandwidth, float | int) or isinstance(self.bandwidth, bool) or not self.bandwidth > 0:
@@ -122,47 +126,49 @@ def portfolio(
     n_parts = max(settings.n_parts, 2 * (n_classes or 0))
     n_parts = max(min(n_parts, len(rows) // FEWEST), n_classes or 1)
     moments, spectrum = _spectral(problem, n_parts, spectral)
-    guesses = dict(_starts(problem, rows, n_parts, moments))
-
-    def fit(name: str, guess: np.ndarray) -> CopulaFit:
-        return fit_copulas(
-            frame,
-            problem.pilot,
-            guess,
-            problem.pilot_weights,
-            max_iter=settings.max_iter,
-            tol=settings.tol,
-            report=lambda n_iter, objective: report(name, n_iter, objective),
-        )
-
-    found = Parallel(n_jobs, prefer="threads")(delayed(fit)(*item) for item in guesses.items())
-    fits = dict(zip(guesses, found, strict=True))
-    candidates = {
-        (name, cost): groups
-        for name, one in fits.items()
-        for cost, groups in _mergers(landscape, one, settings, n_classes)
-    }
-    partitions = [_labels(fits[name], groups) for (name, _), groups in candidates.items()]
-    chosen = medoid(partitions)
-    best = _closest_to(problem.allowed, partitions) if problem.allowed is not None else chosen.index
-    name, cost = list(candidates)[best]
-    groups, mixture = candidates[name, cost], fits[name].mixture
-    if problem.partial:
-        for _ in range(FULL_STEPS):
-            mixture = refit(mixture, problem.data, problem.weights)
+    starts = list(_starts(problem, rows, n_parts, settings.n_starts, moments))
+    cells = frame.cells(problem.pilot)
+    fits = Parallel(n_jobs, prefer="threads")(
+        delayed(_fit)(start, frame, problem, settings, report) for start in starts
+    )
+    expected = [fit.mixture.expected(cells) for fit in fits]
+    found = [
+        (i, groups)
+        for i, step in enumerate(expected)
+        for groups in _mergers(landscape.parts(step.posteriors, step.log_density), settings, n_classes)
+    ]
+    partitions = [_labels(expected[i], groups) for i, groups in found]
+    center = medoid(partitions)
+    best = center.chosen if problem.allowed is None else _closest_to(problem.allowed, partitions)
+    start, groups = found[best]
+    mixture = fits[start].mixture
+    for _ in range(FULL_STEPS):
+        mixture = refit(mixture, problem.data, problem.weights)
     classes = DependentClasses(mixture, groups, problem.columns, settings.noise)
     if problem.allowed is not None:
         classes = classes.take(_naming(problem.allowed, partitions[best]))
-    _warn(chosen.agreement, len(partitions))
+    _warn(center.agreement, len(partitions))
+    objectives = [float(np.average(step.log_density, weights=problem.pilot_weights)) for step in expected]
     return Portfolio(
         classes,
         _components(problem, classes),
-        chosen.agreement,
-        {start: one.objective for start, one in fits.items()},
-        name,
-        fits[name].n_iter,
-        fits[name].converged,
+        center.agreement,
+        dict(zip([start.name for start in starts], objectives, strict=True)),
+        starts[start].name,
+        fits[start].n_iter,
+        fits[start].converged,
         spectrum,
+    )
+
+
+def _fit(start: "Start", frame: Frame, table: np.ndarray, settings: Copulas, report: Report) -> CopulaFit:
+    return fit_copulas(
+        frame,
+        table[start.rows],
+        start.posteriors,
+        max_iter=settings.max_iter,
+        tol=settings.tol,
+        report=lambda n_iter, objective: report(start.name, n_iter, objective),
     )
 
 
@@ -189,35 +195,51 @@ def _standardised(table: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 # -------------------------------------------------------------------------------------------------- the starts
 
 
+class Start(NamedTuple):
+    """A guess of the posteriors of some rows."""
+
+    name: str
+    rows: np.ndarray  # (m,), their numbers in the pilot
+    posteriors: np.ndarray  # (m, J)
+
+
 def _starts(
-    problem: Problem, rows: np.ndarray, n_parts: int, spectral: Spectral | None
-) -> Iterator[tuple[str, np.ndarray]]:
-    """Guesses of the posteriors (n, J) by name."""
-    if n_parts == 1:
-        yield "one part", np.ones((len(rows), 1))
-        return
+    problem: Problem, rows: np.ndarray, n_parts: int, n_starts: int, moments: Spectral | None
+) -> Iterator[Start]:
+    """Gaussian mixtures and k-means, each on rows of its own, and the spectral estimate.
+
+    Rows are drawn with their weights as chances, so that those drawn need no weights.
+    """
     weights = problem.pilot_weights
     chances = None if weights is None else weights / weights.sum()
-    for trial in ("", " again"):
-        some = rows[problem.rng.choice(len(rows), min(len(rows), START_ROWS), replace=weights is not None, p=chances)]
-        seed = int(problem.rng.integers(2**31))
-        yield "Gaussian mixture" + trial, _gaussian(some, rows, n_parts, seed)
-        yield "k-means" + trial, _kmeans(some, rows, n_parts, seed)
-    if spectral is not None:
-        yield "spectral", spectral_estimate(problem, spectral).posteriors(problem.pilot)
+    size = min(len(rows), START_ROWS)
+
+    def draw() -> np.ndarray:
+        return problem.rng.choice(len(rows), size, replace=weights is not None, p=chances)
+
+    if n_parts == 1:
+        yield Start("one part", draw(), np.ones((size, 1)))
+        return
+    for trial in range(1, n_starts + 1):
+        for name, guess in (("Gaussian mixture", _gaussian), ("k-means", _kmeans)):
+            some = draw()
+            yield Start(f"{name} {trial}", some, guess(rows[some], n_parts, int(problem.rng.integers(2**31))))
+    if moments is not None:
+        some = draw()
+        yield Start("spectral", some, spectral_estimate(problem, moments).posteriors(problem.pilot[some]))
 
 
-def _gaussian(some: np.ndarray, rows: np.ndarray, n_parts: int, seed: int) -> np.ndarray:
+def _gaussian(rows: np.ndarray, n_parts: int, seed: int) -> np.ndarray:
     model = GaussianMixture(n_parts, reg_covar=1e-3, max_iter=60, random_state=seed)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # a start need not converge
-        return model.fit(some).predict_proba(rows)
+        return model.fit(rows).predict_proba(rows)
 
 
-def _kmeans(some: np.ndarray, rows: np.ndarray, n_parts: int, seed: int) -> np.ndarray:
+def _kmeans(rows: np.ndarray, n_parts: int, seed: int) -> np.ndarray:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # fewer different rows than parts
-        labels = KMeans(n_parts, n_init=1, random_state=seed).fit(some).predict(rows)
+        labels = KMeans(n_parts, n_init=1, random_state=seed).fit_predict(rows)
     return 0.98 * np.eye(n_parts)[labels] + 0.02 / n_parts
 
 
@@ -238,21 +260,16 @@ def _spectral(problem: Problem, n_parts: int, settings: SpectralSettings) -> tup
 # ------------------------------------------------------------------------------------------ from parts to classes
 
 
-def _mergers(
-    landscape: Landscape, fit: CopulaFit, settings: Copulas, n_classes: int | None
-) -> Iterator[tuple[str, np.ndarray]]:
-    """The ways to put the parts of a fit together."""
-    parts = landscape.parts(fit.expected.posteriors, fit.expected.log_density)
+def _mergers(parts: Parts, settings: Copulas, n_classes: int | None) -> list[np.ndarray]:
+    """The classes of the parts of a fit, in every way that is tried."""
     if n_classes is None:
-        yield "valleys", merge_until(parts, settings.ratio, settings.least)
-        return
-    for name, cost in COSTS.items():
-        yield name, merge(parts, n_classes, cost)
+        return [merge_until(parts, settings.ratio, settings.least)]
+    return [merge(parts, n_classes, cost) for cost in (valley_cost, confusion_cost)]
 
 
-def _labels(fit: CopulaFit, groups: np.ndarray) -> np.ndarray:
+def _labels(expected: Expected, groups: np.ndarray) -> np.ndarray:
     """The class of every row of the pilot."""
-    return (np.eye(groups.max() + 1)[groups].T @ fit.expected.posteriors).argmax(axis=0)
+    return (np.eye(groups.max() + 1)[groups].T @ expected.posteriors).argmax(axis=0)
 
 
 def _closest_to(allowed: np.ndarray, partitions: list[np.ndarray]) -> int:
