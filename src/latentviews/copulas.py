@@ -42,7 +42,7 @@ class Frame:
     def around(cls, table: np.ndarray, columns: Sequence[int], bandwidths: np.ndarray) -> "Frame":
         """The range of the rows of a table, less a few that are so far out that the grids would be coarse."""
         x, reach = table[:, columns], N_BINS / 8 * bandwidths
-        inner = np.nanquantile(x, [0.001, 0.999], axis=0)
+        inner = np.nanquantile(x, [0.005, 0.995], axis=0)
         low = np.maximum(np.nanmin(x, axis=0), inner[0] - reach) - bandwidths / 2
         high = np.minimum(np.nanmax(x, axis=0), inner[1] + reach) + bandwidths / 2
         return cls(list(columns), low, high, bandwidths)

@@ -30,11 +30,11 @@ class DependentClasses:
     Parameters
     ----------
     mixture : CopulaMixture
-    groups : array of shape (J,), the class of every component
+    groups : array of shape (J,), the class of every component, -1 for noise
     columns : the columns of every view
     noise_class : bool
-        Whether the background is a class of its own, the last. If not, the rows it explains are shared out among the
-        classes as their posteriors say.
+        Whether noise is a class of its own, the last: the background, and components that belong to no class. If not,
+        the rows that the background explains are shared out among the classes as their posteriors say.
     """
 
     mixture: CopulaMixture
@@ -50,7 +50,9 @@ class DependentClasses:
     @property
     def weights(self) -> np.ndarray:
         """How common the classes are, summing to one."""
-        return np.bincount(self.groups, self.mixture.weights, self.n_classes)
+        inside = self.groups >= 0
+        shares = np.bincount(self.groups[inside], self.mixture.weights[inside], self.n_classes)
+        return shares / shares.sum()
 
     @property
     def n_parameters(self) -> float:
@@ -60,9 +62,11 @@ class DependentClasses:
     def log_joint(self, table: Any) -> np.ndarray:
         """The log of the joint density of rows and classes, over the columns a row has, (n, k) or (n, k + 1)."""
         cells = self._cells(table)
-        joint = self._by_class(self.mixture.log_joint(cells))
+        parts = self.mixture.log_joint(cells)
+        joint = np.stack([logsumexp(parts[self.groups == h], axis=0) for h in range(self.n_classes)], axis=1)
         noise = np.log(self.mixture.noise) + cells.log_uniform
         if self.noise_class:
+            noise = logsumexp([noise, *parts[self.groups < 0]], axis=0)
             return np.concatenate([joint, noise[:, None]], axis=1)
         total = logsumexp(joint, axis=1)
         return joint + (np.logaddexp(total, noise) - total)[:, None]
@@ -75,13 +79,9 @@ class DependentClasses:
     def _cells(self, table: Any) -> Cells:
         return self.mixture.margins.frame.cells(to_numpy(table))
 
-    def _by_class(self, joint: np.ndarray) -> np.ndarray:
-        """Log-densities of components (J, n) added up in classes, (n, k)."""
-        return np.stack([logsumexp(joint[self.groups == h], axis=0) for h in range(self.n_classes)], axis=1)
-
     def take(self, order: np.ndarray) -> "DependentClasses":
         """The classes in another order."""
-        return replace(self, groups=np.argsort(order)[self.groups])
+        return replace(self, groups=np.append(np.argsort(order), -1)[self.groups])
 
     def places(self, view: int) -> list[int]:
         """Where the columns of a view stand in the mixture's frame."""
@@ -132,7 +132,7 @@ class DependentClasses:
         start = self.mixture.expected(self._cells(table)).posteriors.T
         frame = self.mixture.margins.frame
         found = fit_copulas(frame, table, start, counts, max_iter=REFIT_STEPS).expected.posteriors
-        shares = (np.eye(self.n_classes)[self.groups].T @ found * counts).T
+        shares = (np.eye(self.n_classes + 1)[self.groups].T[:-1] @ found * counts).T  # -1 is the last column
         means = values @ shares / np.maximum(has_value @ shares, TINY)
         return shares.sum(axis=0) / shares.sum(), means
 

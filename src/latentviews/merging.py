@@ -48,6 +48,10 @@ class Parts(NamedTuple):
         """The share of the smaller part's rows that the other claims."""
         return self.overlap / np.maximum(np.minimum.outer(self.mass, self.mass), TINY)
 
+    def take(self, kept: np.ndarray) -> "Parts":
+        """Some of the parts."""
+        return Parts(*(table[kept] if table.ndim == 1 else table[np.ix_(kept, kept)] for table in self))
+
     def union(self, a: int, b: int) -> "Parts":
         """The parts with b put into a."""
         joins = (np.add, np.add, np.add, np.maximum, np.maximum)

@@ -49,13 +49,13 @@ class Copulas(BaseEstimator):
     bandwidth : float, default=0.2
         Of the margins, in standard deviations of their columns.
     noise : bool, default=False
-        Whether rows that a uniform background explains best make a class of their own, -1. If not, they go to the
-        class that is most probable without it.
+        Whether rows that a uniform background or components lighter than ``least`` explain best make a class of their
+        own, -1. If not, they go to the class that is most probable without the background.
     ratio : float, default=0.75
         Where the number of classes is not given: valleys of the density above this share of the lower peak beside
         them do not part classes.
     least : float, default=0.005
-        Where the number of classes is not given: the weight below which a component is no class.
+        Where the number of classes is not given, or noise is a class: the weight below which a component is no class.
     max_iter : int, default=60
     tol : float, default=2e-5
         EM stops when a step gains less log-likelihood a row.
@@ -128,9 +128,8 @@ def portfolio(
     moments, spectrum = _spectral(problem, n_parts, spectral)
     starts = list(_starts(problem, rows, n_parts, settings.n_starts, moments))
     cells = frame.cells(problem.pilot)
-    fits = Parallel(n_jobs, prefer="threads")(
-        delayed(_fit)(start, frame, problem, settings, report) for start in starts
-    )
+    tasks = (delayed(_fit)(start, frame, problem.pilot, settings, report) for start in starts)
+    fits = Parallel(n_jobs, prefer="threads")(tasks)
     expected = [fit.mixture.expected(cells) for fit in fits]
     found = [
         (i, groups)
@@ -184,7 +183,7 @@ def _warn(agreement: float, n_partitions: int) -> None:
 
 def _standardised(table: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Columns of mean zero and standard deviation one, far values drawn in, missing ones zero; and the deviations."""
-    inner = np.nanquantile(table, [0.001, 0.999], axis=0)
+    inner = np.nanquantile(table, [0.005, 0.995], axis=0)
     reach = np.ptp(inner, axis=0)
     near = np.clip(table, inner[0] - reach, inner[1] + reach)
     center, scales = np.nanmean(near, axis=0), np.nanstd(near, axis=0)
@@ -261,15 +260,23 @@ def _spectral(problem: Problem, n_parts: int, settings: SpectralSettings) -> tup
 
 
 def _mergers(parts: Parts, settings: Copulas, n_classes: int | None) -> list[np.ndarray]:
-    """The classes of the parts of a fit, in every way that is tried."""
+    """The classes of the parts of a fit, in every way that is tried; -1 is noise."""
+    kept = np.arange(len(parts.mass))
+    if settings.noise:
+        heavy = np.flatnonzero(parts.mass >= settings.least)
+        kept = heavy if len(heavy) >= (n_classes or 1) else kept
     if n_classes is None:
-        return [merge_until(parts, settings.ratio, settings.least)]
-    return [merge(parts, n_classes, cost) for cost in (valley_cost, confusion_cost)]
+        merged = [merge_until(parts.take(kept), settings.ratio, settings.least)]
+    else:
+        merged = [merge(parts.take(kept), n_classes, cost) for cost in (valley_cost, confusion_cost)]
+    every = np.full((len(merged), len(parts.mass)), -1)
+    every[:, kept] = merged
+    return list(every)
 
 
 def _labels(expected: Expected, groups: np.ndarray) -> np.ndarray:
-    """The class of every row of the pilot."""
-    return (np.eye(groups.max() + 1)[groups].T @ expected.posteriors).argmax(axis=0)
+    """The class of every row of the pilot; noise is the last."""
+    return (np.eye(groups.max() + 2)[groups].T @ expected.posteriors).argmax(axis=0)
 
 
 def _closest_to(allowed: np.ndarray, partitions: list[np.ndarray]) -> int:
@@ -282,15 +289,16 @@ def _closest_to(allowed: np.ndarray, partitions: list[np.ndarray]) -> int:
 def _naming(allowed: np.ndarray, labels: np.ndarray) -> np.ndarray:
     """The order in which classes bear the names that known rows give them."""
     known, k = allowed.sum(axis=1) == 1, allowed.shape[1]
-    return linear_sum_assignment(-allowed[known].T @ np.eye(k)[labels[known]])[1]
+    return linear_sum_assignment(-allowed[known].T @ np.eye(k + 1)[labels[known]][:, :k])[1]
 
 
 def _components(problem: Problem, classes: DependentClasses) -> list[DependentView]:
-    views = []
+    views, inside = [], np.flatnonzero(classes.groups >= 0)
     for view, columns in enumerate(problem.columns):
         places = classes.places(view)
         x = problem.pilot[:, columns]
         x = x[~np.isnan(x).any(axis=1)]
         domain: Any = DOMAINS["real"](x, classes.mixture.margins.frame.bandwidths[places], problem.rng)
-        views.append(DependentView(domain, classes.mixture.some_columns(places), classes.groups))
+        view_parts = classes.mixture.some_columns(places).take(inside)
+        views.append(DependentView(domain, view_parts, classes.groups[inside]))
     return views
