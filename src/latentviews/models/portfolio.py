@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.optimize import linear_sum_assignment
+from sklearn import config_context
 from sklearn.base import BaseEstimator
 from sklearn.cluster import KMeans
 from sklearn.exceptions import ConvergenceWarning
@@ -230,7 +231,7 @@ def _starts(
 
 def _gaussian(rows: np.ndarray, n_parts: int, seed: int) -> np.ndarray:
     model = GaussianMixture(n_parts, reg_covar=1e-3, max_iter=60, random_state=seed)
-    with warnings.catch_warnings():
+    with warnings.catch_warnings(), config_context(array_api_dispatch=False):  # rows are NumPy's
         warnings.simplefilter("ignore", ConvergenceWarning)  # a start need not converge
         return model.fit(rows).predict_proba(rows)
 
