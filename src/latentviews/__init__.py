@@ -7,6 +7,7 @@ from latentviews.embeddings import Embedding
 from latentviews.features import FourierFeatures, LandmarkFeatures, OneHotFeatures
 from latentviews.kernels import Delta, Gaussian, Kernel, Laplace, Linear, Matern, VonMises
 from latentviews.models.mixture import MultiViewMixture
+from latentviews.models.portfolio import Copulas
 from latentviews.polish import Sieve, SmoothedEM
 from latentviews.saving import load, save
 from latentviews.selection import likelihood_curve, rank_test
@@ -15,6 +16,7 @@ from latentviews.tensors import JointDiagonalization, PowerMethod
 __version__ = "0.1.0"
 
 __all__ = [
+    "Copulas",
     "Delta",
     "Embedding",
     "FourierFeatures",

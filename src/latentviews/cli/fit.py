@@ -66,13 +66,12 @@ def add_fit(commands: Any) -> None:
         "inside classes (default: every column is a view)",
     )
     parser.add_argument("-k", "--classes", default="auto", metavar="K", help="the number of classes (default: auto)")
-    if "dependence" in MultiViewMixture().get_params():
-        parser.add_argument(
-            "--dependence",
-            choices=["none", "copula"],
-            default="none",
-            help="`copula` for classes inside which views may depend on each other (default: none)",
-        )
+    parser.add_argument(
+        "--dependence",
+        choices=["none", "copula"],
+        default="none",
+        help="`copula` for classes inside which views may depend on each other (default: none)",
+    )
     parser.add_argument("--columns", metavar="NAMES", help="the columns to use, with commas between (default: all)")
     parser.add_argument("--out", type=Path, metavar="DIR", help="where results go (default: the name of FILE)")
     parser.add_argument("--seed", type=int, default=0, metavar="N", help="of all random choices (default: 0)")
@@ -167,9 +166,8 @@ def fit_table(
                 groups, suggestion = [list(view) for view in found.views], found.summary()
             else:
                 groups = in_table_order(views, table)
-            model: Any = MultiViewMixture(k, views=groups, random_state=arguments.seed)
-            if getattr(arguments, "dependence", "none") != "none":
-                model.set_params(dependence=arguments.dependence)
+            dependence = None if arguments.dependence == "none" else arguments.dependence
+            model: Any = MultiViewMixture(k, views=groups, dependence=dependence, random_state=arguments.seed)
             with progress.fitting("fitting"):
                 model.fit(frame)
             model.reading_ = table.reading
