@@ -29,7 +29,7 @@ from latentviews.trees import Tree, embedding_distances, read_tree, tree_from_di
 from latentviews.views import Views, fit_views
 
 START_LANDMARKS = 64
-FEW_PER_COMPONENT = 10  # rows: ranks that leave fewer to a component are not tried
+FEW_PER_COMPONENT = 20  # rows: ranks that leave fewer to a component are not tried
 
 
 class Problem(NamedTuple):
@@ -75,7 +75,7 @@ class Stack(BaseEstimator):
 
     Parameters
     ----------
-    ranks : tuple of int, default=(1, 2, 4, 8)
+    ranks : tuple of int, default=(1, 2, 4, 8, 16)
         Where the rank is "auto".
     n_folds : int, default=5
     trial_rows : int, default=2000
@@ -87,7 +87,7 @@ class Stack(BaseEstimator):
 
     def __init__(
         self,
-        ranks: Sequence[int] = (1, 2, 4, 8),
+        ranks: Sequence[int] = (1, 2, 4, 8, 16),
         *,
         n_folds: int = 5,
         trial_rows: int = 2000,
