@@ -21,7 +21,8 @@ from latentviews.trees import Tree
 
 TINY = np.finfo(float).tiny
 FLOOR_ROWS = 2000  # rows of the kernel density estimate beneath
-DRAWS = 4000  # for the normaliser
+DRAWS = 2000  # for the normaliser
+SPREAD_ROWS = 256  # rows behind the broad half of its proposal
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,6 +65,11 @@ class ProductKDE:
         largest = logs.max(axis=1)
         return largest + np.log(np.maximum(np.exp(logs - largest[:, None]) @ self.weights, TINY))
 
+    def independent(self, rng: np.random.Generator) -> "IndependentKDE":
+        """The product of the columns' own estimates, from some of the rows."""
+        rows = self.rows[rng.choice(len(self.rows), size=min(SPREAD_ROWS, len(self.rows)), p=self.weights)]
+        return IndependentKDE([ProductKDE(rows, {j: self.kernels[j]}, {}) for j in self.free], self)
+
     def sample(self, size: int, rng: np.random.Generator) -> np.ndarray:
         """Rows drawn from the estimate; fixed columns have their values."""
         rows = self.rows[rng.choice(len(self.rows), size=size, p=self.weights)].copy()
@@ -75,6 +81,25 @@ class ProductKDE:
                 rows[:, j] = rng.vonmises(0.0, kappa, size=size) + rows[:, j]
             elif isinstance(kernel, Gaussian):
                 rows[:, j] += float(kernel.get_params()["bandwidth"]) * rng.normal(size=size)
+        return rows
+
+
+@dataclass(frozen=True, eq=False)
+class IndependentKDE:
+    """Columns that are independent of each other."""
+
+    columns: list[ProductKDE]
+    joint: ProductKDE  # whose other columns are kept
+
+    def log_density(self, table: np.ndarray) -> np.ndarray:
+        """The log-density of every row."""
+        return np.sum([column.log_density(table) for column in self.columns], axis=0)
+
+    def sample(self, size: int, rng: np.random.Generator) -> np.ndarray:
+        """Rows with every column drawn on its own."""
+        rows = self.joint.sample(size, rng)
+        for column in self.columns:
+            rows[:, column.free] = column.sample(size, rng)[:, column.free]
         return rows
 
 
@@ -102,20 +127,28 @@ class SignedDensity:
         return self.train.at(table[:, [self.places[j] for j in self.train.columns]])
 
     @cached_property
-    def _draws(self) -> tuple[np.ndarray, np.ndarray]:
-        """Rows from the kernel density estimate, and p̂ over it there."""
-        rows = self.kde.sample(DRAWS, np.random.default_rng(self.seed))
-        return rows, self._raw(rows) * np.exp(-self.kde.log_density(rows))
+    def _draws(self) -> tuple[float, float]:
+        """The share of negatives among rows from the kernel density estimate, and ∫ (ε·KDE - p̂)⁺.
+
+        Half of the rows come from independent columns, since p̂ may be negative where no row is near.
+        """
+        rng = np.random.default_rng(self.seed)
+        apart = self.kde.independent(rng)
+        rows = np.concatenate([self.kde.sample(DRAWS // 2, rng), apart.sample(DRAWS // 2, rng)])
+        beneath, raw = self.kde.log_density(rows), self._raw(rows)
+        proposal = np.logaddexp(beneath, apart.log_density(rows)) - np.log(2)
+        lacking = np.maximum(self.floor * np.exp(beneath - proposal) - raw * np.exp(-proposal), 0.0)
+        return float(np.mean(raw[: DRAWS // 2] < 0)), float(lacking.mean())
 
     @property
     def log_normaliser(self) -> float:
-        """The log of ∫ max(p̂, ε·KDE)."""
-        return float(np.log(np.maximum(self._draws[1], self.floor).mean()))
+        """The log of ∫ max(p̂, ε·KDE) = ∫ p̂ + ∫ (ε·KDE - p̂)⁺, the first known exactly, the second over draws."""
+        return float(np.log(self.mass + self._draws[1]))
 
     @property
     def negative_share(self) -> float:
         """The share of fresh rows, drawn from the kernel density estimate, at which the estimate is negative."""
-        return float(np.mean(self._draws[1] < 0))
+        return self._draws[0]
 
     def log_density(self, table: np.ndarray) -> np.ndarray:
         """Log max(p̂, ε·KDE) - log Z for every row, over the values it has."""
@@ -141,8 +174,11 @@ class SignedDensity:
 
     def sample(self, size: int, rng: np.random.Generator, n_columns: int) -> np.ndarray:
         """Rows drawn from the floored density by importance resampling, NaN in other columns."""
-        pool = self.kde.sample(10 * size + 1000, rng)
-        ratio = np.maximum(self._raw(pool) * np.exp(-self.kde.log_density(pool)), self.floor)
+        apart = self.kde.independent(rng)
+        pool = np.concatenate([self.kde.sample(6 * size + 500, rng), apart.sample(6 * size + 500, rng)])
+        beneath = self.kde.log_density(pool)
+        proposal = np.logaddexp(beneath, apart.log_density(pool))
+        ratio = np.maximum(self._raw(pool) * np.exp(-proposal), self.floor * np.exp(beneath - proposal))
         chosen = rng.choice(len(pool), size=size, p=ratio / ratio.sum())
         rows = np.full((size, n_columns), np.nan)
         rows[:, self.columns] = pool[chosen][:, self.columns]

@@ -201,7 +201,7 @@ class LowRankDensity(CallbackSupportMixin, DensityMixin, BaseEstimator):
             warnings.warn(
                 f"Columns {list(self.constants_)} are constant and were left out; the density is that of the others, "
                 "and rows with other values there have density zero.",
-                stacklevel=5,
+                stacklevel=6,
             )
 
     def _kernels(self) -> dict[int, Kernel]:
