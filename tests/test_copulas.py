@@ -86,7 +86,8 @@ def test_densities_in_tables_integrate_to_one_and_scores_are_their_quantiles(rng
     mixture = fitted(rows, rng.dirichlet([1, 1], size=500), shrinkage=None)
     tables = mixture.margins[0]
     points, step = grid(-60, 80, 200_001)
-    logs, scores = tables.evaluate(np.column_stack([points, points]))
+    rows = np.column_stack([points, points])
+    logs, scores = tables.log_density(rows), tables.scores(rows)
     np.testing.assert_allclose(np.exp(logs).sum(axis=0) * step, 1.0, atol=1e-4)
     below = np.cumsum(np.exp(logs), axis=0) * step
     np.testing.assert_allclose(stats.norm.cdf(scores), below, atol=2e-3)
@@ -107,7 +108,7 @@ def test_tables_are_weighted_kernel_density_estimates(rng):
     exact = 0.99 * exact + 0.01 * stats.norm.pdf(
         points, np.average(x[:, 0], weights=weights), 3 * np.sqrt(deviation**2 + width**2)
     )
-    np.testing.assert_allclose(np.exp(tables.evaluate(points[:, None])[0][:, 0, 0]), exact, rtol=5e-3)
+    np.testing.assert_allclose(np.exp(tables.log_density(points[:, None])[:, 0, 0]), exact, rtol=5e-3)
 
 
 def test_a_copula_density_integrates_to_one(rng):
@@ -171,7 +172,7 @@ def test_the_sums_of_batches_are_those_of_all_rows(rng):
 def test_codes_have_shares_that_sum_to_one_and_unseen_ones_nearly_none(rng):
     x = rng.choice([1.0, 2.0, 5.0], p=[0.5, 0.3, 0.2], size=(1000, 1))
     shares = start_at([Shares.of_codes(x, 0)], x, np.ones((1000, 1)), None).margins[0]
-    logs = shares.evaluate(np.array([[1.0], [2.0], [5.0], [3.0]]))[0][:, 0, 0]
+    logs = shares.log_density(np.array([[1.0], [2.0], [5.0], [3.0]]))[:, 0, 0]
     assert np.exp(logs).sum() == pytest.approx(1.0)
     np.testing.assert_allclose(np.exp(logs[:3]), [np.mean(x == v) for v in (1, 2, 5)], atol=2e-3)
     assert np.exp(logs[3]) == pytest.approx(1e-6)
@@ -184,9 +185,9 @@ def test_angles_have_a_periodic_density(rng):
     x = rng.vonmises(np.pi, 4.0, size=(1000, 1))
     shares = start_at([Shares.of_angles(x, 0, VonMises(0.3))], x, np.ones((1000, 1)), None).margins[0]
     points = np.linspace(-np.pi, np.pi, 2001)[:-1, None] + 1e-3  # off the edges of bins
-    density = np.exp(shares.evaluate(points)[0][:, 0, 0])
+    density = np.exp(shares.log_density(points)[:, 0, 0])
     assert density.sum() * 2 * np.pi / 2000 == pytest.approx(1.0, abs=1e-3)
-    np.testing.assert_allclose(shares.evaluate(points + 2 * np.pi)[0], shares.evaluate(points)[0])
+    np.testing.assert_allclose(shares.log_density(points + 2 * np.pi), shares.log_density(points))
     assert density[0] > 5 * density[1000]
     drawn = shares.draw(rng.normal(size=(4000, 1)), 0)
     assert np.abs(np.exp(1j * drawn).mean() - np.exp(1j * x).mean()) < 0.1

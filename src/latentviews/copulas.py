@@ -60,13 +60,12 @@ class CopulaMixture:
         scores, patterns = None, []
         for group in self.margins:
             x = table[:, group.columns]
-            logs, found = group.evaluate(x)
-            here = ~np.isnan(x)
+            logs, here = group.log_density(x), ~np.isnan(x)
             joint += logs.sum(axis=1) if here.all() else np.where(here[:, :, None], logs, 0.0).sum(axis=1)
             if group.coupled and self.covariances is not None:
-                scores, patterns = found, _patterns(here)
+                scores, patterns = group.scores(x), _patterns(here)
                 for rows, present in patterns:
-                    joint[rows] += self._coupling(found[rows][:, present], present)  # type: ignore[index]
+                    joint[rows] += self._coupling(scores[rows][:, present], present)
         return joint, scores, patterns
 
     def _coupling(self, scores: np.ndarray, present: np.ndarray) -> np.ndarray:
@@ -113,7 +112,7 @@ class CopulaMixture:
         outside = [p for p, j in enumerate(coupled.columns) if j not in given]
         if not inside or not outside:
             return replace(rest, weights=weights)
-        scores = np.asarray(coupled.evaluate(row[:, coupled.columns])[1])[0]
+        scores = coupled.scores(row[:, coupled.columns])[0]
         means, covariances = [], []
         for h, (mean, covariance) in enumerate(zip(np.asarray(self.means), self.covariances, strict=True)):
             gain = np.linalg.solve(covariance[np.ix_(inside, inside)], covariance[np.ix_(inside, outside)]).T

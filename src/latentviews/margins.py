@@ -38,8 +38,12 @@ class Margins(ABC):
     coupled = False  # whether its normal scores can be correlated
 
     @abstractmethod
-    def evaluate(self, x: np.ndarray) -> tuple[np.ndarray, np.ndarray | None]:
-        """Log-densities and normal scores of rows of these columns, (n, c, k) each; NaN counts as any value."""
+    def log_density(self, x: np.ndarray) -> np.ndarray:
+        """Log-densities of rows of these columns, (n, c, k); NaN counts as any value."""
+
+    def scores(self, x: np.ndarray) -> np.ndarray:
+        """Normal scores of rows of these columns, (n, c, k)."""
+        raise TypeError(f"{type(self).__name__} has no normal scores.")
 
     @abstractmethod
     def sums(self, x: np.ndarray, shares: np.ndarray) -> np.ndarray:
@@ -85,7 +89,7 @@ class Tables(Margins):
         x = table[:, columns]
         width = 1.06 * np.nanstd(x, axis=0) * len(x) ** -0.2
         low, high = np.nanmin(x, axis=0) - 4 * width, np.nanmax(x, axis=0) + 4 * width
-        n_bins = int(np.clip(np.max(6 * (high - low) / width), 256, MOST_BINS))
+        n_bins = int(np.clip(np.max(5 * (high - low) / width), 128, MOST_BINS))
         floor = np.array([resolution(column[~np.isnan(column)]) for column in x.T])
         return cls(columns, low, (high - low) / (n_bins - 1), floor, factor, n_bins)
 
@@ -96,23 +100,31 @@ class Tables(Margins):
         left = np.minimum(place.astype(np.intp), self.n_bins - 2)
         return left + self.n_bins * np.arange(len(self.columns)), place - left
 
-    def evaluate(self, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Log-densities and normal scores, (n, c, k)."""
-        density, cumulative = (part.reshape(-1, part.shape[-1]) for part in (self.density, self.cumulative))
+    def log_density(self, x: np.ndarray) -> np.ndarray:
+        """Log-densities, (n, c, k)."""
+        left, share = self._place(x)
+        table = self.density.reshape(-1, self.density.shape[-1])
+        value = (1 - share)[..., None] * table[left] + share[..., None] * table[left + 1]
+        rows, places, far = self._outside(x)
+        value[rows, places] = BROAD * np.exp(-0.5 * far**2) / (math.sqrt(2 * math.pi) * self.spread[places])
+        return np.log(np.maximum(value, TINY))
+
+    def scores(self, x: np.ndarray) -> np.ndarray:
+        """Φ⁻¹(F(x)), (n, c, k)."""
         left, share = self._place(x)
         share, step = share[..., None], self.step[:, None]
+        density, cumulative = (part.reshape(-1, part.shape[-1]) for part in (self.density, self.cumulative))
         here, there = density[left], density[left + 1]
-        value = here + share * (there - here)
-        below = cumulative[left] + step * share * (here + value) / 2
-        outside = (x < self.low) | (x > self.low + self.step * (self.n_bins - 1))
-        if outside.any():
-            rows, places = np.nonzero(outside)
-            far = (x[rows, places, None] - self.center[places]) / self.spread[places]
-            value[rows, places] = BROAD * np.exp(-0.5 * far**2) / (math.sqrt(2 * math.pi) * self.spread[places])
-            tail = BROAD * ndtr(-np.abs(far))
-            below[rows, places] = np.where(x[rows, places, None] < self.low[places, None], tail, 1 - tail)
-        scores = np.clip(ndtri(np.clip(below, 0.0, 1.0)), -EXTREME, EXTREME)
-        return np.log(np.maximum(value, TINY)), scores
+        below = cumulative[left] + step * share * (here + share * (there - here) / 2)
+        rows, places, far = self._outside(x)
+        tail = BROAD * ndtr(-np.abs(far))
+        below[rows, places] = np.where(x[rows, places, None] < self.low[places, None], tail, 1 - tail)
+        return np.clip(ndtri(np.clip(below, 0.0, 1.0)), -EXTREME, EXTREME)
+
+    def _outside(self, x: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Where values lie off the grids, and how far in units of the broad law."""
+        rows, places = np.nonzero((x < self.low) | (x > self.low + self.step * (self.n_bins - 1)))
+        return rows, places, (x[rows, places, None] - self.center[places]) / self.spread[places]
 
     def sums(self, x: np.ndarray, shares: np.ndarray) -> np.ndarray:
         """The components' shares of the grid points, (c · n_bins, k)."""
@@ -135,8 +147,11 @@ class Tables(Margins):
         center = np.einsum("cg,cgk->ck", grid, mass)
         variance = np.maximum(np.einsum("cg,cgk->ck", grid**2, mass) - center**2, self.step[:, None] ** 2 / 4)
         width = 1.06 * self.factor * np.sqrt(variance) * np.maximum(counts, 1.0) ** -0.2
-        width = np.maximum(width, np.maximum(self.floor, self.step / 2)[:, None])
-        smooth = self._smoothed(mass, width / self.step[:, None])
+        width = np.maximum(width, np.maximum(self.floor, self.step * 0.6)[:, None])
+        grids = np.maximum(
+            (width / self.step[:, None]) ** 2 - 1 / 3, 1e-4
+        )  # binning and interpolation blur by a sixth each
+        smooth = self._smoothed(mass, np.sqrt(grids))
         spread = BROADER * np.sqrt(variance + width**2)
         offset = (grid[:, :, None] - center[:, None]) / spread[:, None]
         broad = np.exp(-0.5 * offset**2) / (math.sqrt(2 * math.pi) * spread[:, None])
@@ -191,10 +206,13 @@ class Normals(Margins):
         """Laws no narrower than a share of the columns' own spread."""
         return cls(columns, NARROWEST * np.nanstd(table[:, columns], axis=0))
 
-    def evaluate(self, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Log-densities and normal scores, (n, c, k)."""
-        scores = (np.where(np.isnan(x), 0.0, x)[:, :, None] - self.center) / self.spread
-        return -0.5 * scores**2 - np.log(self.spread) - 0.5 * math.log(2 * math.pi), scores
+    def log_density(self, x: np.ndarray) -> np.ndarray:
+        """Log-densities, (n, c, k)."""
+        return -0.5 * self.scores(x) ** 2 - np.log(self.spread) - 0.5 * math.log(2 * math.pi)
+
+    def scores(self, x: np.ndarray) -> np.ndarray:
+        """Standardised values, (n, c, k)."""
+        return (np.where(np.isnan(x), 0.0, x)[:, :, None] - self.center) / self.spread
 
     def sums(self, x: np.ndarray, shares: np.ndarray) -> np.ndarray:
         """Mass, sums and sums of squares, (3, c, k)."""
@@ -258,10 +276,10 @@ class Shares(Margins):
         place = np.minimum(np.searchsorted(self.values, x), size - 1)
         return np.where(self.values[place] == x, place, size)
 
-    def evaluate(self, x: np.ndarray) -> tuple[np.ndarray, None]:
+    def log_density(self, x: np.ndarray) -> np.ndarray:
         """Log-densities, (n, 1, k)."""
-        heights = np.log(np.maximum(np.asarray(self.shares), TINY)) - (math.log(self.width) if self.width else 0.0)
-        return heights[self._cells(x)][:, None, :], None
+        heights = np.log(np.maximum(self.shares, TINY)) - (math.log(self.width) if self.width else 0.0)
+        return heights[self._cells(x)][:, None, :]
 
     def sums(self, x: np.ndarray, shares: np.ndarray) -> np.ndarray:
         """The components' mass in every value, (v, k)."""
