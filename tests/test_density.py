@@ -7,7 +7,7 @@ from sklearn.mixture import GaussianMixture
 from sklearn.model_selection import GridSearchCV
 from sklearn.neighbors import KernelDensity
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
+from sklearn.preprocessing import QuantileTransformer, StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from latentviews import (
@@ -29,7 +29,6 @@ from latentviews.baselines.latent_tree import chain_operators
 from latentviews.experts import stacking_shares
 from latentviews.trains import contract
 from latentviews.trees import caterpillar
-
 from reference import latent_tree_table
 
 FAST = Stack((1, 2), n_folds=2, max_iter=20)
@@ -68,7 +67,7 @@ def fit(method, X, rank=2, **options):
 def test_the_density_integrates_to_one_by_quadrature_in_two_dimensions(method, rng):
     X = two_clusters(300, 2, rng) @ np.array([[1.0, 0.5], [0.0, 1.0]])
     model = fit(method, X)
-    points = np.linspace(-25, 30, 331)
+    points = np.linspace(-25, 30, 199)
     square = np.stack(np.meshgrid(points, points), axis=-1).reshape(-1, 2)
     total = np.exp(model.score_samples(square)).sum() * (points[1] - points[0]) ** 2
     assert total == pytest.approx(1.0, abs=0.01)
@@ -121,13 +120,13 @@ def test_marginals_of_the_signed_estimate_are_contractions_of_its_tree(rng):
 def test_samples_follow_the_density(method, rng):
     X = two_clusters(400, 3, rng) @ np.array([[1.0, 0.6, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]])
     model = fit(method, X)
-    proposal = 8 * rng.standard_t(5, size=(60_000, 3)) + X.mean(axis=0)
-    log_proposal = stats.t.logpdf((proposal - X.mean(axis=0)) / 8, 5).sum(axis=1) - 3 * np.log(8)
+    proposal = 6 * rng.standard_t(5, size=(20_000, 3)) + X.mean(axis=0)
+    log_proposal = stats.t.logpdf((proposal - X.mean(axis=0)) / 6, 5).sum(axis=1) - 3 * np.log(6)
     ratio = np.exp(model.score_samples(proposal) - log_proposal)
-    fair = proposal[rng.choice(len(proposal), size=300, replace=False, p=ratio / ratio.sum())]
-    assert two_sample_test(model.sample(300), fair, random_state=0).pvalue > 1e-3
+    fair = proposal[rng.choice(len(proposal), size=200, replace=False, p=ratio / ratio.sum())]
+    assert two_sample_test(model.sample(200), fair, random_state=0).pvalue > 1e-3
     conditional = model.conditional([1], {0: 0.0, 2: 0.0})
-    points = np.linspace(-15, 18, 4001)
+    points = np.linspace(-15, 18, 1001)
     cumulative = np.cumsum(np.exp(conditional.score_samples(points))) * (points[1] - points[0])
     drawn = conditional.sample(500, random_state=1)[:, 0]
     assert stats.kstest(drawn, lambda x: np.interp(x, points, cumulative)).pvalue > 1e-4
@@ -179,28 +178,28 @@ def test_a_tree_may_be_given_or_learned(rng):
 
 
 def test_few_rows_are_decomposed_exactly_and_many_by_sketches(rng):
-    X = two_clusters(1200, 4, rng)
+    X = two_clusters(700, 4, rng)
     exact, sketched = fit(SignedTrain(0.7), X), fit(SignedTrain(0.7, exact_rows=100), X)
     np.testing.assert_allclose(sketched.score_samples(X), exact.score_samples(X), atol=0.1)
-    streamed = fit(SignedTrain(0.7, exact_rows=100), Batches(X[:500], X[500:]), pilot_size=600)
+    streamed = fit(SignedTrain(0.7, exact_rows=100), Batches(X[:300], X[300:]), pilot_size=400)
     np.testing.assert_allclose(streamed.score(X), exact.score(X), atol=0.02)
 
 
 @pytest.mark.parametrize("method", METHODS, ids=repr)
 def test_numbers_codes_and_angles_stand_side_by_side(method, rng):
-    y = rng.integers(2, size=600)
-    X = np.column_stack([rng.normal(size=600) + 3 * y, (y + (rng.random(600) < 0.2)) % 2, rng.vonmises(2 * y, 5.0)])
+    y = rng.integers(2, size=300)
+    X = np.column_stack([rng.normal(size=300) + 3 * y, (y + (rng.random(300) < 0.2)) % 2, rng.vonmises(2 * y, 5.0)])
     model = fit(method, X, kernel=[Gaussian(), Delta(), VonMises()])
     codes = model.conditional([1], {0: 3.0, 2: 2.0})
     share = np.exp(codes.score_samples([[0.0], [1.0]]))
     assert share.sum() == pytest.approx(1.0, abs=0.02)
     assert share[1] > 0.6
-    points = np.linspace(-np.pi, np.pi, 1001)[:-1]
+    points = np.linspace(-np.pi, np.pi, 257)[:-1]
     angle = np.exp(model.marginal([2]).score_samples(points))
-    assert angle.sum() * 2 * np.pi / 1000 == pytest.approx(1.0, abs=0.02)
-    rows = model.sample(500)
+    assert angle.sum() * 2 * np.pi / 256 == pytest.approx(1.0, abs=0.02)
+    rows = model.sample(200)
     assert set(np.unique(rows[:, 1])) <= {0.0, 1.0}
-    assert abs(rows[:, 0].mean() - X[:, 0].mean()) < 0.5
+    assert abs(rows[:, 0].mean() - X[:, 0].mean()) < 0.8
 
 
 @pytest.mark.parametrize("method", METHODS, ids=repr)
@@ -349,8 +348,6 @@ def test_likelihoods_are_in_the_units_of_the_data(transformer, rng):
 
 
 def test_a_transformer_that_is_not_linear_is_refused(rng):
-    from sklearn.preprocessing import QuantileTransformer
-
     with pytest.raises(TypeError, match="linear, invertible transformer"):
         TransformedDensity(KernelDensity(), QuantileTransformer(n_quantiles=10)).fit(rng.normal(size=(50, 2)))
 
@@ -362,11 +359,9 @@ def test_the_spectral_algorithm_is_exact_on_the_population_of_a_caterpillar(rng)
     phi = [np.eye(3)[column] for column in rows.T]
     cores = chain_operators(phi, 2, table.ravel())
     np.testing.assert_allclose(contract(caterpillar(5), cores, dict(enumerate(phi))), table.ravel(), atol=1e-8)
-    wrong = chain_operators([phi[j] for j in (0, 3, 1, 4, 2)], 2, table.ravel())
-    assert (
-        np.abs(contract(caterpillar(5), wrong, dict(enumerate(phi[j] for j in (0, 3, 1, 4, 2)))) - table.ravel()).max()
-        > 1e-4
-    )
+    shuffled = [phi[j] for j in (0, 3, 1, 4, 2)]
+    wrong = contract(caterpillar(5), chain_operators(shuffled, 2, table.ravel()), dict(enumerate(shuffled)))
+    assert np.abs(wrong - table.ravel()).max() > 1e-4
 
 
 def test_the_spectral_baseline_scores_rows_and_says_what_it_is_worth(rng):

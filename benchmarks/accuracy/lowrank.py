@@ -3,10 +3,10 @@
     python benchmarks/accuracy/lowrank.py
 
 Figure 1: draws of 100 rows from two spherical Gaussians, means ±(1.1, 1.1), standard deviation .55; bandwidths of both
-estimates by leave-one-out or held-out likelihood, the integrated squared error on a grid. Then, for mixtures of two in d
-columns, the distance of the rank-2 embedding from the population's, beside that of the empirical embedding: Theorem 3 bounds
-the ratio by ((1 + λ)/λ)^(d-2), which is printed beside what is seen. Then the sketched train beside the exact one.
-``--part`` runs one; what is done is saved part by part.
+estimates by leave-one-out or held-out likelihood, the integrated squared error on a grid. Then, for mixtures of two in
+d columns, the distance of the rank-2 embedding from the population's, beside that of the empirical embedding: Theorem 3
+bounds the ratio by ((1 + λ)/λ)^(d-2), which is printed beside what is seen. Then the sketched train beside the exact
+one. ``--part`` runs one; what is done is saved part by part.
 """
 
 import argparse
@@ -135,7 +135,7 @@ def population_terms(train: TrainEmbedding, rows: np.ndarray, width: float) -> t
 
 
 def embedding_errors(n: int, d: int, seed: int, width: float = 0.6) -> tuple[float, float, float]:
-    """Distances of the rank-2 and of the empirical embedding from the population's, over its norm; and λ over the norm."""
+    """Distances of the rank-2 and of the empirical embedding from the population's, over its norm; and λ."""
     rows = draw(n, d, np.random.default_rng(seed))
     train = rank_two(rows, width)
     squared, cross, empirical = population_terms(train, rows, width)

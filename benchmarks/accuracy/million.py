@@ -2,8 +2,8 @@
 
     python benchmarks/accuracy/million.py
 
-The truth is known, so the loss is that of the estimate alone: held-out negative log-likelihood less that of the truth, on
-100,000 fresh rows.
+The truth is known, so the loss is that of the estimate alone: held-out negative log-likelihood less that of the truth,
+on 100,000 fresh rows.
 """
 
 import resource
@@ -47,15 +47,14 @@ def main() -> None:
     model = LowRankDensity(random_state=0).fit(rows)
     seconds, cpu = time.perf_counter() - start, time.process_time() - cpu
     peak = megabytes() - before
+    stack = zip(model.density_.parts, model.density_.shares, strict=True)
     found = {
         "nll": -model.score(fresh),
         "nll of the truth": truth,
         "seconds": seconds,
         "seconds of processor": cpu,
         "megabytes above the data": peak,
-        "parts of the stack": {
-            str(part.rank): float(s) for part, s in zip(model.density_.parts, model.density_.shares)
-        },
+        "ranks and shares of the stack": [[part.rank, float(share)] for part, share in stack],
     }
     found["excess"] = found["nll"] - truth
     print(found)

@@ -1,7 +1,7 @@
 """The alternatives that Song et al. (2014) compare with, behind the estimator surface of `MultiViewMixture`.
 
-Views are single columns. EM for Gaussian mixtures, the fourth, is scikit-learn's `GaussianMixture`. `LatentTreeSpectral`
-is what Song & Dai (2013) compare with, behind the surface of `LowRankDensity`.
+Views are single columns. EM for Gaussian mixtures, the fourth, is scikit-learn's `GaussianMixture`.
+`LatentTreeSpectral` is what Song & Dai (2013) compare with, behind the surface of `LowRankDensity`.
 """
 
 from latentviews.baselines.histogram import HistogramSpectral

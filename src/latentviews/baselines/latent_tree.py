@@ -1,6 +1,7 @@
 """The kernel spectral algorithm for latent trees, on a caterpillar."""
 
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import Any, Self
 
 import numpy as np
@@ -23,9 +24,9 @@ class LatentTreeSpectral(DensityMixin, BaseEstimator):
 
     .. math:: s_{j+1} = U_{j+1}^\top\, C_{j+1, j(x_j), j-1} (U_j^\top C_{j, j-1})^\dagger\, s_j
 
-    with U_j the leading singular vectors of C_{j,j-1}. Where the tree and the rank are right this is exact; where they are
-    not, nothing bounds its error, unlike that of `SignedTrain`. As there, the estimate may be negative: rows are scored
-    by max(p̂, floor·KDE) / Z.
+    with U_j the leading singular vectors of C_{j,j-1}. Where the tree and the rank are right this is exact; where they
+    are not, nothing bounds its error, unlike that of `SignedTrain`. As there, the estimate may be negative: rows are
+    scored by max(p̂, floor·KDE) / Z.
 
     Parameters
     ----------
@@ -84,7 +85,7 @@ def chain_operators(phi: Sequence[np.ndarray], rank: int, weights: np.ndarray | 
     """The observable operators of a caterpillar as the cores of a chain, from features (n, m_j) of every column."""
     shares = np.full(len(phi[0]), 1 / len(phi[0])) if weights is None else weights / weights.sum()
     bases, back = [], []
-    for before, here in zip(phi[:-1], phi[1:], strict=True):
+    for before, here in pairwise(phi):
         cross = (here * shares[:, None]).T @ before  # C_{j, j-1}
         basis = np.linalg.svd(cross, full_matrices=False)[0][:, :rank]
         bases.append(here @ basis)  # U_jᵀ φ_j
