@@ -1,3 +1,4 @@
+import matplotlib as mpl
 import numpy as np
 import pandas as pd
 import pytest
@@ -27,10 +28,12 @@ from latentviews import (
 from latentviews.baselines import LatentTreeSpectral
 from latentviews.baselines.latent_tree import chain_operators
 from latentviews.experts import stacking_shares
+from latentviews.plot import DensityDisplay
 from latentviews.trains import contract
 from latentviews.trees import caterpillar
 from reference import latent_tree_table
 
+mpl.use("Agg")
 FAST = Stack((1, 2), n_folds=2, max_iter=20)
 PRODUCTS = ProductMixture((1, 2), n_folds=2, max_iter=20)
 SIGNED = SignedTrain(0.5)
@@ -372,3 +375,20 @@ def test_the_spectral_baseline_scores_rows_and_says_what_it_is_worth(rng):
     assert model.score(X) == pytest.approx(fit(SignedTrain(0.8), X).score(X), abs=0.1)
     with pytest.raises(ValueError, match="at least 5 rows and two columns"):
         LatentTreeSpectral(5).fit(X[:3])
+
+
+def test_contours_of_two_columns_are_drawn(rng):
+    from matplotlib import pyplot
+
+    X = two_clusters(200, 3, rng)
+    model = fit(FAST, X)
+    display = DensityDisplay.from_estimator(model, X, columns=(0, 2), given={1: 3.0}, resolution=40)
+    assert display.ax_.get_xlabel() == "column 0"
+    assert display.ax_.get_ylabel() == "column 2"
+    peak = np.unravel_index(display.density.argmax(), display.density.shape)
+    np.testing.assert_allclose([display.ticks[0][peak[0]], display.ticks[1][peak[1]]], [3.0, 3.0], atol=1.0)
+    cell = np.diff(display.ticks[0])[0] * np.diff(display.ticks[1])[0]
+    assert display.density.sum() * cell == pytest.approx(1.0, abs=0.03)
+    with pytest.raises(ValueError, match="draws two columns"):
+        DensityDisplay.from_estimator(model, columns=[0])
+    pyplot.close("all")
