@@ -23,6 +23,8 @@ from latentviews import (
     TransformedDensity,
     VonMises,
     WhitenScale,
+    load,
+    save,
     two_sample_test,
 )
 from latentviews.baselines import LatentTreeSpectral
@@ -307,6 +309,14 @@ def test_columns_have_names_and_models_clone_and_search(rng):
     assert clone(model).method is not model.method
     search = GridSearchCV(LowRankDensity(method=FAST, random_state=0), {"rank": [1, 2]}, cv=2).fit(X)
     assert search.best_params_ == {"rank": 2}
+
+
+@pytest.mark.parametrize("method", METHODS, ids=repr)
+def test_a_saved_density_scores_the_same(method, tmp_path):
+    X = two_clusters(100, 3, np.random.default_rng(0))
+    model = fit(method, X)
+    save(model, tmp_path / "density")
+    np.testing.assert_array_equal(load(tmp_path / "density").score_samples(X), model.score_samples(X))
 
 
 def test_stacking_finds_the_best_convex_combination(rng):

@@ -11,6 +11,7 @@ from latentviews.models.density_methods import ProductMixture, SignedTrain, Stac
 from latentviews.models.mixture import MultiViewMixture
 from latentviews.polish import Sieve, SmoothedEM
 from latentviews.preprocessing import TransformedDensity, WhitenScale
+from latentviews.saving import load, save
 from latentviews.selection import likelihood_curve, rank_test
 from latentviews.tensors import JointDiagonalization, PowerMethod
 
@@ -43,6 +44,8 @@ __all__ = [
     "diagnose",
     "independence_test",
     "likelihood_curve",
+    "load",
     "rank_test",
+    "save",
     "two_sample_test",
 ]

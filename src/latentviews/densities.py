@@ -10,13 +10,12 @@ from latentviews import streams
 from latentviews.bandwidths import resolution
 from latentviews.domains import Domain
 from latentviews.embeddings import Components, components_in
-from latentviews.features import BinnedFeatures, GridFeatures, LandmarkFeatures, uniform_grid
+from latentviews.features import BinnedFeatures, GridFeatures, few_landmarks, uniform_grid
 from latentviews.kernels import Kernel
+from latentviews.sieve import row_weights
 from latentviews.views import Views, stack_block
 
 TINY = np.finfo(float).tiny
-MAX_LANDMARKS = 200
-LANDMARK_ROWS = 4000
 
 
 def within_class_bandwidth(kernel: Kernel, x: np.ndarray, posteriors: np.ndarray) -> Any:
@@ -62,22 +61,27 @@ def _density_map(phi: Any, x: np.ndarray, posteriors: np.ndarray, bandwidth: Any
     if isinstance(bandwidth, str) and (bandwidth == "auto" or (bandwidth == "isj" and kernel.domain == "circle")):
         bandwidth = within_class_bandwidth(kernel, x, posteriors)
     kernel = clone(kernel).set_params(bandwidth=bandwidth)
-    return LandmarkFeatures(kernel, MAX_LANDMARKS, random_state=0).fit(x[:LANDMARK_ROWS])
+    return few_landmarks(kernel, x, 0)
 
 
 def reestimate(
     data: Any,
-    posteriors: Callable[[np.ndarray], np.ndarray],
+    posteriors: Callable[..., np.ndarray],
     views: Views,
     blocks: Sequence[int],
     domains: Sequence[Domain | None],
     weights: np.ndarray | None = None,
 ) -> tuple[np.ndarray, list[Components]]:
-    """Class weights and components as averages over all rows, weighted by their posteriors."""
+    """Class weights and components as averages over all rows, weighted by their posteriors.
+
+    ``weights`` are those of rows, or of rows in classes, (n, k), zero for a class that a row is known not to be in;
+    only then is ``posteriors`` told which classes are left.
+    """
 
     def row_sum(batch: Any, weight: Any) -> tuple[np.ndarray, ...]:
-        table = np.asarray(batch)
-        shares = posteriors(table) if weight is None else posteriors(table) * weight[:, None]
+        table, (weight, allowed) = np.asarray(batch), row_weights(weight)
+        shares = posteriors(table) if allowed is None else posteriors(table, allowed)
+        shares = shares if weight is None else shares * weight[:, None]
         sums = [gather(table[:, columns], phi, shares) for columns, phi in zip(views.columns, raws, strict=True)]
         return (shares.sum(axis=0), *(part for triple in sums for part in triple))
 

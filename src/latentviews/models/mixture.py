@@ -19,7 +19,7 @@ from latentviews._validation import (
     check_count,
     check_weights,
 )
-from latentviews.embeddings import Components, evaluate
+from latentviews.embeddings import evaluate
 from latentviews.kernels import Kernel
 from latentviews.models.estimation import (
     Estimate,
@@ -178,10 +178,11 @@ class MultiViewMixture(CallbackSupportMixin, PosteriorMixin, BaseEstimator):
             Numbers, NaN where a value is missing. An iterable yields batches and can be read more than once.
         y : array of shape (n_samples,) or None
             Known classes 0, …, k-1, and -1 where unknown; ignored if no value is -1. They name the classes, and guide
-            the polish where their rows are in the pilot.
+            the polish.
         sample_weight : array of shape (n_samples,) or None
         """
         report, finish = reporter(self, self.verbose)
+        self.__dict__.pop("rank_test_", None)  # an earlier fit's
         problem = self._read(X, y, sample_weight)
         fitted = self._fit(problem, report)
         self.views_ = problem.columns
@@ -189,7 +190,7 @@ class MultiViewMixture(CallbackSupportMixin, PosteriorMixin, BaseEstimator):
         order = np.arange(problem.rank)
         if problem.allowed is None:  # labels name the classes; without them the commonest comes first
             order = np.argsort(-fitted.weights, kind="stable")
-        self._set_classes(fitted.weights, fitted.components, order)
+        self._set_classes(fitted, order)
         finish()
         return self
 
@@ -209,12 +210,12 @@ class MultiViewMixture(CallbackSupportMixin, PosteriorMixin, BaseEstimator):
             spectral = spectral_steps(problem, settings, problem.prototypes, bandwidth, all_rows=True)
             self._keep_spectral(spectral.fit, spectral.fit.whitening.spectrum, problem.rank)
             self.converged_, self.n_iter_ = True, 0
-            return spectral_estimate(problem, spectral)
+            estimate = spectral_estimate(problem, spectral)
+            return estimate.take(problem.name_classes(estimate.posteriors))
         check_ability("polish", polish, "polish")
         same = getattr(self, "views_", None) == problem.columns and getattr(self, "n_components_", None) == problem.rank
         if self.warm_start and same:
-            before = Estimate(self.weights_, self.components_, problem.columns)
-            guesses = {"warm": before.posteriors(problem.pilot)}
+            guesses = {"warm": self._estimate().posteriors(problem.pilot)}
         else:
             guesses, first, spectrum = starts(problem, settings)
             self._keep_spectral(None if first is None else first.fit, spectrum, problem.rank)
@@ -230,51 +231,27 @@ class MultiViewMixture(CallbackSupportMixin, PosteriorMixin, BaseEstimator):
         self.raw_weights_ = np.full(rank, np.nan) if found is None else found.weights
         self.residual_ = np.nan if found is None else found.decomposition.residual
 
-    def _set_classes(self, weights: np.ndarray, components: list[Components], order: np.ndarray) -> None:
-        """Weights and components with the classes in this order; views of a block keep one record."""
-        reordered = {id(view): view.take(order) for view in components}
-        self.weights_ = weights[order]
-        self.components_ = [reordered[id(view)] for view in components]
+    def _set_classes(self, estimate: Estimate, order: np.ndarray) -> None:
+        """Weights and components with the classes in this order."""
+        self.weights_, self.components_, _ = estimate.take(order)
         if self.polished_ is not None:
             self.polished_ = self.polished_.take(order)
 
-    def sample(self, n_samples: int = 1) -> tuple[np.ndarray, np.ndarray]:
-        """Rows drawn from the fitted mixture, and their classes; columns in no view are NaN."""
-        check_is_fitted(self)
-        n_samples, rng = check_count("n_samples", n_samples), np.random.default_rng(self.random_state)
-        labels = rng.choice(self.n_components_, size=n_samples, p=self.weights_)
-        rows = np.full((n_samples, self.n_features_in_), np.nan)
-        for component in range(self.n_components_):
-            members = np.flatnonzero(labels == component)
-            for columns, view in zip(self.views_, self.components_, strict=True):
-                rows[members[:, None], columns] = view.sample(component, len(members), rng)
-        return rows, labels
-
-    def aic(self, X: Any) -> float:
-        """Akaike's criterion with the effective number of parameters of the densities; lower is better."""
-        return -2 * float(self.score_samples(X).sum()) + 2 * self._n_parameters()
-
-    def bic(self, X: Any) -> float:
-        """The Bayesian criterion with the effective number of parameters of the densities; lower is better."""
-        log_likelihood = self.score_samples(X)
-        return -2 * float(log_likelihood.sum()) + np.log(len(log_likelihood)) * self._n_parameters()
-
-    def _n_parameters(self) -> float:
-        """Weights, and the trace of every density's smoother; views of a block count once."""
-        views = {id(view): view for view in self.components_}.values()
-        return self.n_components_ - 1 + float(sum(view.n_parameters.sum() for view in views))
-
-    def expectation(self, f: Callable[[np.ndarray], Any], X: Any, view: int = 0) -> Expectation:
+    def expectation(
+        self, f: Callable[[np.ndarray], Any], X: Any, view: int = 0, sample_weight: Any = None
+    ) -> Expectation:
         """E[f(x_t) | h] for every class, with standard errors, by signed weights from the other views.
 
         Any function on rows (n, d_t) will do, in no RKHS and with no smoothing: the other views say how much each row
         counts for each class. ``components_[view].expectation(f)`` is the smoothed counterpart without data.
         """
-        table = self._table(X)
-        columns = self._view_columns(view)
-        table = table[~np.isnan(table[:, columns]).any(axis=1)]
-        values = evaluate(f, table[:, columns])
-        return expectation(values, signed_weights(self._posteriors(table), self._posteriors(table, without=view)))
+        table, columns = self._table(X), self._view_columns(view)
+        weights = check_weights(sample_weight, table)
+        weights = np.ones(len(table)) if weights is None else weights
+        present = ~np.isnan(table[:, columns]).any(axis=1)
+        table, weights = table[present], weights[present]
+        values, others = evaluate(f, table[:, columns]), self._posteriors(table, without=view)
+        return expectation(values, signed_weights(self._posteriors(table), others, weights))
 
     def conditional(self, X: Any, view: int) -> Conditional:
         """The distribution of one view given the others, for every row: mean, density and draws."""
@@ -287,6 +264,7 @@ class MultiViewMixture(CallbackSupportMixin, PosteriorMixin, BaseEstimator):
         f: Callable[[np.ndarray], Any] | None = None,
         view: int = 0,
         random_state: Any = None,
+        sample_weight: Any = None,
     ) -> Bootstrap:
         """Refits to resampled rows: intervals for the weights, and for E[f(x_t) | h] if ``f`` is given.
 
@@ -298,7 +276,8 @@ class MultiViewMixture(CallbackSupportMixin, PosteriorMixin, BaseEstimator):
                 "bootstrap refits the polish, and this model was fitted with polish=None; fit it with one."
             )
         n_resamples = check_count("n_resamples", n_resamples, 2)
-        return resample(self.polished_, table, f, self._view_index(view), n_resamples, rng)
+        weights = check_weights(sample_weight, table)
+        return resample(self.polished_, table, f, self._view_index(view), n_resamples, rng, weights)
 
     def align_to(self, reference: "MultiViewMixture") -> Self:
         """Rename the classes so that they follow those of another fit, and return this one."""
@@ -310,7 +289,7 @@ class MultiViewMixture(CallbackSupportMixin, PosteriorMixin, BaseEstimator):
                 f"align_to needs a fit with {self.n_components_} classes and views of {here} columns; got "
                 f"{reference.n_components_} and {there}."
             )
-        self._set_classes(self.weights_, self.components_, matching_order(self.components_, reference.components_))
+        self._set_classes(self._estimate(), matching_order(self.components_, reference.components_))
         return self
 
     def _table(self, X: Any) -> np.ndarray:
@@ -327,12 +306,15 @@ class MultiViewMixture(CallbackSupportMixin, PosteriorMixin, BaseEstimator):
     def _view_columns(self, view: int) -> list[int]:
         return self.views_[self._view_index(view)]
 
+    def _estimate(self) -> Estimate:
+        return Estimate(self.weights_, self.components_, self.views_)
+
     def _posteriors(self, table: np.ndarray, without: int | None = None) -> np.ndarray:
         """P(h | the row's views), one of them left out if it is named."""
         if without is not None:
             table = table.copy()
             table[:, self._view_columns(without)] = np.nan
-        return Estimate(self.weights_, self.components_, self.views_).posteriors(table)
+        return self._estimate().posteriors(table)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -341,8 +323,8 @@ class MultiViewMixture(CallbackSupportMixin, PosteriorMixin, BaseEstimator):
 
     def _log_joint(self, X: Any) -> np.ndarray:
         check_is_fitted(self)
-        data, columns = read_table(self, X, reset=False)
-        estimate = Estimate(self.weights_, self.components_, columns)
+        data, _ = read_table(self, X, reset=False)
+        estimate = self._estimate()
         return np.concatenate([estimate.log_joint(batch) for batch, _ in streams.batches(data)])
 
     def _read(self, X: Any, y: Any, sample_weight: Any) -> Problem:
@@ -354,7 +336,10 @@ class MultiViewMixture(CallbackSupportMixin, PosteriorMixin, BaseEstimator):
         weights = check_weights(sample_weight, data)
         weights = None if weights is None else weights / weights.mean()  # sums then count rows, whatever the unit
         size = PILOT if self.pilot_size is None else check_count("pilot_size", self.pilot_size)
-        pilot, pilot_weights, labels = streams.sample(data, size, rng, weights, as_labels(y, data))
+        labels = as_labels(y, data)
+        bits: Any = rng.bit_generator
+        apart = np.random.Generator(bits.jumped())  # so that rng goes on the same for arrays and streams
+        pilot, pilot_weights, pilot_labels = streams.sample(data, size, apart, weights, labels)
         pilot = to_numpy(pilot)
         n_rows = len(pilot) if pilot_weights is None else int(np.count_nonzero(pilot_weights))
         if n_rows < max(rank, 2):
@@ -373,10 +358,12 @@ class MultiViewMixture(CallbackSupportMixin, PosteriorMixin, BaseEstimator):
             views = fit_views(pilot[fair], columns, prototypes, rng, blocks)
             self.rank_test_ = dependence_rank(pilot[fair], views, rng)
             rank = self.rank_test_.n_components
-        allowed = None if labels is None else allowed_classes(labels, rank)
+        allowed = None if pilot_labels is None else allowed_classes(pilot_labels, rank)
         rows = data.shape[0] if streams.is_array(data) else np.inf  # a pilot that is not full holds the whole stream
         partial = size <= len(pilot) < rows
-        return Problem(data, weights, columns, blocks, prototypes, pilot, pilot_weights, partial, allowed, rank, rng)
+        return Problem(
+            data, weights, columns, blocks, prototypes, pilot, pilot_weights, partial, labels, allowed, rank, rng
+        )
 
 
 def _is_view(value: Any, n_views: int) -> bool:
