@@ -148,10 +148,8 @@ class Tables(Margins):
         variance = np.maximum(np.einsum("cg,cgk->ck", grid**2, mass) - center**2, self.step[:, None] ** 2 / 4)
         width = 1.06 * self.factor * np.sqrt(variance) * np.maximum(counts, 1.0) ** -0.2
         width = np.maximum(width, np.maximum(self.floor, self.step * 0.6)[:, None])
-        grids = np.maximum(
-            (width / self.step[:, None]) ** 2 - 1 / 3, 1e-4
-        )  # binning and interpolation blur by a sixth each
-        smooth = self._smoothed(mass, np.sqrt(grids))
+        blur = 1 / 3  # of binning and interpolation, a sixth of a step squared each
+        smooth = self._smoothed(mass, np.sqrt(np.maximum((width / self.step[:, None]) ** 2 - blur, 1e-4)))
         spread = BROADER * np.sqrt(variance + width**2)
         offset = (grid[:, :, None] - center[:, None]) / spread[:, None]
         broad = np.exp(-0.5 * offset**2) / (math.sqrt(2 * math.pi) * spread[:, None])

@@ -187,14 +187,15 @@ def exact_train(
             if tree.leaves[v] in tree.edges:
                 spectra[tree.leaves[v]] = spectrum
                 discarded += float(spectrum[kept:].sum())
-            core, below = basis[:, :kept], below @ basis[:, :kept]
+            core = np.ascontiguousarray(basis[:, :kept])  # a view would keep the whole basis alive
+            below = below @ core
             core = core if pair is None else core.reshape(sizes[pair[0]], -1, kept)
         cores.append(core)
         sizes.append(below.shape[1])
         frontier[v] = below
     last = [frontier[v] for v in sorted(frontier)]
     core = shares @ last[0] if len(last) == 1 else (last[0] * shares[:, None]).T @ last[1]
-    cores.append(core[..., None])
+    cores.append(np.ascontiguousarray(core[..., None]))
     return TrainEmbedding(tree, tuple(features), tuple(cores), spectra, discarded)
 
 
