@@ -31,6 +31,7 @@ from latentviews.models.estimation import (
 
 DOUBTFUL = 0.5  # agreement of starts below which their answer is one of several
 START_ROWS = 5000  # rows that a start, and EM from it, are fitted to
+GAUSSIAN_ROWS = 2500  # rows that a Gaussian mixture is fitted to
 FEWEST = 20  # rows a component should have
 
 
@@ -43,7 +44,7 @@ class Copulas(BaseEstimator):
 
     Parameters
     ----------
-    n_starts : int, default=3
+    n_starts : int, default=4
         Gaussian mixtures and runs of k-means to start from, so many of each; the spectral estimate is one more.
     n_parts : int, default=10
         Components before merging; at least twice as many as classes are used, and fewer where rows are few.
@@ -58,20 +59,20 @@ class Copulas(BaseEstimator):
     least : float, default=0.005
         Where the number of classes is not given, or noise is a class: the weight below which a component is no class.
     max_iter : int, default=60
-    tol : float, default=2e-5
+    tol : float, default=1e-4
         EM stops when a step gains less log-likelihood a row.
     """
 
     def __init__(
         self,
-        n_starts: int = 3,
+        n_starts: int = 4,
         n_parts: int = 10,
         bandwidth: float = 0.2,
         noise: bool = False,
         ratio: float = 0.75,
         least: float = 0.005,
         max_iter: int = 60,
-        tol: float = 2e-5,
+        tol: float = 1e-4,
     ):
         self.n_starts = n_starts
         self.n_parts = n_parts
@@ -142,7 +143,7 @@ def portfolio(
     best = center.chosen if problem.allowed is None else _closest_to(problem.allowed, partitions)
     start, groups = found[best]
     mixture = fits[start].mixture
-    for _ in range(FULL_STEPS):
+    for _ in range(FULL_STEPS if problem.partial else 1):
         mixture = refit(mixture, problem.data, problem.weights)
     classes = DependentClasses(mixture, groups, problem.columns, settings.noise)
     if problem.allowed is not None:
@@ -233,7 +234,7 @@ def _gaussian(rows: np.ndarray, n_parts: int, seed: int) -> np.ndarray:
     model = GaussianMixture(n_parts, reg_covar=1e-3, max_iter=60, random_state=seed)
     with warnings.catch_warnings(), config_context(array_api_dispatch=False):  # rows are NumPy's
         warnings.simplefilter("ignore", ConvergenceWarning)  # a start need not converge
-        return model.fit(rows).predict_proba(rows)
+        return model.fit(rows[:GAUSSIAN_ROWS]).predict_proba(rows)
 
 
 def _kmeans(rows: np.ndarray, n_parts: int, seed: int) -> np.ndarray:
