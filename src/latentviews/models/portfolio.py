@@ -1,7 +1,7 @@
 """The fit for views that depend inside classes: several starts, more components than classes, merging, a medoid."""
 
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -19,6 +19,7 @@ from latentviews._validation import IdentifiabilityWarning, UnsupportedError, ch
 from latentviews.copulas import CopulaFit, Expected, Frame, fit_copulas, refit
 from latentviews.dependent import DependentClasses, DependentView
 from latentviews.domains import DOMAINS
+from latentviews.features import OneHotFeatures
 from latentviews.merging import Landscape, Parts, confusion_cost, medoid, merge, merge_until, valley_cost
 from latentviews.models.estimation import (
     FULL_STEPS,
@@ -96,6 +97,41 @@ class Copulas(BaseEstimator):
             raise ValueError(
                 f"Copulas needs a ratio in (0, 1] and a least weight in [0, 1); got {self.ratio!r} and {self.least!r}."
             )
+
+
+def read_copulas(dependence: Any) -> Copulas:
+    """What the parameter ``dependence`` stands for."""
+    given = Copulas() if isinstance(dependence, str) and dependence == "copula" else dependence
+    if not isinstance(given, Copulas):
+        raise ValueError(f'dependence must be None, "copula" or Copulas(...); got {dependence!r}.')
+    return given
+
+
+def check_dependence(model: Any, blocks: Sequence[int], prototypes: Sequence[Any]) -> None:
+    """Sentences on what does not go with dependent views."""
+    read_copulas(model.dependence)
+    for name in ("polish", "density_bandwidth"):
+        if not isinstance(getattr(model, name), str) or getattr(model, name) != "auto":
+            raise ValueError(
+                f"With dependence, {name} has no part in the fit, so it must stay 'auto'; got "
+                f"{getattr(model, name)!r}. Copulas(bandwidth=...) sets the width of the densities."
+            )
+    if len(set(blocks)) < len(blocks):
+        raise ValueError("With dependence, every view has distributions of its own; exchangeable must be False.")
+    kinds = [_kind(phi) for phi in prototypes]
+    if set(kinds) != {"real"}:
+        view = next(t for t, kind in enumerate(kinds) if kind != "real")
+        raise ValueError(
+            f"With dependence, views are real columns; view {view} has a kernel for {kinds[view]} data. Leave the view "
+            "out, or dependence at None."
+        )
+    if model.warm_start:
+        raise ValueError("With dependence there is no warm start; every fit tries its starts anew.")
+
+
+def _kind(phi: Any) -> str:
+    """What a feature map is for: real, circle or discrete data."""
+    return "discrete" if isinstance(phi, OneHotFeatures) else getattr(getattr(phi, "kernel", None), "domain", "real")
 
 
 class Portfolio(NamedTuple):
