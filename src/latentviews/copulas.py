@@ -246,7 +246,7 @@ def fit_copulas(
     weights: np.ndarray | None = None,
     *,
     max_iter: int = 60,
-    tol: float = 2e-5,
+    tol: float = 1e-4,
     report: Callable[[int, float], bool] = lambda n_iter, objective: False,
 ) -> CopulaFit:
     """EM from a guess of the posteriors (n, J), until a step gains less than ``tol`` log-likelihood a row.

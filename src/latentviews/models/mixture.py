@@ -21,7 +21,6 @@ from latentviews._validation import (
 )
 from latentviews.dependent import DependentClasses, DependentConditional
 from latentviews.embeddings import evaluate
-from latentviews.features import OneHotFeatures
 from latentviews.kernels import Kernel
 from latentviews.models.estimation import (
     Estimate,
@@ -43,7 +42,7 @@ from latentviews.models.inference import (
     resample_dependent,
     signed_weights,
 )
-from latentviews.models.portfolio import Copulas, portfolio
+from latentviews.models.portfolio import check_dependence, portfolio, read_copulas
 from latentviews.polish import Polished, Sieve
 from latentviews.selection import dependence_rank
 from latentviews.spectral import SpectralFit
@@ -246,7 +245,7 @@ class MultiViewMixture(CallbackSupportMixin, PosteriorMixin, BaseEstimator):
     def _fit_dependent(self, problem: Problem, settings: SpectralSettings, report: Report) -> Estimate:
         """The fit for views that depend on each other inside classes."""
         n_classes = None if self._counts() else problem.rank
-        found = portfolio(problem, self._copulas(), settings, n_classes, self.n_jobs, report)
+        found = portfolio(problem, read_copulas(self.dependence), settings, n_classes, self.n_jobs, report)
         self.dependent_, self.agreement_, self.start_objectives_ = found.classes, found.agreement, found.objectives
         self.lower_bound_, self.n_iter_, self.converged_ = found.objectives[found.start], found.n_iter, found.converged
         self._keep_spectral(None, found.spectrum, found.classes.n_classes)
@@ -387,35 +386,6 @@ class MultiViewMixture(CallbackSupportMixin, PosteriorMixin, BaseEstimator):
         """Whether the number of classes is to be found."""
         return isinstance(self.n_components, str) and self.n_components == "auto"
 
-    def _copulas(self) -> Copulas:
-        given = Copulas() if isinstance(self.dependence, str) and self.dependence == "copula" else self.dependence
-        if not isinstance(given, Copulas):
-            raise ValueError(f'dependence must be None, "copula" or Copulas(...); got {self.dependence!r}.')
-        return given
-
-    def _check_dependence(self, blocks: list[int], prototypes: list[Any], labelled: bool) -> None:
-        """Sentences on what does not go with dependent views."""
-        self._copulas()
-        given = [name for name in ("polish", "density_bandwidth") if getattr(self, name) != "auto"]
-        if given:
-            raise ValueError(
-                f"With dependence, {given[0]} has no part in the fit, so it must stay 'auto'; got "
-                f"{getattr(self, given[0])!r}. Copulas(bandwidth=...) sets the width of the densities."
-            )
-        if len(set(blocks)) < len(blocks):
-            raise ValueError("With dependence, every view has distributions of its own; exchangeable must be False.")
-        kinds = ["discrete" if isinstance(phi, OneHotFeatures) else _domain(phi) for phi in prototypes]
-        if set(kinds) != {"real"}:
-            view = next(t for t, kind in enumerate(kinds) if kind != "real")
-            raise ValueError(
-                f"With dependence, views are real columns; view {view} has a kernel for {kinds[view]} data. Leave the "
-                "view out, or dependence at None."
-            )
-        if labelled and self._counts():
-            raise ValueError('Known classes in y need their number: give n_components instead of "auto".')
-        if self.warm_start:
-            raise ValueError("With dependence there is no warm start; every fit tries its starts anew.")
-
     def _read(self, X: Any, y: Any, sample_weight: Any) -> Problem:
         """Data, views and a pilot, or a sentence on what no fit can answer."""
         automatic = self._counts()
@@ -441,7 +411,9 @@ class MultiViewMixture(CallbackSupportMixin, PosteriorMixin, BaseEstimator):
         blocks = read_blocks(self.exchangeable, len(columns))
         prototypes = feature_prototypes(self.kernel, self.features, self.bandwidth, columns)
         if self.dependence is not None:
-            self._check_dependence(blocks, prototypes, labels is not None)
+            check_dependence(self, blocks, prototypes)
+            if labels is not None and automatic:
+                raise ValueError('Known classes in y need their number: give n_components instead of "auto".')
         elif automatic:
             fair = slice(None)  # rows kept with their weights as chances are a sample of the weighted population
             if pilot_weights is not None:
@@ -455,10 +427,6 @@ class MultiViewMixture(CallbackSupportMixin, PosteriorMixin, BaseEstimator):
         return Problem(
             data, weights, columns, blocks, prototypes, pilot, pilot_weights, partial, labels, allowed, rank, rng
         )
-
-
-def _domain(phi: Any) -> str:
-    return getattr(getattr(phi, "kernel", None), "domain", "real")
 
 
 def _is_view(value: Any, n_views: int) -> bool:

@@ -1,7 +1,7 @@
 """The fit for views that depend inside classes: several starts, more components than classes, merging, a medoid."""
 
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -19,6 +19,7 @@ from latentviews._validation import IdentifiabilityWarning, UnsupportedError, ch
 from latentviews.copulas import CopulaFit, Expected, Frame, fit_copulas, refit
 from latentviews.dependent import DependentClasses, DependentView
 from latentviews.domains import DOMAINS
+from latentviews.features import OneHotFeatures
 from latentviews.merging import Landscape, Parts, confusion_cost, medoid, merge, merge_until, valley_cost
 from latentviews.models.estimation import (
     FULL_STEPS,
@@ -31,6 +32,7 @@ from latentviews.models.estimation import (
 
 DOUBTFUL = 0.5  # agreement of starts below which their answer is one of several
 START_ROWS = 5000  # rows that a start, and EM from it, are fitted to
+GAUSSIAN_ROWS = 2500  # rows that a Gaussian mixture is fitted to
 FEWEST = 20  # rows a component should have
 
 
@@ -43,7 +45,7 @@ class Copulas(BaseEstimator):
 
     Parameters
     ----------
-    n_starts : int, default=3
+    n_starts : int, default=4
         Gaussian mixtures and runs of k-means to start from, so many of each; the spectral estimate is one more.
     n_parts : int, default=10
         Components before merging; at least twice as many as classes are used, and fewer where rows are few.
@@ -58,20 +60,20 @@ class Copulas(BaseEstimator):
     least : float, default=0.005
         Where the number of classes is not given, or noise is a class: the weight below which a component is no class.
     max_iter : int, default=60
-    tol : float, default=2e-5
+    tol : float, default=1e-4
         EM stops when a step gains less log-likelihood a row.
     """
 
     def __init__(
         self,
-        n_starts: int = 3,
+        n_starts: int = 4,
         n_parts: int = 10,
         bandwidth: float = 0.2,
         noise: bool = False,
         ratio: float = 0.75,
         least: float = 0.005,
         max_iter: int = 60,
-        tol: float = 2e-5,
+        tol: float = 1e-4,
     ):
         self.n_starts = n_starts
         self.n_parts = n_parts
@@ -95,6 +97,41 @@ class Copulas(BaseEstimator):
             raise ValueError(
                 f"Copulas needs a ratio in (0, 1] and a least weight in [0, 1); got {self.ratio!r} and {self.least!r}."
             )
+
+
+def read_copulas(dependence: Any) -> Copulas:
+    """What the parameter ``dependence`` stands for."""
+    given = Copulas() if isinstance(dependence, str) and dependence == "copula" else dependence
+    if not isinstance(given, Copulas):
+        raise ValueError(f'dependence must be None, "copula" or Copulas(...); got {dependence!r}.')
+    return given
+
+
+def check_dependence(model: Any, blocks: Sequence[int], prototypes: Sequence[Any]) -> None:
+    """Sentences on what does not go with dependent views."""
+    read_copulas(model.dependence)
+    for name in ("polish", "density_bandwidth"):
+        if not isinstance(getattr(model, name), str) or getattr(model, name) != "auto":
+            raise ValueError(
+                f"With dependence, {name} has no part in the fit, so it must stay 'auto'; got "
+                f"{getattr(model, name)!r}. Copulas(bandwidth=...) sets the width of the densities."
+            )
+    if len(set(blocks)) < len(blocks):
+        raise ValueError("With dependence, every view has distributions of its own; exchangeable must be False.")
+    kinds = [_kind(phi) for phi in prototypes]
+    if set(kinds) != {"real"}:
+        view = next(t for t, kind in enumerate(kinds) if kind != "real")
+        raise ValueError(
+            f"With dependence, views are real columns; view {view} has a kernel for {kinds[view]} data. Leave the view "
+            "out, or dependence at None."
+        )
+    if model.warm_start:
+        raise ValueError("With dependence there is no warm start; every fit tries its starts anew.")
+
+
+def _kind(phi: Any) -> str:
+    """What a feature map is for: real, circle or discrete data."""
+    return "discrete" if isinstance(phi, OneHotFeatures) else getattr(getattr(phi, "kernel", None), "domain", "real")
 
 
 class Portfolio(NamedTuple):
@@ -142,7 +179,7 @@ def portfolio(
     best = center.chosen if problem.allowed is None else _closest_to(problem.allowed, partitions)
     start, groups = found[best]
     mixture = fits[start].mixture
-    for _ in range(FULL_STEPS):
+    for _ in range(FULL_STEPS if problem.partial else 1):
         mixture = refit(mixture, problem.data, problem.weights)
     classes = DependentClasses(mixture, groups, problem.columns, settings.noise)
     if problem.allowed is not None:
@@ -233,7 +270,7 @@ def _gaussian(rows: np.ndarray, n_parts: int, seed: int) -> np.ndarray:
     model = GaussianMixture(n_parts, reg_covar=1e-3, max_iter=60, random_state=seed)
     with warnings.catch_warnings(), config_context(array_api_dispatch=False):  # rows are NumPy's
         warnings.simplefilter("ignore", ConvergenceWarning)  # a start need not converge
-        return model.fit(rows).predict_proba(rows)
+        return model.fit(rows[:GAUSSIAN_ROWS]).predict_proba(rows)
 
 
 def _kmeans(rows: np.ndarray, n_parts: int, seed: int) -> np.ndarray:
