@@ -12,6 +12,7 @@ from sklearn.preprocessing import OneHotEncoder, SplineTransformer
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from latentviews import (
+    Copulas,
     Delta,
     FourierFeatures,
     Gaussian,
@@ -48,7 +49,10 @@ EXPECTED_FAILURES = {
 }
 
 
-@parametrize_with_checks([MultiViewMixture(2)], expected_failed_checks=lambda estimator: EXPECTED_FAILURES)
+@parametrize_with_checks(
+    [MultiViewMixture(2), MultiViewMixture(2, dependence=Copulas(n_starts=1))],
+    expected_failed_checks=lambda estimator: EXPECTED_FAILURES,
+)
 def test_scikit_learns_checks_pass(estimator, check):
     check(estimator)
 

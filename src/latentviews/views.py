@@ -69,7 +69,7 @@ def read_table(estimator: Any, X: Any, *, reset: bool) -> tuple[Any, Columns]:
             raise ValueError("X is a list of arrays, one a view, so `views` must be None; pass one or the other.")
         X, columns = _stack([np.asarray(view) for view in X])
         return check_rows(estimator, X, reset=reset, missing=True), columns
-    if _is_stream(X):
+    if is_stream(X):
         if reset:
             first = next(iter(X), None)
             if first is None:
@@ -115,7 +115,8 @@ def _is_list_of_views(X: Any) -> bool:
     return False
 
 
-def _is_stream(X: Any) -> bool:
+def is_stream(X: Any) -> bool:
+    """Whether ``X`` is an iterable of batches; a sentence where it can be read only once."""
     if isinstance(X, Iterator):
         raise TypeError(
             f"Data are read more than once, and a {type(X).__name__} only once; pass an array, or an object "

@@ -232,7 +232,8 @@ def starts(problem: Problem, settings: SpectralSettings) -> Starts:
             stacklevel=5,
         )
     if problem.rank > 1:
-        found["k-means"] = _kmeans_posteriors(problem)
+        used = [j for columns in problem.columns for j in columns]
+        found["k-means"] = kmeans_posteriors(problem.pilot, used, problem.rank, problem.rng, problem.pilot_weights)
     found = {name: start[:, _label_order(start, problem.allowed)] for name, start in found.items()}
     return Starts(
         found, first, failure.spectrum if first is None and failure else first and first.fit.whitening.spectrum
@@ -296,14 +297,14 @@ def _label_order(posteriors: np.ndarray, allowed: np.ndarray | None) -> np.ndarr
     return linear_sum_assignment(-allowed[known].T @ posteriors[known])[1]
 
 
-def _kmeans_posteriors(problem: Problem) -> np.ndarray:
+def kmeans_posteriors(
+    table: np.ndarray, used: list[int], rank: int, rng: np.random.Generator, weights: np.ndarray | None = None
+) -> np.ndarray:
     """Clusters of the standardised columns, softened a little."""
-    used = [j for columns in problem.columns for j in columns]
-    table = problem.pilot[:, used]
+    table = table[:, used]
     center, spread = np.nanmean(table, axis=0), np.nanstd(table, axis=0)
     table = np.where(np.isnan(table), 0.0, (table - center) / spread)
-    few = problem.rng.permutation(len(table))[:CLUSTER_ROWS]
-    clusters = KMeans(problem.rank, n_init=3, random_state=int(problem.rng.integers(2**31)))
-    clusters.fit(table[few], sample_weight=None if problem.pilot_weights is None else problem.pilot_weights[few])
-    labels = clusters.predict(table)
-    return 0.98 * np.eye(problem.rank)[labels] + 0.02 / problem.rank
+    few = rng.permutation(len(table))[:CLUSTER_ROWS]
+    clusters = KMeans(rank, n_init=3, random_state=int(rng.integers(2**31)))
+    clusters.fit(table[few], sample_weight=None if weights is None else weights[few])
+    return 0.98 * np.eye(rank)[clusters.predict(table)] + 0.02 / rank

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.optimize import linear_sum_assignment
 
+from latentviews.dependent import DependentClasses
 from latentviews.domains import Circle
 from latentviews.embeddings import Components, evaluate
 from latentviews.polish import Polished
@@ -127,6 +128,28 @@ def resample(
         weights.append(shares.sum(axis=0) / shares.sum())
         functionals.append((values * has_view) @ shares / np.maximum(has_view @ shares, np.finfo(float).tiny))
     return Bootstrap(np.array(weights), np.array(functionals) if f is not None else np.empty((n_resamples, 0)))
+
+
+def resample_dependent(
+    classes: DependentClasses,
+    table: np.ndarray,
+    f: Callable[[np.ndarray], Any] | None,
+    view: int,
+    n_resamples: int,
+    rng: np.random.Generator,
+    row_weights: np.ndarray | None = None,
+) -> Bootstrap:
+    """A few steps of EM on resampled rows from the fit, whose components stay in their classes."""
+    x = table[:, classes.columns[view]]
+    has_view = (~np.isnan(x).any(axis=1)).astype(float)
+    values = np.zeros(len(table)) if f is None else np.where(has_view > 0, evaluate(f, x), 0.0)
+    draws = []
+    for _ in range(n_resamples):
+        counts = rng.multinomial(len(table), np.full(len(table), 1 / len(table))).astype(float)
+        counts = counts if row_weights is None else counts * row_weights
+        draws.append(classes.reweighted(table, counts, values * has_view, has_view))
+    weights, means = (np.array(part) for part in zip(*draws, strict=True))
+    return Bootstrap(weights, means if f is not None else np.empty((n_resamples, 0)))
 
 
 def matching_order(components: list[Components], reference: list[Components]) -> np.ndarray:

@@ -19,7 +19,9 @@ from latentviews._validation import (
     check_count,
     check_weights,
 )
+from latentviews.dependent import DependentClasses, DependentConditional
 from latentviews.embeddings import evaluate
+from latentviews.features import OneHotFeatures
 from latentviews.kernels import Kernel
 from latentviews.models.estimation import (
     Estimate,
@@ -38,8 +40,10 @@ from latentviews.models.inference import (
     expectation,
     matching_order,
     resample,
+    resample_dependent,
     signed_weights,
 )
+from latentviews.models.portfolio import Copulas, portfolio
 from latentviews.polish import Polished, Sieve
 from latentviews.selection import dependence_rank
 from latentviews.spectral import SpectralFit
@@ -86,6 +90,9 @@ class MultiViewMixture(CallbackSupportMixin, PosteriorMixin, BaseEstimator):
     polish : polish, None or "auto", default="auto"
         The likelihood step after the spectral start; "auto" is `Sieve()`. None stops at the spectral estimate: the
         paper's own, where ``density_bandwidth`` is None.
+    dependence : Copulas, "copula" or None, default=None
+        What to do about views that depend on each other inside a class: None assumes that they do not, "copula" is
+        `Copulas()`, which takes the place of the polish and finds classes of any shape in real columns.
     reference : int or None
         The view whose coordinates the whitening uses; by default the best conditioned.
     pilot_size : int or None, default=20_000
@@ -119,6 +126,11 @@ class MultiViewMixture(CallbackSupportMixin, PosteriorMixin, BaseEstimator):
         What every start of the polish reached; agreement is a good sign.
     rank_test_ : RankTest
         Where ``n_components="auto"``: the spectra of all pairs of views, their null bands, and the count.
+    agreement_ : float
+        With ``dependence``: how well the partition found agrees with those of other starts, as a mean adjusted Rand
+        index. Above 0.9 is good; below 0.5 a warning is given.
+    dependent_ : DependentClasses or None
+        With ``dependence``: the joint distribution of all columns in every class.
     views_ : tuple of lists of column indices
     n_components_ : int
 
@@ -144,6 +156,7 @@ class MultiViewMixture(CallbackSupportMixin, PosteriorMixin, BaseEstimator):
         bandwidth: Any = None,
         density_bandwidth: Any = "auto",
         polish: Any = "auto",
+        dependence: Any = None,
         reference: int | None = None,
         pilot_size: int | None = PILOT,
         warm_start: bool = False,
@@ -160,6 +173,7 @@ class MultiViewMixture(CallbackSupportMixin, PosteriorMixin, BaseEstimator):
         self.bandwidth = bandwidth
         self.density_bandwidth = density_bandwidth
         self.polish = polish
+        self.dependence = dependence
         self.reference = reference
         self.pilot_size = pilot_size
         self.warm_start = warm_start
@@ -186,8 +200,8 @@ class MultiViewMixture(CallbackSupportMixin, PosteriorMixin, BaseEstimator):
         problem = self._read(X, y, sample_weight)
         fitted = self._fit(problem, report)
         self.views_ = problem.columns
-        self.n_components_ = problem.rank
-        order = np.arange(problem.rank)
+        self.n_components_ = len(fitted.weights)
+        order = np.arange(self.n_components_)
         if problem.allowed is None:  # labels name the classes; without them the commonest comes first
             order = np.argsort(-fitted.weights, kind="stable")
         self._set_classes(fitted, order)
@@ -202,7 +216,10 @@ class MultiViewMixture(CallbackSupportMixin, PosteriorMixin, BaseEstimator):
         if isinstance(polish, str) and polish == "auto":
             polish = Sieve() if all(has_density(phi) for phi in problem.prototypes) else None
         self.polished_: Polished | None = None
-        self.lower_bound_, self.start_objectives_ = np.nan, {}
+        self.dependent_: DependentClasses | None = None
+        self.lower_bound_, self.start_objectives_, self.agreement_ = np.nan, {}, np.nan
+        if self.dependence is not None:
+            return self._fit_dependent(problem, settings, report)
         if polish is None:
             bandwidth = self.density_bandwidth
             if isinstance(bandwidth, str) and bandwidth == "auto":
@@ -226,6 +243,15 @@ class MultiViewMixture(CallbackSupportMixin, PosteriorMixin, BaseEstimator):
         self.start_objectives_ = dict(zip(guesses, self.polished_.objectives.tolist(), strict=True))
         return estimate
 
+    def _fit_dependent(self, problem: Problem, settings: SpectralSettings, report: Report) -> Estimate:
+        """The fit for views that depend on each other inside classes."""
+        n_classes = None if self._counts() else problem.rank
+        found = portfolio(problem, self._copulas(), settings, n_classes, self.n_jobs, report)
+        self.dependent_, self.agreement_, self.start_objectives_ = found.classes, found.agreement, found.objectives
+        self.lower_bound_, self.n_iter_, self.converged_ = found.objectives[found.start], found.n_iter, found.converged
+        self._keep_spectral(None, found.spectrum, found.classes.n_classes)
+        return Estimate(found.classes.weights, list(found.components), problem.columns)
+
     def _keep_spectral(self, found: SpectralFit | None, spectrum: Any, rank: int) -> None:
         self.spectrum_ = spectrum
         self.raw_weights_ = np.full(rank, np.nan) if found is None else found.weights
@@ -236,6 +262,28 @@ class MultiViewMixture(CallbackSupportMixin, PosteriorMixin, BaseEstimator):
         self.weights_, self.components_, _ = estimate.take(order)
         if self.polished_ is not None:
             self.polished_ = self.polished_.take(order)
+        if self.dependent_ is not None:
+            self.dependent_ = self.dependent_.take(order)
+
+    def predict(self, X: Any) -> np.ndarray:
+        """The most probable class of every row; -1 where it is noise, and ``dependence`` makes noise a class."""
+        labels = super().predict(X)
+        return np.where(labels < self.n_components_, labels, -1)
+
+    def predict_proba(self, X: Any) -> np.ndarray:
+        """The posterior probability of every class, (n_samples, k); what is left to one is that of noise."""
+        return super().predict_proba(X)[:, : self.n_components_]
+
+    def sample(self, n_samples: int = 1) -> tuple[np.ndarray, np.ndarray]:
+        """Rows drawn from the fitted mixture, and their classes; columns in no view are NaN."""
+        check_is_fitted(self)
+        if self.dependent_ is None:
+            return super().sample(n_samples)
+        rng = np.random.default_rng(self.random_state)
+        return self.dependent_.sample(check_count("n_samples", n_samples), self.n_features_in_, rng)
+
+    def _n_parameters(self) -> float:
+        return super()._n_parameters() if self.dependent_ is None else self.dependent_.n_parameters
 
     def expectation(
         self, f: Callable[[np.ndarray], Any], X: Any, view: int = 0, sample_weight: Any = None
@@ -244,17 +292,22 @@ class MultiViewMixture(CallbackSupportMixin, PosteriorMixin, BaseEstimator):
 
         Any function on rows (n, d_t) will do, in no RKHS and with no smoothing: the other views say how much each row
         counts for each class. ``components_[view].expectation(f)`` is the smoothed counterpart without data.
+        After a fit with ``dependence`` all views say so, since the others alone would be misled.
         """
         table, columns = self._table(X), self._view_columns(view)
         weights = check_weights(sample_weight, table)
         weights = np.ones(len(table)) if weights is None else weights
         present = ~np.isnan(table[:, columns]).any(axis=1)
         table, weights = table[present], weights[present]
-        values, others = evaluate(f, table[:, columns]), self._posteriors(table, without=view)
-        return expectation(values, signed_weights(self._posteriors(table), others, weights))
+        values, posteriors = evaluate(f, table[:, columns]), self._posteriors(table)
+        if self.dependent_ is not None:
+            return expectation(values, posteriors * weights[:, None])
+        return expectation(values, signed_weights(posteriors, self._posteriors(table, without=view), weights))
 
-    def conditional(self, X: Any, view: int) -> Conditional:
+    def conditional(self, X: Any, view: int) -> Conditional | DependentConditional:
         """The distribution of one view given the others, for every row: mean, density and draws."""
+        if self.dependent_ is not None:
+            return self.dependent_.conditional(self._table(X), self._view_index(view))
         return Conditional(self._posteriors(self._table(X), without=view), self.components_[self._view_index(view)])
 
     def bootstrap(
@@ -271,12 +324,13 @@ class MultiViewMixture(CallbackSupportMixin, PosteriorMixin, BaseEstimator):
         Every refit starts at this one, so classes keep their names. It needs a polished fit.
         """
         table, rng = self._table(X), np.random.default_rng(random_state)
+        n_resamples, weights = check_count("n_resamples", n_resamples, 2), check_weights(sample_weight, table)
+        if self.dependent_ is not None:
+            return resample_dependent(self.dependent_, table, f, self._view_index(view), n_resamples, rng, weights)
         if self.polished_ is None:
             raise ValueError(
                 "bootstrap refits the polish, and this model was fitted with polish=None; fit it with one."
             )
-        n_resamples = check_count("n_resamples", n_resamples, 2)
-        weights = check_weights(sample_weight, table)
         return resample(self.polished_, table, f, self._view_index(view), n_resamples, rng, weights)
 
     def align_to(self, reference: "MultiViewMixture") -> Self:
@@ -289,7 +343,8 @@ class MultiViewMixture(CallbackSupportMixin, PosteriorMixin, BaseEstimator):
                 f"align_to needs a fit with {self.n_components_} classes and views of {here} columns; got "
                 f"{reference.n_components_} and {there}."
             )
-        self._set_classes(self._estimate(), matching_order(self.components_, reference.components_))
+        found = Estimate(self.weights_, self.components_, self.views_)
+        self._set_classes(found, matching_order(self.components_, reference.components_))
         return self
 
     def _table(self, X: Any) -> np.ndarray:
@@ -306,8 +361,9 @@ class MultiViewMixture(CallbackSupportMixin, PosteriorMixin, BaseEstimator):
     def _view_columns(self, view: int) -> list[int]:
         return self.views_[self._view_index(view)]
 
-    def _estimate(self) -> Estimate:
-        return Estimate(self.weights_, self.components_, self.views_)
+    def _estimate(self) -> "Estimate | DependentClasses":
+        """What judges a row."""
+        return self.dependent_ or Estimate(self.weights_, self.components_, self.views_)
 
     def _posteriors(self, table: np.ndarray, without: int | None = None) -> np.ndarray:
         """P(h | the row's views), one of them left out if it is named."""
@@ -327,9 +383,42 @@ class MultiViewMixture(CallbackSupportMixin, PosteriorMixin, BaseEstimator):
         estimate = self._estimate()
         return np.concatenate([estimate.log_joint(batch) for batch, _ in streams.batches(data)])
 
+    def _counts(self) -> bool:
+        """Whether the number of classes is to be found."""
+        return isinstance(self.n_components, str) and self.n_components == "auto"
+
+    def _copulas(self) -> Copulas:
+        given = Copulas() if isinstance(self.dependence, str) and self.dependence == "copula" else self.dependence
+        if not isinstance(given, Copulas):
+            raise ValueError(f'dependence must be None, "copula" or Copulas(...); got {self.dependence!r}.')
+        return given
+
+    def _check_dependence(self, blocks: list[int], prototypes: list[Any], labelled: bool) -> None:
+        """Sentences on what does not go with dependent views."""
+        self._copulas()
+        given = [name for name in ("polish", "density_bandwidth") if getattr(self, name) != "auto"]
+        if given:
+            raise ValueError(
+                f"With dependence, {given[0]} has no part in the fit, so it must stay 'auto'; got "
+                f"{getattr(self, given[0])!r}. Copulas(bandwidth=...) sets the width of the densities."
+            )
+        if len(set(blocks)) < len(blocks):
+            raise ValueError("With dependence, every view has distributions of its own; exchangeable must be False.")
+        kinds = ["discrete" if isinstance(phi, OneHotFeatures) else _domain(phi) for phi in prototypes]
+        if set(kinds) != {"real"}:
+            view = next(t for t, kind in enumerate(kinds) if kind != "real")
+            raise ValueError(
+                f"With dependence, views are real columns; view {view} has a kernel for {kinds[view]} data. Leave the "
+                "view out, or dependence at None."
+            )
+        if labelled and self._counts():
+            raise ValueError('Known classes in y need their number: give n_components instead of "auto".')
+        if self.warm_start:
+            raise ValueError("With dependence there is no warm start; every fit tries its starts anew.")
+
     def _read(self, X: Any, y: Any, sample_weight: Any) -> Problem:
         """Data, views and a pilot, or a sentence on what no fit can answer."""
-        automatic = isinstance(self.n_components, str) and self.n_components == "auto"
+        automatic = self._counts()
         rank = 1 if automatic else check_count("n_components", self.n_components)
         rng = np.random.default_rng(self.random_state)
         data, columns = read_table(self, X, reset=True)
@@ -351,7 +440,9 @@ class MultiViewMixture(CallbackSupportMixin, PosteriorMixin, BaseEstimator):
             check_bandwidth("density_bandwidth", self.density_bandwidth)
         blocks = read_blocks(self.exchangeable, len(columns))
         prototypes = feature_prototypes(self.kernel, self.features, self.bandwidth, columns)
-        if automatic:
+        if self.dependence is not None:
+            self._check_dependence(blocks, prototypes, labels is not None)
+        elif automatic:
             fair = slice(None)  # rows kept with their weights as chances are a sample of the weighted population
             if pilot_weights is not None:
                 fair = rng.random(len(pilot)) * pilot_weights.max() < pilot_weights
@@ -364,6 +455,10 @@ class MultiViewMixture(CallbackSupportMixin, PosteriorMixin, BaseEstimator):
         return Problem(
             data, weights, columns, blocks, prototypes, pilot, pilot_weights, partial, labels, allowed, rank, rng
         )
+
+
+def _domain(phi: Any) -> str:
+    return getattr(getattr(phi, "kernel", None), "domain", "real")
 
 
 def _is_view(value: Any, n_views: int) -> bool:
