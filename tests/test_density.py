@@ -29,7 +29,7 @@ from latentviews import (
 )
 from latentviews.baselines import LatentTreeSpectral
 from latentviews.baselines.latent_tree import chain_operators
-from latentviews.experts import stacking_shares
+from latentviews.experts import pruned, stacking_shares
 from latentviews.plot import DensityDisplay
 from latentviews.trains import contract
 from latentviews.trees import caterpillar
@@ -328,6 +328,15 @@ def test_stacking_finds_the_best_convex_combination(rng):
     np.testing.assert_allclose(stacking_shares(logs), [0.3, 0.7, 0.0], atol=0.03)
     weights = np.where(x < 2.5, 2.0, 1.0)
     np.testing.assert_allclose(stacking_shares(logs, weights), [0.6 / 1.3, 0.7 / 1.3, 0.0], atol=0.03)
+
+
+def test_experts_that_add_nothing_are_pruned(rng):
+    x = rng.normal(size=2000)
+    logs = np.stack([stats.norm.logpdf(x, m) for m in (0.0, 0.01, 3.0)], axis=1)
+    np.testing.assert_array_equal(np.count_nonzero(pruned(logs, np.array([0.5, 0.45, 0.05]))), 1)
+    both = np.concatenate([x, x + 6])
+    logs = np.stack([stats.norm.logpdf(both, m) for m in (0.0, 6.0)], axis=1)
+    np.testing.assert_allclose(pruned(logs, np.array([0.5, 0.5])), [0.5, 0.5])
 
 
 def test_whitened_rows_are_white_and_come_back(rng):

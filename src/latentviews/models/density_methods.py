@@ -17,6 +17,7 @@ from latentviews.experts import (
     best_start,
     fit_stack,
     held_out,
+    pruned,
     stacking_shares,
 )
 from latentviews.features import LandmarkFeatures
@@ -165,7 +166,10 @@ def _stacked(method: Stack, problem: Problem, kinds: Any) -> Estimated:
             method.tol,
             lambda step, objective: problem.report("held out", step, objective),
         )
-        shares = method.shares(log_densities, None if rows.weights is None else rows.weights[trial])
+        weights = None if rows.weights is None else rows.weights[trial]
+        shares = method.shares(log_densities, weights)
+        if problem.data is not None:
+            shares = pruned(log_densities, shares, weights)
     density = fit_stack(rows, experts, starts, shares, method.max_iter, method.tol, problem.data, problem.weights)
     return Estimated(density, experts[int(shares.argmax())].rank, None)
 
