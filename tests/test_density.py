@@ -182,6 +182,16 @@ def test_a_tree_may_be_given_or_learned(rng):
     assert given.score(X) > fit(SIGNED, X, tree=((0, 1), (2, 3))).score(X)
 
 
+def test_every_edge_may_have_its_own_rank(rng):
+    X = two_clusters(100, 4, rng)
+    model = fit(SIGNED, X, rank=[1, 2, 3])
+    assert list(model.density_.train.ranks.values()) == [1, 2, 3]
+    with pytest.raises(ValueError, match="one for each of the 3 edges; got 2"):
+        fit(SIGNED, X, rank=[1, 2])
+    with pytest.raises(ValueError, match="rank must be an integer"):
+        fit(FAST, X, rank=[1, 2, 3])
+
+
 def test_few_rows_are_decomposed_exactly_and_many_by_sketches(rng):
     X = two_clusters(700, 4, rng)
     exact, sketched = fit(SignedTrain(0.7), X), fit(SignedTrain(0.7, exact_rows=100), X)
