@@ -6,6 +6,7 @@ from latentviews.diagnostics import diagnose
 from latentviews.embeddings import Embedding
 from latentviews.features import FourierFeatures, LandmarkFeatures, OneHotFeatures
 from latentviews.kernels import Delta, Gaussian, Kernel, Laplace, Linear, Matern, VonMises
+from latentviews.models.hmm import KernelHMM
 from latentviews.models.mixture import MultiViewMixture
 from latentviews.polish import Sieve, SmoothedEM
 from latentviews.selection import likelihood_curve, rank_test
@@ -21,6 +22,7 @@ __all__ = [
     "IdentifiabilityWarning",
     "JointDiagonalization",
     "Kernel",
+    "KernelHMM",
     "LandmarkFeatures",
     "Laplace",
     "Linear",

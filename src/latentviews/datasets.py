@@ -7,6 +7,7 @@ import numpy as np
 from scipy import stats
 
 from latentviews._validation import check_count
+from latentviews.chains import draw_states
 
 DESIGNS = ("gaussian", "gamma", "shapes")
 
@@ -93,6 +94,58 @@ def make_multiview(
         for h in range(k):
             X[y == h, t : t + 1] = view.sample(h, int(np.sum(y == h)), rng)
     return MultiViewData(X, y, Truth(weights, tuple(views)))
+
+
+class HMMTruth(NamedTuple):
+    """The chain and the emissions that generated a sequence."""
+
+    start: np.ndarray  # (k,)
+    transition: np.ndarray  # (k, k)
+    components: tuple[TrueView, ...]  # one a view, with `density(x)`
+
+
+class HMMData(NamedTuple):
+    """Sequences one under the other, their states and the truth behind them."""
+
+    X: np.ndarray  # (n_samples, 1)
+    states: np.ndarray  # (n_samples,)
+    truth: HMMTruth
+
+
+def make_hmm(n_samples: int = 1000, *, stay: float = 0.9, lengths: Any = None, random_state: Any = None) -> HMMData:
+    """Three states that stay with probability ``stay``, and emissions on the same stretch of the line.
+
+    State 0 emits half N(-1.5, .35) and half N(1.5, .35), state 1 a shifted exponential, -1 + Exp(1), state 2
+    N(0, .6). Their means are the same, so shapes alone tell them apart. The other states are equally probable
+    after each, and at the start.
+
+    Parameters
+    ----------
+    n_samples : int
+    stay : float, default=0.9
+    lengths : list of ints or None
+        How long every sequence is; by default all rows are one.
+    random_state : int, RandomState or None
+
+    Returns
+    -------
+    HMMData
+        ``X``, ``states``, and ``truth`` with ``start``, ``transition`` and ``components[0].density(x)``.
+    """
+    n_samples, rng = check_count("n_samples", n_samples), np.random.default_rng(random_state)
+    if not 0 <= stay <= 1:
+        raise ValueError(f"stay must be a probability; got {stay!r}.")
+    two_modes = ((0.5, stats.norm(-1.5, 0.35)), (0.5, stats.norm(1.5, 0.35)))
+    view = TrueView((two_modes, ((1.0, stats.expon(-1, 1)),), ((1.0, stats.norm(0, 0.6)),)))
+    start, transition = np.full(3, 1 / 3), stay * np.eye(3) + (1 - stay) / 2 * (1 - np.eye(3))
+    lengths = np.array([n_samples]) if lengths is None else np.asarray(lengths, dtype=int)
+    if lengths.sum() != n_samples:
+        raise ValueError(f"lengths must add up to n_samples, {n_samples}; they add up to {lengths.sum()}.")
+    states = draw_states(start, transition, lengths, rng)
+    X = np.empty((n_samples, 1))
+    for h in range(3):
+        X[states == h] = view.sample(h, int(np.sum(states == h)), rng)
+    return HMMData(X, states, HMMTruth(start, transition, (view,)))
 
 
 def _view(design: str, k: int, separation: float, rng: np.random.Generator) -> TrueView:
