@@ -3,7 +3,7 @@ from itertools import product
 import numpy as np
 import pytest
 
-from latentviews.chains import BLOCK, best_path, draw_states, filter_states, first_rows, smooth_states, stationary
+from latentviews.chains import best_path, draw_states, filter_states, first_rows, smooth_states, stationary
 
 
 def chain(rng, k, sparse=False):
@@ -65,7 +65,7 @@ def literal(log_emissions, start, transition):
 
 
 @pytest.mark.parametrize("sparse", [False, True])
-@pytest.mark.parametrize("n", [BLOCK - 1, BLOCK, BLOCK + 1, BLOCK**2 + 7, 2 * BLOCK**2])
+@pytest.mark.parametrize("n", [2, 4, 5, 31, 257, 3001])
 def test_blocks_of_steps_equal_a_step_at_a_time(sparse, n, rng):
     start, transition = chain(rng, 3, sparse)
     log_emissions = rng.normal(scale=20, size=(n, 3))
@@ -79,7 +79,7 @@ def test_blocks_of_steps_equal_a_step_at_a_time(sparse, n, rng):
 @pytest.mark.parametrize("sparse", [False, True])
 def test_sequences_do_not_know_of_each_other(sparse, rng):
     start, transition = chain(rng, 3, sparse)
-    lengths = rng.integers(1, 3 * BLOCK, size=40)
+    lengths = rng.integers(1, 100, size=40)
     log_emissions = rng.normal(scale=3, size=(lengths.sum(), 3))
     together = smooth_states(log_emissions, start, transition, lengths)
     filtered, path = (f(log_emissions, start, transition, lengths) for f in (filter_states, best_path))

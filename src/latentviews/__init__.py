@@ -6,8 +6,10 @@ from latentviews.diagnostics import diagnose
 from latentviews.embeddings import Embedding
 from latentviews.features import FourierFeatures, LandmarkFeatures, OneHotFeatures
 from latentviews.kernels import Delta, Gaussian, Kernel, Laplace, Linear, Matern, VonMises
+from latentviews.models.dynamics import ObservableOperators, TwoStageRegression
 from latentviews.models.hmm import KernelHMM
 from latentviews.models.mixture import MultiViewMixture
+from latentviews.models.predictive import PredictiveStateModel
 from latentviews.polish import Sieve, SmoothedEM
 from latentviews.selection import likelihood_curve, rank_test
 from latentviews.tensors import JointDiagonalization, PowerMethod
@@ -28,10 +30,13 @@ __all__ = [
     "Linear",
     "Matern",
     "MultiViewMixture",
+    "ObservableOperators",
     "OneHotFeatures",
     "PowerMethod",
+    "PredictiveStateModel",
     "Sieve",
     "SmoothedEM",
+    "TwoStageRegression",
     "VonMises",
     "diagnose",
     "independence_test",

@@ -13,7 +13,7 @@ from typing import NamedTuple, Protocol
 
 import numpy as np
 
-BLOCK = 32  # steps that are taken one after the other, in all blocks at once
+BLOCKS = (4, 64)  # the fewest and most steps that are taken one after the other, in all blocks at once
 RESCALE = 4  # steps between rescalings of a block's product
 REACHED = 1e-50  # the least chance of a move or start that is rescaled; a few of them multiplied are still numbers
 CHUNK = 2**14  # rows for which k × k numbers a row are held at once
@@ -247,17 +247,18 @@ def _scan(
 ) -> _Passed:
     """All messages of a chain that begins again from ``entry`` at every ``first`` row."""
     n, k = log_emissions.shape
-    size = -(-n // BLOCK)
+    block = int(np.clip(np.sqrt(n) / 4, *BLOCKS))  # as many operations in a block as between blocks, about
+    size = -(-n // block)
     # a column at a time: NumPy reduces along short rows slowly
     highest = reduce(np.maximum, log_emissions.T, np.full(n, -np.finfo(float).max))
-    padded, again = np.zeros((size * BLOCK, k)), np.ones(size * BLOCK, dtype=bool)
+    padded, again = np.zeros((size * block, k)), np.ones(size * block, dtype=bool)
     padded[:n], again[:n] = log_emissions - highest[:, None], first
-    emissions = np.ascontiguousarray(padded.reshape(size, BLOCK, k).transpose(1, 2, 0))  # (step, state, block)
-    emissions, again = algebra.number(emissions), again.reshape(size, BLOCK).T
+    emissions = np.ascontiguousarray(padded.reshape(size, block, k).transpose(1, 2, 0))  # (step, state, block)
+    emissions, again = algebra.number(emissions), again.reshape(size, block).T
     matrix, begin = algebra.number(_log(transition)), algebra.number(_log(entry))
     message = _entering(algebra, _block_products(algebra, emissions, begin, matrix, again))
-    before, after, scale = np.empty_like(emissions), np.empty_like(emissions), np.empty((BLOCK, size))
-    for step in range(BLOCK):
+    before, after, scale = np.empty_like(emissions), np.empty_like(emissions), np.empty((block, size))
+    for step in range(block):
         moved = algebra.move(matrix, message)
         moved[:, again[step]] = begin[:, None]
         joint = algebra.times(moved, emissions[step])

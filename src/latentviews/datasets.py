@@ -1,6 +1,10 @@
 """Data with known truth."""
 
+import csv
+import gzip
+import os
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -146,6 +150,80 @@ def make_hmm(n_samples: int = 1000, *, stay: float = 0.9, lengths: Any = None, r
     for h in range(3):
         X[states == h] = view.sample(h, int(np.sum(states == h)), rng)
     return HMMData(X, states, HMMTruth(start, transition, (view,)))
+
+
+class SeriesFile(NamedTuple):
+    """Which columns of a file make a series, and which say where sequences begin and what happens."""
+
+    path: str
+    columns: tuple[str, ...]
+    sequence: str | None = None
+    label: str | None = None
+
+
+ACCELERATION = ("acc_x", "acc_y", "acc_z")
+SERIES = {
+    "basic_motions": SeriesFile("basic_motions.csv.gz", (*ACCELERATION, "gyr_x", "gyr_y", "gyr_z"), "series", "label"),
+    "chest_accel": SeriesFile("chest_accel_p13.csv.gz", ACCELERATION, None, "label"),
+    "daphnet": SeriesFile(
+        "daphnet_s06r02.csv.gz",
+        tuple(
+            f"{place}_{way}" for place in ("ankle", "leg", "trunk") for way in ("horiz_fwd", "vert", "horiz_lateral")
+        ),
+    ),
+    "wall_robot": SeriesFile("wall_robot_4.csv.gz", ("front", "left", "right", "back"), None, "label"),
+    "slot_car": SeriesFile("slotcar_vicon_run1.csv.gz", ("x", "y", "z", "qx", "qy", "qz", "qw")),
+    "geyser": SeriesFile("geyser_mass.csv.gz", ("waiting", "duration")),
+}
+
+
+class SeriesData(NamedTuple):
+    """Sequences one under the other, from a file."""
+
+    X: np.ndarray  # (n_samples, n_columns)
+    lengths: np.ndarray  # how long every sequence is
+    labels: np.ndarray | None  # (n_samples,), what happens at every row, where it is known
+    columns: tuple[str, ...]
+
+
+def load_series(name: str, data_home: str | Path | None = None) -> SeriesData:
+    """One of six recorded series.
+
+    Parameters
+    ----------
+    name : {"basic_motions", "chest_accel", "daphnet", "wall_robot", "slot_car", "geyser"}
+        A smart watch in 80 short runs of four activities; a chest accelerometer through seven activities; nine
+        accelerometer channels of a walking patient; a robot's four ranges along a wall, with its steering; the pose of
+        a slot car; waiting times and durations of a geyser's eruptions.
+    data_home : path or None
+        The folder that holds ``series/``; by default that of the environment variable ``LATENTVIEWS_DATA``.
+    """
+    if name not in SERIES:
+        raise ValueError(f"name must be one of {sorted(SERIES)}; got {name!r}.")
+    home = data_home if data_home is not None else os.environ.get("LATENTVIEWS_DATA")
+    if home is None:
+        raise FileNotFoundError("The series are files: set LATENTVIEWS_DATA to their folder, or pass data_home.")
+    return read_series(Path(home) / "series" / SERIES[name].path, SERIES[name])
+
+
+def read_series(path: str | Path, layout: SeriesFile) -> SeriesData:
+    """Sequences from a CSV file with a header, compressed by gzip or not; blank cells are missing values."""
+    opener: Any = gzip.open if str(path).endswith(".gz") else open
+    with opener(path, "rt", newline="") as file:
+        rows = list(csv.DictReader(file))
+    if not rows:
+        raise ValueError(f"{Path(path).name} holds no rows.")
+    absent = [column for column in layout.columns if column not in rows[0]]
+    if absent:
+        raise ValueError(f"{Path(path).name} lacks the columns {absent}; it has {list(rows[0])}.")
+    X = np.array([[float(row[column]) if row[column] else np.nan for column in layout.columns] for row in rows])
+    lengths = np.array([len(X)])
+    if layout.sequence is not None:
+        names = np.array([row[layout.sequence] for row in rows])
+        begins = np.flatnonzero(np.append(True, names[1:] != names[:-1]))
+        lengths = np.diff(np.append(begins, len(X)))
+    labels = None if layout.label is None else np.array([row[layout.label] for row in rows])
+    return SeriesData(X, lengths, labels, layout.columns)
 
 
 def _view(design: str, k: int, separation: float, rng: np.random.Generator) -> TrueView:

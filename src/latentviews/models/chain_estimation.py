@@ -5,7 +5,9 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
+from sklearn.cluster import KMeans
 
+from latentviews._arrays import to_numpy
 from latentviews._progress import Report
 from latentviews._validation import IdentifiabilityWarning, UnsupportedError
 from latentviews.chains import Smoothing, first_rows, smooth_states, stationary
@@ -14,6 +16,7 @@ from latentviews.embeddings import BinnedEmbedding, Components, Embedding, compo
 from latentviews.features import LandmarkFeatures
 from latentviews.kernels import Gaussian
 from latentviews.models.estimation import (
+    CLUSTER_ROWS,
     SPECTRAL_FACTORS,
     Estimate,
     Problem,
@@ -24,13 +27,17 @@ from latentviews.models.estimation import (
     scaled,
     spectral_steps,
 )
-from latentviews.models.sequences import CellBatches, ChainPilot, triple_columns, triples
+from latentviews.models.sequences import CellBatches, ChainPilot, triple_columns, triples, window_means
 from latentviews.polish import Pilot, Polished, SieveView
+from latentviews.selection import dependence_rank
 from latentviews.sieve import chain_laws, chain_smoothing, chain_step
 from latentviews.spectral import transition_matrix
 from latentviews.views import Columns, fit_views
 
 FULL_STEPS = 2  # steps over all rows after the pilot's have converged
+TEST_ROWS = 4000  # rows on which dependence in time is looked for
+PERMUTATIONS = 19
+REACHES = (5, 20)  # rows on either side of a window's middle
 MIDDLE = 1  # the first sensor at time t, in a row of a triple
 
 
@@ -57,6 +64,22 @@ class SequenceProblem(NamedTuple):
             prototypes=[phi for phi in rows.prototypes for _ in range(3)],
             pilot=pilot,
         )
+
+
+def depends_on_the_past(problem: SequenceProblem) -> bool:
+    """Whether any sensor's next row depends on the one before, as far as a few permutations can tell."""
+    rows, width = problem.rows, problem.rows.data.shape[1]
+    inner = ~first_rows(problem.pilot_lengths)[1:]
+    table = np.concatenate([rows.pilot[:-1][inner], rows.pilot[1:][inner]], axis=1)[:TEST_ROWS]
+    for columns, prototype in zip(rows.columns, rows.prototypes, strict=True):
+        both = (columns, [width + j for j in columns])
+        pairs = table[~np.isnan(table[:, both[0] + both[1]]).any(axis=1)]
+        if len(pairs) < 3:
+            continue
+        views = fit_views(pairs, both, [prototype] * 2, rows.rng, [0, 0])
+        if dependence_rank(pairs, views, rows.rng, n_permutations=PERMUTATIONS).n_components > 1:
+            return True
+    return False
 
 
 class ChainEstimate(NamedTuple):
@@ -99,6 +122,18 @@ def spectral_chain(
     return ChainEstimate(stationary(transition), transition, components, problem.rows.columns), spectral
 
 
+def _window_posteriors(problem: SequenceProblem, reach: int) -> np.ndarray:
+    """Clusters of the mean embeddings of windows: states that stay are told by the shape of what they emit."""
+    rows = problem.rows
+    views = fit_views(rows.pilot, rows.columns, rows.prototypes, rows.rng, rows.blocks, rows.codes)
+    phi = [to_numpy(views.from_raw(t, to_numpy(raw).T)).T for t, raw in enumerate(views(rows.pilot))]
+    scaled_phi = [x / np.sqrt((x**2).sum(axis=1).mean()) for x in phi]  # no view drowns the others
+    means = window_means(np.concatenate(scaled_phi, axis=1), problem.pilot_lengths, reach)
+    clusters = KMeans(rows.rank, n_init=3, random_state=int(rows.rng.integers(2**31)))
+    labels = clusters.fit(means[rows.rng.permutation(len(means))[:CLUSTER_ROWS]]).predict(means)
+    return 0.98 * np.eye(rows.rank)[labels] + 0.02 / rows.rank
+
+
 class ChainStarts(NamedTuple):
     """Guesses of the pilot's posteriors by name, the spectral fit that the first came from, and its spectrum."""
 
@@ -108,7 +143,7 @@ class ChainStarts(NamedTuple):
 
 
 def chain_starts(problem: SequenceProblem, settings: SpectralSettings) -> ChainStarts:
-    """Spectral at two bandwidths, and k-means; a warning where the moments support no spectral start."""
+    """Spectral at two bandwidths, k-means of rows and of windows; a warning where moments support no spectral start."""
     rows = problem.rows
     found: dict[str, np.ndarray] = {}
     first, failure = None, None
@@ -130,6 +165,8 @@ def chain_starts(problem: SequenceProblem, settings: SpectralSettings) -> ChainS
             stacklevel=6,
         )
     found["k-means"] = kmeans_posteriors(rows)
+    if rows.rank > 1:
+        found |= {f"windows of {2 * reach + 1}": _window_posteriors(problem, reach) for reach in REACHES}
     spectrum = failure.spectrum if first is None and failure else first and first.fit.whitening.spectrum
     return ChainStarts(found, first, spectrum)
 

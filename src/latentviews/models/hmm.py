@@ -22,12 +22,13 @@ from latentviews.models.chain_estimation import (
     ChainEstimate,
     SequenceProblem,
     chain_starts,
+    depends_on_the_past,
     polished_chain,
     spectral_chain,
 )
 from latentviews.models.estimation import Problem, SpectralSettings
 from latentviews.models.forecast import Forecast
-from latentviews.models.sequences import check_lengths, draw_windows, stretches
+from latentviews.models.sequences import check_lengths, check_origins, draw_windows, stretches
 from latentviews.polish import Sieve
 from latentviews.selection import RankTest, dependence_rank
 from latentviews.spectral import SpectralFit
@@ -170,7 +171,7 @@ class KernelHMM(CallbackSupportMixin, DensityMixin, BaseEstimator):
         settings = SpectralSettings(solver, None, False)
         polish, prototypes = self.polish, problem.rows.prototypes
         if isinstance(polish, str) and polish == "auto":
-            polish = Sieve(tol=TOLERANCE) if all(has_density(phi) for phi in prototypes) else None
+            polish = Sieve(tol=TOLERANCE)
         self.lower_bound_, self.start_objectives_ = np.nan, {}
         if polish is None:
             bandwidth = self.density_bandwidth
@@ -215,17 +216,21 @@ class KernelHMM(CallbackSupportMixin, DensityMixin, BaseEstimator):
         """The log-likelihood of the sequences a row."""
         return float(self.score_samples(X, lengths=lengths).mean())
 
-    def forecast(self, X: Any, horizon: int = 1, *, lengths: Any = None) -> Forecast:
-        """The distribution of the ``horizon`` rows after ``X``; after each sequence, where ``lengths`` are given."""
+    def forecast(self, X: Any, horizon: int = 1, *, lengths: Any = None, origins: Any = None) -> Forecast:
+        """The distribution of the ``horizon`` rows after ``X``; after each sequence, where ``lengths`` are given.
+
+        ``origins`` are numbers of rows to forecast from instead, each from what comes up to it.
+        """
         horizon = check_count("horizon", horizon)
         filtered = self.filter(X, lengths=lengths)
-        last = np.cumsum(check_lengths(lengths, len(filtered))) - 1
-        states, ahead = filtered[last], []
+        ends = np.cumsum(check_lengths(lengths, len(filtered))) - 1
+        states, ahead = filtered[ends if origins is None else check_origins(origins, len(filtered))], []
         for _ in range(horizon):
             states = states @ self.transition_
             ahead.append(states)
         stacked = np.stack(ahead, axis=1)
-        return Forecast(stacked[0] if lengths is None else stacked, self.transition_, self.components_, self.views_)
+        several = lengths is not None or origins is not None
+        return Forecast(stacked if several else stacked[0], self.transition_, self.components_, self.views_)
 
     def sample(self, n_samples: int = 1) -> tuple[np.ndarray, np.ndarray]:
         """One sequence drawn from the fitted model, and its states; columns in no view are NaN."""
@@ -271,6 +276,11 @@ class KernelHMM(CallbackSupportMixin, DensityMixin, BaseEstimator):
         if self.density_bandwidth is not None:
             check_bandwidth("density_bandwidth", self.density_bandwidth)
         prototypes = feature_prototypes(self.kernel, self.features, self.bandwidth, columns)
+        if not all(has_density(phi) for phi in prototypes):
+            raise TypeError(
+                "States are told by their emission densities, and a kernel such as Linear has none; use Gaussian, "
+                "Laplace, Matern, VonMises or Delta."
+            )
         size = check_count("pilot_size", self.pilot_size, 3)
         pilot = draw_windows(lengths, size, rng)
         rows = Problem(
@@ -279,21 +289,27 @@ class KernelHMM(CallbackSupportMixin, DensityMixin, BaseEstimator):
         )  # fmt: skip
         problem = SequenceProblem(rows, lengths, stretches(pilot, first_rows(lengths)))
         if automatic:
-            self.rank_test_ = self._dependence(problem, 99)
+            self.rank_test_ = self._dependence(problem)
             problem = problem._replace(rows=rows._replace(rank=self.rank_test_.n_components))
         return problem
 
-    def _dependence(self, problem: SequenceProblem, n_permutations: int, n_rows: int | None = None) -> RankTest:
+    def _dependence(self, problem: SequenceProblem) -> RankTest:
         """The rank of the dependence between rows that follow each other."""
         three = problem.triples()
-        table = three.pilot if n_rows is None else three.pilot[:n_rows]
-        views = fit_views(table, three.columns, three.prototypes, three.rng, three.blocks)
-        return dependence_rank(table, views, three.rng, n_permutations=n_permutations)
+        views = fit_views(three.pilot, three.columns, three.prototypes, three.rng, three.blocks)
+        return dependence_rank(three.pilot, views, three.rng)
 
     def _check_states(self, problem: SequenceProblem) -> None:
         """Say what makes the states doubtful."""
         if self.n_states_ == 1:
             return
+        if not depends_on_the_past(problem):
+            warnings.warn(
+                "Rows that follow each other look independent, so time does not tell states apart: the transition "
+                "matrix is near one whose rows are the same, and states may be any parts of one mixture.",
+                IdentifiabilityWarning,
+                stacklevel=5,
+            )
         n_rows = len(problem.rows.data)
         for state in np.flatnonzero(self.weights_ * n_rows < RARE):
             warnings.warn(

@@ -30,6 +30,14 @@ def check_lengths(lengths: Any, n_rows: int) -> np.ndarray:
     return given.astype(int)
 
 
+def check_origins(origins: Any, n_rows: int) -> np.ndarray:
+    """Numbers of rows to forecast from."""
+    given = np.atleast_1d(np.asarray(origins))
+    if given.ndim != 1 or not given.size or given.dtype.kind not in "iu" or not np.all((given >= 0) & (given < n_rows)):
+        raise ValueError(f"origins must be numbers of rows from 0 to {n_rows - 1}; got {origins!r}.")
+    return given
+
+
 def stretches(rows: np.ndarray, first: np.ndarray) -> np.ndarray:
     """The lengths of the runs that increasing row numbers make: each ends at a gap or where a sequence ends."""
     begins = np.append(True, (np.diff(rows) != 1) | first[rows[1:]])
@@ -66,6 +74,16 @@ def triples(table: np.ndarray, lengths: np.ndarray) -> np.ndarray:
 def triple_columns(columns: Columns, width: int) -> Columns:
     """The columns of view 3s + τ, sensor s at time t - 1 + τ, in a table of triples."""
     return tuple([lag * width + j for j in view] for view in columns for lag in range(3))
+
+
+def window_means(values: np.ndarray, lengths: np.ndarray, reach: int) -> np.ndarray:
+    """The mean of every row and ``reach`` rows on either side of it, as far as its sequence goes, (n, d)."""
+    ends = np.repeat(np.cumsum(lengths), lengths)
+    begins = ends - np.repeat(lengths, lengths)
+    place = np.arange(len(values))
+    low, high = np.maximum(place - reach, begins), np.minimum(place + reach + 1, ends)
+    sums = np.concatenate([np.zeros((1, values.shape[1])), np.cumsum(values, axis=0)])
+    return (sums[high] - sums[low]) / (high - low)[:, None]
 
 
 @dataclass(frozen=True, eq=False)
