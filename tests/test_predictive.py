@@ -17,7 +17,7 @@ from reference import hsu_kakade_zhang
 from test_hmm import exact_triples, random_chain
 
 QUICK = TwoStageRegression(sizes=(5,), penalties=(1e-2,), windows=(5,))
-DYNAMICS = [QUICK, ObservableOperators((5,), (1e-3,))]  # a new way to move a state is added here
+DYNAMICS = [QUICK, ObservableOperators((10,), (1e-3,))]  # a new way to move a state is added here
 
 
 @parametrize_with_checks([PredictiveStateModel(QUICK, horizon=2)])
@@ -57,7 +57,8 @@ def waves(n, rng):
 
 def test_forecasts_of_a_wave_beat_persistence_and_a_straight_line(rng):
     X = waves(2500, rng)
-    model = PredictiveStateModel(horizon=8, random_state=0).fit(X[:2000])
+    dynamics = TwoStageRegression((20,), (1e-3, 1e-2), (10,))
+    model = PredictiveStateModel(dynamics, horizon=8, random_state=0).fit(X[:2000])
     origins = np.arange(100, 490)
     forecast = model.forecast(X[2000:], 8, origins=origins)
     ahead = np.stack([X[2000 + origins + step] for step in range(1, 9)], axis=1)

@@ -16,7 +16,20 @@ from latentviews._plotting import DATA, PALETTE, check_matplotlib, class_label, 
 from latentviews.diagnostics import CERTAIN, LEVEL, Diagnosis, WithinClassDependence, diagnose
 from latentviews.domains import Circle, Discrete, Domain
 from latentviews.embeddings import Components
+from latentviews.sequence_plots import ForecastDisplay, StateDisplay, TransitionDisplay
 from latentviews.views import read_table
+
+__all__ = [
+    "ComponentDisplay",
+    "DependenceDisplay",
+    "ForecastDisplay",
+    "ResponsibilityDisplay",
+    "SpectrumDisplay",
+    "StateDisplay",
+    "TransitionDisplay",
+    "ViewDensities",
+    "offscreen_axes",
+]
 
 ROWS = 50_000  # at most this many rows in a histogram
 TAIL = 1e-3  # the share of the mass that may lie beyond either end of an axis

@@ -18,7 +18,6 @@ TINY = np.finfo(float).tiny
 BATCH = 4096
 CHUNK = 100  # rows over which training states are run side by side
 ROUNDS = 2  # regressions on states that the filter itself has reached
-LEAST_MASS = 1e-6  # an operator that leaves a state less has met a row it holds impossible
 
 
 class Series(NamedTuple):
@@ -110,21 +109,28 @@ class OperatorDynamics:
     drift: np.ndarray  # (p, p), the mean operator: a step whose row is not seen
     mass: np.ndarray  # (p,), what a state of mass one gives one with
     embedding: np.ndarray  # (D, p): E[φ(next row) | past] from a state
+    limit: float  # the length of the longest feature vector
     readout: np.ndarray
 
     def step(self, states: np.ndarray, phi: np.ndarray) -> np.ndarray:
-        """B_x β over its mass; a row that is held impossible moves the state as if it were not seen."""
+        """B_x β over its mass.
+
+        The embedding of a distribution is no longer than the longest feature vector. Where sampling error leads
+        beyond that, the row moves the state as if it were not seen; where that is no better, the state starts again.
+        """
         size = len(self.start)
         moved = (phi @ self.operators.reshape(size * size, -1).T).reshape(-1, size, size) @ states[:, :, None]
-        moved = moved[:, :, 0]
-        mass = moved @ self.mass
-        lost = ~(mass > LEAST_MASS * np.abs(moved).max(axis=1, initial=TINY)) | ~np.isfinite(mass)
-        if lost.any():
-            moved[lost] = states[lost] @ self.drift.T
-            mass[lost] = moved[lost] @ self.mass
-        hopeless = ~(np.abs(mass) > TINY)
-        moved[hopeless], mass[hopeless] = self.start, 1.0
-        return moved / mass[:, None]
+        moved, blind = moved[:, :, 0], states @ self.drift.T
+        moved, blind = (values / _away_from_zero(values @ self.mass)[:, None] for values in (moved, blind))
+        moved = np.where(self._proper(moved), moved, blind)
+        return np.where(self._proper(moved), moved, self.start)
+
+    def _proper(self, states: np.ndarray) -> np.ndarray:
+        return np.sum(states**2, axis=1, keepdims=True) <= self.limit**2
+
+
+def _away_from_zero(values: np.ndarray) -> np.ndarray:
+    return np.where(np.abs(values) > TINY, values, TINY)
 
 
 class ObservableOperators(BaseEstimator):
@@ -189,7 +195,8 @@ class ObservableOperators(BaseEstimator):
         for step in readout:
             step[:size] = (values @ power).T
             power = drift @ power
-        return OperatorDynamics(basis.T @ mean, operators, drift, mean @ inverse, c21 @ inverse, readout)
+        limit = float(np.sqrt((now**2).sum(axis=1).max()))
+        return OperatorDynamics(basis.T @ mean, operators, drift, mean @ inverse, c21 @ inverse, limit, readout)
 
 
 @dataclass(frozen=True, eq=False)
