@@ -12,6 +12,7 @@ from latentviews._progress import Report
 from latentviews._validation import IdentifiabilityWarning, UnsupportedError
 from latentviews.chains import Smoothing, first_rows, smooth_states, stationary
 from latentviews.densities import density_maps, held_out_bandwidths, reestimate
+from latentviews.domains import Real
 from latentviews.embeddings import BinnedEmbedding, Components, Embedding, components_in, domain_for
 from latentviews.features import LandmarkFeatures
 from latentviews.kernels import Gaussian
@@ -33,6 +34,7 @@ from latentviews.selection import dependence_rank
 from latentviews.sieve import chain_laws, chain_smoothing, chain_step
 from latentviews.spectral import transition_matrix
 from latentviews.views import Columns, fit_views
+from latentviews.weighted_samples import WeightedSample, weighted_samples
 
 FULL_STEPS = 2  # steps over all rows after the pilot's have converged
 TEST_ROWS = 4000  # rows on which dependence in time is looked for
@@ -222,9 +224,20 @@ def _densities(
     for t, (view, columns) in enumerate(zip(components, rows.columns, strict=True)):
         if isinstance(view, BinnedEmbedding):
             components[t] = held_out_bandwidths(view, rows.data[:, columns[0]], posteriors, halves)
+        elif isinstance(view.domain, Real):
+            components[t] = _weighted(rows, columns, posteriors, halves, view.domain)
         elif polished.exact and isinstance(maps.features[t], LandmarkFeatures):
             components[t] = _sieve_density(polished.views[t], polished.fit.mixing.coefficients[t], rows, t)
     return components
+
+
+def _weighted(rows: Problem, columns: list[int], posteriors: np.ndarray, halves: Any, place: Real) -> WeightedSample:
+    """Several real columns as a weighted sample of the rows that have them."""
+    x = rows.data[:, columns]
+    present = ~np.isnan(x).any(axis=1)
+    number = np.cumsum(present) - 1
+    both = tuple(number[half[present[half]]] for half in halves)
+    return weighted_samples(x[present], posteriors[present], both, place, rows.rng)
 
 
 def _sieve_density(sieve: SieveView, coefficients: np.ndarray, rows: Problem, t: int) -> Embedding:
