@@ -59,7 +59,7 @@ for state in range(model.n_states_):
 # %%
 # The picture: the vigour of the movement over bands of states, the states' densities, and how they follow each other.
 
-figure, (top, bottom) = plt.subplots(2, 1, figsize=(9, 5), layout="constrained")
+_, top = plt.subplots(figsize=(9, 3), layout="constrained")
 StateDisplay.from_estimator(model, X, column=2, ax=top)
 top.set_ylabel("vigour (log counts)")
 for change in np.flatnonzero(activity[1:] != activity[:-1]):
@@ -68,7 +68,7 @@ middles = [np.flatnonzero(activity == name) for name in NAMES]
 for name, rows in zip(NAMES.values(), middles):
     if len(rows):
         top.text(np.median(rows), top.get_ylim()[1], name, rotation=20, fontsize="x-small")
-TransitionDisplay.from_estimator(model, ax=bottom)
+TransitionDisplay.from_estimator(model)
 ComponentDisplay.from_estimator(model, X)
 
 # %%

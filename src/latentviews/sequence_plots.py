@@ -68,7 +68,9 @@ class StateDisplay:
         some = np.linspace(0, len(self.values) - 1, min(len(self.values), POINTS)).astype(int)
         panel.plot(some, np.asarray(self.values)[some], color="0.2", lw=0.8)
         panel.set(xlabel="row", ylabel=self.name, xlim=(-0.5, len(self.values) - 0.5))
-        panel.legend(frameon=False, fontsize="small", loc="upper right")
+        patches, labels = panel.get_legend_handles_labels()
+        order = np.argsort([int(label.split()[-1]) for label in labels])
+        panel.legend([patches[i] for i in order], [labels[i] for i in order], fontsize="small", loc="upper right")
         self.ax_, self.figure_ = panel, panel.figure
         return self
 
