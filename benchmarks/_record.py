@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
+FIRST_DRAW = 200  # seeds of made-up data: no draw from here on was looked at while a choice was made
 PACKAGES = ("latentviews", "numpy", "scipy", "scikit-learn")
 
 

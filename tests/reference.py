@@ -79,3 +79,90 @@ def hsu_kakade_zhang(joint, k, sequence):
         p3x1 = joint[:, x, :].T
         state = (u.T @ p3x1) @ np.linalg.pinv(u.T @ p21) @ state
     return float(b_inf @ state)
+
+
+def hierarchical_svd(table, tree, rank):
+    """A table projected along the edges of a tree, one after the other, by full singular value decompositions.
+
+    "caterpillar" is the tensor-train SVD: only the sets of the first columns are cut.
+    """
+    sides = [list(range(j)) for j in range(1, table.ndim)] if tree == "caterpillar" else list(_below(_binary(tree)))
+    for side in sides:
+        rest = [j for j in range(table.ndim) if j not in side]
+        moved = table.transpose(side + rest)
+        matrix = moved.reshape(int(np.prod([table.shape[j] for j in side])), -1)
+        left = np.linalg.svd(matrix, full_matrices=False)[0][:, :rank]
+        table = (left @ left.T @ matrix).reshape(moved.shape).transpose(np.argsort(side + rest))
+    return table
+
+
+def _binary(part):
+    if not isinstance(part, tuple):
+        return part
+    parts = [_binary(child) for child in part]
+    while len(parts) > 2:
+        parts = [(parts[0], parts[1]), *parts[2:]]
+    return tuple(parts)
+
+
+def _below(part, top=True):
+    """The columns below every vertex but the root, children before parents."""
+    if isinstance(part, tuple):
+        for child in part:
+            yield from _below(child, False)
+    if not top:
+        yield _columns(part)
+
+
+def _columns(part):
+    return [j for child in part for j in _columns(child)] if isinstance(part, tuple) else [part]
+
+
+def latent_tree_table(tree, rank, shape, rng):
+    """The joint table of discrete columns at the leaves of a latent tree with ``rank`` states a hidden variable."""
+
+    def given(part):
+        """P(columns below | state of the parent), and the columns."""
+        step = rng.dirichlet(np.full(shape[part] if not isinstance(part, tuple) else rank, 0.7), size=rank)
+        if not isinstance(part, tuple):
+            return step, [part]
+        inner, columns = vertex(part)
+        return np.tensordot(step, inner, axes=1), columns
+
+    def vertex(part):
+        """P(columns below | own state)."""
+        table, columns = np.ones(rank), []
+        for child in part:
+            below, more = given(child)
+            below = below.reshape(rank, *(1,) * len(columns), *below.shape[1:])
+            table = table.reshape(*table.shape, *(1,) * len(more)) * below
+            columns = columns + more
+        return table, columns
+
+    table, columns = vertex(tree)
+    return np.tensordot(rng.dirichlet(np.full(rank, 5.0)), table, axes=1).transpose(np.argsort(columns))
+
+
+def song_dai_train(kernels, rows, points, rank):
+    """Song & Dai (2013), Algorithm 3 on Gram matrices, with its slips corrected: values at points, and the mass."""
+    n, d = rows.shape
+    grams = [kernel.gram(rows[:, [j]], rows[:, [j]]) for j, kernel in enumerate(kernels)]
+    thetas, gammas = [], [np.ones((n, 1))]
+    for j in range(d - 1):
+        inside = grams[j] * (gammas[-1] @ gammas[-1].T)
+        outside = np.prod(grams[j + 1 :], axis=0)
+        values, vectors = np.linalg.eigh(inside)
+        keep = values > 1e-12 * values[-1]
+        root = (vectors[:, keep] * np.sqrt(values[keep])).T
+        leading = np.linalg.eigh(root @ outside @ root.T / n**2)[1][:, ::-1][:, :rank]
+        thetas.append(np.linalg.pinv(root, rcond=1e-10) @ leading)
+        gammas.append(inside @ thetas[-1])
+
+    def evaluate(columns):
+        v = np.ones((len(columns[0]), 1))
+        for j in range(d - 1):
+            v = (columns[j] * (v @ gammas[j].T)) @ thetas[j]
+        return np.sum(columns[-1] * (v @ gammas[-1].T), axis=1) / n
+
+    at = [kernel.gram(points[:, [j]], rows[:, [j]]) for j, kernel in enumerate(kernels)]
+    return evaluate(at), float(evaluate([np.ones((1, n))] * d)[0])

@@ -261,3 +261,28 @@ def test_the_spectral_histogram_says_what_its_moments_do_not_carry():
     X = np.random.default_rng(0).normal(size=(30, 3))
     with pytest.raises(ValueError, match="The moments of these views support"):
         HistogramSpectral(8, n_bins=8).fit(X)
+
+
+@pytest.mark.parametrize("baseline", BASELINES)
+def test_samples_are_like_the_data(baseline, rng):
+    X, _, _ = make_multiview(3000, 3, random_state=rng)
+    model = baseline(3, random_state=0).fit(X)
+    drawn, labels = model.sample(3000)
+    assert drawn.shape == X.shape
+    np.testing.assert_allclose(np.bincount(labels) / 3000, model.weights_, atol=0.04)
+    for x, like in zip(X.T, drawn.T, strict=True):
+        assert stats.ks_2samp(x, like).statistic < (0.3 if baseline is SphericalSpectral else 0.06)
+
+
+@pytest.mark.parametrize("baseline", BASELINES)
+def test_criteria_count_the_parameters(baseline, rng):
+    X, _, _ = make_multiview(500, 2, random_state=rng)
+    model = baseline(2, random_state=0).fit(X)
+    n_parameters = (model.bic(X) - model.aic(X)) / (np.log(500) - 2)
+    np.testing.assert_allclose(model.aic(X), -2 * 500 * model.score(X) + 2 * n_parameters)
+    if baseline is SphericalSpectral:
+        np.testing.assert_allclose(n_parameters, 1 + 2 * 3 + 2)
+    elif baseline is HistogramSpectral:
+        np.testing.assert_allclose(n_parameters, 1 + 2 * 3 * (model.n_bins_ - 1))
+    else:
+        assert 10 < n_parameters < 200

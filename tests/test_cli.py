@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from latentviews import __version__, cli
-from latentviews.cli import main
+from latentviews import __version__
+from latentviews.cli import demo, main, output
 
 PNG = b"\x89PNG\r\n\x1a\n"
 
@@ -22,6 +22,7 @@ def test_demo_prints_what_it_found_and_writes_a_figure(tmp_path, capsys):
     assert figure.read_bytes().startswith(PNG)
     assert figure.stat().st_size < 200_000
     assert str(figure) in out
+    assert figure.with_name("report.html").read_text().startswith("<!DOCTYPE html>")
     assert err == ""
     rows = re.findall(r"^ +(\d) +(0\.\d+) +(0\.\d+)$", out, flags=re.MULTILINE)
     assert [row[0] for row in rows] == ["0", "1", "2"]
@@ -32,16 +33,16 @@ def test_demo_prints_what_it_found_and_writes_a_figure(tmp_path, capsys):
 
 
 def test_demo_compares_every_class_with_its_own_truth():
-    result = cli.run_demo()
+    result = demo.run_demo()
 
     assert list(result.true_weights) == sorted(result.true_weights, reverse=True)
     assert 0 < result.error < 0.25 * result.size
 
 
 def test_demo_draws_the_true_densities_dashed_beneath_the_found_ones():
-    result, axes = cli.run_demo(), cli.offscreen_axes(3)
+    result, axes = demo.run_demo(), demo.offscreen_axes(3)
 
-    cli.draw_demo(result, axes)
+    demo.draw_demo(result, axes)
 
     for panel in axes:
         lines = [line for line in panel.get_lines() if len(line.get_xdata())]
@@ -50,12 +51,13 @@ def test_demo_draws_the_true_densities_dashed_beneath_the_found_ones():
         assert max(line.get_zorder() for line in true) < min(line.get_zorder() for line in found)
 
 
-def test_demo_runs_again_over_its_own_figure_and_leaves_nothing_else(tmp_path, capsys):
+def test_demo_runs_again_over_its_own_figure_and_leaves_nothing_else(tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr(demo, "write_report", lambda model, X, path, **options: path.touch())
     (tmp_path / "components.png").write_bytes(b"old")
 
     assert main(["demo", "--out", str(tmp_path)]) == 0
 
-    assert [path.name for path in tmp_path.iterdir()] == ["components.png"]
+    assert sorted(os.listdir(tmp_path)) == ["components.png", "report.html"]
     assert (tmp_path / "components.png").read_bytes().startswith(PNG)
 
 
@@ -79,10 +81,10 @@ def test_a_file_in_the_way_is_one_sentence(tmp_path, capsys):
 
 
 def test_a_directory_that_takes_no_files_is_one_sentence(tmp_path, capsys, monkeypatch):
-    def refuse(dir):
+    def refuse(directory):
         raise PermissionError(13, "Permission denied")
 
-    monkeypatch.setattr(cli.tempfile, "TemporaryFile", refuse)
+    monkeypatch.setattr(output, "_make", refuse)
 
     assert main(["demo", "--out", str(tmp_path)]) == 2
 
@@ -100,22 +102,6 @@ def test_a_directory_where_the_figure_belongs_is_one_sentence(tmp_path, capsys):
     assert [path.name for path in tmp_path.iterdir()] == ["components.png"]
 
 
-def test_an_interrupted_write_keeps_the_old_figure(tmp_path):
-    class Broken:
-        def savefig(self, path, **kwargs):
-            Path(path).write_bytes(b"half")
-            raise KeyboardInterrupt
-
-    figure = tmp_path / "components.png"
-    figure.write_bytes(b"old")
-
-    with pytest.raises(KeyboardInterrupt):
-        cli._write_figure(Broken(), figure)
-
-    assert figure.read_bytes() == b"old"
-    assert os.listdir(tmp_path) == ["components.png"]
-
-
 def test_missing_matplotlib_is_one_sentence(tmp_path, capsys, monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib", None)
 
@@ -124,13 +110,13 @@ def test_missing_matplotlib_is_one_sentence(tmp_path, capsys, monkeypatch):
     assert "pip install latentviews[plot]" in one_sentence(capsys)[1]
 
 
-@pytest.mark.parametrize("argv", [["--help"], ["demo", "--help"]], ids=" ".join)
-def test_help_has_examples(argv, capsys):
+@pytest.mark.parametrize("command", ["", "demo", "fit", "predict", "report", "info"])
+def test_help_has_examples(command, capsys):
     with pytest.raises(SystemExit) as stop:
-        main(argv)
+        main([*command.split(), "--help"])
 
     assert stop.value.code == 0
-    assert "latentviews demo --out figures" in capsys.readouterr().out
+    assert f"examples:\n  latentviews {command}" in capsys.readouterr().out
 
 
 def test_version_is_that_of_the_package(capsys):
@@ -141,7 +127,7 @@ def test_version_is_that_of_the_package(capsys):
     assert capsys.readouterr().out == f"latentviews {__version__}\n"
 
 
-@pytest.mark.parametrize("argv", [[], ["nonsense"], ["demo", "--nonsense"]], ids=" ".join)
+@pytest.mark.parametrize("argv", [[], ["nonsense"], ["demo", "--nonsense"], ["fit"], ["predict", "m"]], ids=str)
 def test_wrong_usage_exits_with_two(argv, capsys):
     with pytest.raises(SystemExit) as stop:
         main(argv)

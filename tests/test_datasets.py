@@ -1,8 +1,12 @@
+import gzip
+import hashlib
+
 import numpy as np
 import pytest
 from scipy import integrate, stats
 
-from latentviews.datasets import DESIGNS, make_multiview
+from latentviews import datasets
+from latentviews.datasets import DESIGNS, flowcap_samples, load_flowcap, make_multiview
 
 designs = pytest.mark.parametrize("design", DESIGNS)
 
@@ -129,3 +133,40 @@ def test_data_are_a_function_of_the_seed(design):
 def test_bad_parameters_get_a_sentence(params, message):
     with pytest.raises(ValueError, match=message):
         make_multiview(**params)
+
+
+def test_the_samples_of_flowcap_are_known():
+    assert [len(flowcap_samples(name)) for name in ("dlbcl", "gvhd", "hsct")] == [21, 8, 20]
+
+
+@pytest.fixture
+def collection(tmp_path, monkeypatch):
+    """A folder with a made-up sample, and what its contents ought to be."""
+    content = gzip.compress(b"CD3,CD5,label\n1,2.5,0\n3,4,2\n")
+    (tmp_path / "flowcap_dlbcl").mkdir()
+    (tmp_path / "flowcap_dlbcl" / "dlbcl_001.csv.gz").write_bytes(content)
+    known = {"dlbcl_001": hashlib.sha256(content).hexdigest(), "dlbcl_003": "0" * 64}
+    monkeypatch.setattr(datasets, "_flowcap_hashes", lambda: known)
+    return tmp_path
+
+
+def test_a_sample_is_read_from_a_folder(collection, monkeypatch):
+    X, y, markers = load_flowcap("dlbcl_001", collection)
+    np.testing.assert_array_equal(X, [[1, 2.5], [3, 4]])
+    np.testing.assert_array_equal(y, [0, 2])
+    assert markers == ["CD3", "CD5"]
+    monkeypatch.setenv("LATENTVIEWS_DATA", str(collection))
+    np.testing.assert_array_equal(load_flowcap("dlbcl_001").X, X)
+
+
+def test_samples_that_cannot_be_had_get_one_clear_sentence(collection, monkeypatch):
+    monkeypatch.delenv("LATENTVIEWS_DATA", raising=False)
+    with pytest.raises(FileNotFoundError, match="LATENTVIEWS_DATA"):
+        load_flowcap("dlbcl_001")
+    with pytest.raises(FileNotFoundError, match="where the data are to be had"):
+        load_flowcap("dlbcl_003", collection)
+    with pytest.raises(ValueError, match="sample must be one of dlbcl_001"):
+        load_flowcap("dlbcl_1", collection)
+    (collection / "flowcap_dlbcl" / "dlbcl_001.csv.gz").write_bytes(b"other")
+    with pytest.raises(ValueError, match="SHA-256 differs"):
+        load_flowcap("dlbcl_001", collection)

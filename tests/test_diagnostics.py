@@ -10,6 +10,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.preprocessing import PolynomialFeatures
 
 from latentviews import Delta, Gaussian, Linear, MultiViewMixture, PowerMethod, VonMises, diagnose
+from latentviews.baselines import HistogramSpectral
 from latentviews.comparison import TestResult, independence_test
 from latentviews.datasets import make_multiview
 from latentviews.diagnostics import (
@@ -354,3 +355,9 @@ def test_a_count_of_permutations_is_needed(sound):
 
     with pytest.raises(ValueError, match="n_permutations must be an integer of at least 1; got 0"):
         diagnose(model, X, n_permutations=0)
+
+
+def test_a_baseline_is_refused_in_one_sentence(rng):
+    X = make_multiview(200, 2, random_state=rng).X
+    with pytest.raises(TypeError, match="looks at a fitted MultiViewMixture; got a HistogramSpectral"):
+        diagnose(HistogramSpectral(2).fit(X), X)

@@ -6,6 +6,7 @@ from latentviews.datasets import TrueView
 from latentviews.metrics import (
     Reordered,
     density_error,
+    f_measure,
     label_accuracy,
     match_components,
     match_labels,
@@ -100,3 +101,19 @@ def test_reordered_components_have_their_columns_moved():
 
 def test_weight_error_is_the_largest():
     assert weight_error([0.2, 0.3, 0.5], [0.25, 0.3, 0.45]) == pytest.approx(0.05)
+
+
+def test_the_f_measure_of_flowcap_weighs_the_best_match_of_every_class():
+    true = [1, 1, 1, 1, 2, 2, 0, 0]
+    found = [5, 5, 5, 7, 7, 7, 5, 9]
+    best = [2 * 3 / (4 + 3), 2 * 2 / (2 + 3)]  # labels 0 are left out
+    assert f_measure(true, found) == pytest.approx((4 * best[0] + 2 * best[1]) / 6)
+    assert f_measure(true, true) == 1
+    assert f_measure([0, 0, 1], [3, 4, 4], unknown=None) == pytest.approx((2 * 2 / 3 + 2 / 3) / 3)
+
+
+def test_the_f_measure_needs_labels():
+    with pytest.raises(ValueError, match="No row has a known label"):
+        f_measure([0, 0], [1, 2])
+    with pytest.raises(ValueError, match="same shape"):
+        f_measure([1, 0], [1])

@@ -256,6 +256,19 @@ def test_a_null_band_reaches_the_quantile_of_its_draws(model, shape, rng):
     assert "95 % of no dependence" in [text.get_text() for text in display.ax_.get_legend().get_texts()]
 
 
+def test_the_spectrum_of_an_automatic_fit_comes_with_its_null_band(data):
+    model = MultiViewMixture("auto", random_state=0).fit(data.X)
+    test = model.rank_test_
+
+    display = SpectrumDisplay.from_estimator(model)
+
+    _, classes, rest, band = display.ax_.get_lines()
+    np.testing.assert_allclose(classes.get_ydata(), test.spectra[test.strongest][:2])  # the mean is no direction
+    assert classes.get_label() == "3 classes"
+    assert rest.get_ydata()[0] < band.get_ydata()[0] < classes.get_ydata()[-1]
+    assert not hasattr(model.set_params(n_components=3).fit(data.X), "rank_test_")
+
+
 def test_a_band_does_not_change_the_axis(model):
     bare, banded = (SpectrumDisplay.from_estimator(model, null=null).ax_ for null in (None, 0.02))
 

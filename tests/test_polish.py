@@ -69,6 +69,27 @@ def test_known_labels_name_and_guide_the_classes(rng):
         MultiViewMixture(2).fit(X, labels)
 
 
+@pytest.mark.parametrize("polish", ["auto", None])
+def test_labels_of_rows_outside_the_pilot_name_the_classes(polish, rng):
+    X, y, _ = make_multiview(2000, 3, random_state=rng)
+    names = rng.permutation(3)[y]
+    labels = np.full(len(y), -1)
+    labels[rng.choice(2000, 12, replace=False)] = 0
+    labels = np.where(labels == 0, names, -1)
+    model = MultiViewMixture(3, polish=polish, pilot_size=400, random_state=0).fit(X, labels)
+    assert np.mean(model.predict(X) == names) > 0.95
+
+
+def test_labels_of_all_rows_count_not_only_of_the_pilots(rng):
+    X, y, _ = make_multiview(4000, 2, separation=1.0, random_state=rng)
+    labels = np.where(rng.random(4000) < 0.95, y, -1)
+    model = MultiViewMixture(2, pilot_size=500, random_state=0).fit(X, labels)
+    np.testing.assert_allclose(model.weights_, np.bincount(y) / 4000, atol=0.01)
+    oracle = [X[y == h].mean(axis=0) for h in range(2)]
+    means = np.stack([view.expectation(lambda x: x[:, 0]) for view in model.components_], axis=1)
+    np.testing.assert_allclose(means, oracle, atol=0.1)
+
+
 def test_blocks_of_exchangeable_views_share_their_components(rng):
     X, y, _ = make_multiview(3000, 2, n_views=2, random_state=rng)
     pairs = np.column_stack([X, X[rng.permutation(len(X))]])
@@ -130,7 +151,7 @@ def test_classes_are_aligned_between_fits(rng):
     X, _, _ = make_multiview(2000, 3, separation=3, random_state=rng)
     one = MultiViewMixture(3, random_state=0).fit(X[:1000])
     two = MultiViewMixture(3, random_state=1).fit(X[1000:])
-    two._set_classes(two.weights_, two.components_, np.array([2, 0, 1]))
+    two._set_classes(two._estimate(), np.array([2, 0, 1]))
     two.align_to(one)
     assert np.mean(one.predict(X) == two.predict(X)) > 0.98
     with pytest.raises(ValueError, match="align_to needs a fit with 3 classes"):
@@ -279,6 +300,19 @@ def test_resampled_fits_differ_where_classes_overlap(rng):
     assert np.all(draws.weights.std(axis=0) > 1.3 * binomial)
     with pytest.raises(ValueError, match="No functional"):
         draws.value_interval()
+
+
+def test_functionals_take_weights_as_repeated_rows(rng):
+    X = make_multiview(600, 2, separation=2.0, random_state=rng).X
+    counts = rng.integers(0, 4, size=600) * (X[:, 0] > 0) + 1
+    model = MultiViewMixture(2, random_state=0).fit(X)
+    repeated = model.expectation(lambda x: x[:, 0] ** 2, np.repeat(X, counts, axis=0), view=1)
+    weighted = model.expectation(lambda x: x[:, 0] ** 2, X, view=1, sample_weight=counts)
+    np.testing.assert_allclose(weighted.values, repeated.values, rtol=1e-8)
+    assert np.all(weighted.standard_errors > repeated.standard_errors)  # repeated rows pretend to know more
+    plain, heavy = (model.bootstrap(X, 20, random_state=0, sample_weight=w).weights for w in (None, counts))
+    centre = model.fit(X, sample_weight=counts).weights_
+    assert np.abs(heavy.mean(axis=0) - centre).max() < np.abs(plain.mean(axis=0) - centre).max()
 
 
 def test_float_labels_are_labels_and_misplaced_ones_are_refused(rng):

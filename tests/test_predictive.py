@@ -11,6 +11,8 @@ from latentviews import (
     OneHotFeatures,
     PredictiveStateModel,
     TwoStageRegression,
+    load,
+    save,
 )
 from latentviews.chains import draw_states, filter_states, stationary
 from reference import hsu_kakade_zhang
@@ -121,11 +123,15 @@ def test_states_stay_bounded_on_rows_unlike_any_seen(dynamics, rng):
     assert np.isfinite(model.forecast(100 * rng.normal(size=(300, 2)), 2, origins=np.arange(300)).mean()).all()
 
 
-def test_models_clone_and_travel(rng):
+def test_models_clone_and_travel(rng, tmp_path):
     X = waves(400, rng)
     model = PredictiveStateModel(QUICK, horizon=2, random_state=3).fit(X)
     copy = pickle.loads(pickle.dumps(model))
     np.testing.assert_array_equal(copy.filter(X), model.filter(X))
+    save(model, tmp_path / "model.latentviews")
+    loaded = load(tmp_path / "model.latentviews")
+    np.testing.assert_array_equal(loaded.filter(X), model.filter(X))
+    assert loaded.validation_errors_ == model.validation_errors_
     np.testing.assert_array_equal(clone(model).fit(X).filter(X), model.filter(X))
 
 

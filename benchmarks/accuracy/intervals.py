@@ -15,7 +15,7 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from _record import save
+from _record import FIRST_DRAW, save
 from latentviews import MultiViewMixture
 from latentviews.datasets import make_multiview
 from latentviews.metrics import match_components
@@ -53,7 +53,7 @@ def main() -> None:
     parser.add_argument("--draws", type=int, default=200)
     parser.add_argument("--resamples", type=int, default=100)
     arguments = parser.parse_args()
-    results = [covered(seed, arguments.resamples) for seed in range(arguments.draws)]
+    results = [covered(seed, arguments.resamples) for seed in range(FIRST_DRAW, FIRST_DRAW + arguments.draws)]
     table = {
         name: {
             "coverage": float(np.mean([result[name] for result in results])),

@@ -6,17 +6,23 @@ from latentviews.diagnostics import diagnose
 from latentviews.embeddings import Embedding
 from latentviews.features import FourierFeatures, LandmarkFeatures, OneHotFeatures
 from latentviews.kernels import Delta, Gaussian, Kernel, Laplace, Linear, Matern, VonMises
+from latentviews.models.density import LowRankDensity
+from latentviews.models.density_methods import ProductMixture, SignedTrain, Stack
 from latentviews.models.dynamics import ObservableOperators, TwoStageRegression
 from latentviews.models.hmm import KernelHMM
 from latentviews.models.mixture import MultiViewMixture
+from latentviews.models.portfolio import Copulas
 from latentviews.models.predictive import PredictiveStateModel
 from latentviews.polish import Sieve, SmoothedEM
+from latentviews.preprocessing import TransformedDensity, WhitenScale
+from latentviews.saving import load, save
 from latentviews.selection import likelihood_curve, rank_test
 from latentviews.tensors import JointDiagonalization, PowerMethod
 
 __version__ = "0.1.0"
 
 __all__ = [
+    "Copulas",
     "Delta",
     "Embedding",
     "FourierFeatures",
@@ -28,19 +34,27 @@ __all__ = [
     "LandmarkFeatures",
     "Laplace",
     "Linear",
+    "LowRankDensity",
     "Matern",
     "MultiViewMixture",
     "ObservableOperators",
     "OneHotFeatures",
     "PowerMethod",
     "PredictiveStateModel",
+    "ProductMixture",
     "Sieve",
+    "SignedTrain",
     "SmoothedEM",
+    "Stack",
+    "TransformedDensity",
     "TwoStageRegression",
     "VonMises",
+    "WhitenScale",
     "diagnose",
     "independence_test",
     "likelihood_curve",
+    "load",
     "rank_test",
+    "save",
     "two_sample_test",
 ]

@@ -1,7 +1,9 @@
 """Progress of long fits: scikit-learn's callbacks where they exist (1.9 on), lines of text otherwise."""
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Any
 
 try:
@@ -17,6 +19,19 @@ except ImportError:  # scikit-learn before 1.9
 
 
 Report = Callable[[str, int, float], bool]
+Observer = Callable[[str, int, float], None]
+
+_observer: ContextVar[Observer | None] = ContextVar("observer", default=None)
+
+
+@contextmanager
+def observed(observer: Observer) -> Iterator[None]:
+    """Tell ``observer(task, step, objective)`` of every step of the fits inside, whatever estimators they are of."""
+    token = _observer.set(observer)
+    try:
+        yield
+    finally:
+        _observer.reset(token)
 
 
 def reporter(estimator: Any, verbose: int) -> tuple[Report, Callable[[], None]]:
@@ -25,7 +40,7 @@ def reporter(estimator: Any, verbose: int) -> tuple[Report, Callable[[], None]]:
     ``report(task, step, objective)`` tells the callbacks of ``estimator``, and writes to standard error if ``verbose``;
     it is True where a callback asks the fit to stop.
     """
-    context = None
+    observer, context = _observer.get(), None
     if getattr(estimator, "_skl_callbacks", None) or hasattr(estimator, "_parent_callback_ctx"):
         context = estimator._init_callback_context(max_subtasks=None)
         context.call_on_fit_task_begin(estimator=estimator)
@@ -33,6 +48,8 @@ def reporter(estimator: Any, verbose: int) -> tuple[Report, Callable[[], None]]:
     def report(task: str, step: int, objective: float) -> bool:
         if verbose:
             sys.stderr.write(f"{type(estimator).__name__}: {task}, step {step}, log-likelihood a row {objective:.6f}\n")
+        if observer is not None:
+            observer(task, step, objective)
         if context is None:
             return False
         inner = context.subcontext(task_name=task, max_subtasks=0)

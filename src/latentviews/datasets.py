@@ -1,9 +1,12 @@
-"""Data with known truth."""
+"""Data with known truth, and loaders of public collections."""
 
 import csv
 import gzip
+import hashlib
+import json
 import os
 from dataclasses import dataclass
+from importlib import resources
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -186,7 +189,7 @@ class SeriesData(NamedTuple):
     columns: tuple[str, ...]
 
 
-def load_series(name: str, data_home: str | Path | None = None) -> SeriesData:
+def load_series(name: str, folder: Any = None) -> SeriesData:
     """One of six recorded series.
 
     Parameters
@@ -195,15 +198,15 @@ def load_series(name: str, data_home: str | Path | None = None) -> SeriesData:
         A smart watch in 80 short runs of four activities; a chest accelerometer through seven activities; nine
         accelerometer channels of a walking patient; a robot's four ranges along a wall, with its steering; the pose of
         a slot car; waiting times and durations of a geyser's eruptions.
-    data_home : path or None
-        The folder that holds ``series/``; by default that of the environment variable ``LATENTVIEWS_DATA``.
+    folder : path or None
+        Where the collections are, ``series`` among them; by default the environment variable LATENTVIEWS_DATA says.
     """
     if name not in SERIES:
         raise ValueError(f"name must be one of {sorted(SERIES)}; got {name!r}.")
-    home = data_home if data_home is not None else os.environ.get("LATENTVIEWS_DATA")
-    if home is None:
-        raise FileNotFoundError("The series are files: set LATENTVIEWS_DATA to their folder, or pass data_home.")
-    return read_series(Path(home) / "series" / SERIES[name].path, SERIES[name])
+    folder = folder if folder is not None else os.environ.get("LATENTVIEWS_DATA")
+    if folder is None:
+        raise FileNotFoundError("Say where the collections are: pass `folder`, or set LATENTVIEWS_DATA.")
+    return read_series(Path(folder) / "series" / SERIES[name].path, SERIES[name])
 
 
 def read_series(path: str | Path, layout: SeriesFile) -> SeriesData:
@@ -236,3 +239,55 @@ def _view(design: str, k: int, separation: float, rng: np.random.Generator) -> T
     if design == "gamma":
         laws[1::2] = [stats.expon(means[h] - scales[h], scales[h]) for h in range(1, k, 2)]
     return TrueView(tuple(((1.0, law),) for law in laws))
+
+
+class Cytometry(NamedTuple):
+    """A sample of cells with the populations that an expert gated."""
+
+    X: np.ndarray  # (n_cells, n_markers)
+    y: np.ndarray  # (n_cells,), 0 where a cell was not gated
+    markers: list[str]
+
+
+FLOWCAP = ("dlbcl", "gvhd", "hsct")
+
+
+def flowcap_samples(collection: str) -> list[str]:
+    """The names of the samples of a FlowCAP-I collection ("dlbcl", "gvhd", "hsct") that `load_flowcap` knows."""
+    return [name for name in _flowcap_hashes() if name.startswith(f"{collection}_")]
+
+
+def load_flowcap(sample: str, folder: Any = None) -> Cytometry:
+    """A sample of the FlowCAP-I challenge (Aghaeepour et al. 2013), such as "dlbcl_001".
+
+    The collections are DLBCL (lymphoma, three markers; "dlbcl_001_5d" has forward and side scatter too), GvHD (six
+    channels) and HSCT (four). The data are public: FlowRepository FR-FCM-ZZYY, and as CSV
+    github.com/VCCRI/FlowGrid_compare (DLBCL, HSCT) and github.com/KlugerLab/deepcytof (GvHD). They are not downloaded:
+    a gzipped CSV a sample, the markers and then ``label``, is expected at ``flowcap_dlbcl/dlbcl_001.csv.gz`` and so on.
+
+    Parameters
+    ----------
+    sample : str
+        One of the names that `flowcap_samples` lists.
+    folder : path or None
+        Where the collections are; by default the environment variable LATENTVIEWS_DATA says.
+    """
+    hashes = _flowcap_hashes()
+    if sample not in hashes:
+        raise ValueError(f"sample must be one of {', '.join(hashes)}; got {sample!r}.")
+    folder = folder if folder is not None else os.environ.get("LATENTVIEWS_DATA")
+    if folder is None:
+        raise FileNotFoundError("Say where the collections are: pass `folder`, or set LATENTVIEWS_DATA.")
+    path = Path(folder) / f"flowcap_{sample.split('_')[0]}" / f"{sample}.csv.gz"
+    if not path.is_file():
+        raise FileNotFoundError(f"There is no {path}; see the help of load_flowcap for where the data are to be had.")
+    content = path.read_bytes()
+    if hashlib.sha256(content).hexdigest() != hashes[sample]:
+        raise ValueError(f"{path} is not the file that was published: its SHA-256 differs.")
+    header, *lines = gzip.decompress(content).decode().splitlines()
+    table = np.array([line.split(",") for line in lines], dtype=float)
+    return Cytometry(table[:, :-1], table[:, -1].astype(int), header.split(",")[:-1])
+
+
+def _flowcap_hashes() -> dict[str, str]:
+    return json.loads(resources.files("latentviews").joinpath("data/flowcap.json").read_text())

@@ -11,13 +11,12 @@ from latentviews import streams
 from latentviews.bandwidths import resolution
 from latentviews.domains import Domain
 from latentviews.embeddings import BinnedEmbedding, Components, components_in
-from latentviews.features import BinnedFeatures, GridFeatures, LandmarkFeatures, linear_bins, uniform_grid
+from latentviews.features import BinnedFeatures, GridFeatures, few_landmarks, linear_bins, uniform_grid
 from latentviews.kernels import Kernel
+from latentviews.sieve import row_weights
 from latentviews.views import Views, stack_block
 
 TINY = np.finfo(float).tiny
-MAX_LANDMARKS = 200
-LANDMARK_ROWS = 4000
 WIDTHS = tuple(2 ** (i / 3) for i in range(-4, 4))  # bandwidths to choose from, over what the rule says
 
 
@@ -64,12 +63,12 @@ def _density_map(phi: Any, x: np.ndarray, posteriors: np.ndarray, bandwidth: Any
     if isinstance(bandwidth, str) and (bandwidth == "auto" or (bandwidth == "isj" and kernel.domain == "circle")):
         bandwidth = within_class_bandwidth(kernel, x, posteriors)
     kernel = clone(kernel).set_params(bandwidth=bandwidth)
-    return LandmarkFeatures(kernel, MAX_LANDMARKS, random_state=0).fit(x[:LANDMARK_ROWS])
+    return few_landmarks(kernel, x, 0)
 
 
 def reestimate(
     data: Any,
-    posteriors: Callable[[np.ndarray], np.ndarray] | np.ndarray,
+    posteriors: Callable[..., np.ndarray] | np.ndarray,
     views: Views,
     blocks: Sequence[int],
     domains: Sequence[Domain | None],
@@ -77,16 +76,19 @@ def reestimate(
 ) -> tuple[np.ndarray, list[Components]]:
     """Class weights and components as averages over all rows, weighted by their posteriors.
 
-    ``posteriors`` is a function of a batch, or (n, k) for data in one array.
+    ``posteriors`` is a function of a batch, or (n, k) for data in one array. ``weights`` are those of rows, or of rows
+    in classes, (n, k), zero for a class that a row is known not to be in; only then is ``posteriors`` told which
+    classes are left.
     """
     if not callable(posteriors):  # they pass along the rows as weights do
         weights = posteriors if weights is None else posteriors * weights[:, None]
 
     def row_sum(batch: Any, weight: Any) -> tuple[np.ndarray, ...]:
-        table = np.asarray(batch)
-        shares = weight
+        table, shares = np.asarray(batch), weight
         if callable(posteriors):
-            shares = posteriors(table) if weight is None else posteriors(table) * weight[:, None]
+            weight, allowed = row_weights(weight)
+            shares = posteriors(table) if allowed is None else posteriors(table, allowed)
+            shares = shares if weight is None else shares * weight[:, None]
         sums = [gather(table[:, columns], phi, shares) for columns, phi in zip(views.columns, raws, strict=True)]
         return (shares.sum(axis=0), *(part for triple in sums for part in triple))
 

@@ -26,6 +26,7 @@ WEAK = (
     0.1  # dependence below this, a correlation of some .15, hardly moves a class; errors in posteriors can make as much
 )
 CERTAIN = 0.8  # a posterior below this is uncertain
+AGREED = 0.7  # partitions of different starts this alike agree
 CLOSE = 0.01  # starts this near in log-likelihood a row agree
 
 
@@ -80,8 +81,9 @@ class Diagnosis:
     effective_rows: np.ndarray  # (k,), Kish's (Σ r)² / Σ r² of the posteriors r
     certainty: np.ndarray = field(repr=False)  # (n_rows,), the largest posterior of every row
     dependence: WithinClassDependence = field(repr=False)
-    start_objectives: dict[str, float]  # what every start of the polish reached
+    start_objectives: dict[str, float]  # what every start reached
     converged: bool
+    agreement: float | None = None  # of the starts' partitions, where the fit allows for dependence
 
     @property
     def pi_min(self) -> float:
@@ -149,11 +151,14 @@ def diagnose(model: Any, X: Any, *, n_permutations: int = 199, random_state: Any
     Diagnosis of 2 class(es) in 3 views, from 2000 rows.
     """
     check_is_fitted(model)
+    if not hasattr(model, "start_objectives_"):
+        raise TypeError(f"diagnose looks at a fitted MultiViewMixture; got a {type(model).__name__}.")
     n_permutations, rng = check_count("n_permutations", n_permutations), np.random.default_rng(random_state)
     data, columns = read_table(model, X, reset=False)
     sample, *_ = streams.sample(data, ROWS, rng)
     rows = to_numpy(sample)
-    posteriors = Estimate(model.weights_, model.components_, columns).posteriors(rows)
+    allows = getattr(model, "dependent_", None)
+    posteriors = (allows or Estimate(model.weights_, model.components_, columns)).posteriors(rows)
     domains = [component._domain() for component in model.components_]
     return Diagnosis(
         n_rows=len(rows),
@@ -167,6 +172,7 @@ def diagnose(model: Any, X: Any, *, n_permutations: int = 199, random_state: Any
         dependence=within_class_dependence(rows, columns, domains, posteriors, n_permutations, rng),
         start_objectives=dict(getattr(model, "start_objectives_", {})),
         converged=bool(model.converged_),
+        agreement=model.agreement_ if allows else None,
     )
 
 
@@ -288,13 +294,21 @@ def _on_dependence(diagnosis: Diagnosis) -> Iterator[Finding]:
             f"matters (smallest corrected p-value {np.nanmin(dependence.pvalue):.2g}"
             + (f"; {weak} significant but weak)." if weak else ")."),
         )
+    if flagged and diagnosis.agreement is not None:
+        h, s, t = flagged[0]
+        yield Finding(
+            True,
+            f"Dependence inside classes: {len(flagged)} of {tested} pairs and classes show it (most of all views "
+            f"{names[s]} and {names[t]} in class {h}), and the fit allows for it.",
+        )
+        flagged = []
     for h, s, t in flagged[:3]:
         effect, pvalue = (dependence.matrix(h, values)[s, t] for values in ("effect", "pvalue"))
         yield Finding(
             False,
             f"Views {names[s]} and {names[t]} depend on each other inside class {h} (strength {effect:.2f} of 1, "
-            f"corrected p-value {pvalue:.2g}). If they are strongly tied by nature, put their columns into one view; "
-            "else the class may be a mixture: try more classes.",
+            f'corrected p-value {pvalue:.2g}). Fit with dependence="copula", which allows for it, or put their '
+            "columns into one view; if it is weak, the class may be a mixture: try more classes.",
         )
     if len(flagged) > 3:
         yield Finding(
@@ -306,6 +320,9 @@ def _on_dependence(diagnosis: Diagnosis) -> Iterator[Finding]:
 
 
 def _on_starts(diagnosis: Diagnosis) -> Iterator[Finding]:
+    if diagnosis.agreement is not None:
+        yield _on_agreement(diagnosis.agreement)
+        return
     if not diagnosis.converged:
         yield Finding(False, "The polish had not converged; raise its `max_iter`.")
     reached = diagnosis.start_objectives
@@ -317,6 +334,14 @@ def _on_starts(diagnosis: Diagnosis) -> Iterator[Finding]:
     text = f"Starts: {len(near)} of {len(reached)} ({', '.join(near)}) reached the best likelihood."
     yield Finding(
         agree, text + ("" if agree else " A single one did, so a better optimum may exist: refit with other seeds.")
+    )
+
+
+def _on_agreement(agreement: float) -> Finding:
+    good = agreement >= AGREED
+    text = f"Starts: partitions from several agree with the one chosen to {agreement:.2f} (adjusted Rand index)."
+    return Finding(
+        good, text + ("" if good else " Other classes explain the rows as well: try another number of them.")
     )
 
 

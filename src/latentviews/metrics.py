@@ -28,6 +28,27 @@ def label_accuracy(true: Any, found: Any) -> float:
     return float(np.mean(match_labels(true, found)[np.asarray(true, dtype=int)] == np.asarray(found)))
 
 
+def f_measure(true: Any, found: Any, *, unknown: int | None = 0) -> float:
+    r"""The F-measure of the FlowCAP challenge (Aghaeepour et al. 2013), from 0 to 1.
+
+    .. math:: F = \sum_i \frac{n_i}{n} \max_j \frac{2 n_{ij}}{n_i + m_j}
+
+    n_ij rows are in true class i and found class j, n_i and m_j are the sums. Every true class is matched with the
+    found class that suits it best. Rows whose true label is ``unknown`` are left out; None leaves out no row.
+    """
+    true, found = np.asarray(true), np.asarray(found)
+    if true.shape != found.shape:
+        raise ValueError(f"Labels must have the same shape; got {true.shape} and {found.shape}.")
+    known = np.ones(len(true), dtype=bool) if unknown is None else true != unknown
+    if not known.any():
+        raise ValueError("No row has a known label.")
+    rows, columns = (np.unique(labels[known], return_inverse=True)[1] for labels in (true, found))
+    table = np.zeros((rows.max() + 1, columns.max() + 1))
+    np.add.at(table, (rows, columns), 1)
+    scores = 2 * table / (table.sum(axis=1, keepdims=True) + table.sum(axis=0))
+    return float(table.sum(axis=1) @ scores.max(axis=1) / table.sum())
+
+
 def density_error(true: Any, found: Any, grids: Sequence[np.ndarray], weights: np.ndarray) -> float:
     r"""The weighted L2 error of Song et al. (2014), section 8.1, averaged over views.
 

@@ -4,7 +4,6 @@ matplotlib is imported where it is used.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
 from typing import Any, Self
 
 import numpy as np
@@ -14,13 +13,15 @@ from latentviews import streams
 from latentviews._arrays import take_columns, to_numpy
 from latentviews._plotting import DATA, PALETTE, check_matplotlib, class_label, class_style, new_panels, panels_on
 from latentviews.diagnostics import CERTAIN, LEVEL, Diagnosis, WithinClassDependence, diagnose
-from latentviews.domains import Circle, Discrete, Domain
+from latentviews.domains import Discrete
 from latentviews.embeddings import Components
 from latentviews.sequence_plots import ForecastDisplay, StateDisplay, TransitionDisplay
+from latentviews.view_densities import TAIL, ViewDensities, histogram, levels, shares, view_densities
 from latentviews.views import read_table
 
 __all__ = [
     "ComponentDisplay",
+    "DensityDisplay",
     "DependenceDisplay",
     "ForecastDisplay",
     "ResponsibilityDisplay",
@@ -32,29 +33,6 @@ __all__ = [
 ]
 
 ROWS = 50_000  # at most this many rows in a histogram
-TAIL = 1e-3  # the share of the mass that may lie beyond either end of an axis
-REGIONS = (0.9, 0.5, 0.1)  # a contour encloses this share of its class
-
-
-@dataclass(frozen=True, eq=False)
-class ViewDensities:
-    """What is drawn of one view: the densities of every class on a line or on a square of points."""
-
-    names: tuple[str, ...]  # one a column
-    ticks: tuple[np.ndarray, ...]  # the points along every column
-    densities: np.ndarray  # (n, k) for one column, (n, n, k) for two
-    rows: np.ndarray | None = None  # (n_rows, n_columns), the data beneath
-    discrete: bool = False  # finitely many values: a share a value instead of a density
-
-    @property
-    def points(self) -> np.ndarray:
-        """The points at which the densities are taken, one a row."""
-        return np.stack(np.meshgrid(*self.ticks, indexing="ij"), axis=-1).reshape(-1, len(self.ticks))
-
-    def of(self, components: Any) -> Self:
-        """The same picture of other ``components``: anything with ``density(x)``, (n, k)."""
-        shape = [len(ticks) for ticks in self.ticks]
-        return replace(self, densities=components.density(self.points).reshape(*shape, -1), rows=None)
 
 
 class ComponentDisplay:
@@ -129,7 +107,7 @@ class ComponentDisplay:
             _check_drawable(t, len(columns), estimator.components_[t])
         tables = _tables(estimator, X)
         views = [
-            _view_densities(component, estimator.weights_, names, resolution, table)
+            view_densities(component, estimator.weights_, names, resolution, table)
             for component, names, table in zip(estimator.components_, _names(estimator), tables, strict=True)
         ]
         display = cls(views, estimator.weights_)
@@ -170,6 +148,90 @@ class ComponentDisplay:
         return self
 
 
+class DensityDisplay:
+    """The joint density of two columns as contours that enclose 90, 50 and 10 % of it, over some of the rows.
+
+    Parameters
+    ----------
+    names : tuple of two str
+    ticks : tuple of two arrays
+        Points along every column.
+    density : array of shape (len(ticks[0]), len(ticks[1]))
+    rows : array of shape (n_rows, 2) or None
+        Drawn beneath.
+
+    Attributes
+    ----------
+    ax_ : matplotlib Axes
+    figure_ : matplotlib Figure
+    """
+
+    def __init__(
+        self, names: Sequence[str], ticks: Sequence[np.ndarray], density: np.ndarray, rows: np.ndarray | None = None
+    ):
+        self.names = names
+        self.ticks = ticks
+        self.density = density
+        self.rows = rows
+
+    @classmethod
+    def from_estimator(
+        cls,
+        estimator: Any,
+        X: Any = None,
+        *,
+        columns: Sequence[Any] = (0, 1),
+        given: Mapping[Any, float] | None = None,
+        ax: Any = None,
+        n_points: int = 1000,
+        resolution: int = 96,
+        contour_kwargs: Mapping[str, Any] | None = None,
+    ) -> Self:
+        """Draw the density of two columns of a fitted `LowRankDensity`, given the values of others if any.
+
+        Parameters
+        ----------
+        estimator : fitted model with ``marginal`` and ``conditional``
+        X : array of shape (n_samples, n_features) or None
+            Rows to draw beneath.
+        columns : two column numbers or names
+        given : dict or None
+            Values of other columns.
+        ax : matplotlib Axes or None
+        n_points : int, default=1000
+            The most rows to draw.
+        resolution : int, default=96
+            Points along an axis.
+        contour_kwargs : dict or None
+            Passed to matplotlib's ``contour``.
+        """
+        check_is_fitted(estimator)
+        if len(columns) != 2:
+            raise ValueError(f"DensityDisplay draws two columns; got {list(columns)}.")
+        density = estimator.conditional(columns, given or {})
+        low, high = np.quantile(density.sample(4000, random_state=0), [TAIL, 1 - TAIL], axis=0)
+        margin = 0.08 * (high - low)
+        ticks = [np.linspace(a, b, resolution) for a, b in zip(low - margin, high + margin, strict=True)]
+        points = np.stack(np.meshgrid(*ticks, indexing="ij"), axis=-1).reshape(-1, 2)
+        values = np.exp(density.score_samples(points)).reshape(resolution, resolution)
+        known = getattr(estimator, "feature_names_in_", None)
+        names = [f"column {j}" if known is None else str(known[j]) for j in density.columns]
+        rows = None if X is None else np.asarray(X, dtype=float)[:, density.columns]
+        return cls(names, ticks, values, rows).plot(ax, n_points=n_points, contour_kwargs=contour_kwargs)
+
+    def plot(self, ax: Any = None, *, n_points: int = 1000, contour_kwargs: Mapping[str, Any] | None = None) -> Self:
+        """Draw, on ``ax`` if given."""
+        (panel,) = panels_on(ax, 1, "density")
+        if self.rows is not None:
+            some = self.rows[np.linspace(0, len(self.rows) - 1, min(len(self.rows), n_points)).astype(int)]
+            panel.scatter(*some.T, s=4, color=DATA, linewidths=0, zorder=0)
+        kwargs = {"colors": PALETTE[0], **dict(contour_kwargs or {})}
+        panel.contour(*self.ticks, self.density.T, levels=levels(self.density), **kwargs)
+        panel.set(xlabel=self.names[0], ylabel=self.names[1])
+        self.ax_, self.figure_ = panel, panel.figure
+        return self
+
+
 class SpectrumDisplay:
     """The singular values of the pair moment, on a logarithmic axis: a drop after the k-th speaks for k classes.
 
@@ -181,6 +243,8 @@ class SpectrumDisplay:
     null : float or array of shape (n_draws,) or (n_draws, n_values), or None
         Singular values where nothing is shared between the views, from permutations: a level, draws of the largest
         singular value, or draws of all of them. Their 95 % quantile and what lies below are shaded.
+    centred : bool, default=False
+        Whether the spectrum is that of centred moments, where k classes show in k - 1 singular values.
 
     Attributes
     ----------
@@ -188,15 +252,25 @@ class SpectrumDisplay:
     figure_ : matplotlib Figure
     """
 
-    def __init__(self, spectrum: np.ndarray, n_components: int | None = None, null: Any = None):
+    def __init__(
+        self, spectrum: np.ndarray, n_components: int | None = None, null: Any = None, *, centred: bool = False
+    ):
         self.spectrum = spectrum
         self.n_components = n_components
         self.null = null
+        self.centred = centred
 
     @classmethod
     def from_estimator(cls, estimator: Any, *, null: Any = None, ax: Any = None, n_values: int = 12) -> Self:
-        """Draw the ``spectrum_`` of a fitted model, with the band ``null`` on the same scale if given."""
+        """Draw the test of a fit with ``n_components="auto"``, band and all; else its ``spectrum_``.
+
+        A band ``null`` on the scale of ``spectrum_`` is drawn if given.
+        """
         check_is_fitted(estimator)
+        if null is None and hasattr(estimator, "rank_test_"):
+            test = estimator.rank_test_
+            spectrum, null = test.spectra[test.strongest], test.nulls[test.strongest]
+            return cls(spectrum, test.n_components, null, centred=True).plot(ax, n_values=n_values)
         if not hasattr(estimator, "spectrum_"):
             raise ValueError("This model has no `spectrum_`: its answer did not come from moments.")
         return cls(estimator.spectrum_, estimator.n_components_, null).plot(ax, n_values=n_values)
@@ -204,13 +278,14 @@ class SpectrumDisplay:
     def plot(self, ax: Any = None, *, n_values: int = 12) -> Self:
         """Draw the leading ``n_values`` singular values, on ``ax`` if given."""
         (panel,) = panels_on(ax, 1, "spectrum")
-        k = self.n_components or 0
+        label = f"{self.n_components} classes" if self.n_components else None
+        k = max((self.n_components or 0) - self.centred, 0)
         size = min(max(n_values, k + 1), len(self.spectrum))
         values, places = np.asarray(self.spectrum, dtype=float)[:size], np.arange(1, size + 1)
         floor = values[0] * 1e-6  # what is smaller is rounding, and would squeeze the rest
         shown = np.maximum(values, floor)
         panel.plot(places, shown, color=DATA, zorder=1)
-        panel.plot(places[:k], shown[:k], "o", color=PALETTE[0], label=f"{k} classes" if k else None, zorder=2)
+        panel.plot(places[:k], shown[:k], "o", color=PALETTE[0], label=label, zorder=2)
         panel.plot(places[k:], shown[k:], "o", color=PALETTE[0], markerfacecolor="white", label="rest", zorder=2)
         panel.set(yscale="log", xlabel="index", ylabel="singular value", xlim=(0.5, size + 0.5))
         panel.xaxis.get_major_locator().set_params(integer=True)
@@ -362,45 +437,11 @@ def _names(estimator: Any) -> list[tuple[str, ...]]:
     return [tuple(f"column {j}" if known is None else str(known[j]) for j in columns) for columns in estimator.views_]
 
 
-def _view_densities(
-    components: Components,
-    weights: np.ndarray,
-    names: tuple[str, ...],
-    resolution: int | None,
-    rows: np.ndarray | None,
-) -> ViewDensities:
-    """The densities of one view on points that cover its mass."""
-    domain = components._domain()
-    if isinstance(domain, Discrete):
-        view = ViewDensities(names, (domain.nodes[:, 0],), np.empty(0), discrete=True)
-    else:
-        size = resolution or (512 if len(names) == 1 else 96)
-        limits = _limits(domain, domain.weights * (components.density(domain.nodes) @ weights))
-        view = ViewDensities(names, tuple(np.linspace(low, high, size) for low, high in limits), np.empty(0))
-    if rows is not None and isinstance(domain, Circle):
-        rows = (rows + np.pi) % (2 * np.pi) - np.pi
-    return replace(view.of(components), rows=rows)
-
-
-def _limits(domain: Domain, mass: np.ndarray) -> list[tuple[float, float]]:
-    """The ends of every axis: all of a circle, all but the far tails on the line."""
-    if isinstance(domain, Circle):
-        return [(-np.pi, np.pi)] * domain.nodes.shape[1]
-    limits = []
-    for column in domain.nodes.T:
-        order = np.argsort(column, kind="stable")
-        share = np.cumsum(mass[order]) / mass.sum()
-        low, high = column[order][np.searchsorted(share, [TAIL, 1 - TAIL]).clip(max=len(column) - 1)]
-        margin = 0.04 * (high - low)
-        limits.append((low - margin, high + margin))
-    return limits
-
-
 def _draw_curves(panel: Any, view: ViewDensities, weights: np.ndarray, options: dict[str, Any]) -> None:
     """π_h p(x | h) for every class, over a histogram on the same scale."""
     (ticks,) = view.ticks
     if view.rows is not None:
-        places, heights, width = _shares(view) if view.discrete else _histogram(view)
+        places, heights, width = shares(view) if view.discrete else histogram(view)
         panel.bar(places, heights, width=width, color=DATA, zorder=0)
     for h, weight in enumerate(weights):
         style = {
@@ -414,24 +455,6 @@ def _draw_curves(panel: Any, view: ViewDensities, weights: np.ndarray, options: 
     panel.set_ylim(bottom=0, auto=None)  # what is drawn later may still lift the top
 
 
-def _shares(view: ViewDensities) -> tuple[np.ndarray, np.ndarray, float]:
-    """Every value, the share of the rows that have it, and the width of a bar."""
-    assert view.rows is not None
-    values, counts = np.unique(view.rows, return_counts=True)
-    gaps = np.diff(np.union1d(values, view.ticks[0]))
-    return values, counts / len(view.rows), 0.8 * float(gaps.min(initial=1.0))
-
-
-def _histogram(view: ViewDensities) -> tuple[np.ndarray, np.ndarray, float]:
-    """Middles of equal bins, the density of the rows there, and the bins' width; rows beyond the axis still count."""
-    assert view.rows is not None
-    low, high = view.ticks[0][[0, -1]]
-    n_bins = int(np.clip(2 * len(view.rows) ** (1 / 3), 10, 80))
-    counts, edges = np.histogram(view.rows[:, 0], bins=n_bins, range=(low, high))
-    width = float(edges[1] - edges[0])
-    return edges[:-1] + width / 2, counts / (len(view.rows) * width), width
-
-
 def _draw_contours(
     panel: Any, view: ViewDensities, weights: np.ndarray, n_points: int, options: dict[str, Any]
 ) -> None:
@@ -443,15 +466,8 @@ def _draw_contours(
         density = view.densities[:, :, h]
         style = class_style(h)
         kwargs = {"colors": style["color"], "linestyles": style["linestyle"], **options}
-        panel.contour(*view.ticks, density.T, levels=_levels(density), **kwargs)
+        panel.contour(*view.ticks, density.T, levels=levels(density), **kwargs)
         panel.plot([], [], label=class_label(h, weight), **style)  # contours have no line for the legend
     panel.set(xlabel=view.names[0], ylabel=view.names[1])
     panel.set_xlim(view.ticks[0][[0, -1]])
     panel.set_ylim(view.ticks[1][[0, -1]])
-
-
-def _levels(density: np.ndarray) -> np.ndarray:
-    """The heights above which lie the shares `REGIONS` of the mass, increasing."""
-    heights = np.sort(density, axis=None)[::-1]
-    share = np.cumsum(heights) / heights.sum()
-    return np.unique(heights[np.searchsorted(share, REGIONS)])

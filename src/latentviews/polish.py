@@ -16,7 +16,7 @@ from sklearn.utils.parallel import Parallel, delayed
 from latentviews import streams
 from latentviews._progress import Report
 from latentviews._validation import check_count
-from latentviews.features import LandmarkFeatures, linear_bins, uniform_grid
+from latentviews.features import few_landmarks, linear_bins, uniform_grid
 from latentviews.kernels import Delta, Gaussian, Kernel, VonMises
 from latentviews.sieve import (
     Cells,
@@ -28,14 +28,13 @@ from latentviews.sieve import (
     em_update,
     initial_mixing,
     posterior,
+    row_weights,
     smoothing_step,
 )
 from latentviews.views import Columns, stack_block
 
 TINY = np.finfo(float).tiny
 MAX_ATOMS = 400  # narrow kernels for a column
-MAX_LANDMARKS = 200  # and for a view of several
-LANDMARK_ROWS = 4000
 SHORT = 60  # EM steps to compare starts and widths by
 MARGIN = 0.05  # starts so much worse a row, after those steps, are given up
 SAME = 1e-3  # starts so near a row have found the same classes
@@ -84,8 +83,7 @@ def sieve_view(x: np.ndarray, block: int, rule: Kernel, factor: float, seed: int
         centres = np.linspace(grid[0], grid[-1], size)
         atoms = narrow.gram(grid[:, None], centres[:, None])
         return SieveView(here, block, grid[:, None], narrow, _without_negligible(atoms))
-    features = LandmarkFeatures(narrow, MAX_LANDMARKS, random_state=seed)
-    return SieveView(here, block, features.fit(x[:LANDMARK_ROWS]).landmarks_, narrow, None)
+    return SieveView(here, block, few_landmarks(narrow, x, seed).landmarks_, narrow, None)
 
 
 def _without_negligible(atoms: np.ndarray) -> sparse.csr_array:
@@ -174,13 +172,16 @@ class Polished(NamedTuple):
         return [view.cells(table) for view in self.views]
 
     def step_over(self, data: Any, weights: np.ndarray | None) -> "Polished":
-        """One more step of exact EM, over all rows of ``data``; a fit by other steps stays as it is."""
+        """One more step of exact EM, over all rows of ``data``; a fit by other steps stays as it is.
+
+        ``weights`` are those of rows, or of rows in classes, (n, k): zero for a class that a row is known not to be in.
+        """
         if not self.exact:
             return self
         mixing = self.fit.mixing
 
         def row_sum(batch: Any, weight: Any) -> tuple[np.ndarray, ...]:
-            return em_sums(self.cells(np.asarray(batch)), mixing, weight)
+            return em_sums(self.cells(np.asarray(batch)), mixing, *row_weights(weight))
 
         updated, objective = em_update(mixing, streams.total(data, row_sum, weights).sums)
         return self._replace(fit=self.fit._replace(mixing=updated, objective=objective))

@@ -124,6 +124,13 @@ def posterior(
     return joint, densities, np.log(total) + log_scale
 
 
+def row_weights(weights: np.ndarray | None) -> tuple[np.ndarray | None, np.ndarray | None]:
+    """The weights of rows and the classes they may be in, from weights of rows, or of rows in classes (n, k)."""
+    if weights is None or weights.ndim == 1:
+        return weights, None
+    return weights.max(axis=1), weights > 0
+
+
 def em_sums(
     cells: Sequence[Cells], mixing: Mixing, weights: np.ndarray | None = None, allowed: np.ndarray | None = None
 ) -> tuple[np.ndarray, ...]:

@@ -64,7 +64,7 @@ def read_sequences(estimator: Any, X: Any, *, reset: bool) -> tuple[np.ndarray, 
 
     The first call on data (``reset``) settles the views; later ones find them in ``estimator.views_``.
     """
-    if _is_list_of_views(X) or _is_stream(X):
+    if _is_list_of_views(X) or is_stream(X):
         raise TypeError(
             f"{type(estimator).__name__} takes one table with the sequences one under the other, and `lengths` to say "
             f"how long each is; got a {type(X).__name__} of parts. Stack them: X = np.concatenate(parts), "
@@ -88,7 +88,7 @@ def read_table(estimator: Any, X: Any, *, reset: bool) -> tuple[Any, Columns]:
             raise ValueError("X is a list of arrays, one a view, so `views` must be None; pass one or the other.")
         X, columns = _stack([np.asarray(view) for view in X])
         return check_rows(estimator, X, reset=reset, missing=True), columns
-    if _is_stream(X):
+    if is_stream(X):
         if reset:
             first = next(iter(X), None)
             if first is None:
@@ -134,7 +134,8 @@ def _is_list_of_views(X: Any) -> bool:
     return False
 
 
-def _is_stream(X: Any) -> bool:
+def is_stream(X: Any) -> bool:
+    """Whether ``X`` is an iterable of batches; a sentence where it can be read only once."""
     if isinstance(X, Iterator):
         raise TypeError(
             f"Data are read more than once, and a {type(X).__name__} only once; pass an array, or an object "

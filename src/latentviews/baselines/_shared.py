@@ -17,9 +17,6 @@ class OneColumnViews(PosteriorMixin, BaseEstimator):
 
     views: Any
     n_components: int
-    views_: Columns
-    weights_: np.ndarray
-    components_: list[Any]
 
     def _log_joint(self, X: Any) -> np.ndarray:
         check_is_fitted(self)

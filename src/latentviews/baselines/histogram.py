@@ -43,6 +43,16 @@ class HistogramView:
         background = np.log(BACKGROUND) + stats.cauchy.logpdf(x, self.center, self.spread)
         return np.logaddexp(np.log(np.maximum(self.density(x), TINY)), background[:, None])
 
+    @property
+    def n_parameters(self) -> np.ndarray:
+        """The free probabilities of every component, (k,)."""
+        return np.full(self.probabilities.shape[1], len(self.probabilities) - 1.0)
+
+    def sample(self, component: int, size: int, rng: np.random.Generator) -> np.ndarray:
+        """Rows drawn from one component, (size, 1)."""
+        bins = rng.choice(len(self.probabilities), size=size, p=self.probabilities[:, component])
+        return rng.uniform(self.edges[bins], self.edges[bins + 1])[:, None]
+
     def take(self, order: np.ndarray) -> "HistogramView":
         """The components in another order, or some of them."""
         return replace(self, probabilities=self.probabilities[:, order])

@@ -29,6 +29,15 @@ class GaussianView:
         """The log-densities, (n, k)."""
         return stats.norm.logpdf(np.asarray(as_rows(x))[:, :1], self.means, self.deviations)
 
+    @property
+    def n_parameters(self) -> np.ndarray:
+        """A mean a component, (k,); its one variance is counted by the model."""
+        return np.ones(len(self.means))
+
+    def sample(self, component: int, size: int, rng: np.random.Generator) -> np.ndarray:
+        """Rows drawn from one component, (size, 1)."""
+        return rng.normal(self.means[component], self.deviations[component], (size, 1))
+
     def take(self, order: np.ndarray) -> "GaussianView":
         """The components in another order, or some of them."""
         return GaussianView(self.means[order], self.deviations[order])
@@ -95,6 +104,9 @@ class SphericalSpectral(OneColumnViews):
         views = [GaussianView(means, np.sqrt(found.variances)) for means in (found.means + origin).T]
         self._keep(found.weights / found.weights.sum(), views, columns, order)
         return self
+
+    def _n_parameters(self) -> float:
+        return super()._n_parameters() + self.n_components_  # a variance a class, shared by its views
 
 
 class SphericalComponents(NamedTuple):

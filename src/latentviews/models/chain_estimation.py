@@ -166,7 +166,8 @@ def chain_starts(problem: SequenceProblem, settings: SpectralSettings) -> ChainS
             IdentifiabilityWarning,
             stacklevel=6,
         )
-    found["k-means"] = kmeans_posteriors(rows)
+    used = [j for columns in rows.columns for j in columns]
+    found["k-means"] = kmeans_posteriors(rows.pilot, used, rows.rank, rows.rng)
     if rows.rank > 1:
         found |= {f"windows of {2 * reach + 1}": _window_posteriors(problem, reach) for reach in REACHES}
     spectrum = failure.spectrum if first is None and failure else first and first.fit.whitening.spectrum

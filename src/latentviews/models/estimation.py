@@ -9,11 +9,12 @@ from scipy.optimize import linear_sum_assignment
 from scipy.special import logsumexp
 from sklearn.base import DensityMixin
 from sklearn.cluster import KMeans
+from sklearn.utils.validation import check_is_fitted
 
 from latentviews import streams
 from latentviews._arrays import to_numpy
 from latentviews._progress import Report
-from latentviews._validation import IdentifiabilityWarning, UnsupportedError
+from latentviews._validation import IdentifiabilityWarning, UnsupportedError, allowed_classes, check_count
 from latentviews.densities import density_maps, reestimate
 from latentviews.domains import Domain
 from latentviews.embeddings import Components, components_in, domain_for
@@ -26,6 +27,7 @@ from latentviews.views import Columns, Views, fit_views, with_bandwidth
 TINY = np.finfo(float).tiny
 SPECTRAL_FACTORS = (1.0, 0.5)  # starts from moments at these widths of the kernel's rule
 CLUSTER_ROWS = 4000  # rows that k-means sees
+KNOWN_ROWS = 20_000  # rows with known labels that name the classes
 FULL_STEPS = 2  # EM steps over all rows after the pilot's have converged
 
 
@@ -40,6 +42,7 @@ class Problem(NamedTuple):
     pilot: np.ndarray  # some rows of the data, and their weights
     pilot_weights: np.ndarray | None
     partial: bool  # whether there are more rows than the pilot's
+    labels: np.ndarray | None  # known classes of all rows, -1 where unknown
     allowed: np.ndarray | None  # (n_pilot, k), zero for classes that a row is known not to be in
     rank: int
     rng: np.random.Generator
@@ -49,6 +52,21 @@ class Problem(NamedTuple):
         """All rows, where they are in memory: discrete views are read off them."""
         return to_numpy(self.data) if streams.is_array(self.data) else None
 
+    @property
+    def class_weights(self) -> np.ndarray | None:
+        """The weights of all rows; of rows in classes, (n, k), where some classes are known."""
+        if self.labels is None:
+            return self.weights
+        allowed = allowed_classes(self.labels, self.rank)
+        return allowed if self.weights is None else allowed * self.weights[:, None]
+
+    def name_classes(self, posteriors: Callable[[np.ndarray], np.ndarray]) -> np.ndarray:
+        """The classes in the order in which known labels name them; as they are without labels."""
+        if self.labels is None:
+            return np.arange(self.rank)
+        known = np.flatnonzero(self.labels >= 0)[:KNOWN_ROWS]
+        return _label_order(posteriors(to_numpy(self.data[known, :])), allowed_classes(self.labels[known], self.rank))
+
 
 class Estimate(NamedTuple):
     """Class weights and components: all that is needed to judge a row."""
@@ -56,6 +74,11 @@ class Estimate(NamedTuple):
     weights: np.ndarray
     components: list[Components]
     columns: Columns
+
+    def take(self, order: np.ndarray) -> "Estimate":
+        """The same with the classes in another order; views of a block keep one record."""
+        reordered = {id(view): view.take(order) for view in self.components}
+        return Estimate(self.weights[order], [reordered[id(view)] for view in self.components], self.columns)
 
     def log_joint(self, table: Any) -> np.ndarray:
         """Log π_h + Σ_t log p_t(x_t | h) over the views a row has, (n, k)."""
@@ -77,9 +100,15 @@ class Estimate(NamedTuple):
 
 
 class PosteriorMixin(DensityMixin):
-    """What follows from ``_log_joint(X)``, the log of the joint density of rows and classes."""
+    """What follows from ``_log_joint(X)``, the log of the joint density of rows and classes, and the components."""
 
     _log_joint: Callable[[Any], np.ndarray]
+    random_state: Any
+    n_components_: int
+    n_features_in_: int
+    weights_: np.ndarray
+    components_: list[Any]
+    views_: Columns
 
     def predict(self, X: Any) -> np.ndarray:
         """The most probable class of every row."""
@@ -97,6 +126,32 @@ class PosteriorMixin(DensityMixin):
     def score(self, X: Any, y: Any = None) -> float:
         """The mean log-density of the rows."""
         return float(self.score_samples(X).mean())
+
+    def sample(self, n_samples: int = 1) -> tuple[np.ndarray, np.ndarray]:
+        """Rows drawn from the fitted mixture, and their classes; columns in no view are NaN."""
+        check_is_fitted(self)
+        n_samples, rng = check_count("n_samples", n_samples), np.random.default_rng(self.random_state)
+        labels = rng.choice(self.n_components_, size=n_samples, p=self.weights_)
+        rows = np.full((n_samples, self.n_features_in_), np.nan)
+        for component in range(self.n_components_):
+            members = np.flatnonzero(labels == component)
+            for columns, view in zip(self.views_, self.components_, strict=True):
+                rows[members[:, None], columns] = view.sample(component, len(members), rng)
+        return rows, labels
+
+    def aic(self, X: Any) -> float:
+        """Akaike's criterion with the effective number of parameters of the densities; lower is better."""
+        return -2 * float(self.score_samples(X).sum()) + 2 * self._n_parameters()
+
+    def bic(self, X: Any) -> float:
+        """The Bayesian criterion with the effective number of parameters of the densities; lower is better."""
+        log_likelihood = self.score_samples(X)
+        return -2 * float(log_likelihood.sum()) + np.log(len(log_likelihood)) * self._n_parameters()
+
+    def _n_parameters(self) -> float:
+        """Weights, and the trace of every density's smoother; views of a block count once."""
+        views = {id(view): view for view in self.components_}.values()
+        return self.n_components_ - 1 + float(sum(view.n_parameters.sum() for view in views))
 
 
 class Spectral(NamedTuple):
@@ -179,8 +234,9 @@ def starts(problem: Problem, settings: SpectralSettings) -> Starts:
             stacklevel=5,
         )
     if problem.rank > 1:
-        found["k-means"] = kmeans_posteriors(problem)
-    found = {name: _aligned(start, problem.allowed) for name, start in found.items()}
+        used = [j for columns in problem.columns for j in columns]
+        found["k-means"] = kmeans_posteriors(problem.pilot, used, problem.rank, problem.rng, problem.pilot_weights)
+    found = {name: start[:, _label_order(start, problem.allowed)] for name, start in found.items()}
     return Starts(
         found, first, failure.spectrum if first is None and failure else first and first.fit.whitening.spectrum
     )
@@ -199,15 +255,17 @@ def polished_estimate(
     kernels = [phi.kernel_ if hasattr(phi, "kernel_") else Gaussian() for phi in views.features]
     pilot = Pilot(problem.pilot, problem.columns, problem.blocks, kernels, problem.pilot_weights, problem.allowed)
     polished: Polished = polish.polish(pilot, guesses, problem.rng, n_jobs, report)
+    weights = problem.class_weights
     if problem.partial:
+        polished = polished.take(problem.name_classes(polished.posteriors))
         for _ in range(FULL_STEPS):
-            polished = polished.step_over(problem.data, problem.weights)
+            polished = polished.step_over(problem.data, weights)
     posteriors = polished.posteriors(problem.pilot, problem.allowed)
     maps = density_maps(problem.pilot, views, problem.blocks, posteriors, density_bandwidth)
-    weights, components = reestimate(
-        problem.data, polished.posteriors, maps, problem.blocks, domains_of(problem, maps), problem.weights
+    shares, components = reestimate(
+        problem.data, polished.posteriors, maps, problem.blocks, domains_of(problem, maps), weights
     )
-    return Estimate(weights, components, problem.columns), polished
+    return Estimate(shares, components, problem.columns), polished
 
 
 def domains_of(problem: Problem, maps: Views) -> list[Domain | None]:
@@ -233,22 +291,22 @@ def scaled(phi: Any, problem: Problem, t: int, factor: float) -> Any:
     return with_bandwidth(phi, factor * kernel.adapt(x[~np.isnan(x).any(axis=1)]).bandwidth)
 
 
-def _aligned(posteriors: np.ndarray, allowed: np.ndarray | None) -> np.ndarray:
-    """Posteriors with their classes named as the known labels name them."""
+def _label_order(posteriors: np.ndarray, allowed: np.ndarray | None) -> np.ndarray:
+    """The classes in the order in which known labels name them."""
     if allowed is None:
-        return posteriors
+        return np.arange(posteriors.shape[1])
     known = allowed.sum(axis=1) == 1
-    return posteriors[:, linear_sum_assignment(-allowed[known].T @ posteriors[known])[1]]
+    return linear_sum_assignment(-allowed[known].T @ posteriors[known])[1]
 
 
-def kmeans_posteriors(problem: Problem) -> np.ndarray:
+def kmeans_posteriors(
+    table: np.ndarray, used: list[int], rank: int, rng: np.random.Generator, weights: np.ndarray | None = None
+) -> np.ndarray:
     """Clusters of the standardised columns, softened a little."""
-    used = [j for columns in problem.columns for j in columns]
-    table = problem.pilot[:, used]
+    table = table[:, used]
     center, spread = np.nanmean(table, axis=0), np.nanstd(table, axis=0)
     table = np.where(np.isnan(table), 0.0, (table - center) / spread)
-    few = problem.rng.permutation(len(table))[:CLUSTER_ROWS]
-    clusters = KMeans(problem.rank, n_init=3, random_state=int(problem.rng.integers(2**31)))
-    clusters.fit(table[few], sample_weight=None if problem.pilot_weights is None else problem.pilot_weights[few])
-    labels = clusters.predict(table)
-    return 0.98 * np.eye(problem.rank)[labels] + 0.02 / problem.rank
+    few = rng.permutation(len(table))[:CLUSTER_ROWS]
+    clusters = KMeans(rank, n_init=3, random_state=int(rng.integers(2**31)))
+    clusters.fit(table[few], sample_weight=None if weights is None else weights[few])
+    return 0.98 * np.eye(rank)[clusters.predict(table)] + 0.02 / rank

@@ -284,9 +284,19 @@ class KernelHMM(CallbackSupportMixin, DensityMixin, BaseEstimator):
         size = check_count("pilot_size", self.pilot_size, 3)
         pilot = draw_windows(lengths, size, rng)
         rows = Problem(
-            table, None, columns, list(range(len(columns))), prototypes, table[pilot], None,
-            len(pilot) < len(table), None, rank, rng,
-        )  # fmt: skip
+            data=table,
+            weights=None,
+            columns=columns,
+            blocks=list(range(len(columns))),
+            prototypes=prototypes,
+            pilot=table[pilot],
+            pilot_weights=None,
+            partial=len(pilot) < len(table),
+            labels=None,
+            allowed=None,
+            rank=rank,
+            rng=rng,
+        )
         problem = SequenceProblem(rows, lengths, stretches(pilot, first_rows(lengths)))
         if automatic:
             self.rank_test_ = self._dependence(problem)

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.optimize import linear_sum_assignment
 
+from latentviews.dependent import DependentClasses
 from latentviews.domains import Circle
 from latentviews.embeddings import Components, evaluate
 from latentviews.polish import Polished
@@ -22,14 +23,16 @@ class Expectation(NamedTuple):
     standard_errors: np.ndarray  # (k,)
 
 
-def signed_weights(posteriors: np.ndarray, others: np.ndarray) -> np.ndarray:
+def signed_weights(posteriors: np.ndarray, others: np.ndarray, row_weights: np.ndarray) -> np.ndarray:
     """ω_h(row) with E[ω_h f(X_t)] = π_h E[f(X_t) | h] for every f (Bonhomme, Jochmans & Robin 2016), (n, k).
 
     ``others`` are the posteriors given all views but t, q. Given the class they do not depend on x_t, and their means
     A_gh = E[q_g | h] are known from the full ``posteriors``, so ω = A⁻¹ q has mean one in class h and zero in others.
+    ``row_weights`` (n,) say how much each row counts.
     """
-    confusion = others.T @ posteriors / np.maximum(posteriors.sum(axis=0), np.finfo(float).tiny)
-    return others @ np.linalg.pinv(confusion).T
+    shares = posteriors * row_weights[:, None]
+    confusion = others.T @ shares / np.maximum(shares.sum(axis=0), np.finfo(float).tiny)
+    return others @ np.linalg.pinv(confusion).T * row_weights[:, None]
 
 
 def expectation(values: np.ndarray, weights: np.ndarray) -> Expectation:
@@ -109,6 +112,7 @@ def resample(
     view: int,
     n_resamples: int,
     rng: np.random.Generator,
+    row_weights: np.ndarray | None = None,
 ) -> Bootstrap:
     """Refits of the sieve to resampled rows, each started at the fit, so that classes keep their names."""
     cells = polished.cells(table)
@@ -118,11 +122,34 @@ def resample(
     weights, functionals = [], []
     for _ in range(n_resamples):
         counts = rng.multinomial(len(table), np.full(len(table), 1 / len(table))).astype(float)
+        counts = counts if row_weights is None else counts * row_weights
         fit = accelerated_em(partial(polished.step, cells, weights=counts), polished.fit.mixing, 120, 3e-3)
         shares = posterior(cells, fit.mixing)[0] * counts[:, None]
         weights.append(shares.sum(axis=0) / shares.sum())
         functionals.append((values * has_view) @ shares / np.maximum(has_view @ shares, np.finfo(float).tiny))
     return Bootstrap(np.array(weights), np.array(functionals) if f is not None else np.empty((n_resamples, 0)))
+
+
+def resample_dependent(
+    classes: DependentClasses,
+    table: np.ndarray,
+    f: Callable[[np.ndarray], Any] | None,
+    view: int,
+    n_resamples: int,
+    rng: np.random.Generator,
+    row_weights: np.ndarray | None = None,
+) -> Bootstrap:
+    """A few steps of EM on resampled rows from the fit, whose components stay in their classes."""
+    x = table[:, classes.columns[view]]
+    has_view = (~np.isnan(x).any(axis=1)).astype(float)
+    values = np.zeros(len(table)) if f is None else np.where(has_view > 0, evaluate(f, x), 0.0)
+    draws = []
+    for _ in range(n_resamples):
+        counts = rng.multinomial(len(table), np.full(len(table), 1 / len(table))).astype(float)
+        counts = counts if row_weights is None else counts * row_weights
+        draws.append(classes.reweighted(table, counts, values * has_view, has_view))
+    weights, means = (np.array(part) for part in zip(*draws, strict=True))
+    return Bootstrap(weights, means if f is not None else np.empty((n_resamples, 0)))
 
 
 def matching_order(components: list[Components], reference: list[Components]) -> np.ndarray:

@@ -19,7 +19,8 @@ from latentviews._validation import (
     check_count,
     check_weights,
 )
-from latentviews.embeddings import Components, evaluate
+from latentviews.dependent import DependentClasses, DependentConditional
+from latentviews.embeddings import evaluate
 from latentviews.kernels import Kernel
 from latentviews.models.estimation import (
     Estimate,
@@ -38,8 +39,10 @@ from latentviews.models.inference import (
     expectation,
     matching_order,
     resample,
+    resample_dependent,
     signed_weights,
 )
+from latentviews.models.portfolio import check_dependence, portfolio, read_copulas
 from latentviews.polish import Polished, Sieve
 from latentviews.selection import dependence_rank
 from latentviews.spectral import SpectralFit
@@ -86,6 +89,9 @@ class MultiViewMixture(CallbackSupportMixin, PosteriorMixin, BaseEstimator):
     polish : polish, None or "auto", default="auto"
         The likelihood step after the spectral start; "auto" is `Sieve()`. None stops at the spectral estimate: the
         paper's own, where ``density_bandwidth`` is None.
+    dependence : Copulas, "copula" or None, default=None
+        What to do about views that depend on each other inside a class: None assumes that they do not, "copula" is
+        `Copulas()`, which takes the place of the polish and finds classes of any shape in real columns.
     reference : int or None
         The view whose coordinates the whitening uses; by default the best conditioned.
     pilot_size : int or None, default=20_000
@@ -119,6 +125,11 @@ class MultiViewMixture(CallbackSupportMixin, PosteriorMixin, BaseEstimator):
         What every start of the polish reached; agreement is a good sign.
     rank_test_ : RankTest
         Where ``n_components="auto"``: the spectra of all pairs of views, their null bands, and the count.
+    agreement_ : float
+        With ``dependence``: how well the partition found agrees with those of other starts, as a mean adjusted Rand
+        index. Above 0.9 is good; below 0.5 a warning is given.
+    dependent_ : DependentClasses or None
+        With ``dependence``: the joint distribution of all columns in every class.
     views_ : tuple of lists of column indices
     n_components_ : int
 
@@ -144,6 +155,7 @@ class MultiViewMixture(CallbackSupportMixin, PosteriorMixin, BaseEstimator):
         bandwidth: Any = None,
         density_bandwidth: Any = "auto",
         polish: Any = "auto",
+        dependence: Any = None,
         reference: int | None = None,
         pilot_size: int | None = PILOT,
         warm_start: bool = False,
@@ -160,6 +172,7 @@ class MultiViewMixture(CallbackSupportMixin, PosteriorMixin, BaseEstimator):
         self.bandwidth = bandwidth
         self.density_bandwidth = density_bandwidth
         self.polish = polish
+        self.dependence = dependence
         self.reference = reference
         self.pilot_size = pilot_size
         self.warm_start = warm_start
@@ -178,18 +191,19 @@ class MultiViewMixture(CallbackSupportMixin, PosteriorMixin, BaseEstimator):
             Numbers, NaN where a value is missing. An iterable yields batches and can be read more than once.
         y : array of shape (n_samples,) or None
             Known classes 0, …, k-1, and -1 where unknown; ignored if no value is -1. They name the classes, and guide
-            the polish where their rows are in the pilot.
+            the polish.
         sample_weight : array of shape (n_samples,) or None
         """
         report, finish = reporter(self, self.verbose)
+        self.__dict__.pop("rank_test_", None)  # an earlier fit's
         problem = self._read(X, y, sample_weight)
         fitted = self._fit(problem, report)
         self.views_ = problem.columns
-        self.n_components_ = problem.rank
-        order = np.arange(problem.rank)
+        self.n_components_ = len(fitted.weights)
+        order = np.arange(self.n_components_)
         if problem.allowed is None:  # labels name the classes; without them the commonest comes first
             order = np.argsort(-fitted.weights, kind="stable")
-        self._set_classes(fitted.weights, fitted.components, order)
+        self._set_classes(fitted, order)
         finish()
         return self
 
@@ -201,7 +215,10 @@ class MultiViewMixture(CallbackSupportMixin, PosteriorMixin, BaseEstimator):
         if isinstance(polish, str) and polish == "auto":
             polish = Sieve() if all(has_density(phi) for phi in problem.prototypes) else None
         self.polished_: Polished | None = None
-        self.lower_bound_, self.start_objectives_ = np.nan, {}
+        self.dependent_: DependentClasses | None = None
+        self.lower_bound_, self.start_objectives_, self.agreement_ = np.nan, {}, np.nan
+        if self.dependence is not None:
+            return self._fit_dependent(problem, settings, report)
         if polish is None:
             bandwidth = self.density_bandwidth
             if isinstance(bandwidth, str) and bandwidth == "auto":
@@ -209,12 +226,12 @@ class MultiViewMixture(CallbackSupportMixin, PosteriorMixin, BaseEstimator):
             spectral = spectral_steps(problem, settings, problem.prototypes, bandwidth, all_rows=True)
             self._keep_spectral(spectral.fit, spectral.fit.whitening.spectrum, problem.rank)
             self.converged_, self.n_iter_ = True, 0
-            return spectral_estimate(problem, spectral)
+            estimate = spectral_estimate(problem, spectral)
+            return estimate.take(problem.name_classes(estimate.posteriors))
         check_ability("polish", polish, "polish")
         same = getattr(self, "views_", None) == problem.columns and getattr(self, "n_components_", None) == problem.rank
         if self.warm_start and same:
-            before = Estimate(self.weights_, self.components_, problem.columns)
-            guesses = {"warm": before.posteriors(problem.pilot)}
+            guesses = {"warm": self._estimate().posteriors(problem.pilot)}
         else:
             guesses, first, spectrum = starts(problem, settings)
             self._keep_spectral(None if first is None else first.fit, spectrum, problem.rank)
@@ -225,59 +242,71 @@ class MultiViewMixture(CallbackSupportMixin, PosteriorMixin, BaseEstimator):
         self.start_objectives_ = dict(zip(guesses, self.polished_.objectives.tolist(), strict=True))
         return estimate
 
+    def _fit_dependent(self, problem: Problem, settings: SpectralSettings, report: Report) -> Estimate:
+        """The fit for views that depend on each other inside classes."""
+        n_classes = None if self._counts() else problem.rank
+        found = portfolio(problem, read_copulas(self.dependence), settings, n_classes, self.n_jobs, report)
+        self.dependent_, self.agreement_, self.start_objectives_ = found.classes, found.agreement, found.objectives
+        self.lower_bound_, self.n_iter_, self.converged_ = found.objectives[found.start], found.n_iter, found.converged
+        self._keep_spectral(None, found.spectrum, found.classes.n_classes)
+        return Estimate(found.classes.weights, list(found.components), problem.columns)
+
     def _keep_spectral(self, found: SpectralFit | None, spectrum: Any, rank: int) -> None:
         self.spectrum_ = spectrum
         self.raw_weights_ = np.full(rank, np.nan) if found is None else found.weights
         self.residual_ = np.nan if found is None else found.decomposition.residual
 
-    def _set_classes(self, weights: np.ndarray, components: list[Components], order: np.ndarray) -> None:
-        """Weights and components with the classes in this order; views of a block keep one record."""
-        reordered = {id(view): view.take(order) for view in components}
-        self.weights_ = weights[order]
-        self.components_ = [reordered[id(view)] for view in components]
+    def _set_classes(self, estimate: Estimate, order: np.ndarray) -> None:
+        """Weights and components with the classes in this order."""
+        self.weights_, self.components_, _ = estimate.take(order)
         if self.polished_ is not None:
             self.polished_ = self.polished_.take(order)
+        if self.dependent_ is not None:
+            self.dependent_ = self.dependent_.take(order)
+
+    def predict(self, X: Any) -> np.ndarray:
+        """The most probable class of every row; -1 where it is noise, and ``dependence`` makes noise a class."""
+        labels = super().predict(X)
+        return np.where(labels < self.n_components_, labels, -1)
+
+    def predict_proba(self, X: Any) -> np.ndarray:
+        """The posterior probability of every class, (n_samples, k); what is left to one is that of noise."""
+        return super().predict_proba(X)[:, : self.n_components_]
 
     def sample(self, n_samples: int = 1) -> tuple[np.ndarray, np.ndarray]:
         """Rows drawn from the fitted mixture, and their classes; columns in no view are NaN."""
         check_is_fitted(self)
-        n_samples, rng = check_count("n_samples", n_samples), np.random.default_rng(self.random_state)
-        labels = rng.choice(self.n_components_, size=n_samples, p=self.weights_)
-        rows = np.full((n_samples, self.n_features_in_), np.nan)
-        for component in range(self.n_components_):
-            members = np.flatnonzero(labels == component)
-            for columns, view in zip(self.views_, self.components_, strict=True):
-                rows[members[:, None], columns] = view.sample(component, len(members), rng)
-        return rows, labels
-
-    def aic(self, X: Any) -> float:
-        """Akaike's criterion with the effective number of parameters of the densities; lower is better."""
-        return -2 * float(self.score_samples(X).sum()) + 2 * self._n_parameters()
-
-    def bic(self, X: Any) -> float:
-        """The Bayesian criterion with the effective number of parameters of the densities; lower is better."""
-        log_likelihood = self.score_samples(X)
-        return -2 * float(log_likelihood.sum()) + np.log(len(log_likelihood)) * self._n_parameters()
+        if self.dependent_ is None:
+            return super().sample(n_samples)
+        rng = np.random.default_rng(self.random_state)
+        return self.dependent_.sample(check_count("n_samples", n_samples), self.n_features_in_, rng)
 
     def _n_parameters(self) -> float:
-        """Weights, and the trace of every density's smoother; views of a block count once."""
-        views = {id(view): view for view in self.components_}.values()
-        return self.n_components_ - 1 + float(sum(view.n_parameters.sum() for view in views))
+        return super()._n_parameters() if self.dependent_ is None else self.dependent_.n_parameters
 
-    def expectation(self, f: Callable[[np.ndarray], Any], X: Any, view: int = 0) -> Expectation:
+    def expectation(
+        self, f: Callable[[np.ndarray], Any], X: Any, view: int = 0, sample_weight: Any = None
+    ) -> Expectation:
         """E[f(x_t) | h] for every class, with standard errors, by signed weights from the other views.
 
         Any function on rows (n, d_t) will do, in no RKHS and with no smoothing: the other views say how much each row
         counts for each class. ``components_[view].expectation(f)`` is the smoothed counterpart without data.
+        After a fit with ``dependence`` all views say so, since the others alone would be misled.
         """
-        table = self._table(X)
-        columns = self._view_columns(view)
-        table = table[~np.isnan(table[:, columns]).any(axis=1)]
-        values = evaluate(f, table[:, columns])
-        return expectation(values, signed_weights(self._posteriors(table), self._posteriors(table, without=view)))
+        table, columns = self._table(X), self._view_columns(view)
+        weights = check_weights(sample_weight, table)
+        weights = np.ones(len(table)) if weights is None else weights
+        present = ~np.isnan(table[:, columns]).any(axis=1)
+        table, weights = table[present], weights[present]
+        values, posteriors = evaluate(f, table[:, columns]), self._posteriors(table)
+        if self.dependent_ is not None:
+            return expectation(values, posteriors * weights[:, None])
+        return expectation(values, signed_weights(posteriors, self._posteriors(table, without=view), weights))
 
-    def conditional(self, X: Any, view: int) -> Conditional:
+    def conditional(self, X: Any, view: int) -> Conditional | DependentConditional:
         """The distribution of one view given the others, for every row: mean, density and draws."""
+        if self.dependent_ is not None:
+            return self.dependent_.conditional(self._table(X), self._view_index(view))
         return Conditional(self._posteriors(self._table(X), without=view), self.components_[self._view_index(view)])
 
     def bootstrap(
@@ -287,18 +316,21 @@ class MultiViewMixture(CallbackSupportMixin, PosteriorMixin, BaseEstimator):
         f: Callable[[np.ndarray], Any] | None = None,
         view: int = 0,
         random_state: Any = None,
+        sample_weight: Any = None,
     ) -> Bootstrap:
         """Refits to resampled rows: intervals for the weights, and for E[f(x_t) | h] if ``f`` is given.
 
         Every refit starts at this one, so classes keep their names. It needs a polished fit.
         """
         table, rng = self._table(X), np.random.default_rng(random_state)
+        n_resamples, weights = check_count("n_resamples", n_resamples, 2), check_weights(sample_weight, table)
+        if self.dependent_ is not None:
+            return resample_dependent(self.dependent_, table, f, self._view_index(view), n_resamples, rng, weights)
         if self.polished_ is None:
             raise ValueError(
                 "bootstrap refits the polish, and this model was fitted with polish=None; fit it with one."
             )
-        n_resamples = check_count("n_resamples", n_resamples, 2)
-        return resample(self.polished_, table, f, self._view_index(view), n_resamples, rng)
+        return resample(self.polished_, table, f, self._view_index(view), n_resamples, rng, weights)
 
     def align_to(self, reference: "MultiViewMixture") -> Self:
         """Rename the classes so that they follow those of another fit, and return this one."""
@@ -310,7 +342,8 @@ class MultiViewMixture(CallbackSupportMixin, PosteriorMixin, BaseEstimator):
                 f"align_to needs a fit with {self.n_components_} classes and views of {here} columns; got "
                 f"{reference.n_components_} and {there}."
             )
-        self._set_classes(self.weights_, self.components_, matching_order(self.components_, reference.components_))
+        found = Estimate(self.weights_, self.components_, self.views_)
+        self._set_classes(found, matching_order(self.components_, reference.components_))
         return self
 
     def _table(self, X: Any) -> np.ndarray:
@@ -327,12 +360,16 @@ class MultiViewMixture(CallbackSupportMixin, PosteriorMixin, BaseEstimator):
     def _view_columns(self, view: int) -> list[int]:
         return self.views_[self._view_index(view)]
 
+    def _estimate(self) -> "Estimate | DependentClasses":
+        """What judges a row."""
+        return self.dependent_ or Estimate(self.weights_, self.components_, self.views_)
+
     def _posteriors(self, table: np.ndarray, without: int | None = None) -> np.ndarray:
         """P(h | the row's views), one of them left out if it is named."""
         if without is not None:
             table = table.copy()
             table[:, self._view_columns(without)] = np.nan
-        return Estimate(self.weights_, self.components_, self.views_).posteriors(table)
+        return self._estimate().posteriors(table)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -341,20 +378,27 @@ class MultiViewMixture(CallbackSupportMixin, PosteriorMixin, BaseEstimator):
 
     def _log_joint(self, X: Any) -> np.ndarray:
         check_is_fitted(self)
-        data, columns = read_table(self, X, reset=False)
-        estimate = Estimate(self.weights_, self.components_, columns)
+        data, _ = read_table(self, X, reset=False)
+        estimate = self._estimate()
         return np.concatenate([estimate.log_joint(batch) for batch, _ in streams.batches(data)])
+
+    def _counts(self) -> bool:
+        """Whether the number of classes is to be found."""
+        return isinstance(self.n_components, str) and self.n_components == "auto"
 
     def _read(self, X: Any, y: Any, sample_weight: Any) -> Problem:
         """Data, views and a pilot, or a sentence on what no fit can answer."""
-        automatic = isinstance(self.n_components, str) and self.n_components == "auto"
+        automatic = self._counts()
         rank = 1 if automatic else check_count("n_components", self.n_components)
         rng = np.random.default_rng(self.random_state)
         data, columns = read_table(self, X, reset=True)
         weights = check_weights(sample_weight, data)
         weights = None if weights is None else weights / weights.mean()  # sums then count rows, whatever the unit
         size = PILOT if self.pilot_size is None else check_count("pilot_size", self.pilot_size)
-        pilot, pilot_weights, labels = streams.sample(data, size, rng, weights, as_labels(y, data))
+        labels = as_labels(y, data)
+        bits: Any = rng.bit_generator
+        apart = np.random.Generator(bits.jumped())  # so that rng goes on the same for arrays and streams
+        pilot, pilot_weights, pilot_labels = streams.sample(data, size, apart, weights, labels)
         pilot = to_numpy(pilot)
         n_rows = len(pilot) if pilot_weights is None else int(np.count_nonzero(pilot_weights))
         if n_rows < max(rank, 2):
@@ -366,17 +410,23 @@ class MultiViewMixture(CallbackSupportMixin, PosteriorMixin, BaseEstimator):
             check_bandwidth("density_bandwidth", self.density_bandwidth)
         blocks = read_blocks(self.exchangeable, len(columns))
         prototypes = feature_prototypes(self.kernel, self.features, self.bandwidth, columns)
-        if automatic:
+        if self.dependence is not None:
+            check_dependence(self, blocks, prototypes)
+            if labels is not None and automatic:
+                raise ValueError('Known classes in y need their number: give n_components instead of "auto".')
+        elif automatic:
             fair = slice(None)  # rows kept with their weights as chances are a sample of the weighted population
             if pilot_weights is not None:
                 fair = rng.random(len(pilot)) * pilot_weights.max() < pilot_weights
             views = fit_views(pilot[fair], columns, prototypes, rng, blocks)
             self.rank_test_ = dependence_rank(pilot[fair], views, rng)
             rank = self.rank_test_.n_components
-        allowed = None if labels is None else allowed_classes(labels, rank)
+        allowed = None if pilot_labels is None else allowed_classes(pilot_labels, rank)
         rows = data.shape[0] if streams.is_array(data) else np.inf  # a pilot that is not full holds the whole stream
         partial = size <= len(pilot) < rows
-        return Problem(data, weights, columns, blocks, prototypes, pilot, pilot_weights, partial, allowed, rank, rng)
+        return Problem(
+            data, weights, columns, blocks, prototypes, pilot, pilot_weights, partial, labels, allowed, rank, rng
+        )
 
 
 def _is_view(value: Any, n_views: int) -> bool:

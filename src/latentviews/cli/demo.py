@@ -1,78 +1,42 @@
-"""The command line: ``latentviews demo``."""
+"""``latentviews demo``: the main job on data that the package makes, whose truth is known."""
 
 import argparse
-import os
-import sys
-import tempfile
 import time
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from latentviews import MultiViewMixture, __version__
+from latentviews import MultiViewMixture
+from latentviews.cli.common import REPORT, CommandError, new_command
+from latentviews.cli.output import output_directory
 from latentviews.datasets import MultiViewData, make_multiview
 from latentviews.metrics import Reordered, density_error, label_accuracy, match_components
 from latentviews.plot import ComponentDisplay, offscreen_axes
+from latentviews.report import write_report
 
-USAGE_ERROR = 2
-
-EXAMPLES = """\
-examples:
-  latentviews demo                 find three hidden classes in made-up data; figure in ./demo
-  latentviews demo --out figures   the same; figure in ./figures
-  latentviews demo --help          all about a command
-"""
+FIGURE = "components.png"
 
 
-def main(argv: Sequence[str] | None = None) -> int:
-    """Run a command; 0 if it did its work, 2 with one sentence on stderr if it could not."""
-    arguments = build_parser().parse_args(argv)
-    try:
-        arguments.run(arguments)
-    except CommandError as error:
-        print(f"latentviews {arguments.command}: {error}", file=sys.stderr)
-        return USAGE_ERROR
-    return 0
-
-
-class CommandError(Exception):
-    """Something the person at the keyboard can put right; the message says what."""
-
-
-def build_parser() -> argparse.ArgumentParser:
-    """The commands and their options; a command sets ``run``, a function of the parsed arguments."""
-    parser = argparse.ArgumentParser(
-        prog="latentviews",
-        description="Hidden classes from several views of each object, with no assumed shape.",
-        epilog=EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    parser.add_argument("--version", action="version", version=f"latentviews {__version__}")
-    commands = parser.add_subparsers(dest="command", required=True, metavar="command")
-    _add_demo(commands)
-    return parser
-
-
-def _add_demo(commands: Any) -> None:
-    demo = commands.add_parser(
+def add_demo(commands: Any) -> None:
+    """Options of the command."""
+    parser = new_command(
+        commands,
         "demo",
-        help="find hidden classes in made-up data whose truth is known",
-        description="Draw 5,000 rows of three views from three classes, two Gaussian and one exponential; find the "
-        "classes; print how close they come to the truth; write the figure components.png.",
-        epilog="example:\n  latentviews demo --out figures",
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        "find hidden classes in made-up data whose truth is known",
+        "Draw 5,000 rows of three views from three classes, two Gaussian and one exponential; find the classes; print "
+        f"how close they come to the truth; write the figure {FIGURE} and {REPORT}.",
+        "  latentviews demo --out figures",
     )
-    demo.add_argument(
+    parser.add_argument(
         "--out",
         type=Path,
         default=Path("demo"),
         metavar="DIR",
-        help="where components.png goes, made if it is not there (default: demo); an older one is replaced",
+        help="where the files go, made if it is not there (default: demo); those of an older demo are replaced",
     )
-    demo.set_defaults(run=_demo)
+    parser.set_defaults(run=run)
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,14 +53,17 @@ class DemoResult:
     seconds: float  # the fit alone
 
 
-def _demo(arguments: argparse.Namespace) -> None:
-    figure = _output_directory(arguments.out) / "components.png"
-    axes = _new_axes(3)
-    result = run_demo()
+def run(arguments: argparse.Namespace) -> None:
+    """Fit, print, draw, report."""
+    with output_directory(arguments.out, [FIGURE, REPORT], force=True) as aside:
+        axes = _new_axes(3)
+        result = run_demo()
+        draw_demo(result, axes)
+        axes[0].figure.savefig(aside / FIGURE, format="png", dpi=110)
+        names = [f"view {t}" for t in range(result.data.X.shape[1])]
+        write_report(result.model, result.data.X, aside / REPORT, columns=names, source="latentviews demo")
     print(describe_demo(result))
-    draw_demo(result, axes)
-    _write_figure(axes[0].figure, figure)
-    print(f"\nfigure: {figure}")
+    print(f"\nfigure: {arguments.out / FIGURE}\nreport: {arguments.out / REPORT}")
 
 
 def run_demo() -> DemoResult:
@@ -172,30 +139,3 @@ def _new_axes(count: int) -> Any:
         return offscreen_axes(count)
     except ImportError as error:
         raise CommandError(str(error)) from error
-
-
-def _output_directory(path: Path) -> Path:
-    """``path`` as a directory that takes files, found out before any work is done."""
-    try:
-        path.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryFile(dir=path):
-            return path
-    except OSError as error:
-        raise _cannot_write(path, error) from error
-
-
-def _write_figure(figure: Any, path: Path) -> None:
-    """The figure at ``path``, whole or not at all: written aside, then renamed."""
-    aside = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        figure.savefig(aside, format="png", dpi=110)
-        aside.replace(path)
-    except OSError as error:
-        raise _cannot_write(path, error) from error
-    finally:
-        aside.unlink(missing_ok=True)
-
-
-def _cannot_write(path: Path, error: OSError) -> CommandError:
-    reason = (error.strerror or str(error)).lower()
-    return CommandError(f"cannot write to {path} ({reason}); name another directory with --out.")

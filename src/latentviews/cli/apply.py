@@ -1,0 +1,245 @@
+"""``latentviews predict``, ``report`` and ``info``: what can be done with a model or a file."""
+
+import argparse
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from latentviews.cli.common import (
+    MODEL,
+    CommandError,
+    add_file,
+    add_manners,
+    gathered_warnings,
+    labels_of,
+    load_model,
+    new_command,
+    read,
+    read_for,
+    rows_of,
+    tell,
+    view_names,
+)
+from latentviews.cli.fit import LABELS, find_posteriors, stem
+from latentviews.cli.output import output_file
+from latentviews.cli.progress import Progress
+from latentviews.diagnostics import CERTAIN
+from latentviews.io import Table, write_labels
+from latentviews.io.h5ad import write_labels as write_h5ad_labels
+from latentviews.report import write_report
+
+NUMBERS = ("least", "median", "most")
+
+
+def add_model(parser: argparse.ArgumentParser) -> None:
+    """Where the model is."""
+    parser.add_argument("model", type=Path, metavar="MODEL", help="a directory that `fit` wrote, or the model file")
+
+
+def add_predict(commands: Any) -> None:
+    """Options of ``predict``."""
+    parser = new_command(
+        commands,
+        "predict",
+        "find the classes of other rows with a saved model",
+        "Write the class and posterior probabilities of every row of a file, by a model that was fitted before. The "
+        "file is read as the first one was: the same columns by name, the same scales.",
+        "  latentviews predict cells other.fcs --out other.csv\n"
+        "  latentviews predict cells/model.latentviews other.h5ad --out labelled.h5ad   # classes in obs of a copy\n",
+    )
+    add_model(parser)
+    add_file(parser)
+    parser.add_argument(
+        "--out",
+        type=Path,
+        metavar="FILE",
+        help="a .csv or .parquet file, or .h5ad for data that are (default: FILE-labels.csv)",
+    )
+    parser.add_argument("--labels-format", choices=list(LABELS), help="(default: as --out is called, else csv)")
+    add_manners(parser)
+    parser.set_defaults(run=run_predict)
+
+
+def run_predict(arguments: argparse.Namespace) -> None:
+    """Read, predict, write."""
+    out = arguments.out or Path(f"{stem(arguments.file)}-labels.{arguments.labels_format or 'csv'}")
+    kind = _labels_kind(out, arguments.labels_format)
+    model = load_model(arguments.model)
+    told: list[str] = []
+    with output_file(out, force=arguments.force) as aside, Progress(not arguments.quiet) as progress:
+        with progress.stage("reading"):
+            table = read_for(model, arguments)
+        if kind == "h5ad" and table.format != "h5ad":
+            raise CommandError(f"{arguments.file} is no AnnData file, so {out} cannot be one; name a .csv or .parquet.")
+        with gathered_warnings(told):
+            posteriors = find_posteriors(model, rows_of(table, model), progress)
+        labels = labels_of(posteriors)
+        if kind == "h5ad":
+            write_h5ad_labels(arguments.file, aside, labels, posteriors)
+        else:
+            write_labels(aside, labels, posteriors, kind)
+    counts = [int(np.sum(labels == h)) for h in range(posteriors.shape[1])]
+    uncertain = float(np.mean(posteriors.max(axis=1) < CERTAIN))
+    summary = {
+        "command": "predict",
+        "file": str(arguments.file),
+        "model": str(arguments.model),
+        "n_rows": len(labels),
+        "rows_of_classes": counts,
+        "noise_rows": len(labels) - sum(counts),
+        "uncertain_rows": uncertain,
+        "warnings": told,
+        "files": [str(out)],
+    }
+    text = [f"{arguments.file}: {len(labels):,} rows", "", "class        rows    share"]
+    text += [f"{h:5d}   {count:9,d}   {count / len(labels):6.1%}" for h, count in enumerate(counts)]
+    text += ["", f"rows of no class above {CERTAIN}   {uncertain:.1%}", f"wrote   {out}"]
+    tell(arguments, "\n".join(text), summary)
+
+
+def _labels_kind(out: Path, asked: str | None) -> str:
+    """What is written: as asked, or as the name says."""
+    suffix = out.suffix.lower().lstrip(".")
+    named = {"csv": "csv", "parquet": "parquet", "pq": "parquet", "h5ad": "h5ad"}.get(suffix)
+    if asked and named and asked != named:
+        raise CommandError(f"--out {out} and --labels-format {asked} do not agree; leave one out.")
+    if asked is None and named is None:
+        raise CommandError(f"--out needs a name that ends in .csv, .parquet or .h5ad; got {out}.")
+    return asked or named or "csv"
+
+
+def add_report(commands: Any) -> None:
+    """Options of ``report``."""
+    parser = new_command(
+        commands,
+        "report",
+        "write a report on a saved model and data",
+        "Write one self-contained HTML file on a saved model and the rows of a file.",
+        "  latentviews report cells cells.fcs --out cells.html\n"
+        '  latentviews report cells other.fcs --title "Patient 7"\n',
+    )
+    add_model(parser)
+    add_file(parser)
+    parser.add_argument("--out", type=Path, metavar="FILE", help="an .html file (default: FILE-report.html)")
+    parser.add_argument("--title", help="of the report")
+    parser.add_argument("--seed", type=int, default=0, metavar="N", help="of all random choices (default: 0)")
+    add_manners(parser)
+    parser.set_defaults(run=run_report)
+
+
+def run_report(arguments: argparse.Namespace) -> None:
+    """Read, report."""
+    out, model = arguments.out or Path(f"{stem(arguments.file)}-report.html"), load_model(arguments.model)
+    told: list[str] = []
+    with output_file(out, force=arguments.force) as aside, Progress(not arguments.quiet) as progress:
+        with progress.stage("reading"):
+            table = read_for(model, arguments)
+        with progress.stage("report"), gathered_warnings(told):
+            write_report(
+                model,
+                rows_of(table, model),
+                aside,
+                columns=list(table.columns),
+                source=arguments.file.name,
+                title=arguments.title,
+                saved=str(arguments.model / MODEL if arguments.model.is_dir() else arguments.model),
+                random_state=arguments.seed,
+            )
+    summary = {"command": "report", "file": str(arguments.file), "warnings": told, "files": [str(out)]}
+    tell(arguments, f"wrote   {out}", summary)
+
+
+def add_info(commands: Any) -> None:
+    """Options of ``info``."""
+    parser = new_command(
+        commands,
+        "info",
+        "say what is in a file or a saved model",
+        "Say what is in a data file (rows, columns, ranges, scales that `fit` would use) or in a saved model.",
+        "  latentviews info cells.fcs\n  latentviews info cells --json\n",
+    )
+    add_file(parser)
+    add_manners(parser, writes=False)
+    parser.set_defaults(run=run_info)
+
+
+def run_info(arguments: argparse.Namespace) -> None:
+    """Print."""
+    path = arguments.file
+    if (path / MODEL).exists() or (zipfile.is_zipfile(path) and not path.name.endswith(".zarr.zip")):
+        model = load_model(path)
+        tell(arguments, describe_model(model), summarize_model(model))
+    else:
+        table = read(arguments)
+        summary = summarize_table(table)
+        tell(arguments, describe_table(table, summary), summary)
+
+
+def summarize_model(model: Any) -> dict[str, Any]:
+    """What a model is, for machines."""
+    reading = getattr(model, "reading_", None)
+    return {
+        "class": type(model).__name__,
+        "n_classes": int(model.n_components_),
+        "weights": model.weights_.tolist(),
+        "views": view_names(model),
+        "transforms": None if reading is None else [None if one is None else repr(one) for one in reading.transforms],
+        "columns": list(map(str, getattr(model, "feature_names_in_", range(model.n_features_in_)))),
+    }
+
+
+def describe_model(model: Any) -> str:
+    """The same for people."""
+    summary = summarize_model(model)
+    scales = zip(summary["columns"], summary["transforms"] or [], strict=False)
+    lines = [
+        f"a fitted {summary['class']}: {summary['n_classes']} classes in {len(summary['views'])} views",
+        f"views     {' | '.join(summary['views'])}",
+        f"weights   {'  '.join(f'{weight:.3f}' for weight in summary['weights'])}",
+        *(f"scale     {name}: {scale}" for name, scale in scales if scale),
+    ]
+    return "\n".join(lines)
+
+
+def summarize_table(table: Table) -> dict[str, Any]:
+    """What is in a table, for machines."""
+    scales = zip(table.columns, table.reading.transforms, table.values.T, strict=True)
+    columns = []
+    for name, scale, column in scales:
+        known = column[~np.isnan(column)]
+        low, middle, high = np.quantile(known, [0, 0.5, 1]).tolist() if len(known) else (None, None, None)
+        columns.append(
+            {
+                "name": name,
+                "least": low,
+                "median": middle,
+                "most": high,
+                "missing": int(np.isnan(column).sum()),
+                "scale": None if scale is None else repr(scale),
+            }
+        )
+    return {
+        "file": table.source,
+        "format": table.format,
+        "n_rows": len(table.values),
+        "columns": columns,
+        "left_out": list(table.left_out),
+    }
+
+
+def describe_table(table: Table, summary: dict[str, Any]) -> str:
+    """The same for people."""
+    width = max(len("column"), *(len(name) for name in table.columns))
+    lines = [
+        f"{summary['file']}: {summary['format']}, {summary['n_rows']:,} rows, {len(table.columns)} columns",
+        "",
+        f"{'column':<{width}}  {'least':>11}  {'median':>11}  {'most':>11}  {'missing':>9}  scale",
+    ]
+    for one in summary["columns"]:
+        numbers = "  ".join(f"{'-' if one[key] is None else format(one[key], '.5g'):>11}" for key in NUMBERS)
+        lines.append(f"{one['name']:<{width}}  {numbers}  {one['missing']:>9,}  {one['scale'] or 'as it is'}")
+    if summary["left_out"]:
+        lines += ["", f"left out unless named: {', '.join(summary['left_out'])}"]
+    return "\n".join(lines)

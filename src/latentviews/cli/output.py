@@ -1,0 +1,134 @@
+"""Files that appear whole or not at all, and never in place of others unless that is wanted."""
+
+import errno
+import os
+import shutil
+import signal
+import socket
+import tempfile
+import threading
+from collections.abc import Container, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+from latentviews.cli.common import CommandError
+from latentviews.saving import written_aside
+
+FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+
+
+@contextmanager
+def output_directory(path: Path, names: Sequence[str], *, force: bool, ours: Sequence[str] = ()) -> Iterator[Path]:
+    """A directory to write files into; at the end they appear in ``path``, all at once.
+
+    ``names`` are those that will be written, and ``ours`` all that other runs may have written: the latter are removed
+    where the former replace them, so that a directory never holds results of two runs.
+    """
+    _check_free([path / name for name in names], path, force)
+    base = path if path.is_dir() else next(parent for parent in path.absolute().parents if parent.exists())
+    _remove_leftovers(base, path.name)
+    aside = base / f".{path.name}.{socket.gethostname()}-{os.getpid()}.partial"
+    try:
+        with _failures_told(path):
+            _make(aside)
+        with _failures_told(path, FULL):
+            yield aside
+        _check_free([path / name for name in names], path, force)
+        with _failures_told(path), _uninterrupted():
+            _publish(aside, path, ours)
+    finally:
+        shutil.rmtree(aside, ignore_errors=True)
+
+
+@contextmanager
+def output_file(path: Path, *, force: bool) -> Iterator[Path]:
+    """A name to write a file to; at the end it appears as ``path``."""
+    _check_free([path], path.parent, force)
+    with _failures_told(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=path.parent):  # found out before any work is done
+            pass
+    with _failures_told(path, FULL), written_aside(path) as aside:
+        yield aside
+
+
+@contextmanager
+def _failures_told(path: Path, numbers: Container[int] | None = None) -> Iterator[None]:
+    """Errors of the system in a sentence; where others may come from reading, only those with some ``numbers``."""
+    try:
+        yield
+    except OSError as error:
+        if numbers is None or error.errno in numbers:
+            raise cannot_write(path, error) from error
+        raise
+
+
+def cannot_write(path: Path, error: OSError) -> CommandError:
+    """A sentence on why nothing can be written there."""
+    reason = (error.strerror or str(error)).lower()
+    return CommandError(f"cannot write to {error.filename2 or path} ({reason}); name another place with --out.")
+
+
+def _check_free(files: Sequence[Path], directory: Path, force: bool) -> None:
+    if directory.exists() and not directory.is_dir():
+        raise CommandError(f"cannot write to {directory} (it is a file); name another place with --out.")
+    taken = next((file for file in files if file.is_dir()), None)
+    if taken is not None:
+        raise CommandError(f"cannot write to {taken} (it is a directory); name another place with --out.")
+    there = [str(file) for file in files if file.exists()]
+    if there and not force:
+        raise CommandError(f"{', '.join(there)} would be overwritten; pass --force, or name another place with --out.")
+
+
+def _make(directory: Path) -> None:
+    shutil.rmtree(directory, ignore_errors=True)
+    directory.mkdir()
+
+
+def _publish(aside: Path, path: Path, ours: Sequence[str]) -> None:
+    """One rename where ``path`` is new; else a rename a file, and no file of an older run stays."""
+    if not path.exists():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        aside.rename(path)
+        return
+    new = sorted(file.name for file in aside.iterdir())
+    for name in new:
+        os.replace(aside / name, path / name)
+    for name in set(ours) - set(new):
+        (path / name).unlink(missing_ok=True)
+
+
+@contextmanager
+def _uninterrupted() -> Iterator[None]:
+    """Let signals pass by for the moment that the renames take: the work is done."""
+    if threading.current_thread() is not threading.main_thread():  # where Python lets nobody set them
+        yield
+        return
+    before = {number: signal.signal(number, signal.SIG_IGN) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _remove_leftovers(base: Path, name: str) -> None:
+    """Directories of runs that were killed on this machine."""
+    here = f".{name}.{socket.gethostname()}-"
+    for leftover in base.glob(f"{here}*.partial"):
+        process = leftover.name.removeprefix(here).removesuffix(".partial")
+        if process.isdigit() and not _is_running(int(process)):
+            shutil.rmtree(leftover, ignore_errors=True)
+
+
+def _is_running(process: int) -> bool:
+    """Whether a process may still be at work; where that cannot be asked without harm, it may."""
+    if os.name != "posix":
+        return True
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    except OSError:
+        return True
+    return True

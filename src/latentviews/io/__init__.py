@@ -1,0 +1,193 @@
+"""Tables from files: CSV and TSV (gzipped or not), Parquet, NPY, Zarr, FCS and AnnData's h5ad."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from latentviews.io.binary import open_npy, open_parquet, open_zarr
+from latentviews.io.fcs import open_fcs
+from latentviews.io.h5ad import open_h5ad
+from latentviews.io.labels import write_labels
+from latentviews.io.source import InputError, Source, require
+from latentviews.io.text import open_text
+from latentviews.io.transforms import COFACTOR, Arcsinh, Logicle, Transform
+
+__all__ = ["Arcsinh", "InputError", "Logicle", "Reading", "Table", "read_table", "write_labels"]
+
+TRANSFORMS = ("auto", "logicle", "arcsinh", "none")
+MAGIC = {b"FCS": "fcs", b"PAR1": "parquet", b"\x93NUMPY": "npy", b"\x89HDF": "h5ad", b"PK\x03\x04": "zip"}
+SUFFIXES = {".fcs": "fcs", ".parquet": "parquet", ".pq": "parquet", ".npy": "npy", ".h5ad": "h5ad"}
+ZARR_FILES = ("zarr.json", ".zarray", ".zgroup")
+
+
+@dataclass(frozen=True, eq=False)
+class Reading:
+    """What was read of a file and how, so that another is read the same way."""
+
+    columns: tuple[str, ...]
+    transforms: tuple[Transform | None, ...]  # one a column; None leaves it as it is
+    compensated: bool = True  # whether files with a spillover matrix are compensated by it
+
+
+@dataclass(frozen=True, eq=False)
+class Table:
+    """Numbers from a file."""
+
+    values: np.ndarray = field(repr=False)  # (n_rows, n_columns), NaN where a value is missing
+    source: str  # the file's name
+    format: str
+    reading: Reading
+    left_out: tuple[str, ...] = ()  # columns of the file that were not asked for
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The names of the columns."""
+        return self.reading.columns
+
+    def frame(self) -> Any:
+        """The table as a pandas DataFrame, which models take with its names."""
+        return require("pandas", "A data frame").DataFrame(self.values, columns=list(self.columns), copy=False)
+
+
+def read_table(
+    path: Any,
+    columns: Sequence[str] | None = None,
+    *,
+    reading: Reading | None = None,
+    transform: str = "auto",
+    cofactor: float = COFACTOR,
+    compensate: bool = True,
+    delimiter: str | None = None,
+    header: bool | None = None,
+) -> Table:
+    r"""Read numbers from a CSV, TSV, Parquet, NPY, Zarr, FCS or h5ad file.
+
+    The kind is told by the content. In text, the delimiter, the header and the decimal point are found out, and gzip
+    is unpacked. In FCS, channels go by their marker ($PnS, else $PnN; either may be asked for), are compensated by the
+    file's spillover matrix, and fluorescence is brought to a logicle scale; time is left out unless asked for.
+
+    Parameters
+    ----------
+    path : str or Path
+    columns : list of names or None
+        All usual ones by default. Columns without names are called "1", "2", …
+    reading : Reading or None
+        ``Table.reading`` of another file, to be read the same way: its columns and scales. ``columns``, ``transform``
+        and ``cofactor`` are then not looked at. A model that ``latentviews fit`` saved has it as ``reading_``.
+    transform : {"auto", "logicle", "arcsinh", "none"}
+        "auto" is logicle for the fluorescence of FCS files, and none for other files. Named, it goes for all columns of
+        other files.
+    cofactor : float
+        Of arcsinh: 150 is usual for fluorescence, 5 for mass cytometry.
+    compensate : bool
+        Whether the spillover matrix of an FCS file is used.
+    delimiter : str or None
+        Of a text file; found out by default.
+    header : bool or None
+        Whether the first line of a text file names the columns; found out by default.
+
+    Returns
+    -------
+    Table
+        With ``values``, ``columns``, and ``frame()``, which a model's ``fit`` takes.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> from latentviews.io import read_table
+    >>> path = pathlib.Path(tempfile.mkdtemp()) / "cells.tsv"
+    >>> _ = path.write_text("CD3\tCD5\n1.5\t2\n\t4\n")
+    >>> read_table(path, ["CD5", "CD3"]).values
+    array([[2. , 1.5],
+           [4. , nan]])
+    """
+    path = Path(path)
+    if transform not in TRANSFORMS:
+        raise InputError(f"transform must be one of {TRANSFORMS}; got {transform!r}.")
+    if reading is not None:
+        columns, compensate = reading.columns, reading.compensated
+    source = open_source(path, compensate=compensate, delimiter=delimiter, header=header)
+    if columns is not None:
+        chosen = source.find(list(columns), path)
+    else:
+        chosen = list(range(len(source.names))) if source.usual is None else source.usual
+    names = tuple(source.names[j] for j in chosen)
+    source.find(list(names), path)
+    values = source.read(chosen)
+    _check_finite(path, values, names)
+    scales = _scales(source, names, values, transform, cofactor) if reading is None else reading.transforms
+    for j, scale in enumerate(scales):
+        if scale is not None:
+            values[:, j] = scale(values[:, j])
+    left_out = tuple(name for name in source.names if name not in names)
+    return Table(values, path.name, source.format, Reading(names, tuple(scales), compensate), left_out)
+
+
+def open_source(
+    path: Path, *, compensate: bool = True, delimiter: str | None = None, header: bool | None = None
+) -> Source:
+    """A file opened by the reader for its kind, or a sentence on why it is none that can be read."""
+    kind = _kind(path)
+    if kind == "text":
+        return open_text(path, delimiter=delimiter, header=header)
+    if kind == "fcs":
+        return open_fcs(path, compensate=compensate)
+    return {"parquet": open_parquet, "npy": open_npy, "zarr": open_zarr, "h5ad": open_h5ad}[kind](path)
+
+
+def _kind(path: Path) -> str:
+    """What a file is by its content; a name that promises something else is an error."""
+    if path.is_dir():
+        if path.suffix == ".zarr" or any((path / name).exists() for name in ZARR_FILES):
+            return "zarr"
+        raise InputError(f"{path} is a directory; name a file in it.")
+    try:
+        with open(path, "rb") as file:
+            head = file.read(8)
+    except FileNotFoundError as error:
+        raise InputError(f"{path} does not exist.") from error
+    except OSError as error:
+        raise InputError(f"{path} cannot be read ({(error.strerror or str(error)).lower()}).") from error
+    if not head:
+        raise InputError(f"{path} is empty.")
+    kind = next((kind for magic, kind in MAGIC.items() if head.startswith(magic)), "text")
+    promised = SUFFIXES.get(path.suffix.lower(), kind)
+    if kind != promised:
+        raise InputError(f"{path} is named like a {promised} file, but its content is not that; it may be damaged.")
+    if kind == "zip":
+        if path.name.lower().endswith(".zarr.zip"):
+            return "zarr"
+        raise InputError(
+            f"{path} is a zip archive, perhaps a workbook or a saved model, and no table; export the table as CSV."
+        )
+    return kind
+
+
+def _check_finite(path: Path, values: np.ndarray, names: Sequence[str]) -> None:
+    infinite = np.isinf(values)
+    if infinite.any():
+        row, column = np.argwhere(infinite)[0]
+        raise InputError(f"{path}, row {row + 1:,}, column {names[column]!r}: the value is infinite; leave it empty.")
+
+
+def _scales(
+    source: Source, names: Sequence[str], values: np.ndarray, transform: str, cofactor: float
+) -> list[Transform | None]:
+    """A scale for every column, None where it stays as it is."""
+    fcs = source.format == "fcs"
+    kind = ("logicle" if fcs else "none") if transform == "auto" else transform
+    if not cofactor > 0:
+        raise InputError(f"cofactor must be positive; got {cofactor:g}.")
+    scales: list[Transform | None] = []
+    for name, column in zip(names, values.T, strict=True):
+        if kind == "none" or (fcs and name not in source.tops):
+            scales.append(None)
+        elif kind == "arcsinh":
+            scales.append(Arcsinh(cofactor))
+        else:
+            top = source.tops[name] if fcs else max(float(np.nanmax(column, initial=0.0)), 1.0)
+            scales.append(Logicle.for_data(column, top))
+    return scales

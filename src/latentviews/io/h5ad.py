@@ -1,0 +1,100 @@
+"""AnnData's .h5ad files: variables in, labels back into the observations.
+
+The layout is AnnData's on-disk format; files are read and written with h5py, and only the parts that are needed.
+"""
+
+import shutil
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from latentviews.io.binary import ROWS
+from latentviews.io.source import InputError, Source, require
+
+PREFIX = "latentviews_"
+
+
+def open_h5ad(path: Path) -> Source:
+    """The variables of ``X``, dense or sparse, by their names."""
+    h5py = require("h5py", "Reading AnnData files")
+    try:
+        with h5py.File(path) as file:
+            missing = [part for part in ("X", "obs", "var") if part not in file]
+            if missing or not isinstance(file["var"], h5py.Group):
+                raise InputError(
+                    f"{path} is an HDF5 file, but not of AnnData's layout; write it with AnnData 0.7 or newer."
+                )
+            names = [str(name) for name in _strings(file["var"][file["var"].attrs["_index"]])]
+            n_rows = _shape(file["X"])[0]
+    except (OSError, KeyError) as error:
+        raise InputError(f"{path} is not a whole AnnData file; it may be cut short ({error}).") from error
+    if not n_rows:
+        raise InputError(f"{path} holds no observations.")
+
+    def read(columns: list[int]) -> np.ndarray:
+        with h5py.File(path) as file:
+            return _columns(file["X"], columns)
+
+    return Source("h5ad", names, read)
+
+
+def write_labels(source: Path, path: Path, labels: np.ndarray, posteriors: np.ndarray) -> None:
+    """A copy of ``source`` with the class and posteriors of every observation in ``obs``."""
+    h5py = require("h5py", "Writing AnnData files")
+    shutil.copyfile(source, path)
+    with h5py.File(path, "r+") as file:
+        obs = file["obs"]
+        added = {PREFIX + "class": None} | {f"{PREFIX}p{h}": column for h, column in enumerate(posteriors.T)}
+        for name in [name for name in obs if name.startswith(PREFIX)]:
+            del obs[name]
+        for name, column in added.items():
+            if column is None:
+                _write_categorical(obs.create_group(name), labels, posteriors.shape[1], h5py.string_dtype())
+            else:
+                _mark(obs.create_dataset(name, data=column), "array")
+        kept = [name for name in _strings(obs.attrs["column-order"]) if not name.startswith(PREFIX)]
+        obs.attrs["column-order"] = np.array([*kept, *added], dtype=h5py.string_dtype())
+
+
+def _write_categorical(group: Any, labels: np.ndarray, k: int, text: Any) -> None:
+    _mark(group, "categorical")
+    group.attrs["ordered"] = False
+    _mark(group.create_dataset("codes", data=labels.astype(np.int16)), "array")
+    _mark(group.create_dataset("categories", data=[str(h) for h in range(k)], dtype=text), "string-array")
+
+
+def _mark(node: Any, encoding: str) -> None:
+    node.attrs["encoding-type"], node.attrs["encoding-version"] = encoding, "0.2.0"
+
+
+def _strings(values: Any) -> list[str]:
+    return [value.decode() if isinstance(value, bytes) else str(value) for value in values[:]]
+
+
+def _shape(node: Any) -> tuple[int, int]:
+    return tuple(node.shape if hasattr(node, "shape") else node.attrs["shape"])
+
+
+def _columns(node: Any, columns: list[int]) -> np.ndarray:
+    """Some columns of a dense, CSR or CSC matrix, a block of rows or a column at a time."""
+    n_rows, n_columns = _shape(node)
+    values = np.empty((n_rows, len(columns)))
+    if hasattr(node, "dtype"):
+        for start in range(0, n_rows, ROWS):
+            values[start : start + ROWS] = node[start : start + ROWS][:, columns]
+        return values
+    starts = node["indptr"][:]
+    if node.attrs["encoding-type"] == "csc_matrix":
+        values[:] = 0.0
+        for place, j in enumerate(columns):
+            part = slice(starts[j], starts[j + 1])
+            values[node["indices"][part], place] = node["data"][part]
+        return values
+    for start in range(0, n_rows, ROWS):
+        ends = starts[start : start + ROWS + 1]
+        part = slice(ends[0], ends[-1])
+        block = (node["data"][part], node["indices"][part], ends - ends[0])
+        values[start : start + ROWS] = sparse.csr_array(block, shape=(len(ends) - 1, n_columns))[:, columns].toarray()
+    return values

@@ -1,0 +1,28 @@
+"""Labels and posterior probabilities to a file."""
+
+from pathlib import Path
+
+import numpy as np
+
+from latentviews.io.source import require
+
+DIGITS = 6  # of a probability in text
+
+
+def write_labels(path: Path, labels: np.ndarray, posteriors: np.ndarray, kind: str | None = None) -> None:
+    """A row for every row of the data: its number from 1, its class, and the probability of every class.
+
+    As "csv" or "parquet"; by default as the name ends.
+    """
+    pyarrow = require("pyarrow", "Writing labels")
+    parquet = path.suffix in (".parquet", ".pq") if kind is None else kind == "parquet"
+    if not parquet:
+        posteriors = posteriors.round(DIGITS)
+    names = ["row", "class", *(f"p{h}" for h in range(posteriors.shape[1]))]
+    columns = [np.arange(1, len(labels) + 1), labels, *posteriors.T]
+    table = pyarrow.table(dict(zip(names, map(np.ascontiguousarray, columns), strict=True)))
+    if parquet:
+        require("pyarrow.parquet", "Writing Parquet files").write_table(table, path)
+    else:
+        options = require("pyarrow.csv", "Writing CSV files").WriteOptions(quoting_style="none")
+        require("pyarrow.csv", "Writing CSV files").write_csv(table, path, options)

@@ -1,0 +1,69 @@
+"""What every reader gives: the names of a file's columns, and a way to the numbers in some of them."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from difflib import get_close_matches
+from importlib import import_module
+from typing import Any
+
+import numpy as np
+
+
+class InputError(ValueError):
+    """A file that cannot be read as a table; the message says where it fails and what to do."""
+
+
+@dataclass(frozen=True, eq=False)
+class Source:
+    """A file that was opened."""
+
+    format: str
+    names: list[str]
+    read: Callable[[list[int]], np.ndarray]  # some columns, (n, len(columns)), NaN where a value is missing
+    aliases: dict[str, str] = field(default_factory=dict)  # other names of columns
+    usual: list[int] | None = None  # the columns that are read if none are named; None for all
+    tops: dict[str, float] = field(default_factory=dict)  # of columns on an instrument's scale, its upper end
+    compensated: bool = False
+
+    def find(self, wanted: list[str], path: Any) -> list[int]:
+        """The places of columns, or a sentence that names those that are not there and their nearest matches."""
+        absent = [name for name in wanted if name not in self.names and name not in self.aliases]
+        if absent:
+            raise InputError(f"{path} has no {_listed('column', absent)}{self._instead(absent)}")
+        places = []
+        for name in wanted:
+            name = name if name in self.names else self.aliases[name]
+            if self.names.count(name) > 1:
+                both = [str(j + 1) for j, other in enumerate(self.names) if other == name]
+                raise InputError(f"{path} has the column {name!r} in places {' and '.join(both)}; rename one of them.")
+            places.append(self.names.index(name))
+        return places
+
+    def _instead(self, absent: list[str]) -> str:
+        known = {name.casefold(): name for name in [*self.aliases, *self.names]}
+        near = [known[m] for name in absent for m in get_close_matches(name.casefold(), known, 2)]
+        if near:
+            return f"; did you mean {' or '.join(map(repr, dict.fromkeys(near)))}?"
+        if len(self.names) == 1:
+            only = f"{self.names[0]!r:.80}"
+            return f"; it has a single column, {only}. Is its delimiter another one? Set the option `delimiter`."
+        shown = ", ".join(self.names[:20])
+        return f"; it has {shown}{', …' if len(self.names) > 20 else ''}."
+
+
+def _listed(noun: str, names: list[str]) -> str:
+    return f"{noun}{'s' if len(names) > 1 else ''} {', '.join(map(repr, names))}"
+
+
+def numbered(size: int) -> list[str]:
+    """Names for columns that have none: 1, 2 and so on."""
+    return [str(j + 1) for j in range(size)]
+
+
+def require(module: str, reason: str) -> Any:
+    """An optional module, or a sentence on how to get it."""
+    try:
+        return import_module(module)
+    except ImportError as error:
+        package = module.partition(".")[0]
+        raise InputError(f"{reason} needs {package}; install it with `pip install latentviews[io]`.") from error

@@ -1,0 +1,281 @@
+"""The joint density of many columns."""
+
+import warnings
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+from sklearn.base import BaseEstimator, DensityMixin
+from sklearn.utils.validation import check_is_fitted
+
+from latentviews import streams
+from latentviews._arrays import to_numpy
+from latentviews._progress import CallbackSupportMixin, Report, reporter, with_callbacks
+from latentviews._validation import all_or_nothing, check_ability, check_count, check_rows, check_weights
+from latentviews.kernels import Gaussian, Kernel
+from latentviews.models.density_methods import Estimated, Problem, Stack
+from latentviews.views import CheckedBatches, is_stream
+
+PILOT = 20_000
+
+
+@dataclass(frozen=True, eq=False)
+class ColumnDensity:
+    """The density of some columns: a marginal or a conditional of a fitted `LowRankDensity`."""
+
+    joint: Any  # a density over numbered columns
+    columns: list[int]  # in the order in which rows are given
+
+    def _table(self, X: Any) -> np.ndarray:
+        rows = np.asarray(X, dtype=float)
+        rows = rows[:, None] if rows.ndim == 1 and len(self.columns) == 1 else np.atleast_2d(rows)
+        if rows.ndim != 2 or rows.shape[1] != len(self.columns):
+            raise ValueError(f"Rows need a value for each of the columns {self.columns}; got shape {rows.shape}.")
+        table = np.full((len(rows), 1 + max(self.columns)), np.nan)
+        table[:, self.columns] = rows
+        return table
+
+    def score_samples(self, X: Any) -> np.ndarray:
+        """The log-density of every row; a value may be missing."""
+        return self.joint.log_density(self._table(X))
+
+    def sample(self, n_samples: int = 1, random_state: Any = None) -> np.ndarray:
+        """Rows drawn from the density."""
+        rng = np.random.default_rng(random_state)
+        return self.joint.sample(check_count("n_samples", n_samples), rng, 1 + max(self.columns))[:, self.columns]
+
+
+class LowRankDensity(CallbackSupportMixin, DensityMixin, BaseEstimator):
+    r"""The joint density of many columns, as a combination of few products.
+
+    By default the density is a stack of mixtures with few components, each joining the distributions of its columns,
+    which have no assumed shape, by independence or a Gaussian copula. ``method=SignedTrain()`` is the estimate of Song
+    & Dai (2013), a low-rank decomposition of the kernel embedding of all columns along ``tree``.
+
+    Parameters
+    ----------
+    rank : int or "auto", default="auto"
+        The number of components, or of singular vectors at every edge of the tree. "auto" chooses, or combines several,
+        by held-out likelihood.
+    tree : "caterpillar", "auto", nested tuples of columns or networkx tree, default="caterpillar"
+        The latent tree of `SignedTrain`: its leaves are the columns. "auto" learns it from distances between
+        embeddings. The other methods have one hidden variable and need no tree.
+    method : Stack, ProductMixture or SignedTrain, default=Stack()
+    kernel : Kernel or list of one a column, default=Gaussian()
+        What the values of a column are: numbers for `Gaussian`, codes for `Delta`, angles for `VonMises`.
+    pilot_size : int, default=20_000
+        Rows to which all is fitted before passes over all rows.
+    verbose : int, default=0
+    random_state : int, RandomState or None, default=None
+
+    Attributes
+    ----------
+    density_ : StackedMixture or SignedDensity
+    rank_ : int
+        The rank that was chosen: of the part with the largest share in a stack.
+    mass_ : float
+        The integral of the estimate before anything is done to it: one, but for `SignedTrain`.
+    negative_share_ : float
+        The share of fresh rows at which the estimate is negative before it is floored: zero, but for `SignedTrain`.
+    columns_ : list of int
+        The columns that vary.
+    constants_ : dict
+        The values of columns that do not: the density has a point mass there.
+    tree_ : Tree or None
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from latentviews import LowRankDensity
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(500, 3)) + 3.0 * rng.integers(2, size=(500, 1))
+    >>> model = LowRankDensity(random_state=0).fit(X)
+    >>> bool(model.score(X) > -5.2)
+    True
+    >>> given = model.conditional([0], {1: 3.5, 2: 2.5})  # rows from the second cluster
+    >>> bool(abs(given.sample(1000, random_state=0).mean() - 3.0) < 0.3)
+    True
+    """
+
+    def __init__(
+        self,
+        rank: int | str = "auto",
+        *,
+        tree: Any = "caterpillar",
+        method: Any = None,
+        kernel: Kernel | Sequence[Kernel] | None = None,
+        pilot_size: int = PILOT,
+        verbose: int = 0,
+        random_state: Any = None,
+    ):
+        self.rank = rank
+        self.tree = tree
+        self.method = method
+        self.kernel = kernel
+        self.pilot_size = pilot_size
+        self.verbose = verbose
+        self.random_state = random_state
+
+    @with_callbacks
+    @all_or_nothing
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+        """Fit the density.
+
+        Parameters
+        ----------
+        X : array or DataFrame of shape (n_samples, n_features), or iterable of batches that can be read more than once
+            Numbers, NaN where a value is missing.
+        y : ignored
+        sample_weight : array of shape (n_samples,) or None
+        """
+        report, finish = reporter(self, self.verbose)
+        method = Stack() if self.method is None else check_ability("method", self.method, "estimate")
+        problem = self._read(X, sample_weight, report)
+        found: Estimated = method.estimate(problem)
+        self.density_, self.rank_, self.tree_ = found
+        self.mass_, self.negative_share_ = float(self.density_.mass), float(self.density_.negative_share)
+        finish()
+        return self
+
+    def _read(self, X: Any, sample_weight: Any, report: Report) -> Problem:
+        """Rows, columns and a pilot, or a sentence on what no fit can answer."""
+        if not (isinstance(self.rank, str) and self.rank == "auto"):
+            check_count("rank", self.rank)
+        rng = np.random.default_rng(self.random_state)
+        data = self._data(X, reset=True)
+        weights = check_weights(sample_weight, data)
+        weights = None if weights is None else weights / weights.mean()
+        size = check_count("pilot_size", self.pilot_size, 2)
+        pilot, pilot_weights = streams.sample(data, size, rng, weights)
+        pilot = to_numpy(pilot)
+        if pilot_weights is not None:  # rows that count for nothing would still widen grids
+            pilot, pilot_weights = pilot[pilot_weights > 0], pilot_weights[pilot_weights > 0]
+        least = 2 if isinstance(self.rank, str) else max(int(self.rank), 2)
+        if len(pilot) < least:
+            raise ValueError(
+                f"A density of rank {self.rank} needs at least {least} rows; got n_samples = {len(pilot)}."
+            )
+        empty = np.flatnonzero(np.isnan(pilot).all(axis=1))
+        if len(empty):
+            raise ValueError(f"Rows {empty[:5].tolist()} have no value at all and say nothing; leave them out.")
+        self._settle_columns(pilot)
+        kernels = self._kernels()
+        rows = data.shape[0] if streams.is_array(data) else np.inf
+        partial = size <= len(pilot) < rows
+        names = getattr(self, "feature_names_in_", None)
+        return Problem(
+            data if partial else None,
+            weights,
+            pilot,
+            pilot_weights,
+            kernels,
+            self.rank,
+            self.tree,
+            None if names is None else [str(names[j]) for j in self.columns_],
+            rng,
+            report,
+        )
+
+    def _data(self, X: Any, *, reset: bool) -> Any:
+        if not is_stream(X):
+            return to_numpy(check_rows(self, X, reset=reset, missing=True))
+        if reset:
+            first = next(iter(X), None)
+            if first is None:
+                raise ValueError("The stream holds no batch; at least one row is needed.")
+            check_rows(self, first[0] if isinstance(first, tuple) else first, reset=True, missing=True)
+        return CheckedBatches(self, X)
+
+    def _settle_columns(self, pilot: np.ndarray) -> None:
+        """The columns that vary, and the values of those that do not."""
+        missing = np.flatnonzero(np.isnan(pilot).all(axis=0))
+        if len(missing):
+            raise ValueError(f"Columns {missing.tolist()} have no value in any row; leave them out.")
+        low, high = np.nanmin(pilot, axis=0), np.nanmax(pilot, axis=0)
+        self.constants_ = {int(j): float(low[j]) for j in np.flatnonzero(low == high)}
+        self.columns_ = [j for j in range(pilot.shape[1]) if j not in self.constants_]
+        if not self.columns_:
+            raise ValueError(f"All {pilot.shape[1]} columns are constant over {len(pilot)} rows; there is no density.")
+        if self.constants_:
+            warnings.warn(
+                f"Columns {list(self.constants_)} are constant and were left out; the density is that of the others, "
+                "and rows with other values there have density zero.",
+                stacklevel=6,
+            )
+
+    def _kernels(self) -> dict[int, Kernel]:
+        """The kernel of every column that varies."""
+        given = self.kernel
+        if isinstance(given, list | tuple):
+            if len(given) != self.n_features_in_:
+                raise ValueError(
+                    f"kernel must be one object or one a column; got {len(given)} for {self.n_features_in_} columns."
+                )
+        else:
+            given = [given or Gaussian()] * self.n_features_in_  # type: ignore[list-item]
+        for kernel in given:
+            check_ability("kernel", kernel, "gram")
+            if kernel.domain is None:
+                raise TypeError(
+                    f"{type(kernel).__name__} does not smooth, so it has no density; use Gaussian or Delta."
+                )
+        return {j: given[j] for j in self.columns_}
+
+    def score_samples(self, X: Any) -> np.ndarray:
+        """The log-density of every row, over the values it has: zero where it has none."""
+        check_is_fitted(self)
+        data = self._data(X, reset=False)
+        return np.concatenate([self._score(to_numpy(batch)) for batch, _ in streams.batches(data)])
+
+    def _score(self, table: np.ndarray) -> np.ndarray:
+        logs = np.array(self.density_.log_density(table))
+        for j, value in self.constants_.items():
+            logs[~np.isnan(table[:, j]) & (table[:, j] != value)] = -np.inf
+        return logs
+
+    def score(self, X: Any, y: Any = None) -> float:
+        """The mean log-density of the rows."""
+        return float(self.score_samples(X).mean())
+
+    def sample(self, n_samples: int = 1) -> np.ndarray:
+        """Rows drawn from the density."""
+        check_is_fitted(self)
+        rng = np.random.default_rng(self.random_state)
+        rows = self.density_.sample(check_count("n_samples", n_samples), rng, self.n_features_in_)
+        rows[:, list(self.constants_)] = list(self.constants_.values())
+        return rows
+
+    def marginal(self, columns: Sequence[Any]) -> ColumnDensity:
+        """The density of some columns, by number or name."""
+        check_is_fitted(self)
+        chosen = self._numbers(columns)
+        return ColumnDensity(self.density_.marginal(chosen), chosen)
+
+    def conditional(self, columns: Sequence[Any], given: Mapping[Any, float]) -> ColumnDensity:
+        """The density of some columns given the values of others, by number or name; the rest are integrated out."""
+        check_is_fitted(self)
+        chosen, known = self._numbers(columns), self._numbers(list(given))
+        both = sorted(set(chosen) & set(known))
+        if both:
+            raise ValueError(f"Columns {both} are both asked for and given; name each once.")
+        values = dict(zip(known, map(float, given.values()), strict=True))
+        if not np.all(np.isfinite(list(values.values()))):
+            raise ValueError(f"Values to condition on must be finite numbers; got {dict(given)!r}.")
+        joint = self.density_.marginal([*chosen, *known])
+        return ColumnDensity(joint.conditional(values) if values else joint, chosen)
+
+    def _numbers(self, columns: Sequence[Any]) -> list[int]:
+        names = list(getattr(self, "feature_names_in_", []))
+        found = [names.index(c) if c in names else c for c in ([columns] if isinstance(columns, str) else columns)]
+        wrong = [
+            c for c in found if isinstance(c, bool) or not isinstance(c, int | np.integer) or c not in self.columns_
+        ]
+        if wrong or len(set(found)) != len(found):
+            raise ValueError(f"Columns must be different ones of {self.columns_}, or their names; got {list(columns)}.")
+        return [int(c) for c in found]
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        return tags

@@ -1,0 +1,356 @@
+"""The numbers of a report: what was fitted, on what, what was found, and what it is worth."""
+
+import copy
+import datetime
+import inspect
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy import stats
+
+from latentviews import streams
+from latentviews._validation import UnsupportedError
+from latentviews.diagnostics import Diagnosis, Finding, diagnose
+from latentviews.domains import Circle, Discrete
+from latentviews.selection import RankTest, rank_test
+from latentviews.view_densities import ViewDensities, row_densities, view_densities
+from latentviews.views import read_table
+
+ROWS = 200_000  # rows that are classified; more would not change a picture
+POINTS = 20_000  # rows in the scatter plot
+VALUES = 600_000  # and at most this many of their values, 2 bytes each
+CLASSES = 254  # more would not fit a byte, or a reader
+PANELS = 48  # views whose densities are drawn
+AXES = 60  # columns to choose from in the scatter plot
+RANK_VIEWS = 12  # views among which dependence is counted
+REFITS = 25  # bootstrap refits behind the intervals
+REFIT_ROWS = 2000  # rows of a refit
+STEPS = (0.99, 0.95, 0.8)  # posteriors that part certain rows from less certain ones
+
+
+class Sizes(NamedTuple):
+    """How common the classes are."""
+
+    weights: np.ndarray  # (k,)
+    lower: np.ndarray
+    upper: np.ndarray
+    method: str  # where the intervals come from, in a sentence
+
+
+class Column(NamedTuple):
+    """One column of the rows."""
+
+    name: str
+    view: int
+    kind: str  # "number", "angle" or "code"
+    missing: int  # cells without a value, among all rows
+    typical: np.ndarray  # (k, 3): quartiles of a number, directions of an angle, value, share of a code
+
+
+class Points(NamedTuple):
+    """Rows for the scatter plot, as whole numbers on a scale of their column."""
+
+    columns: list[int]  # indices into `Contents.columns`
+    values: np.ndarray  # (n, p), uint16; 65535 where missing
+    scales: list[tuple[float, float]]  # the values that 0 and 65534 stand for
+    limits: list[tuple[float, float]]  # the ends of the axes
+    labels: np.ndarray  # (n,), uint8; k where noise
+    certainty: np.ndarray  # (n,), uint8: 255 is certain
+
+
+@dataclass(frozen=True, eq=False)
+class Contents:
+    """All that a report says."""
+
+    title: str
+    source: str | None
+    made: datetime.datetime
+    model_name: str
+    settings: dict[str, tuple[str, bool]]  # value, and whether it is not the default
+    saved: str | None
+    reading: bool  # whether the model remembers how its rows were read from a file
+    n_rows: int
+    n_incomplete: int  # rows with a missing cell
+    n_classified: int  # rows whose class was looked at
+    columns: list[Column]
+    view_names: list[str]
+    sizes: Sizes
+    counts: np.ndarray  # (k,), rows by their most probable class
+    n_noise: int  # rows most probably in none
+    certainty: np.ndarray  # (k, 4), shares of a class's rows by certainty, the least certain last
+    confused: tuple[int, int, float] | None  # the two classes most often in doubt, and their share of the doubt
+    panels: list[ViewDensities]
+    panel_views: list[int]  # the view of every panel
+    diagnosis: Diagnosis
+    rank: RankTest | None
+    points: Points
+
+    @property
+    def findings(self) -> list[Finding]:
+        """What `diagnose` looked at, and classes that hide beneath others."""
+        empty = [h for h, count in enumerate(self.counts) if not count]
+        return self.diagnosis.findings + [
+            Finding(
+                False,
+                f"No row is most probably in class {h}, of size {self.sizes.weights[h]:.1%}: it hides beneath "
+                "others, and may be none of its own. Try fewer classes.",
+            )
+            for h in empty
+        ]
+
+
+def gather(
+    model: Any,
+    X: Any,
+    *,
+    columns: Sequence[str] | None,
+    source: str | None,
+    title: str | None,
+    saved: str | None,
+    random_state: Any,
+) -> Contents:
+    """Everything a report on ``model`` and the rows ``X`` says."""
+    rng = np.random.default_rng(random_state)
+    plain, table, names = read_rows(model, X, columns)
+    (some,) = streams.sample(table, ROWS, rng)
+    posteriors = plain.predict_proba(some)
+    labels, k = _labels(posteriors), posteriors.shape[1]
+    if k > CLASSES:
+        raise ValueError(f"A report shows at most {CLASSES} classes; the model has {k}.")
+    view_names = ["+".join(names[j] for j in view) for view in plain.views_]
+    described = _columns(plain, table, some, labels, k, names)
+    drawn = range(min(len(plain.views_), PANELS))
+    panels = [(t, panel) for t in drawn for panel in _panels(plain, t, some, posteriors, names)]
+    return Contents(
+        title=title or (f"Hidden classes in {source}" if source else "Hidden classes"),
+        source=source,
+        made=datetime.datetime.now().astimezone(),
+        model_name=type(model).__name__,
+        settings=_settings(model),
+        saved=saved,
+        reading=hasattr(model, "reading_"),
+        n_rows=len(table),
+        n_incomplete=int(np.isnan(table[:, [j for view in plain.views_ for j in view]]).any(axis=1).sum()),
+        n_classified=len(some),
+        columns=described,
+        view_names=view_names,
+        sizes=_sizes(plain, table, posteriors, rng),
+        counts=np.bincount(labels[labels >= 0], minlength=k),
+        n_noise=int(np.sum(labels < 0)),
+        certainty=_certainty(posteriors, labels),
+        confused=_confused(posteriors),
+        panels=[panel for _, panel in panels],
+        panel_views=[t for t, _ in panels],
+        diagnosis=replace(_diagnosis(plain, table, rng), view_names=tuple(view_names)),
+        rank=_rank(plain, table, rng),
+        points=_points(described, plain, some, posteriors, rng),
+    )
+
+
+def read_rows(model: Any, X: Any, columns: Sequence[str] | None) -> tuple[Any, np.ndarray, list[str]]:
+    """The model without names for its columns, the rows as the array that it takes, and the names.
+
+    Where the model was fitted to named columns they are found by name, in any order, others left out.
+    """
+    known = getattr(model, "feature_names_in_", None)
+    given = getattr(X, "columns", None) if columns is None else columns
+    names = None if given is None else [str(each) for each in given]
+    if names is not None and len(names) != np.shape(X)[1]:
+        raise ValueError(f"columns must name every column of X, {np.shape(X)[1]}; got {len(names)} names.")
+    places = None
+    if known is not None and names is not None:
+        absent = [each for each in known if each not in names]
+        if absent:
+            raise ValueError(f"The model was fitted to columns {absent} that the rows lack; they have {names}.")
+        places = [names.index(each) for each in known]
+    if hasattr(X, "columns"):
+        X = X[[list(X.columns)[j] for j in places]] if places else X
+        reader = _named(model, list(X.columns))
+    else:
+        X = np.asarray(X) if places is None else np.asarray(X)[:, places]
+        reader = _named(model, None)
+    table, _ = read_table(reader, X, reset=False)
+    if not isinstance(table, np.ndarray):
+        raise TypeError(f"A report takes rows as an array or a data frame; got {type(X).__name__}.")
+    if known is not None:
+        names = [str(each) for each in known]
+    return _named(model, None), table, names or [f"column {j}" for j in range(table.shape[1])]
+
+
+def _named(model: Any, names: list[Any] | None) -> Any:
+    """A copy of the model that expects columns of these names, or none."""
+    other = copy.copy(model)
+    vars(other).pop("feature_names_in_", None)
+    if names is not None and all(isinstance(each, str) for each in names):
+        other.feature_names_in_ = np.array(names, dtype=object)
+    return other
+
+
+def _settings(model: Any) -> dict[str, tuple[str, bool]]:
+    """Every parameter as text, and whether it is not the default."""
+    known = inspect.signature(type(model)).parameters
+    return {key: (repr(v), repr(v) != repr(known[key].default)) for key, v in model.get_params(deep=False).items()}
+
+
+# ------------------------------------------------------------------------------------------------- classes and rows
+
+
+def _sizes(model: Any, table: np.ndarray, posteriors: np.ndarray, rng: np.random.Generator) -> Sizes:
+    """Weights with 95 % intervals, by refits of the polish where there is one."""
+    weights = model.weights_
+    k = len(weights)
+    refits = any(getattr(model, part, None) is not None for part in ("polished_", "dependent_"))
+    if not refits or k == 1:
+        errors = _fixed_errors(weights, posteriors) / np.sqrt(len(table))
+        width = stats.norm.isf(0.025) * errors
+        method = (
+            "Intervals are asymptotic and take the densities of the classes as known: they are somewhat too narrow."
+        )
+    else:
+        size = int(np.clip(60_000 // (k * len(model.views_)), 500, REFIT_ROWS))
+        (rows,) = streams.sample(table, size, rng)
+        draws = model.bootstrap(rows, REFITS, random_state=rng).weights
+        width = stats.t.isf(0.025, REFITS - 1) * draws.std(axis=0, ddof=1) * np.sqrt(len(rows) / len(table))
+        method = f"Intervals come from {REFITS} refits to resampled rows, each started at the fit (a bootstrap" + (
+            f" of {len(rows):,} rows, scaled to all {len(table):,})." if len(rows) < len(table) else ")."
+        )
+    return Sizes(weights, np.maximum(weights - width, 0.0), np.minimum(weights + width, 1.0), method)
+
+
+def _fixed_errors(weights: np.ndarray, posteriors: np.ndarray) -> np.ndarray:
+    """Standard errors of the weights times √n, densities known: the inverse of E[s sᵀ], s_h = p_h/p - p_k/p."""
+    ratios = posteriors / np.maximum(weights, np.finfo(float).tiny)
+    scores = ratios[:, :-1] - ratios[:, -1:]
+    covariance = np.linalg.pinv(scores.T @ scores / len(scores))
+    return np.sqrt([*np.diag(covariance), covariance.sum()])
+
+
+def _labels(posteriors: np.ndarray) -> np.ndarray:
+    """The most probable class of every row; -1 where noise, which has what the classes leave to one, is more so."""
+    return np.where(1 - posteriors.sum(axis=1) > posteriors.max(axis=1), -1, posteriors.argmax(axis=1))
+
+
+def _certainty(posteriors: np.ndarray, labels: np.ndarray) -> np.ndarray:
+    """The shares of every class's rows whose largest posterior lies between `STEPS`, (k, 4)."""
+    counts = np.zeros((posteriors.shape[1], len(STEPS) + 1))
+    members = labels >= 0
+    steps = np.digitize(-posteriors[members].max(axis=1), -np.array(STEPS))
+    np.add.at(counts, (labels[members], steps), 1)
+    return counts / np.maximum(counts.sum(axis=1, keepdims=True), 1)
+
+
+def _confused(posteriors: np.ndarray) -> tuple[int, int, float] | None:
+    """The pair of classes with most of Σ_i r_ig r_ih, and its share over all pairs."""
+    doubt = np.triu(posteriors.T @ posteriors, 1)
+    if not doubt.sum() > 0:
+        return None
+    g, h = np.unravel_index(doubt.argmax(), doubt.shape)
+    return int(g), int(h), float(doubt[g, h] / doubt.sum())
+
+
+def _columns(
+    model: Any, table: np.ndarray, some: np.ndarray, labels: np.ndarray, k: int, names: list[str]
+) -> list[Column]:
+    """Every column that is in a view."""
+    kinds = {Circle: "angle", Discrete: "code"}
+    found = []
+    for t, view in enumerate(model.views_):
+        kind = kinds.get(type(model.components_[t].domain), "number")
+        for j in view:
+            members = [values[~np.isnan(values)] for values in (some[labels == h, j] for h in range(k))]
+            typical = np.array([_typical(values, kind) for values in members])
+            found.append(Column(names[j], t, kind, int(np.isnan(table[:, j]).sum()), typical))
+    return found
+
+
+def _typical(values: np.ndarray, kind: str) -> Sequence[float]:
+    """Three numbers that say where values lie; NaN where there are none."""
+    if not len(values):
+        return (np.nan,) * 3
+    if kind == "number":
+        return np.quantile(values, [0.25, 0.5, 0.75]).tolist()
+    if kind == "angle":
+        mean = np.exp(1j * values).mean()
+        return float(np.angle(mean)), float(abs(mean)), np.nan
+    codes, counts = np.unique(values, return_counts=True)
+    return float(codes[counts.argmax()]), counts.max() / len(values), np.nan
+
+
+# --------------------------------------------------------------------------------------------------------- pictures
+
+
+def _panels(model: Any, t: int, some: np.ndarray, posteriors: np.ndarray, names: list[str]) -> list[ViewDensities]:
+    """The densities of a view: its own for a line or a plane, else a line a column from the rows' posteriors."""
+    view, components = model.views_[t], model.components_[t]
+    present = ~np.isnan(some[:, view]).any(axis=1)
+    rows, chances = some[present][:, view], posteriors[present]
+    labels = tuple(names[j] for j in view)
+    codes = isinstance(components.domain, Discrete)
+    if len(view) == 1 or (len(view) == 2 and not codes):
+        return [view_densities(components, model.weights_, labels, 256 if len(view) == 1 else 64, rows)]
+    return [row_densities(rows[:, [c]], chances, labels[c], components._domain()) for c in range(len(view))]
+
+
+def _points(
+    columns: list[Column], model: Any, some: np.ndarray, posteriors: np.ndarray, rng: np.random.Generator
+) -> Points:
+    """Some rows, all columns or the first of them; codes a little apart, so that rows do not hide each other."""
+    used = [j for view in model.views_ for j in view][:AXES]
+    rows, chances = streams.sample(some, min(POINTS, VALUES // len(used)), rng, posteriors)
+    values = rows[:, used]
+    limits = []
+    for c in range(len(used)):
+        if columns[c].kind == "code":
+            codes = np.unique(values[~np.isnan(values[:, c]), c])
+            values[:, c] += 0.3 * np.diff(codes).min(initial=1.0) * rng.uniform(-1, 1, size=len(values))
+        elif columns[c].kind == "angle":
+            values[:, c] = (values[:, c] + np.pi) % (2 * np.pi) - np.pi
+        limits.append(_axis(values[:, c], columns[c].kind))
+    scales = [(float(np.nanmin(column)), float(np.nanmax(column))) for column in values.T]
+    low, high = np.array(scales).T
+    share = (values - low) / np.where(high > low, high - low, 1.0)
+    whole = np.where(np.isnan(share), 65535, np.round(65534 * share)).astype(np.uint16)
+    labels = _labels(chances)
+    labels = np.where(labels < 0, chances.shape[1], labels).astype(np.uint8)
+    certainty = np.round(255 * chances.max(axis=1)).astype(np.uint8)
+    return Points(list(range(len(used))), whole, scales, limits, labels, certainty)
+
+
+def _axis(values: np.ndarray, kind: str) -> tuple[float, float]:
+    """The ends of an axis that shows nearly all values, or a whole circle."""
+    if kind == "angle":
+        return -np.pi, np.pi
+    low, high = np.nanquantile(values, [0.0, 1.0] if kind == "code" else [0.001, 0.999])
+    margin = 0.04 * (high - low) or 0.5
+    return float(low - margin), float(high + margin)
+
+
+# ------------------------------------------------------------------------------------------------------------ tests
+
+
+def _diagnosis(model: Any, table: np.ndarray, rng: np.random.Generator) -> Diagnosis:
+    """What `diagnose` says, with fewer permutations where there are many pairs of views."""
+    n_views = len(model.views_)
+    tests = len(model.weights_) * n_views * (n_views - 1) // 2
+    return diagnose(model, table, n_permutations=199 if tests <= 12 else 79, random_state=rng)
+
+
+def _rank(model: Any, table: np.ndarray, rng: np.random.Generator) -> RankTest | None:
+    """The test that counted the classes, or the same test now; None where no two views share rows."""
+    if getattr(model, "rank_test_", None) is not None:
+        return model.rank_test_
+    views = model.views_[:RANK_VIEWS]
+    few = len(views) <= 6
+    (rows,) = streams.sample(table, 10_000 if few else 4000, rng)
+
+    def own(setting: str) -> Any:
+        value = getattr(model, setting, None)
+        return list(value)[: len(views)] if isinstance(value, list | tuple) else value
+
+    options = {"kernel": own("kernel"), "features": own("features"), "n_permutations": 99 if few else 19}
+    try:
+        return rank_test(rows, views=views, random_state=rng, **options)
+    except UnsupportedError:
+        return None

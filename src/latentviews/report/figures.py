@@ -1,0 +1,196 @@
+"""The pictures of a report, each with a sentence that says what it shows."""
+
+from typing import Any
+
+import numpy as np
+
+from latentviews._plotting import PALETTE, STYLES
+from latentviews.report.contents import Contents
+from latentviews.report.markup import Html, join, tag
+from latentviews.report.svg import (
+    Scale,
+    contours,
+    coordinates,
+    dots,
+    label,
+    line,
+    number,
+    picture,
+    shortened,
+    x_axis,
+    y_axis,
+)
+from latentviews.selection import RankTest
+from latentviews.view_densities import ViewDensities, histogram, levels, shares
+
+LEFT = 60  # where a panel begins, with room for the numbers of its axis
+WIDTH = 440  # of a figure that is not one of many
+POINTS = 800  # rows beneath the contours of a view
+RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
+CERTAINTIES = ("over 99 %", "95 to 99 %", "80 to 95 %", "under 80 %")
+
+
+def class_names(h: int, *more: str) -> str:
+    """The classes that give an element the colour and the dashes of class h, and let it be hidden."""
+    return " ".join([f"h{h}", f"dash{h // len(PALETTE) % len(STYLES)}", "part", *more])
+
+
+def percent(share: float) -> str:
+    """A share for people."""
+    return f"{100 * share:.1f} %" if share < 0.9995 else "100 %"
+
+
+def sizes_figure(contents: Contents) -> Html:
+    """A bar a class, with its interval."""
+    sizes, step, width = contents.sizes, 30, WIDTH
+    k = len(sizes.weights)
+    scale = Scale(0, float(min(1.0, sizes.upper.max() * 1.05)), 54, width - 132)
+    parts: list[Any] = []
+    for h in range(k):
+        y = 8 + step * h
+        low, place, high = (float(scale(ends[h])) for ends in (sizes.lower, sizes.weights, sizes.upper))
+        text = f"{percent(sizes.weights[h])} ({100 * sizes.lower[h]:.1f} – {100 * sizes.upper[h]:.1f})"
+        parts += [
+            label(0, y + 15, f"class {h}", class_="name"),
+            tag("rect", x=54, y=y, width=f"{max(place - 54, 0.5):.1f}", height=20, rx=3, class_=f"h{h} bar"),
+            tag("path", d=f"M{low:.1f} {y + 10}H{high:.1f}m0 -5v10M{low:.1f} {y + 5}v10", class_="whisker"),
+            label(high + 8, y + 15, text, class_="value"),
+        ]
+    said = "; ".join(f"class {h} {percent(w)}" for h, w in enumerate(sizes.weights))
+    return picture(width, 8 + step * k, f"Sizes of the classes: {said}.", *parts, class_="wide")
+
+
+def view_figure(view: ViewDensities, weights: np.ndarray) -> Html:
+    """The densities of a view: curves over a histogram, or contours over rows."""
+    return _curves(view, weights) if len(view.ticks) == 1 else _planes(view, weights)
+
+
+def _curves(view: ViewDensities, weights: np.ndarray) -> Html:
+    """π_h p(x | h) for every class over a histogram on the same scale; a stem a value for codes."""
+    (ticks,), heights = view.ticks, view.densities * weights
+    places, bars, width = shares(view) if view.discrete else histogram(view)
+    margin = max(width, 1e-12) if view.discrete else 0.0
+    x = Scale(float(ticks[0]) - margin, float(ticks[-1]) + margin, LEFT, 352)
+    y = Scale(0.0, float(max(heights.max(), np.max(bars, initial=0.0))) * 1.08 or 1.0, 176, 8)
+    ground = float(y(0))
+    parts, tops = [_bars(places, bars, width, x, y)], []
+    for h in range(len(weights)):
+        if view.discrete:
+            shift = 0.8 * width * ((h + 0.5) / len(weights) - 0.5)
+            at, top = x(ticks + shift), y(heights[:, h])
+            stems = "".join(f"M{coordinates((a, ground))}V{b:.1f}" for a, b in zip(at, top, strict=True))
+            parts += [tag("path", d=stems, class_=class_names(h, "stem")), dots(at, top, class_=class_names(h, "dot"))]
+        else:
+            at, top = x(ticks), y(heights[:, h])
+            parts.append(line(at, top, class_=class_names(h, "curve")))
+        tops.append((at, top))
+    parts += [_peak_label(h, *places) for h, places in enumerate(tops)]
+    modes = ", ".join(f"class {h} at {number(ticks[heights[:, h].argmax()])}" for h in range(len(weights)))
+    kind = "Shares of the values" if view.discrete else "Densities"
+    title = f"{kind} of {view.names[0]} in every class, over a histogram of the rows. Highest: {modes}."
+    codes = [(v, number(v)) for v in ticks] if view.discrete and len(ticks) <= 12 else None
+    axes = (
+        x_axis(x, 176, view.names[0], codes),
+        y_axis(y, LEFT, "weight × share" if view.discrete else "weight × density"),
+    )
+    return picture(360, 214, title, *parts, *axes)
+
+
+def _bars(places: np.ndarray, heights: np.ndarray, width: float, x: Scale, y: Scale) -> Html:
+    """The histogram as one shape."""
+    steps = []
+    for place, height in zip(places, heights, strict=True):
+        if height > 0:
+            left, right, top = float(x(place - width / 2)), float(x(place + width / 2)), float(y(height))
+            steps.append(f"M{coordinates((left, y(0)))}V{top:.1f}H{right:.1f}V{float(y(0)):.1f}Z")
+    return tag("path", d="".join(steps), class_="rows")
+
+
+def _peak_label(h: int, x: np.ndarray, y: np.ndarray) -> Html:
+    """The number of a class at its highest point."""
+    top = int(np.argmin(y))
+    return label(float(x[top]), max(float(y[top]) - 4, 10.0), h, text_anchor="middle", class_=class_names(h, "peak"))
+
+
+def _planes(view: ViewDensities, weights: np.ndarray) -> Html:
+    """Regions that hold 90, 50 and 10 % of every class, over some of the rows."""
+    x = Scale(float(view.ticks[0][0]), float(view.ticks[0][-1]), LEFT, 352)
+    y = Scale(float(view.ticks[1][0]), float(view.ticks[1][-1]), 226, 8)
+    parts: list[Html] = []
+    if view.rows is not None:
+        some = view.rows[np.linspace(0, len(view.rows) - 1, min(len(view.rows), POINTS)).astype(int)]
+        inside = (some >= [x.low, y.low]) & (some <= [x.high, y.high])
+        some = some[inside.all(axis=1)]
+        parts.append(dots(x(some[:, 0]), y(some[:, 1]), class_="rows dot"))
+    steps = [(ticks[-1] - ticks[0]) / (len(ticks) - 1) for ticks in view.ticks]
+    centers = []
+    for h in range(len(weights)):
+        density = view.densities[:, :, h]
+        for level in levels(density):
+            for loop in contours(density, level):
+                at = x(x.low + steps[0] * loop[:, 0]), y(y.low + steps[1] * loop[:, 1])
+                parts.append(line(*at, close=True, class_=class_names(h, "curve")))
+        peak = np.unravel_index(density.argmax(), density.shape)
+        centers.append(tuple(float(ticks[p]) for ticks, p in zip(view.ticks, peak, strict=True)))
+    for h, (a, b) in enumerate(centers):
+        parts.append(label(float(x(a)), float(y(b)) + 4, h, text_anchor="middle", class_=class_names(h, "peak")))
+    said = ", ".join(f"class {h} at ({number(a)}, {number(b)})" for h, (a, b) in enumerate(centers))
+    title = f"Contours around 90, 50 and 10 % of every class in {view.names[0]} and {view.names[1]}. Highest: {said}."
+    return picture(360, 264, title, *parts, x_axis(x, 226, view.names[0]), y_axis(y, LEFT, view.names[1]))
+
+
+def certainty_figure(contents: Contents) -> Html:
+    """A bar a class, parted by how certain its rows are."""
+    step, k = 30, len(contents.counts)
+    parts: list[Any] = []
+    for h, shares_of in enumerate(contents.certainty):
+        y, start = 4 + step * h, 54.0
+        parts.append(label(0, y + 15, f"class {h}", class_="name"))
+        for level, share in enumerate(shares_of):
+            size = float(share) * (WIDTH - 54)
+            if share > 0:
+                parts.append(tag("rect", x=f"{start:.1f}", y=y, width=f"{size:.1f}", height=20, class_=f"sure{level}"))
+            if size > 44:
+                at = {"text_anchor": "middle", "class_": f"on{level}"}
+                parts.append(label(start + size / 2, y + 14.5, percent(float(share)), **at))
+            start += size
+    certain = "; ".join(f"class {h} {percent(float(row[0]))}" for h, row in enumerate(contents.certainty))
+    title = f"How certain the classes of rows are. Rows whose largest posterior is over 99 %: {certain}."
+    key = join(tag("span", tag("i", class_=f"key sure{i}"), text) for i, text in enumerate(CERTAINTIES))
+    return join([picture(WIDTH, 4 + step * k, title, *parts, class_="wide"), tag("p", key, class_="keys")])
+
+
+def spectrum_figure(test: RankTest, names: list[str]) -> Html:
+    """The singular values of the pair of views that shows most classes, over what chance alone makes."""
+    pair = test.strongest
+    values, null, limit = test.spectra[pair][:10], test.nulls[pair], test.thresholds[pair]
+    floor = max(min(float(values.min()), float(null.min())), float(values[0]) * 1e-5)
+    logs = np.log10(np.maximum(values, floor))
+    top = max(float(logs[0]), np.log10(limit)) + 0.15
+    x, y = Scale(0.5, len(values) + 0.5, 54, WIDTH - 6), Scale(np.log10(floor) - 0.15, top, 196, 10)
+    places = np.arange(1, len(values) + 1)
+    count = test.count(pair)
+    low, high = (float(y(np.log10(max(q, floor)))) for q in np.quantile(null, [0.025, 0.975]))
+    bound = float(y(np.log10(limit)))
+    parts: list[Any] = [
+        tag("rect", x=54, y=f"{high:.1f}", width=WIDTH - 60, height=f"{max(low - high, 1.5):.1f}", class_="band"),
+        tag("path", d=f"M54 {bound:.1f}H{WIDTH - 6}", class_="limit"),
+        label(58, bound - 5, "counts above this line", class_="tick"),
+        line(x(places), y(logs), class_="thread"),
+        dots(x(places[:count]), y(logs[:count]), class_="counted"),
+        *(
+            tag("circle", cx=f"{x(p):.1f}", cy=f"{y(v):.1f}", r=4, class_="uncounted")
+            for p, v in zip(places[count:], logs[count:], strict=True)
+        ),
+    ]
+    powers = [
+        (float(p), "10" + str(p).translate(RAISED)) for p in range(int(np.ceil(y.low)), int(np.floor(y.high)) + 1)
+    ]
+    ticks = powers if len(powers) > 1 else [(v, number(10**v)) for v in y.ticks(3)]
+    pair_name = f"{names[pair[0]]} and {names[pair[1]]}"
+    title = (
+        f"Singular values between views {pair_name}: {count} of {len(test.spectra[pair])} lie above {number(limit)}, "
+        f"what chance alone exceeds once in twenty such tests. Values: {', '.join(number(v) for v in values)}."
+    )
+    axes = x_axis(x, 196, f"index, views {shortened(pair_name, 28)}", [(float(p), str(p)) for p in places])
+    return picture(WIDTH, 234, title, *parts, axes, y_axis(y, 54, "singular value", ticks), class_="wide")

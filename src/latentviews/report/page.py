@@ -1,0 +1,131 @@
+"""The page of a report: head, controls, parts, data and script."""
+
+import base64
+import hashlib
+from importlib import resources
+from typing import Any
+
+import numpy as np
+
+from latentviews import __version__
+from latentviews._plotting import PALETTE
+from latentviews.report import sections
+from latentviews.report.contents import Contents
+from latentviews.report.markup import Html, name, script_json, tag
+
+SECTIONS = {
+    "answer": "The answer",
+    "densities": "Each view",
+    "rows": "The rows",
+    "certainty": "Certainty",
+    "number": "Number of classes",
+    "trust": "Checks",
+    "fit": "What was fitted",
+    "python": "Use it",
+}
+
+
+def page(contents: Contents) -> str:
+    """The whole file."""
+    style, script = _resource("report.css") + _class_colours(len(contents.counts)), _resource("report.js")
+    # no address can be reached from the page, and no script but this one can run in it
+    policy = f"default-src 'none'; style-src 'unsafe-inline'; img-src data:; script-src '{_digest(script)}'"
+    head = tag(
+        "head",
+        tag("meta", charset="utf-8"),
+        tag("meta", http_equiv="Content-Security-Policy", content=policy),
+        tag("meta", name="viewport", content="width=device-width, initial-scale=1"),
+        tag("meta", name="generator", content=f"latentviews {__version__}"),
+        tag("title", contents.title),
+        tag("style", Html(style)),
+    )
+    body = tag(
+        "body",
+        tag("a", "Skip to the answer", href="#answer", class_="skip"),
+        _header(contents),
+        _toggles(contents),
+        tag(
+            "main",
+            sections.answer_section(contents),
+            sections.densities_section(contents),
+            sections.rows_section(contents),
+            tag("div", sections.certainty_section(contents), sections.number_section(contents), class_="pair"),
+            sections.trust_section(contents),
+            sections.fit_section(contents),
+            sections.python_section(contents),
+        ),
+        tag(
+            "footer",
+            tag("p", f"Made by latentviews {__version__}. This file is whole: it asks nothing of any network."),
+        ),
+        tag("script", script_json(_data(contents)), type="application/json", id="data"),
+        tag("script", Html(script)),
+    )
+    return "<!DOCTYPE html>\n" + tag("html", head, body, lang="en") + "\n"
+
+
+def _resource(file: str) -> str:
+    return resources.files("latentviews.report").joinpath(file).read_text(encoding="utf-8")
+
+
+def _digest(text: str) -> str:
+    return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
+
+
+def _class_colours(k: int) -> str:
+    return "".join(f".h{h}{{--c:var(--p{h % len(PALETTE)})}}" for h in range(k))
+
+
+def _data(contents: Contents) -> dict[str, Any]:
+    """What the script draws the scatter plot from."""
+    points = contents.points
+    return {
+        "classes": len(contents.counts),
+        "colours": len(PALETTE),
+        "columns": [
+            {"name": contents.columns[c].name, "kind": contents.columns[c].kind, "scale": scale, "limits": limits}
+            for c, scale, limits in zip(points.columns, points.scales, points.limits, strict=True)
+        ],
+        "rows": len(points.labels),
+        "values": _base64(points.values.T.astype("<u2")),
+        "labels": _base64(points.labels),
+        "certainty": _base64(points.certainty),
+    }
+
+
+def _base64(values: np.ndarray) -> str:
+    return base64.b64encode(np.ascontiguousarray(values).tobytes()).decode()
+
+
+def _header(contents: Contents) -> Html:
+    k, n_views = len(contents.counts), len(contents.view_names)
+    facts = [
+        f"{k} {'class' if k == 1 else 'classes'}{' and noise' if contents.n_noise else ''} in {contents.n_rows:,} rows",
+        f"{n_views} views of {len(contents.columns)} columns",
+        f"{contents.made.day} {contents.made:%B %Y, %H:%M}",
+    ]
+    links = [tag("a", text, href=f"#{key}") for key, text in SECTIONS.items()]
+    return tag(
+        "header",
+        tag("h1", name(contents.title)),
+        tag("p", " · ".join(facts), class_="facts"),
+        tag("nav", *links, aria_label="Sections"),
+    )
+
+
+def _toggles(contents: Contents) -> Html:
+    chips = [
+        tag(
+            "label",
+            tag("input", type="checkbox", checked="", data_class=h),
+            tag("i", class_=f"swatch h{h} shape{h // len(PALETTE) % 3}"),
+            f"class {h}",
+            class_="chip",
+        )
+        for h in range(len(contents.counts))
+    ]
+    if contents.n_noise:
+        box = tag("input", type="checkbox", checked="", data_class=len(chips))
+        chips.append(tag("label", box, tag("i", class_="swatch shape2 noise"), "noise", class_="chip"))
+    legend = tag("legend", "Classes shown")
+    return tag("fieldset", legend, *chips, tag("button", "Show all", type="button", id="all"), class_="toggles")

@@ -1,0 +1,409 @@
+import matplotlib as mpl
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import stats
+from sklearn.base import clone
+from sklearn.mixture import GaussianMixture
+from sklearn.model_selection import GridSearchCV
+from sklearn.neighbors import KernelDensity
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import QuantileTransformer, StandardScaler
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from latentviews import (
+    Delta,
+    Gaussian,
+    Laplace,
+    Linear,
+    LowRankDensity,
+    ProductMixture,
+    SignedTrain,
+    Stack,
+    TransformedDensity,
+    VonMises,
+    WhitenScale,
+    load,
+    save,
+    two_sample_test,
+)
+from latentviews.baselines import LatentTreeSpectral
+from latentviews.baselines.latent_tree import chain_operators
+from latentviews.experts import stacking_shares
+from latentviews.plot import DensityDisplay
+from latentviews.trains import contract
+from latentviews.trees import caterpillar
+from reference import latent_tree_table
+
+mpl.use("Agg")
+FAST = Stack((1, 2), n_folds=2, max_iter=20)
+PRODUCTS = ProductMixture((1, 2), n_folds=2, max_iter=20)
+SIGNED = SignedTrain(0.5)
+METHODS = [FAST, PRODUCTS, SIGNED]  # a new method is added here
+
+
+@parametrize_with_checks(
+    [LowRankDensity(2, method=method) for method in (FAST, SIGNED)]
+    + [WhitenScale(), TransformedDensity(KernelDensity()), LatentTreeSpectral()],
+)
+def test_scikit_learns_checks_pass(estimator, check):
+    check(estimator)
+
+
+def two_clusters(n, d, rng):
+    return rng.normal(size=(n, d)) + 3.0 * rng.integers(2, size=(n, 1))
+
+
+class Batches:
+    """A stream that can be read again."""
+
+    def __init__(self, *parts):
+        self.parts = parts
+
+    def __iter__(self):
+        return iter(self.parts)
+
+
+def fit(method, X, rank=2, **options):
+    return LowRankDensity(rank, method=method, random_state=0, **options).fit(X)
+
+
+@pytest.mark.parametrize("method", METHODS, ids=repr)
+def test_the_density_integrates_to_one_by_quadrature_in_two_dimensions(method, rng):
+    X = two_clusters(300, 2, rng) @ np.array([[1.0, 0.5], [0.0, 1.0]])
+    model = fit(method, X)
+    points = np.linspace(-25, 30, 199)
+    square = np.stack(np.meshgrid(points, points), axis=-1).reshape(-1, 2)
+    total = np.exp(model.score_samples(square)).sum() * (points[1] - points[0]) ** 2
+    assert total == pytest.approx(1.0, abs=0.01)
+
+
+@pytest.mark.parametrize("method", METHODS, ids=repr)
+def test_the_density_integrates_to_one_by_importance_sampling_in_six_dimensions(method, rng):
+    X = two_clusters(500, 6, rng)
+    model = fit(method, X)
+    proposal = GaussianMixture(2, random_state=0).fit(X)
+    proposal.covariances_ = 2 * proposal.covariances_
+    proposal.precisions_cholesky_ = proposal.precisions_cholesky_ / np.sqrt(2)
+    draws = proposal.sample(20_000)[0]
+    ratio = np.exp(model.score_samples(draws) - proposal.score_samples(draws))
+    limit = stats.norm.isf(1e-4) * ratio.std() / np.sqrt(len(ratio)) + 0.02  # 1 % lies far out in a broad law
+    assert ratio.mean() == pytest.approx(1.0, abs=limit)
+
+
+@pytest.mark.parametrize("method", [FAST, PRODUCTS], ids=repr)
+def test_marginals_are_integrals_and_conditionals_ratios(method, rng):
+    model = fit(method, two_clusters(300, 3, rng))
+    points = np.linspace(-20, 24, 3001)
+    rows = np.column_stack([np.full(3001, 0.3), points, np.full(3001, 2.0)])
+    pair = np.array([[0.3, 2.0]])
+    total = np.exp(model.score_samples(rows)).sum() * (points[1] - points[0])
+    marginal = model.marginal([0, 2]).score_samples(pair)[0]
+    assert np.exp(marginal) == pytest.approx(total, rel=1e-3)
+    given = model.conditional([1], {0: 0.3, 2: 2.0})
+    np.testing.assert_allclose(given.score_samples(points), model.score_samples(rows) - marginal, atol=1e-8)
+    swapped = model.marginal([2, 0]).score_samples(pair[:, ::-1])
+    assert swapped[0] == pytest.approx(marginal)
+    rows[:, 1] = np.nan
+    np.testing.assert_allclose(model.score_samples(rows[:1]), marginal)
+
+
+def test_marginals_of_the_signed_estimate_are_contractions_of_its_tree(rng):
+    X = two_clusters(200, 3, rng)
+    density = fit(SIGNED, X).density_
+    points = np.linspace(-8, 12, 801)
+    rows = np.column_stack([np.full(801, 0.3), points, np.full(801, 2.0)])
+    total = density._raw(rows).sum() * (points[1] - points[0])
+    pair = density.marginal([0, 2])
+    assert pair._raw(rows[:1])[0] == pytest.approx(total, rel=1e-6)
+    given = density.conditional({0: 0.3, 2: 2.0})
+    np.testing.assert_allclose(given._raw(rows), density._raw(rows) / total, rtol=1e-6, atol=1e-12)
+    assert given.mass == pytest.approx(1.0)
+
+
+@pytest.mark.parametrize("method", METHODS, ids=repr)
+def test_samples_follow_the_density(method, rng):
+    X = two_clusters(400, 3, rng) @ np.array([[1.0, 0.6, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]])
+    model = fit(method, X)
+    proposal = 6 * rng.standard_t(5, size=(20_000, 3)) + X.mean(axis=0)
+    log_proposal = stats.t.logpdf((proposal - X.mean(axis=0)) / 6, 5).sum(axis=1) - 3 * np.log(6)
+    ratio = np.exp(model.score_samples(proposal) - log_proposal)
+    fair = proposal[rng.choice(len(proposal), size=200, replace=False, p=ratio / ratio.sum())]
+    assert two_sample_test(model.sample(200), fair, random_state=0).pvalue > 1e-3
+    conditional = model.conditional([1], {0: 0.0, 2: 0.0})
+    points = np.linspace(-15, 18, 1001)
+    cumulative = np.cumsum(np.exp(conditional.score_samples(points))) * (points[1] - points[0])
+    drawn = conditional.sample(500, random_state=1)[:, 0]
+    assert stats.kstest(drawn, lambda x: np.interp(x, points, cumulative)).pvalue > 1e-4
+
+
+def test_the_default_is_near_the_truth_where_it_is_gaussian_and_beats_kernel_density_estimates(rng):
+    X, Y = two_clusters(600, 5, rng), two_clusters(2000, 5, rng)
+    truth = np.logaddexp(*(stats.norm.logpdf(Y, m).sum(axis=1) for m in (0, 3))) - np.log(2)
+    model = LowRankDensity(method=Stack((1, 2, 4), n_folds=3), random_state=0).fit(X)
+    assert model.score(Y) > truth.mean() - 0.1
+    kde = KernelDensity(bandwidth=0.6).fit(X)
+    assert model.score(Y) > kde.score(Y) / len(Y) + 0.1
+    assert model.mass_ == 1.0
+    assert model.negative_share_ == 0.0
+
+
+def test_the_rank_of_products_is_chosen_by_held_out_likelihood(rng):
+    centers = np.array([[0, 0, 0, 0], [6, 0, 6, 0], [0, 6, 6, 6]])
+    X = centers[rng.integers(3, size=900)] + rng.normal(size=(900, 4))
+    model = fit(ProductMixture((1, 2, 3, 4), n_folds=3, trial_rows=900), X, "auto")
+    assert model.rank_ in (3, 4)
+    assert len(model.density_.parts) == 1
+
+
+def test_the_signed_estimate_reports_its_mass_and_negatives(rng):
+    X = two_clusters(150, 4, rng)
+    full = fit(SignedTrain(0.6), X, 150)
+    kde = np.prod([Gaussian(0.6).gram(X[:, [j]], X[:, [j]]) for j in range(4)], axis=0).mean(axis=1)
+    np.testing.assert_allclose(full.score_samples(X), np.log(kde), atol=1e-5)
+    assert full.mass_ == pytest.approx(1.0, abs=1e-6)
+    assert full.negative_share_ < 0.01
+    low = fit(SignedTrain(0.6), X, 1)
+    assert low.mass_ < 0.9
+    assert np.all(np.isfinite(low.score_samples(X + 5)))
+    chosen = fit(SignedTrain(factors=(0.25, 4.0), ranks=(1, 2)), X, "auto")
+    assert chosen.rank_ == 2
+    assert chosen.density_.kde.kernels[0].bandwidth < np.median(stats.iqr(X, axis=0))
+
+
+def test_a_tree_may_be_given_or_learned(rng):
+    hidden = rng.integers(2, size=(800, 1)), rng.integers(2, size=(800, 1))
+    pairs = [2.5 * h + rng.normal(size=(800, 2)) for h in hidden]
+    X = np.column_stack([pairs[0][:, 0], pairs[1][:, 0], pairs[0][:, 1], pairs[1][:, 1]])
+    learned = fit(SIGNED, X, tree="auto")
+    assert frozenset([0, 2]) in learned.tree_.edges or frozenset([1, 3]) in learned.tree_.edges
+    given = fit(SIGNED, X, tree=((0, 2), (1, 3)))
+    assert given.score(X) == pytest.approx(learned.score(X), abs=0.01)
+    assert given.score(X) > fit(SIGNED, X, tree=((0, 1), (2, 3))).score(X)
+
+
+def test_few_rows_are_decomposed_exactly_and_many_by_sketches(rng):
+    X = two_clusters(700, 4, rng)
+    exact, sketched = fit(SignedTrain(0.7), X), fit(SignedTrain(0.7, exact_rows=100), X)
+    np.testing.assert_allclose(sketched.score_samples(X), exact.score_samples(X), atol=0.1)
+    streamed = fit(SignedTrain(0.7, exact_rows=100), Batches(X[:300], X[300:]), pilot_size=400)
+    np.testing.assert_allclose(streamed.score(X), exact.score(X), atol=0.02)
+
+
+@pytest.mark.parametrize("method", METHODS, ids=repr)
+def test_numbers_codes_and_angles_stand_side_by_side(method, rng):
+    y = rng.integers(2, size=300)
+    X = np.column_stack([rng.normal(size=300) + 3 * y, (y + (rng.random(300) < 0.2)) % 2, rng.vonmises(2 * y, 5.0)])
+    model = fit(method, X, kernel=[Gaussian(), Delta(), VonMises()])
+    codes = model.conditional([1], {0: 3.0, 2: 2.0})
+    share = np.exp(codes.score_samples([[0.0], [1.0]]))
+    assert share.sum() == pytest.approx(1.0, abs=0.02)
+    assert share[1] > 0.6
+    points = np.linspace(-np.pi, np.pi, 257)[:-1]
+    angle = np.exp(model.marginal([2]).score_samples(points))
+    assert angle.sum() * 2 * np.pi / 256 == pytest.approx(1.0, abs=0.02)
+    rows = model.sample(200)
+    assert set(np.unique(rows[:, 1])) <= {0.0, 1.0}
+    assert abs(rows[:, 0].mean() - X[:, 0].mean()) < 0.8
+
+
+@pytest.mark.parametrize("method", METHODS, ids=repr)
+def test_missing_values_are_integrated_out(method, rng):
+    X = two_clusters(400, 4, rng)
+    whole = fit(method, X)
+    holes = X.copy()
+    holes[rng.random(X.shape) < 0.1] = np.nan
+    model = fit(method, holes)
+    assert model.score(X) == pytest.approx(whole.score(X), abs=0.15)
+    assert model.score_samples(np.full((1, 4), np.nan))[0] == pytest.approx(
+        0.0, abs=0.05 if method is SIGNED else 1e-9
+    )  # floored before it is integrated
+
+
+def test_rows_beyond_the_pilot_are_used(rng):
+    X = two_clusters(8000, 3, rng)
+    pilot = fit(FAST, X[:150])
+    model = fit(FAST, X, pilot_size=150)
+    fresh = two_clusters(4000, 3, rng)
+    assert model.score(fresh) > pilot.score(fresh)
+    streamed = fit(FAST, Batches(X[:3000], X[3000:]), pilot_size=150)
+    assert streamed.score(fresh) == pytest.approx(model.score(fresh), abs=0.05)
+
+
+def test_weights_count_rows(rng):
+    X = np.concatenate([rng.normal(size=(200, 2)), rng.normal(size=(200, 2)) + 5])
+    model = LowRankDensity(2, method=FAST, random_state=0).fit(X, sample_weight=np.repeat([3.0, 1.0], 200))
+    assert np.mean(model.sample(4000)[:, 0] < 2.5) == pytest.approx(0.75, abs=0.05)
+
+
+def test_constant_columns_are_left_out_with_a_warning_and_accounted_for():
+    rng = np.random.default_rng(0)
+    X = two_clusters(200, 3, rng)
+    X[:, 1] = 7.0
+    with pytest.warns(UserWarning, match=r"Columns \[1\] are constant and were left out"):
+        model = fit(FAST, X)
+    np.testing.assert_allclose(model.score_samples(X), fit(FAST, X[:, [0, 2]]).score_samples(X[:, [0, 2]]))
+    assert np.all(model.sample(10)[:, 1] == 7.0)
+    assert model.score_samples(np.array([[0.0, 6.0, 0.0]]))[0] == -np.inf
+    with pytest.raises(ValueError, match=r"different ones of \[0, 2\]"):
+        model.marginal([1])
+
+
+@pytest.mark.parametrize(
+    ("options", "change", "message"),
+    [
+        ({"rank": 0}, None, "rank must be an integer of at least 1; got 0"),
+        ({"rank": 50}, None, "rank 50 needs at least 50 rows; got n_samples = 40"),
+        ({"method": SIGNED, "tree": (0, 1)}, None, "leaves of the tree must be the columns 0 to 2"),
+        ({"method": SIGNED, "tree": "star"}, None, "tree must be"),
+        ({"method": SignedTrain(0.5, floor=0)}, None, "floor must be between 0 and 1"),
+        ({"method": SignedTrain("isj")}, None, 'bandwidth must be "cv"'),
+        ({"kernel": [Gaussian()]}, None, "one object or one a column; got 1 for 3"),
+        ({"method": Stack(n_folds=1)}, None, "n_folds must be an integer of at least 2"),
+        ({}, (slice(None), 1), r"Columns \[1\] have no value in any row"),
+        ({}, (3, slice(None)), r"Rows \[3\] have no value at all"),
+    ],
+    ids=str,
+)
+def test_bad_input_gets_one_clear_sentence(options, change, message):
+    X = np.random.default_rng(0).normal(size=(40, 3))
+    if change is not None:
+        X[change] = np.nan
+    with pytest.raises(ValueError, match=message):
+        LowRankDensity(**options).fit(X)
+
+
+def test_what_is_no_method_or_has_no_density_is_refused():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(40, 3))
+    with pytest.raises(TypeError, match="method must be an object with a method `estimate`"):
+        LowRankDensity(method="stack").fit(X)
+    with pytest.raises(TypeError, match="Linear does not smooth"):
+        LowRankDensity(kernel=Linear()).fit(X)
+    with pytest.raises(TypeError, match="SignedTrain takes Gaussian, VonMises and Delta kernels"):
+        LowRankDensity(kernel=Laplace(), method=SIGNED).fit(X)
+    with pytest.raises(ValueError, match="All 2 columns are constant"):
+        LowRankDensity().fit(np.ones((10, 2)))
+    with pytest.raises(ValueError, match="holds no batch"):
+        LowRankDensity().fit(Batches())
+    holes = X.copy()
+    holes[:20, 0] = holes[20:, 1] = np.nan
+    with pytest.raises(ValueError, match="rows without missing values; got 0"):
+        fit(SIGNED, holes)
+    model = fit(FAST, X)
+    with pytest.raises(ValueError, match=r"Columns \[1\] are both asked for and given"):
+        model.conditional([0, 1], {1: 0.0})
+    with pytest.raises(ValueError, match="must be finite numbers"):
+        model.conditional([0], {1: np.nan})
+    with pytest.raises(ValueError, match=r"a value for each of the columns \[0, 1\]"):
+        model.marginal([0, 1]).score_samples(X)
+
+
+def test_columns_have_names_and_models_clone_and_search():
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame(two_clusters(200, 3, rng), columns=["a", "b", "c"])
+    model = fit(FAST, X)
+    np.testing.assert_allclose(
+        model.marginal(["c", "a"]).score_samples(X[["c", "a"]]), model.marginal([2, 0]).score_samples(X[["c", "a"]])
+    )
+    assert model.conditional(["a"], {"b": 1.0}).columns == [0]
+    named = fit(SIGNED, X, tree=(("a", "c"), "b"))
+    assert frozenset([0, 2]) in named.tree_.edges
+    assert clone(model).method is not model.method
+    search = GridSearchCV(LowRankDensity(method=FAST, random_state=0), {"rank": [1, 2]}, cv=2).fit(X)
+    assert search.best_params_ == {"rank": 2}
+
+
+@pytest.mark.parametrize("method", METHODS, ids=repr)
+def test_a_saved_density_scores_the_same(method, tmp_path):
+    X = two_clusters(100, 3, np.random.default_rng(0))
+    model = fit(method, X)
+    save(model, tmp_path / "density")
+    np.testing.assert_array_equal(load(tmp_path / "density").score_samples(X), model.score_samples(X))
+
+
+def test_stacking_finds_the_best_convex_combination(rng):
+    x = np.where(rng.random(4000) < 0.3, rng.normal(size=4000), rng.normal(size=4000) + 5)
+    logs = np.stack([stats.norm.logpdf(x, m) for m in (0, 5, 20)], axis=1)
+    np.testing.assert_allclose(stacking_shares(logs), [0.3, 0.7, 0.0], atol=0.03)
+    weights = np.where(x < 2.5, 2.0, 1.0)
+    np.testing.assert_allclose(stacking_shares(logs, weights), [0.6 / 1.3, 0.7 / 1.3, 0.0], atol=0.03)
+
+
+def test_whitened_rows_are_white_and_come_back(rng):
+    X = rng.normal(size=(300, 4)) @ rng.normal(size=(4, 4)) + 5
+    scale = WhitenScale(shrinkage=0.0).fit(X)
+    Y = scale.transform(X)
+    np.testing.assert_allclose(np.cov(Y.T, bias=True), np.eye(4), atol=1e-8)
+    np.testing.assert_allclose(scale.inverse_transform(Y), X, atol=1e-8)
+    assert scale.log_jacobian_ == pytest.approx(np.linalg.slogdet(scale.matrix_)[1])
+    only_scaled = WhitenScale(shrinkage=1.0).fit(X)
+    np.testing.assert_allclose(only_scaled.transform(X), StandardScaler().fit_transform(X), atol=1e-8)
+    assert 0 < WhitenScale().fit(X[:20]).shrinkage_ < 1
+    with pytest.raises(ValueError, match="linearly dependent"):
+        WhitenScale(shrinkage=0.0).fit(X[:3])
+    with pytest.raises(ValueError, match=r"columns that are constant; leave out \[0\]"):
+        WhitenScale().fit(np.column_stack([np.ones(300), X]))
+    for wrong in (2.0, "none"):
+        with pytest.raises(ValueError, match="a number from 0 to 1"):
+            WhitenScale(shrinkage=wrong).fit(X)
+
+
+@pytest.mark.parametrize(
+    "transformer",
+    [None, StandardScaler(), make_pipeline(StandardScaler(), WhitenScale())],
+    ids=["own", "scale", "both"],
+)
+def test_likelihoods_are_in_the_units_of_the_data(transformer, rng):
+    X = rng.normal(size=(400, 3)) * np.array([10.0, 0.1, 1.0]) + np.array([5.0, 0.0, -2.0])
+    model = TransformedDensity(GaussianMixture(1, random_state=0), transformer).fit(X)
+    direct = stats.multivariate_normal(X.mean(axis=0), np.cov(X.T, bias=True)).logpdf(X)
+    np.testing.assert_allclose(model.score_samples(X), direct, atol=1e-3)
+    assert model.score(X) == pytest.approx(direct.mean(), abs=1e-3)
+    np.testing.assert_allclose(model.sample(2000).std(axis=0), X.std(axis=0), rtol=0.2)
+
+
+def test_a_transformer_that_is_not_linear_is_refused():
+    rng = np.random.default_rng(0)
+    with pytest.raises(TypeError, match="linear, invertible transformer"):
+        TransformedDensity(KernelDensity(), QuantileTransformer(n_quantiles=10)).fit(rng.normal(size=(50, 2)))
+
+
+def test_the_spectral_algorithm_is_exact_on_the_population_of_a_caterpillar(rng):
+    tree = (0, 1, (2, (3, 4)))
+    table = latent_tree_table(tree, 2, (3, 3, 3, 3, 3), rng)
+    rows = np.argwhere(np.ones(table.shape))
+    phi = [np.eye(3)[column] for column in rows.T]
+    cores = chain_operators(phi, 2, table.ravel())
+    np.testing.assert_allclose(contract(caterpillar(5), cores, dict(enumerate(phi))), table.ravel(), atol=1e-8)
+    shuffled = [phi[j] for j in (0, 3, 1, 4, 2)]
+    wrong = contract(caterpillar(5), chain_operators(shuffled, 2, table.ravel()), dict(enumerate(shuffled)))
+    assert np.abs(wrong - table.ravel()).max() > 1e-4
+
+
+def test_the_spectral_baseline_scores_rows_and_says_what_it_is_worth(rng):
+    X = two_clusters(500, 4, rng)
+    model = LatentTreeSpectral(2, bandwidth=0.8, random_state=0).fit(X)
+    assert model.mass_ == pytest.approx(1.0, abs=0.1)
+    assert 0 <= model.negative_share_ < 0.2
+    assert model.score(X) == pytest.approx(fit(SignedTrain(0.8), X).score(X), abs=0.1)
+    with pytest.raises(ValueError, match="at least 5 rows and two columns"):
+        LatentTreeSpectral(5).fit(X[:3])
+
+
+def test_contours_of_two_columns_are_drawn():
+    rng = np.random.default_rng(0)
+    from matplotlib import pyplot
+
+    X = two_clusters(200, 3, rng)
+    model = fit(FAST, X)
+    display = DensityDisplay.from_estimator(model, X, columns=(0, 2), given={1: 3.0}, resolution=40)
+    assert display.ax_.get_xlabel() == "column 0"
+    assert display.ax_.get_ylabel() == "column 2"
+    peak = np.unravel_index(display.density.argmax(), display.density.shape)
+    np.testing.assert_allclose([display.ticks[0][peak[0]], display.ticks[1][peak[1]]], [3.0, 3.0], atol=1.0)
+    cell = np.diff(display.ticks[0])[0] * np.diff(display.ticks[1])[0]
+    assert display.density.sum() * cell == pytest.approx(1.0, abs=0.03)
+    with pytest.raises(ValueError, match="draws two columns"):
+        DensityDisplay.from_estimator(model, columns=[0])
+    pyplot.close("all")

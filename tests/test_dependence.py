@@ -1,0 +1,348 @@
+"""`MultiViewMixture` where views depend on each other inside classes."""
+
+import warnings
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import stats
+from scipy.integrate import trapezoid
+from scipy.special import logsumexp
+from sklearn.base import clone
+from sklearn.metrics import adjusted_rand_score
+from sklearn.model_selection import GridSearchCV
+
+from latentviews import Copulas, Delta, IdentifiabilityWarning, MultiViewMixture, diagnose
+from latentviews.datasets import make_multiview
+from latentviews.metrics import label_accuracy
+from latentviews.models.estimation import Estimate
+
+
+def slanted(rng, n=1000, n_views=3):
+    """Two long classes beside each other: in every view they overlap, and inside each the views rise together."""
+    y = (rng.random(n) < 0.35).astype(int)
+    along = rng.gamma(2.0, size=n)
+    X = along[:, None] + 0.25 * rng.normal(size=(n, n_views))
+    X[:, 0] += 2.0 * y
+    return X, y
+
+
+def bent(rng, n=1000):
+    """An arc of a class around a ball of another: no component alone describes the arc."""
+    y = (rng.random(n) < 0.4).astype(int)
+    angle = rng.uniform(0, np.pi, size=n)
+    arc = 4 * np.column_stack([np.cos(angle), np.sin(angle), 0 * angle])
+    return np.where(y[:, None] == 1, 0, arc) + 0.5 * rng.normal(size=(n, 3)), y
+
+
+@pytest.fixture
+def one_rng():
+    """One seed, where three would tell no more."""
+    return np.random.default_rng(5)
+
+
+def robust(n_components=2, **settings):
+    """A quick fit: two starts are enough for easy data."""
+    return MultiViewMixture(n_components, dependence=Copulas(n_starts=1, max_iter=30, **settings), random_state=0)
+
+
+@pytest.fixture(scope="module")
+def fitted():
+    X, y = slanted(np.random.default_rng(5), 2000)
+    return robust().fit(X), X, y
+
+
+@pytest.mark.parametrize("design", [slanted, bent])
+def test_classes_are_found_where_views_depend_on_each_other(design, rng):
+    X, y = design(rng)
+    model = MultiViewMixture(2, dependence=Copulas(max_iter=30), random_state=0).fit(X)
+    assert label_accuracy(y, model.predict(X)) > 0.97
+    np.testing.assert_allclose(model.weights_, np.sort(np.bincount(y) / len(y))[::-1], atol=0.02)
+
+
+def test_independence_misleads_where_views_depend(one_rng):
+    X, y = slanted(one_rng)
+    assert label_accuracy(y, MultiViewMixture(2, random_state=0).fit(X).predict(X)) < 0.9
+
+
+def test_valleys_count_the_classes(one_rng):
+    X, y = slanted(one_rng)
+    model = robust("auto").fit(X)
+    assert model.n_components_ == 2
+    assert adjusted_rand_score(y, model.predict(X)) > 0.9
+
+
+def test_the_joint_density_is_proper(fitted):
+    model, X, _ = fitted
+    axes = [np.linspace(x.min() - 6, x.max() + 6, 70) for x in X.T]
+    points = np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1).reshape(-1, 3)
+    density = np.exp(model.score_samples(points)).reshape(70, 70, 70)
+    mass = trapezoid(trapezoid(trapezoid(density, axes[2]), axes[1]), axes[0])
+    assert mass == pytest.approx(1, abs=0.02)
+
+
+def test_the_joint_density_is_better_than_a_product(one_rng):
+    X, _ = slanted(one_rng, 3000)
+    model = robust().fit(X[:1500])
+    product = MultiViewMixture(2, random_state=0).fit(X[:1500])
+    assert model.score(X[1500:]) > product.score(X[1500:]) + 0.3
+
+
+def test_components_are_the_margins_of_the_classes(fitted):
+    model, X, y = fitted
+    names = np.bincount(y).argsort()[::-1]
+    for t, view in enumerate(model.components_):
+        grid = np.linspace(X[:, t].min() - 6, X[:, t].max() + 6, 2000)
+        density = view.density(grid)
+        np.testing.assert_allclose(trapezoid(density, grid, axis=0), 1, rtol=1e-2)
+        means = [X[y == h, t].mean() for h in names]
+        np.testing.assert_allclose(view.expectation(lambda x: x[:, 0]), means, atol=0.15)
+        np.testing.assert_allclose(trapezoid(grid[:, None] * density, grid, axis=0), means, atol=0.15)
+        drawn = view.sample(0, 2000, np.random.default_rng(0))
+        assert drawn.mean() == pytest.approx(means[0], abs=0.2)
+        assert view.mmd()[0, 0] == pytest.approx(0, abs=1e-6)
+    assert model.components_[0].mmd()[0, 1] > model.components_[1].mmd()[0, 1]
+
+
+def test_draws_look_like_the_rows(fitted):
+    model, X, _ = fitted
+    drawn, labels = model.sample(2000)
+    assert label_accuracy(labels, model.predict(drawn)) > 0.95
+    assert np.bincount(labels).argmax() == 0
+    np.testing.assert_allclose(np.corrcoef(drawn.T), np.corrcoef(X.T), atol=0.1)
+    for x, z in zip(X.T, drawn.T, strict=True):
+        assert np.abs(np.quantile(x, [0.1, 0.5, 0.9]) - np.quantile(z, [0.1, 0.5, 0.9])).max() < 0.3
+
+
+def test_rows_with_missing_views_are_fitted_and_judged(one_rng):
+    X, y = slanted(one_rng)
+    X[one_rng.random(X.shape) < 0.1] = np.nan
+    model = robust().fit(X)
+    whole = ~np.isnan(X).any(axis=1)
+    assert label_accuracy(y[whole], model.predict(X[whole])) > 0.95
+    probabilities = model.predict_proba(X)
+    np.testing.assert_allclose(probabilities.sum(axis=1), 1)
+    empty = np.full((1, 3), np.nan)
+    np.testing.assert_allclose(model.predict_proba(empty)[0], model.weights_)
+    assert model.score_samples(empty)[0] == pytest.approx(0, abs=1e-9)
+
+
+def test_a_missing_view_is_told_by_the_others(fitted):
+    model, X, _ = fitted
+    rows = X[:300]
+    given = model.conditional(rows, 2)
+    # views 1 and 2 are the same up to noise of .25 each
+    assert np.sqrt(np.mean((given.mean()[:, 0] - rows[:, 2]) ** 2)) < 0.6
+    grid = np.linspace(X.min() - 6, X.max() + 6, 1500)
+    density = given.density(grid)
+    np.testing.assert_allclose(trapezoid(density, grid, axis=1), 1, rtol=0.02)
+    np.testing.assert_allclose(density @ grid * (grid[1] - grid[0]), given.mean()[:, 0], atol=0.1)
+    drawn = np.stack([given.sample(seed)[:, 0] for seed in range(50)])
+    spread = np.sqrt(np.maximum(density @ grid**2 * (grid[1] - grid[0]) - given.mean()[:, 0] ** 2, 0))
+    assert np.mean(np.abs(drawn.mean(axis=0) - given.mean()[:, 0]) < 4 * spread / np.sqrt(50)) > 0.97
+
+
+def test_expectations_have_standard_errors(fitted):
+    model, X, y = fitted
+    found = model.expectation(lambda x: x[:, 0], X, view=1)
+    truth = [X[y == h, 1].mean() for h in np.bincount(y).argsort()[::-1]]
+    np.testing.assert_allclose(found.values, truth, atol=0.1)
+    assert np.all(found.standard_errors > 0)
+
+
+def test_bootstrap_intervals_hold_the_weights(fitted):
+    model, X, _ = fitted
+    found = model.bootstrap(X, 20, f=lambda x: x[:, 0], view=0, random_state=1)
+    low, high = found.interval(0.9)
+    assert np.all((low < model.weights_) & (model.weights_ < high))
+    spread = np.sqrt(model.weights_ * (1 - model.weights_) / len(X))
+    assert np.all((found.weights.std(axis=0) > spread / 2) & (found.weights.std(axis=0) < 3 * spread))
+    assert found.values.shape == (20, 2)
+
+
+def test_criteria_count_what_was_fitted(fitted):
+    model, X, _ = fitted
+    log_likelihood = model.score_samples(X).sum()
+    n_parameters = (model.aic(X) + 2 * log_likelihood) / 2
+    assert 50 < n_parameters < 1000
+    assert model.bic(X) == pytest.approx(-2 * log_likelihood + np.log(len(X)) * n_parameters)
+
+
+def test_noise_may_be_a_class(one_rng):
+    X, y = slanted(one_rng, 1950)
+    X = np.concatenate([X, one_rng.uniform(-6, 16, size=(50, 3))])
+    model = robust(noise=True, least=0.015).fit(X)
+    labels = model.predict(X)
+    assert np.mean(labels[1950:] == -1) > 0.8
+    assert np.mean(labels[:1950] == -1) < 0.05
+    inside = labels[:1950] >= 0
+    assert label_accuracy(y[inside], labels[:1950][inside]) > 0.97
+    probabilities = model.predict_proba(X)
+    assert probabilities.shape == (2000, 2)
+    assert np.mean(probabilities[1950:].sum(axis=1) < 0.5) > 0.8
+    assert np.mean(model.sample(4000)[1] == -1) == pytest.approx(0.025, abs=0.02)
+    assert model.weights_.sum() == pytest.approx(1)
+    assert np.mean(model.components_[0].density(X[:1950, 0]) > 0) == 1
+
+
+def test_rows_of_the_background_are_shared_out_where_noise_is_no_class(fitted):
+    model, X, _ = fitted
+    classes = replace(model.dependent_, mixture=replace(model.dependent_.mixture, noise=0.1))
+    noisy = replace(classes, noise_class=True)
+    np.testing.assert_allclose(
+        logsumexp(classes.log_joint(X), axis=1), logsumexp(noisy.log_joint(X), axis=1), atol=1e-9
+    )
+    np.testing.assert_allclose(classes.posteriors(X).sum(axis=1), 1)
+    assert np.all(noisy.posteriors(X) <= classes.posteriors(X) + 1e-12)
+    rng = np.random.default_rng(0)
+    assert set(classes.sample(500, 3, rng)[1]) == {0, 1}
+    assert np.mean(noisy.sample(4000, 3, rng)[1] == -1) == pytest.approx(0.1, abs=0.03)
+
+
+def test_views_of_several_columns_keep_their_joint_distribution(one_rng):
+    X, y = slanted(one_rng, n_views=5)
+    model = robust().set_params(views=[[0, 1], [2, 3], [4]]).fit(X)
+    assert label_accuracy(y, model.predict(X)) > 0.97
+    drawn = model.components_[0].sample(0, 2000, one_rng)
+    inside = X[y == np.bincount(y).argmax()][:, :2]
+    assert np.corrcoef(drawn.T)[0, 1] == pytest.approx(np.corrcoef(inside.T)[0, 1], abs=0.05)
+    assert model.components_[0].density(X[:5, :2]).shape == (5, 2)
+    assert model.conditional(X[:5], 0).mean().shape == (5, 2)
+
+
+def test_known_rows_name_the_classes(one_rng):
+    X, y = slanted(one_rng)
+    known = np.where(one_rng.random(len(y)) < 0.05, 1 - y, -1)  # the rarer class is called 0
+    model = robust().fit(X, known)
+    assert np.mean(model.predict(X) == 1 - y) > 0.97
+    assert model.weights_[0] < model.weights_[1]
+
+
+def test_batches_beyond_the_pilot_count(one_rng):
+    X, y = slanted(one_rng, 6000)
+
+    class Batches:
+        def __iter__(self):
+            return iter(np.array_split(X, 5))
+
+    model = robust().set_params(pilot_size=2000).fit(Batches())
+    whole = robust().set_params(pilot_size=2000).fit(X)
+    assert label_accuracy(y, model.predict(X)) > 0.97
+    np.testing.assert_allclose(model.weights_, whole.weights_, atol=0.02)
+    np.testing.assert_allclose(model.weights_, np.sort(np.bincount(y) / 6000)[::-1], atol=0.01)
+
+
+def test_row_weights_count(one_rng):
+    X, y = slanted(one_rng)
+    weights = np.where(y == 1, 3.0, 1.0)
+    model = robust().fit(X, sample_weight=weights)
+    share = weights[y == 1].sum() / weights.sum()
+    np.testing.assert_allclose(model.weights_.max(), max(share, 1 - share), atol=0.03)
+
+
+def test_a_run_is_a_function_of_its_data_and_seed(fitted):
+    model, X, _ = fitted
+    again = clone(model).fit(X)
+    np.testing.assert_array_equal(model.predict_proba(X), again.predict_proba(X))
+    threads = clone(model).set_params(n_jobs=2).fit(X)
+    np.testing.assert_array_equal(model.predict(X), threads.predict(X))
+
+
+def test_classes_follow_those_of_another_fit(fitted):
+    model, X, _ = fitted
+    other = clone(model).fit(X)
+    before = other.predict(X)
+    other._set_classes(Estimate(other.weights_, other.components_, other.views_), np.array([1, 0]))
+    np.testing.assert_array_equal(other.predict(X), 1 - before)
+    np.testing.assert_array_equal(other.align_to(model).predict(X), before)
+
+
+def test_starts_that_disagree_are_reported(one_rng):
+    X = one_rng.normal(size=(1500, 4))  # one class, cut into four
+    with pytest.warns(IdentifiabilityWarning, match="agree little"):
+        model = MultiViewMixture(4, dependence="copula", random_state=0).fit(X)
+    assert model.agreement_ < 0.5
+    assert "agree" in diagnose(model, X, n_permutations=19, random_state=0).summary()
+
+
+def test_a_diagnosis_asks_for_copulas_where_they_are_needed(fitted):
+    model, X, _ = fitted
+    product = MultiViewMixture(2, random_state=0).fit(X)
+    assert 'dependence="copula"' in diagnose(product, X, n_permutations=59, random_state=0).summary()
+    diagnosis = diagnose(model, X, n_permutations=59, random_state=0)
+    assert diagnosis.dependence.flagged()
+    assert 'dependence="copula"' not in diagnosis.summary()
+    assert any(finding.trusted and "allows" in finding.text for finding in diagnosis.findings)
+
+
+def test_settings_can_be_searched(one_rng):
+    X, _ = slanted(one_rng, 400)
+    search = GridSearchCV(robust(), {"dependence__bandwidth": [0.2, 3.0]}, cv=2)
+    assert search.fit(X).best_params_ == {"dependence__bandwidth": 0.2}
+
+
+def test_far_rows_do_not_spoil_a_fit(one_rng):
+    X, y = slanted(one_rng)
+    X[0] = 1e6
+    model = robust().fit(X)
+    assert label_accuracy(y[1:], model.predict(X)[1:]) > 0.97
+
+
+def test_independent_views_lose_little(one_rng):
+    X, y, _ = make_multiview(3000, 3, design="gamma", random_state=one_rng)
+    model = robust(3).fit(X)
+    assert label_accuracy(y, model.predict(X)) > 0.99
+
+
+def test_a_frame_with_named_views(one_rng):
+    X, y = slanted(one_rng, 600)
+    frame = pd.DataFrame(X, columns=["a", "b", "c"]).assign(note=1.0)
+    model = robust().set_params(views=["a", "b", "c"]).fit(frame)
+    assert label_accuracy(y, model.predict(frame)) > 0.95
+
+
+def test_one_class_needs_no_merging(one_rng):
+    X = one_rng.normal(size=(300, 3))
+    model = robust(1).fit(X)
+    assert model.weights_ == pytest.approx([1])
+    expected = stats.norm.logpdf(X).sum(axis=1).mean()
+    assert model.score(X) == pytest.approx(expected, abs=0.5)
+
+
+REFUSED = {
+    "a word": ({"dependence": "gaussian"}, 'dependence must be None, "copula" or Copulas'),
+    "a polish": ({"polish": None}, "polish has no part in the fit"),
+    "a bandwidth of densities": ({"density_bandwidth": 0.1}, "density_bandwidth has no part"),
+    "exchangeable views": ({"exchangeable": True}, "exchangeable must be False"),
+    "codes": ({"kernel": Delta()}, "views are real columns; view 0 has a kernel for discrete data"),
+    "a warm start": ({"warm_start": True}, "no warm start"),
+    "no bandwidth": ({"dependence": Copulas(bandwidth=0)}, "positive bandwidth"),
+    "no parts": ({"dependence": Copulas(n_parts=0)}, "n_parts must be an integer"),
+    "a ratio": ({"dependence": Copulas(ratio=2)}, "ratio in"),
+}
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_what_does_not_go_with_dependence_is_refused(case):
+    settings, message = REFUSED[case]
+    X = np.random.default_rng(0).normal(size=(60, 3))
+    with pytest.raises(ValueError, match=message):
+        MultiViewMixture(2, **{"dependence": "copula", **settings}).fit(X)
+
+
+def test_known_rows_need_a_number_of_classes(one_rng):
+    X, y = slanted(one_rng, 100)
+    with pytest.raises(ValueError, match="need their number"):
+        MultiViewMixture("auto", dependence="copula").fit(X, np.where(y == 1, 1, -1))
+
+
+def test_a_fit_without_dependence_forgets_one_with_it(one_rng):
+    X, _ = slanted(one_rng, 500)
+    model = robust().fit(X)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", IdentifiabilityWarning)
+        model.set_params(dependence=None).fit(X)
+        fresh = MultiViewMixture(2, random_state=0).fit(X)
+    assert model.dependent_ is None
+    np.testing.assert_array_equal(model.predict_proba(X), fresh.predict_proba(X))

@@ -1,0 +1,601 @@
+"""Files in, numbers out; or the file, row and column that are wrong."""
+
+import gzip
+import re
+import struct
+import sys
+
+import h5py
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+import zarr
+from flowio import create_fcs
+from scipy import sparse
+
+from latentviews import MultiViewMixture, load, save
+from latentviews.datasets import make_multiview
+from latentviews.io import Arcsinh, InputError, Logicle, binary, h5ad, read_table, write_labels
+from latentviews.io.h5ad import write_labels as write_h5ad_labels
+
+VALUES = np.array([[1.5, -2.0, 3e5], [0.25, 1e-3, -4.0], [7.0, 8.0, 9.0]])
+NAMES = ["CD3", "CD5", "CD19"]
+
+
+# ------------------------------------------------------------------------------------- a writer for every format
+
+
+def write_csv(path, delimiter=",", names=NAMES, values=VALUES):
+    lines = [delimiter.join(names)] if names else []
+    path.write_text("\n".join(lines + [delimiter.join(map(repr, row)) for row in values.tolist()]) + "\n")
+
+
+def write_gzip(path):
+    write_csv(path)
+    path.write_bytes(gzip.compress(path.read_bytes()))
+
+
+def write_fcs(path, values=VALUES, detectors=("FL1-A", "FL2-A", "FL3-A"), markers=NAMES, **metadata):
+    with open(path, "wb") as file:
+        create_fcs(file, np.ravel(values).tolist(), list(detectors), list(markers), metadata)
+
+
+def write_h5ad(path, values=VALUES, kind="dense", names=NAMES):
+    """AnnData's layout, versions 0.1.0 (matrices) and 0.2.0 (frames and arrays)."""
+    text = h5py.string_dtype()
+    with h5py.File(path, "w") as file:
+        file.attrs.update({"encoding-type": "anndata", "encoding-version": "0.1.0"})
+        if kind == "dense":
+            file["X"] = values
+        else:
+            stored = sparse.csr_array(values) if kind == "csr" else sparse.csc_array(values)
+            group = file.create_group("X")
+            group.attrs.update({"encoding-type": f"{kind}_matrix", "encoding-version": "0.1.0", "shape": values.shape})
+            for part in ("data", "indices", "indptr"):
+                group[part] = getattr(stored, part)
+        for frame, index in (("obs", [f"cell{i}" for i in range(len(values))]), ("var", names)):
+            group = file.create_group(frame)
+            group.attrs.update({"_index": "_index", "encoding-type": "dataframe", "encoding-version": "0.2.0"})
+            group.attrs["column-order"] = np.array([], dtype=text)
+            group.create_dataset("_index", data=index, dtype=text)
+
+
+def write_zarr(path):
+    array = zarr.create_array(path, shape=VALUES.shape, chunks=(2, 3), dtype="f8")
+    array[:] = VALUES
+    array.attrs["columns"] = NAMES
+
+
+WRITERS = {  # a new format is added here
+    "cells.csv": write_csv,
+    "cells.tsv": lambda path: write_csv(path, "\t"),
+    "semicolons.csv": lambda path: write_csv(path, ";"),
+    "bars.txt": lambda path: write_csv(path, "|"),
+    "spaces.dat": lambda path: write_csv(path, " "),
+    "cells.csv.gz": write_gzip,
+    "cells.parquet": lambda path: pq.write_table(pa.table(dict(zip(NAMES, VALUES.T, strict=True))), path),
+    "cells.zarr": write_zarr,
+    "dense.h5ad": write_h5ad,
+    "csr.h5ad": lambda path: write_h5ad(path, kind="csr"),
+    "csc.h5ad": lambda path: write_h5ad(path, kind="csc"),
+}
+
+
+@pytest.mark.parametrize("name", WRITERS)
+def test_every_format_gives_the_numbers_and_names(name, tmp_path):
+    WRITERS[name](tmp_path / name)
+
+    table = read_table(tmp_path / name)
+
+    np.testing.assert_array_equal(table.values, VALUES)
+    assert table.columns == tuple(NAMES)
+    assert table.source == name
+    assert table.left_out == ()
+    pd.testing.assert_frame_equal(table.frame(), pd.DataFrame(VALUES, columns=NAMES))
+
+
+@pytest.mark.parametrize("name", WRITERS)
+def test_every_format_gives_some_columns_in_the_order_asked_for(name, tmp_path):
+    WRITERS[name](tmp_path / name)
+
+    table = read_table(tmp_path / name, ["CD19", "CD3"])
+
+    np.testing.assert_array_equal(table.values, VALUES[:, [2, 0]])
+    assert table.columns == ("CD19", "CD3")
+    assert table.left_out == ("CD5",)
+
+
+@pytest.mark.parametrize("name", WRITERS)
+def test_missing_columns_are_named_with_their_nearest_matches(name, tmp_path):
+    WRITERS[name](tmp_path / name)
+
+    with pytest.raises(InputError, match=re.escape(f"{tmp_path / name} has no column 'cd33'; did you mean 'CD3'")):
+        read_table(tmp_path / name, ["cd33"])
+    with pytest.raises(InputError, match="has no columns 'q', 'xyz'; it has CD3, CD5, CD19"):
+        read_table(tmp_path / name, ["q", "CD3", "xyz"])
+
+
+def test_npy_columns_are_numbered(tmp_path):
+    np.save(tmp_path / "a.npy", VALUES.astype(np.float32))
+
+    table = read_table(tmp_path / "a.npy", ["3", "1"])
+
+    np.testing.assert_array_equal(table.values, VALUES.astype(np.float32)[:, [2, 0]])
+    assert table.values.dtype == float
+
+
+# ---------------------------------------------------------------------------------------------------------- text
+
+
+def text(tmp_path, content, name="t.csv"):
+    path = tmp_path / name
+    path.write_bytes(content if isinstance(content, bytes) else content.encode())
+    return path
+
+
+@pytest.mark.parametrize(
+    ("content", "columns", "values"),
+    [
+        ("1,2,3\n4,5,6\n", ("1", "2", "3"), [[1, 2, 3], [4, 5, 6]]),
+        ("1 2 3\n4 5 6\n", ("1", "2", "3"), [[1, 2, 3], [4, 5, 6]]),
+        ("a;b\n1,5;2\n3,25;4\n", ("a", "b"), [[1.5, 2], [3.25, 4]]),
+        ("a\tb\n1,5\t2\n", ("a", "b"), [[1.5, 2]]),
+        ("a,b\n1,\nNA,4\nnan,null\n", ("a", "b"), [[1, np.nan], [np.nan, 4], [np.nan, np.nan]]),
+        ('"a, or b",c\n"1.5",2\n', ("a, or b", "c"), [[1.5, 2]]),
+        (" a , b \n 1 , 2 \n", ("a", "b"), [[1, 2]]),
+        ("\n\na,b\n\n1,2\n\n3,4\n", ("a", "b"), [[1, 2], [3, 4]]),
+        ("a,b\r\n1,2\r\n", ("a", "b"), [[1, 2]]),
+        ("a,b\n1,2", ("a", "b"), [[1, 2]]),
+        ("a\n1\n2\n", ("a",), [[1], [2]]),
+        (",a,b\n0,1,2\n1,3,4\n", ("a", "b"), [[1, 2], [3, 4]]),
+        ("a,b\n1e-3,-.5E+2\n", ("a", "b"), [[1e-3, -50]]),
+        ("NA,nan\n1,2\n", ("NA", "nan"), [[1, 2]]),
+        ("\ufeffµ,b\n1,2\n", ("µ", "b"), [[1, 2]]),
+        ("µ,b\n1,2\n".encode("latin-1"), ("µ", "b"), [[1, 2]]),
+        ("µ,b\n1,2\n".encode("utf-16"), ("µ", "b"), [[1, 2]]),
+    ],
+    ids=["no header", "spaces", "decimal comma", "tabs and commas", "missing", "quotes", "padded", "blank lines",
+         "crlf", "no last newline", "one column", "index", "exponents", "odd names", "bom", "latin-1", "utf-16"],
+)  # fmt: skip
+def test_how_a_text_is_written_is_found_out(content, columns, values, tmp_path):
+    table = read_table(text(tmp_path, content))
+
+    assert table.columns == columns
+    np.testing.assert_array_equal(table.values, values)
+
+
+def test_delimiter_and_header_can_be_said(tmp_path):
+    path = text(tmp_path, "7:8\n1:2\n")
+
+    table = read_table(path, delimiter=":", header=True)
+
+    assert table.columns == ("7", "8")
+    np.testing.assert_array_equal(table.values, [[1, 2]])
+
+
+def test_columns_that_are_not_asked_for_may_hold_anything(tmp_path):
+    path = text(tmp_path, "a,note,b\n1,good,2\n3,bad,4\n")
+
+    np.testing.assert_array_equal(read_table(path, ["a", "b"]).values, [[1, 2], [3, 4]])
+
+
+@pytest.mark.parametrize(
+    ("content", "sentence"),
+    [
+        ("", "t.csv is empty"),
+        ("\n \n", "t.csv is empty"),
+        ("a,b\n", "t.csv has a header and no rows"),
+        ("a,b\n1,2\n3,oops\n", r"t.csv, row 2 \(line 3\), column 'b': 'oops' is not a number"),
+        ("a,b\n\n1,2\n\n3,4 5\n", r"t.csv, row 2 \(line 5\), column 'b': '4 5' is not a number"),
+        ("a,b\n1,2\n3\n", r"t.csv, row 2 \(line 3\): it has 1 cells where 2 were expected. Is the delimiter ','\?"),
+        ("a,b\n1,2\n3,4,5\n", r"t.csv, row 2 \(line 3\): it has 3 cells where 2"),
+        ("1,x\n3,4\n", r"t.csv, row 1 \(line 1\), column '2': 'x' is not a number.* set the option `header`"),
+        ("a,b\n1,2\n3,inf\n", "t.csv, row 2, column 'b': the value is infinite"),
+        ("a,b,a\n1,2,3\n", "has the column 'a' in places 1 and 3; rename one"),
+        (b"\x01\x00\x02\x00", "is not text"),
+    ],
+    ids=["empty", "blank", "header alone", "word", "two numbers", "short row", "long row", "word in row 1", "infinite",
+         "twice", "binary"],
+)  # fmt: skip
+def test_errors_in_a_text_name_the_row_and_column(content, sentence, tmp_path):
+    with pytest.raises(InputError, match=sentence):
+        read_table(text(tmp_path, content))
+
+
+def test_errors_far_down_a_zipped_text_are_found(tmp_path):
+    rows = ["1,2,3"] * 300_000
+    rows[250_000] = "1,2,x"
+    path = text(tmp_path, gzip.compress("\n".join(["a,b,c", *rows]).encode(), 1), "t.csv.gz")
+
+    with pytest.raises(InputError, match=r"t.csv.gz, row 250,001 \(line 250,002\), column 'c': 'x' is not a number"):
+        read_table(path)
+
+
+def test_another_delimiter_is_asked_for_where_there_is_one_column(tmp_path):
+    path = text(tmp_path, "CD3:CD5\n1:2\n")
+
+    with pytest.raises(InputError, match=r"single column, 'CD3:CD5'. Is its delimiter another one"):
+        read_table(path, ["CD9000"])
+
+
+@pytest.mark.parametrize("share", [0.3, 0.9])
+def test_a_zipped_text_cut_short_is_one_sentence(share, tmp_path):
+    rows = np.random.default_rng(0).normal(size=(20_000, 3))
+    content = gzip.compress("\n".join(["a,b,c"] + [",".join(map(repr, row)) for row in rows.tolist()]).encode())
+    path = text(tmp_path, content[: int(share * len(content))], "t.csv.gz")
+
+    with pytest.raises(InputError, match=r"t.csv.gz cannot be read to its end; it may be cut short"):
+        read_table(path)
+
+
+def test_many_rows_are_read_in_little_memory(tmp_path):
+    rows = np.random.default_rng(0).integers(0, 10**6, size=(10**5, 10)).astype(str)
+    block = "\n".join(map(",".join, rows.tolist())) + "\n"
+    path = text(tmp_path, ",".join("abcdefghij") + "\n" + 3 * block)
+
+    before = pa.default_memory_pool().max_memory()
+    table = read_table(path)
+
+    assert table.values.shape == (300_000, 10)
+    assert pa.default_memory_pool().max_memory() - before < 4 * table.values.nbytes
+
+
+# ----------------------------------------------------------------------------------------------------------- FCS
+
+
+def with_version(path, version):
+    content = path.read_bytes()
+    path.write_bytes(f"FCS{version}".encode() + content[6:])
+
+
+@pytest.mark.parametrize("version", ["2.0", "3.0", "3.1"])
+def test_fcs_channels_go_by_their_marker_and_answer_to_their_detector(version, tmp_path):
+    path = tmp_path / "a.fcs"
+    write_fcs(path, markers=["CD3", "", "CD19"])
+    with_version(path, version)
+
+    table = read_table(path, transform="none")
+
+    assert table.columns == ("CD3", "FL2-A", "CD19")
+    np.testing.assert_allclose(table.values, VALUES, rtol=1e-6)
+    np.testing.assert_array_equal(read_table(path, ["FL3-A", "CD3"], transform="none").values, table.values[:, [2, 0]])
+
+
+def test_fcs_markers_that_occur_twice_give_way_to_detectors(tmp_path):
+    write_fcs(tmp_path / "a.fcs", markers=["CD3", "CD3", "CD19"])
+
+    assert read_table(tmp_path / "a.fcs").columns == ("FL1-A", "FL2-A", "CD19")
+
+
+def test_fcs_is_compensated_by_its_spillover(tmp_path, rng):
+    true = rng.uniform(0, 1000, size=(50, 3))
+    spill = np.array([[1, 0.2], [0.05, 1]])
+    observed = true.copy()
+    observed[:, [2, 0]] = true[:, [2, 0]] @ spill
+    write_fcs(tmp_path / "a.fcs", observed, spillover="2,FL3-A,FL1-A,1,0.2,0.05,1")
+
+    table = read_table(tmp_path / "a.fcs", transform="none")
+
+    np.testing.assert_allclose(table.values, true, rtol=1e-5)
+    assert table.reading.compensated
+    raw = read_table(tmp_path / "a.fcs", transform="none", compensate=False)
+    np.testing.assert_allclose(raw.values, observed, rtol=1e-6)
+
+
+@pytest.mark.parametrize("spillover", ["2,FL1-A,FL9-A,1,0,0,1", "2,FL1-A,FL2-A,1,0,0", "2,FL1-A,FL2-A,1,1,1,1", "x"])
+def test_a_spillover_that_cannot_be_used_is_one_sentence(spillover, tmp_path):
+    write_fcs(tmp_path / "a.fcs", spillover=spillover)
+
+    with pytest.raises(InputError, match=r"a.fcs has a spillover matrix that cannot be used .*--no-compensation"):
+        read_table(tmp_path / "a.fcs")
+    assert read_table(tmp_path / "a.fcs", compensate=False).values.shape == (3, 3)
+
+
+def test_fluorescence_is_transformed_and_scatter_and_time_are_not(tmp_path, rng):
+    values = rng.normal(1000, 2000, size=(500, 4)).astype(np.float32).astype(float)
+    write_fcs(tmp_path / "a.fcs", values, ["FSC-A", "SSC-A", "FL1-A", "Time"], ["", "", "CD3", ""], P3R="262144")
+
+    table = read_table(tmp_path / "a.fcs")
+
+    assert table.columns == ("FSC-A", "SSC-A", "CD3")
+    assert table.left_out == ("Time",)
+    np.testing.assert_array_equal(table.values[:, :2], values[:, :2])
+    logicle = table.reading.transforms[2]
+    assert logicle.top == 262144
+    extreme = -np.quantile(values[values[:, 2] < 0, 2], 0.05)
+    assert logicle.linear == pytest.approx((4.5 - np.log10(262144 / extreme)) / 2)
+    np.testing.assert_allclose(logicle.inverse(table.values[:, 2]), values[:, 2], atol=1e-6)
+    arcsinh = read_table(tmp_path / "a.fcs", ["CD3", "Time"], transform="arcsinh", cofactor=5).values
+    np.testing.assert_array_equal(arcsinh, np.column_stack([np.arcsinh(values[:, 2] / 5), values[:, 3]]))
+
+
+def integer_fcs(path, channels, events, bits=16):
+    """FCS 2.0 with integers, as analogue instruments wrote it: a channel has a name, $PnE and a range."""
+    words = {"$MODE": "L", "$DATATYPE": "I", "$BYTEORD": "4,3,2,1", "$NEXTDATA": "0"}
+    words |= {"$PAR": str(len(channels)), "$TOT": str(len(events))}
+    for n, (name, amplification, size) in enumerate(channels, 1):
+        words |= {f"$P{n}N": name, f"$P{n}E": amplification, f"$P{n}R": str(size), f"$P{n}B": str(bits)}
+    segment = ("\\" + "\\".join(part for pair in words.items() for part in pair) + "\\").encode()
+    data = struct.pack(f">{np.size(events)}H", *np.ravel(events).tolist())
+    ends = [58, 58 + len(segment) - 1, 58 + len(segment), 58 + len(segment) + len(data) - 1]
+    path.write_bytes(b"FCS2.0    " + "".join(f"{end:8d}" for end in ends).encode() + b" " * 16 + segment + data)
+
+
+def test_logarithmic_channels_of_old_files_become_linear(tmp_path):
+    events = [[100, 0], [512, 512], [1023, 1023]]
+    integer_fcs(tmp_path / "old.fcs", [("FS", "0,0", 1024), ("FL1", "4,1", 1024)], events)
+
+    table = read_table(tmp_path / "old.fcs", transform="none")
+
+    np.testing.assert_allclose(table.values[:, 0], [100, 512, 1023])
+    np.testing.assert_allclose(table.values[:, 1], 10 ** (4 * np.array([0, 512, 1023]) / 1024))
+    scaled = read_table(tmp_path / "old.fcs")
+    assert scaled.reading.transforms[0] is None
+    assert scaled.reading.transforms[1].top == 1e4
+
+
+def test_floating_point_channels_are_linear_whatever_the_file_says(tmp_path):
+    write_fcs(tmp_path / "a.fcs")
+    content = (tmp_path / "a.fcs").read_bytes()
+    assert b"$P1E/0,0/" in content
+    (tmp_path / "a.fcs").write_bytes(content.replace(b"$P1E/0,0/", b"$P1E/4,1/"))
+
+    np.testing.assert_allclose(read_table(tmp_path / "a.fcs", transform="none").values, VALUES, rtol=1e-6)
+
+
+@pytest.mark.parametrize("size", [3, 40, 200, 700, -1])
+def test_a_truncated_fcs_is_one_sentence(size, tmp_path):
+    path = tmp_path / "a.fcs"
+    write_fcs(path, np.ones((100, 3)))
+    path.write_bytes(path.read_bytes()[:size])
+
+    with pytest.raises(InputError, match=r"a.fcs is not a whole FCS file; it may be cut short"):
+        read_table(path)
+
+
+def test_an_fcs_without_events_is_one_sentence(tmp_path):
+    write_fcs(tmp_path / "a.fcs", np.empty((0, 3)))
+
+    with pytest.raises(InputError, match=r"a.fcs (holds no events|is not a whole FCS file)"):
+        read_table(tmp_path / "a.fcs")
+
+
+def test_another_file_is_read_the_same_way(tmp_path, rng):
+    first, second = rng.normal(1000, 2000, size=(2, 300, 3))
+    write_fcs(tmp_path / "a.fcs", first)
+    write_fcs(tmp_path / "b.fcs", second[:, ::-1], ["FL3-A", "FL2-A", "FL1-A"], NAMES[::-1])
+
+    reading = read_table(tmp_path / "a.fcs", ["CD3", "CD19"]).reading
+    table = read_table(tmp_path / "b.fcs", reading=reading)
+
+    assert table.columns == ("CD3", "CD19")
+    assert table.reading.transforms == reading.transforms
+    np.testing.assert_allclose(reading.transforms[1].inverse(table.values[:, 1]), second[:, 2], rtol=1e-4, atol=0.01)
+
+
+def test_a_model_keeps_how_its_file_was_read(tmp_path, rng):
+    write_fcs(tmp_path / "a.fcs", rng.normal(1000, 2000, size=(300, 3)))
+    table = read_table(tmp_path / "a.fcs")
+    model = MultiViewMixture(1, random_state=0).fit(table.frame())
+    model.reading_ = table.reading
+    save(model, tmp_path / "model.latentviews")
+
+    loaded = load(tmp_path / "model.latentviews")
+    again = read_table(tmp_path / "a.fcs", reading=loaded.reading_)
+
+    assert again.values.tobytes() == table.values.tobytes()
+    np.testing.assert_array_equal(loaded.predict_proba(again.frame()), model.predict_proba(table.frame()))
+
+
+# -------------------------------------------------------------------------------------------------------- scales
+
+
+def test_logicle_agrees_with_the_values_of_gating_ml():
+    """Gating-ML 2.0, section 6.4: T = 1000, W = 1, M = 4, A = 0."""
+    data = [-10, -5, -1, 0, 0.3, 1, 3, 10, 100, 1000]
+    published = [0.067574, 0.147986, 0.228752, 0.25, 0.256384, 0.271248, 0.312897, 0.432426, 0.739548, 1]
+
+    np.testing.assert_allclose(Logicle(1000, 1, 4, 0)(data), published, atol=1e-6)
+
+
+SCALES = [Logicle(), Logicle(1000, 0), Logicle(1e4, 2.25), Logicle(1e4, 0.3, 4.5, 1), Logicle(1e3, 1, 4, -0.5)]
+
+
+@pytest.mark.parametrize("scale", SCALES, ids=repr)
+def test_logicle_is_what_its_papers_say(scale):
+    zero, end = (scale.negative + scale.linear) / (scale.decades + scale.negative), 1.0
+
+    assert scale(0.0) == pytest.approx(zero)
+    assert scale(scale.top) == pytest.approx(end)
+    y = zero + np.array([-1e-3, 0, 1e-3])
+    slope = np.diff(scale.inverse(y)) / 1e-3
+    assert slope[1] == pytest.approx(slope[0], rel=1e-6)  # straight at zero
+    u = np.linspace(0, 1, 50)
+    np.testing.assert_allclose(scale.inverse(zero + u), -scale.inverse(zero - u), rtol=1e-12)
+    high = scale.inverse(np.array([1, 1 + 1 / (scale.decades + scale.negative)]))
+    assert high[1] / high[0] == pytest.approx(10, rel=0.02 if scale.linear < 2 else 0.5)  # a decade far up
+
+
+@pytest.mark.parametrize("scale", [*SCALES, Arcsinh(), Arcsinh(5.0)], ids=repr)
+def test_scales_have_inverses_and_keep_the_order(scale, rng):
+    x = np.sort(np.concatenate([rng.normal(size=500) * 10.0 ** rng.uniform(-3, 6, size=500), [0.0]]))
+
+    y = scale(x)
+
+    assert np.all(np.diff(y) > 0)
+    np.testing.assert_allclose(scale.inverse(y), x, rtol=1e-9, atol=1e-9)
+    assert np.isnan(scale(np.array([np.nan]))).all()
+
+
+@pytest.mark.parametrize("arguments", [(-1,), (1000, -1), (1000, 3), (1000, 1, 4, -2)])
+def test_a_scale_that_cannot_be_is_one_sentence(arguments):
+    with pytest.raises(ValueError, match="A logicle scale needs"):
+        Logicle(*arguments)(1.0)
+
+
+def test_scales_can_be_asked_for_in_any_format(tmp_path):
+    write_csv(tmp_path / "a.csv")
+
+    np.testing.assert_array_equal(read_table(tmp_path / "a.csv", transform="arcsinh").values, np.arcsinh(VALUES / 150))
+    logicle = read_table(tmp_path / "a.csv", ["CD19"], transform="logicle").reading.transforms[0]
+    assert logicle.top == 3e5
+    with pytest.raises(InputError, match="transform must be one of"):
+        read_table(tmp_path / "a.csv", transform="log")
+    with pytest.raises(InputError, match="cofactor must be positive"):
+        read_table(tmp_path / "a.csv", transform="arcsinh", cofactor=0)
+
+
+# --------------------------------------------------------------------------------------------- the other formats
+
+
+def test_parquet_takes_any_numbers_and_missing_ones(tmp_path):
+    table = pa.table({"i": pa.array([1, None, 3], pa.int32()), "f": pa.array([0.5, 1, None], pa.float32()),
+                      "b": [True, False, None], "t": ["a", "b", "c"]})  # fmt: skip
+    pq.write_table(table, tmp_path / "a.parquet")
+
+    values = read_table(tmp_path / "a.parquet", ["i", "f", "b"]).values
+
+    np.testing.assert_array_equal(values, [[1, 0.5, 1], [np.nan, 1, 0], [3, np.nan, np.nan]])
+    with pytest.raises(InputError, match=r"a.parquet, column 't': it holds string, not numbers"):
+        read_table(tmp_path / "a.parquet")
+
+
+def test_an_index_of_pandas_is_not_a_column(tmp_path):
+    pd.DataFrame(VALUES, columns=NAMES, index=[5, 7, 9]).to_parquet(tmp_path / "a.parquet")
+
+    assert read_table(tmp_path / "a.parquet").columns == tuple(NAMES)
+
+
+def test_a_zarr_group_with_one_table_is_that_table(tmp_path):
+    group = zarr.create_group(tmp_path / "g.zarr")
+    group.create_array("table", shape=(3, 3), dtype="f4")[:] = VALUES
+    group.create_array("vector", shape=(3,), dtype="f4")
+
+    np.testing.assert_allclose(read_table(tmp_path / "g.zarr").values, VALUES, rtol=1e-6)
+    group.create_array("other", shape=(3, 3), dtype="f4")
+    with pytest.raises(InputError, match=r"Zarr group with 2 2-D arrays; name one of them: \['other', 'table'\]"):
+        read_table(tmp_path / "g.zarr")
+
+
+@pytest.mark.parametrize("array", [np.ones(3), np.ones((2, 2, 2)), np.array([["a", "b"]]), np.ones((0, 3))], ids=repr)
+def test_arrays_that_are_no_table_are_one_sentence(array, tmp_path):
+    np.save(tmp_path / "a.npy", array)
+
+    with pytest.raises(InputError, match=r"a.npy (needs a 2-D array of numbers|has no rows)"):
+        read_table(tmp_path / "a.npy")
+
+
+@pytest.mark.parametrize("name", ["cells.parquet", "dense.h5ad", "a.npy"])
+def test_binary_files_cut_short_are_one_sentence(name, tmp_path):
+    path = tmp_path / name
+    np.save(path, VALUES) if name == "a.npy" else WRITERS[name](path)
+    content = path.read_bytes()
+    path.write_bytes(content[: 3 * len(content) // 4])
+
+    with pytest.raises(InputError, match=re.escape(f"{path} is not a whole")):
+        read_table(path)
+
+
+def test_a_pickled_npy_is_refused(tmp_path):
+    np.save(tmp_path / "a.npy", np.array([{}], dtype=object), allow_pickle=True)
+
+    with pytest.raises(InputError, match="not a whole NPY file of numbers"):
+        read_table(tmp_path / "a.npy")
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "sentence"),
+    [
+        ("absent.csv", None, "absent.csv does not exist"),
+        ("a.fcs", b"1,2,3", "named like a fcs file, but its content is not that"),
+        ("a.parquet", b"1,2,3", "named like a parquet file"),
+        ("a.xlsx", b"PK\x03\x04....", "is a zip archive, perhaps a workbook"),
+        ("a.fcs", b"", "a.fcs is empty"),
+    ],
+)
+def test_files_that_are_no_table_are_one_sentence(name, content, sentence, tmp_path):
+    if content is not None:
+        (tmp_path / name).write_bytes(content)
+
+    with pytest.raises(InputError, match=sentence):
+        read_table(tmp_path / name)
+
+
+def test_a_directory_is_one_sentence(tmp_path):
+    with pytest.raises(InputError, match="is a directory; name a file in it"):
+        read_table(tmp_path)
+
+
+def test_another_hdf5_file_is_one_sentence(tmp_path):
+    with h5py.File(tmp_path / "a.h5ad", "w") as file:
+        file["something"] = 1
+
+    with pytest.raises(InputError, match="not of AnnData's layout"):
+        read_table(tmp_path / "a.h5ad")
+
+
+def test_a_package_that_is_not_there_is_one_sentence(tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    write_csv(tmp_path / "a.csv")
+
+    with pytest.raises(InputError, match=r"needs pyarrow; install it with `pip install latentviews\[io\]`"):
+        read_table(tmp_path / "a.csv")
+
+
+# -------------------------------------------------------------------------------------------------------- labels
+
+
+@pytest.mark.parametrize("name", ["labels.csv", "labels.parquet"])
+def test_labels_come_back(name, tmp_path):
+    posteriors = np.array([[0.25, 0.75], [1 - 1e-9, 1e-9]])
+
+    write_labels(tmp_path / name, np.array([1, 0]), posteriors)
+
+    table = read_table(tmp_path / name)
+    assert table.columns == ("row", "class", "p0", "p1")
+    np.testing.assert_array_equal(table.values[:, :2], [[1, 1], [2, 0]])
+    np.testing.assert_allclose(table.values[:, 2:], posteriors, atol=0 if name.endswith("parquet") else 5e-7)
+
+
+def test_labels_go_into_the_observations_of_a_copy(tmp_path):
+    write_h5ad(tmp_path / "a.h5ad")
+    before = (tmp_path / "a.h5ad").read_bytes()
+    posteriors = np.array([[0.2, 0.8], [0.9, 0.1], [0.5, 0.5]])
+
+    write_h5ad_labels(tmp_path / "a.h5ad", tmp_path / "b.h5ad", np.array([1, 0, 0]), posteriors)
+    write_h5ad_labels(tmp_path / "b.h5ad", tmp_path / "c.h5ad", np.array([1, 0, 1]), posteriors)
+
+    assert (tmp_path / "a.h5ad").read_bytes() == before
+    with h5py.File(tmp_path / "c.h5ad") as file:
+        obs = file["obs"]
+        assert list(obs.attrs["column-order"]) == ["latentviews_class", "latentviews_p0", "latentviews_p1"]
+        np.testing.assert_array_equal(obs["latentviews_class/codes"], [1, 0, 1])
+        assert obs["latentviews_class/categories"].asstr()[:].tolist() == ["0", "1"]
+        np.testing.assert_array_equal(obs["latentviews_p1"], posteriors[:, 1])
+        assert dict(obs["latentviews_class"].attrs) == {
+            "encoding-type": "categorical", "encoding-version": "0.2.0", "ordered": False
+        }  # fmt: skip
+    np.testing.assert_array_equal(read_table(tmp_path / "c.h5ad").values, VALUES)
+
+
+@pytest.mark.parametrize("name", ["dense.h5ad", "csr.h5ad", "cells.zarr"])
+def test_rows_come_in_blocks(name, tmp_path, monkeypatch):
+    for module in (binary, h5ad):
+        monkeypatch.setattr(module, "ROWS", 2)
+    WRITERS[name](tmp_path / name)
+
+    np.testing.assert_array_equal(read_table(tmp_path / name).values, VALUES)
+
+
+@pytest.mark.parametrize("frame", [pd.DataFrame, pl.DataFrame], ids=["pandas", "polars"])
+def test_frames_of_either_library_are_taken_by_models(frame):
+    X = make_multiview(300, 2, random_state=0).X
+    model = MultiViewMixture(2, views=[["a"], ["b"], ["c"]], random_state=0)
+
+    labels = model.fit(frame(dict(zip("abc", X.T, strict=True)))).predict(frame(dict(zip("abc", X.T, strict=True))))
+
+    assert list(model.feature_names_in_) == ["a", "b", "c"]
+    np.testing.assert_array_equal(labels, MultiViewMixture(2, random_state=0).fit(X).predict(X))
