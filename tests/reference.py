@@ -66,6 +66,21 @@ def appendix_9(kernel, views, rank, solver, rng, alpha, beta):
     return found.values**-2, lambda x: kernel.gram(x, x3) @ A
 
 
+def hsu_kakade_zhang(joint, k, sequence):
+    """The probability of a sequence of codes by observable operators (Hsu, Kakade & Zhang 2009, Algorithm 1).
+
+    ``joint[a, b, c]`` is the probability of three consecutive codes.
+    """
+    p1, p21 = joint.sum(axis=(1, 2)), joint.sum(axis=2).T
+    u = np.linalg.svd(p21)[0][:, :k]
+    b1, b_inf = u.T @ p1, np.linalg.pinv(p21.T @ u) @ p1
+    state = b1
+    for x in sequence:
+        p3x1 = joint[:, x, :].T
+        state = (u.T @ p3x1) @ np.linalg.pinv(u.T @ p21) @ state
+    return float(b_inf @ state)
+
+
 def hierarchical_svd(table, tree, rank):
     """A table projected along the edges of a tree, one after the other, by full singular value decompositions.
 

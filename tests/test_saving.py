@@ -22,6 +22,7 @@ from latentviews import (
     Delta,
     FourierFeatures,
     Gaussian,
+    KernelHMM,
     LandmarkFeatures,
     Laplace,
     Matern,
@@ -55,6 +56,8 @@ MODELS = [
     NonparametricEM(2, max_iter=20),
     HistogramSpectral(2),
     SphericalSpectral(2),
+    KernelHMM(2, polish=Sieve((2.0,), max_iter=10)),
+    KernelHMM(2, polish=None),
 ]
 
 

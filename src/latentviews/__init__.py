@@ -8,8 +8,11 @@ from latentviews.features import FourierFeatures, LandmarkFeatures, OneHotFeatur
 from latentviews.kernels import Delta, Gaussian, Kernel, Laplace, Linear, Matern, VonMises
 from latentviews.models.density import LowRankDensity
 from latentviews.models.density_methods import ProductMixture, SignedTrain, Stack
+from latentviews.models.dynamics import ObservableOperators, TwoStageRegression
+from latentviews.models.hmm import KernelHMM
 from latentviews.models.mixture import MultiViewMixture
 from latentviews.models.portfolio import Copulas
+from latentviews.models.predictive import PredictiveStateModel
 from latentviews.polish import Sieve, SmoothedEM
 from latentviews.preprocessing import TransformedDensity, WhitenScale
 from latentviews.saving import load, save
@@ -27,20 +30,24 @@ __all__ = [
     "IdentifiabilityWarning",
     "JointDiagonalization",
     "Kernel",
+    "KernelHMM",
     "LandmarkFeatures",
     "Laplace",
     "Linear",
     "LowRankDensity",
     "Matern",
     "MultiViewMixture",
+    "ObservableOperators",
     "OneHotFeatures",
     "PowerMethod",
+    "PredictiveStateModel",
     "ProductMixture",
     "Sieve",
     "SignedTrain",
     "SmoothedEM",
     "Stack",
     "TransformedDensity",
+    "TwoStageRegression",
     "VonMises",
     "WhitenScale",
     "diagnose",

@@ -1,5 +1,6 @@
 """Data with known truth, and loaders of public collections."""
 
+import csv
 import gzip
 import hashlib
 import json
@@ -13,6 +14,7 @@ import numpy as np
 from scipy import stats
 
 from latentviews._validation import check_count
+from latentviews.chains import draw_states
 
 DESIGNS = ("gaussian", "gamma", "shapes")
 
@@ -99,6 +101,132 @@ def make_multiview(
         for h in range(k):
             X[y == h, t : t + 1] = view.sample(h, int(np.sum(y == h)), rng)
     return MultiViewData(X, y, Truth(weights, tuple(views)))
+
+
+class HMMTruth(NamedTuple):
+    """The chain and the emissions that generated a sequence."""
+
+    start: np.ndarray  # (k,)
+    transition: np.ndarray  # (k, k)
+    components: tuple[TrueView, ...]  # one a view, with `density(x)`
+
+
+class HMMData(NamedTuple):
+    """Sequences one under the other, their states and the truth behind them."""
+
+    X: np.ndarray  # (n_samples, 1)
+    states: np.ndarray  # (n_samples,)
+    truth: HMMTruth
+
+
+def make_hmm(n_samples: int = 1000, *, stay: float = 0.9, lengths: Any = None, random_state: Any = None) -> HMMData:
+    """Three states that stay with probability ``stay``, and emissions on the same stretch of the line.
+
+    State 0 emits half N(-1.5, .35) and half N(1.5, .35), state 1 a shifted exponential, -1 + Exp(1), state 2
+    N(0, .6). Their means are the same, so shapes alone tell them apart. The other states are equally probable
+    after each, and at the start.
+
+    Parameters
+    ----------
+    n_samples : int
+    stay : float, default=0.9
+    lengths : list of ints or None
+        How long every sequence is; by default all rows are one.
+    random_state : int, RandomState or None
+
+    Returns
+    -------
+    HMMData
+        ``X``, ``states``, and ``truth`` with ``start``, ``transition`` and ``components[0].density(x)``.
+    """
+    n_samples, rng = check_count("n_samples", n_samples), np.random.default_rng(random_state)
+    if not 0 <= stay <= 1:
+        raise ValueError(f"stay must be a probability; got {stay!r}.")
+    two_modes = ((0.5, stats.norm(-1.5, 0.35)), (0.5, stats.norm(1.5, 0.35)))
+    view = TrueView((two_modes, ((1.0, stats.expon(-1, 1)),), ((1.0, stats.norm(0, 0.6)),)))
+    start, transition = np.full(3, 1 / 3), stay * np.eye(3) + (1 - stay) / 2 * (1 - np.eye(3))
+    lengths = np.array([n_samples]) if lengths is None else np.asarray(lengths, dtype=int)
+    if lengths.sum() != n_samples:
+        raise ValueError(f"lengths must add up to n_samples, {n_samples}; they add up to {lengths.sum()}.")
+    states = draw_states(start, transition, lengths, rng)
+    X = np.empty((n_samples, 1))
+    for h in range(3):
+        X[states == h] = view.sample(h, int(np.sum(states == h)), rng)
+    return HMMData(X, states, HMMTruth(start, transition, (view,)))
+
+
+class SeriesFile(NamedTuple):
+    """Which columns of a file make a series, and which say where sequences begin and what happens."""
+
+    path: str
+    columns: tuple[str, ...]
+    sequence: str | None = None
+    label: str | None = None
+
+
+ACCELERATION = ("acc_x", "acc_y", "acc_z")
+SERIES = {
+    "basic_motions": SeriesFile("basic_motions.csv.gz", (*ACCELERATION, "gyr_x", "gyr_y", "gyr_z"), "series", "label"),
+    "chest_accel": SeriesFile("chest_accel_p13.csv.gz", ACCELERATION, None, "label"),
+    "daphnet": SeriesFile(
+        "daphnet_s06r02.csv.gz",
+        tuple(
+            f"{place}_{way}" for place in ("ankle", "leg", "trunk") for way in ("horiz_fwd", "vert", "horiz_lateral")
+        ),
+    ),
+    "wall_robot": SeriesFile("wall_robot_4.csv.gz", ("front", "left", "right", "back"), None, "label"),
+    "slot_car": SeriesFile("slotcar_vicon_run1.csv.gz", ("x", "y", "z", "qx", "qy", "qz", "qw")),
+    "geyser": SeriesFile("geyser_mass.csv.gz", ("waiting", "duration")),
+}
+
+
+class SeriesData(NamedTuple):
+    """Sequences one under the other, from a file."""
+
+    X: np.ndarray  # (n_samples, n_columns)
+    lengths: np.ndarray  # how long every sequence is
+    labels: np.ndarray | None  # (n_samples,), what happens at every row, where it is known
+    columns: tuple[str, ...]
+
+
+def load_series(name: str, folder: Any = None) -> SeriesData:
+    """One of six recorded series.
+
+    Parameters
+    ----------
+    name : {"basic_motions", "chest_accel", "daphnet", "wall_robot", "slot_car", "geyser"}
+        A smart watch in 80 short runs of four activities; a chest accelerometer through seven activities; nine
+        accelerometer channels of a walking patient; a robot's four ranges along a wall, with its steering; the pose of
+        a slot car; waiting times and durations of a geyser's eruptions.
+    folder : path or None
+        Where the collections are, ``series`` among them; by default the environment variable LATENTVIEWS_DATA says.
+    """
+    if name not in SERIES:
+        raise ValueError(f"name must be one of {sorted(SERIES)}; got {name!r}.")
+    folder = folder if folder is not None else os.environ.get("LATENTVIEWS_DATA")
+    if folder is None:
+        raise FileNotFoundError("Say where the collections are: pass `folder`, or set LATENTVIEWS_DATA.")
+    return read_series(Path(folder) / "series" / SERIES[name].path, SERIES[name])
+
+
+def read_series(path: str | Path, layout: SeriesFile) -> SeriesData:
+    """Sequences from a CSV file with a header, compressed by gzip or not; blank cells are missing values."""
+    opener: Any = gzip.open if str(path).endswith(".gz") else open
+    with opener(path, "rt", newline="") as file:
+        rows = list(csv.DictReader(file))
+    if not rows:
+        raise ValueError(f"{Path(path).name} holds no rows.")
+    absent = [column for column in layout.columns if column not in rows[0]]
+    if absent:
+        raise ValueError(f"{Path(path).name} lacks the columns {absent}; it has {list(rows[0])}.")
+    X = np.array([[float(row[column]) if row[column] else np.nan for column in layout.columns] for row in rows])
+    lengths = np.array([len(X)])
+    if layout.sequence is not None:
+        names = np.array([row[layout.sequence] for row in rows])
+        begins = np.flatnonzero(np.append(True, names[1:] != names[:-1]))
+        lengths = np.diff(np.append(begins, len(X)))
+    labels = None if layout.label is None else np.array([row[layout.label] for row in rows])
+    return SeriesData(X, lengths, labels, layout.columns)
 
 
 def _view(design: str, k: int, separation: float, rng: np.random.Generator) -> TrueView:

@@ -1,6 +1,7 @@
 """Densities from posteriors: every class a weighted sample, every density with a bandwidth of its own."""
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -9,13 +10,14 @@ from sklearn.base import clone
 from latentviews import streams
 from latentviews.bandwidths import resolution
 from latentviews.domains import Domain
-from latentviews.embeddings import Components, components_in
-from latentviews.features import BinnedFeatures, GridFeatures, few_landmarks, uniform_grid
+from latentviews.embeddings import BinnedEmbedding, Components, components_in
+from latentviews.features import BinnedFeatures, GridFeatures, few_landmarks, linear_bins, uniform_grid
 from latentviews.kernels import Kernel
 from latentviews.sieve import row_weights
 from latentviews.views import Views, stack_block
 
 TINY = np.finfo(float).tiny
+WIDTHS = tuple(2 ** (i / 3) for i in range(-4, 4))  # bandwidths to choose from, over what the rule says
 
 
 def within_class_bandwidth(kernel: Kernel, x: np.ndarray, posteriors: np.ndarray) -> Any:
@@ -66,7 +68,7 @@ def _density_map(phi: Any, x: np.ndarray, posteriors: np.ndarray, bandwidth: Any
 
 def reestimate(
     data: Any,
-    posteriors: Callable[..., np.ndarray],
+    posteriors: Callable[..., np.ndarray] | np.ndarray,
     views: Views,
     blocks: Sequence[int],
     domains: Sequence[Domain | None],
@@ -74,14 +76,19 @@ def reestimate(
 ) -> tuple[np.ndarray, list[Components]]:
     """Class weights and components as averages over all rows, weighted by their posteriors.
 
-    ``weights`` are those of rows, or of rows in classes, (n, k), zero for a class that a row is known not to be in;
-    only then is ``posteriors`` told which classes are left.
+    ``posteriors`` is a function of a batch, or (n, k) for data in one array. ``weights`` are those of rows, or of rows
+    in classes, (n, k), zero for a class that a row is known not to be in; only then is ``posteriors`` told which
+    classes are left.
     """
+    if not callable(posteriors):  # they pass along the rows as weights do
+        weights = posteriors if weights is None else posteriors * weights[:, None]
 
     def row_sum(batch: Any, weight: Any) -> tuple[np.ndarray, ...]:
-        table, (weight, allowed) = np.asarray(batch), row_weights(weight)
-        shares = posteriors(table) if allowed is None else posteriors(table, allowed)
-        shares = shares if weight is None else shares * weight[:, None]
+        table, shares = np.asarray(batch), weight
+        if callable(posteriors):
+            weight, allowed = row_weights(weight)
+            shares = posteriors(table) if allowed is None else posteriors(table, allowed)
+            shares = shares if weight is None else shares * weight[:, None]
         sums = [gather(table[:, columns], phi, shares) for columns, phi in zip(views.columns, raws, strict=True)]
         return (shares.sum(axis=0), *(part for triple in sums for part in triple))
 
@@ -105,3 +112,38 @@ def gather(
     if not present.all():
         x, shares = np.where(present[:, None], x, 0.0), shares * present[:, None]
     return shares.sum(axis=0), (shares**2).sum(axis=0), np.asarray(raw(x).T @ shares)
+
+
+def held_out_bandwidths(
+    view: BinnedEmbedding, x: np.ndarray, posteriors: np.ndarray, halves: tuple[np.ndarray, np.ndarray]
+) -> BinnedEmbedding:
+    """The components with the bandwidths under which held-out rows are likeliest, a class each.
+
+    Tried are multiples of the components' own, the same everywhere or narrower where rows are many (Abramson 1982),
+    which keeps edges sharp. Each half of the rows is judged by the other, whose best bandwidth is 2^(1/5) times that
+    of all rows.
+    """
+    here = ~np.isnan(x)
+    seen = [half[here[half]] for half in halves]
+    parts = [linear_bins(x[rows], view.grid).T @ posteriors[rows] for rows in seen]
+    floor, choices = resolution(x[here]), [(width, local) for width in WIDTHS for local in (False, True)]
+    scores = np.zeros((len(choices), view.n_components))
+    for row, (width, local) in zip(scores, choices, strict=True):
+        for fitted, held in (parts, parts[::-1]):
+            weights = fitted / np.maximum(fitted.sum(axis=0), TINY)
+            candidate = replace(view, weights=weights, bandwidths=np.maximum(2**0.2 * width * view.bandwidths, floor))
+            candidate = replace(candidate, local=_local_widths(candidate, floor)) if local else candidate
+            row += (held * candidate.log_density(view.grid)).sum(axis=0)
+    widths, locals_ = np.array(choices)[scores.argmax(axis=0)].T
+    chosen = replace(view, bandwidths=np.maximum(widths * view.bandwidths, floor))
+    return replace(chosen, local=np.where(locals_ > 0, _local_widths(chosen, floor), 1.0)) if locals_.any() else chosen
+
+
+def _local_widths(view: BinnedEmbedding, floor: float) -> np.ndarray:
+    """Abramson's (p(x) / mean)^(-1/2) on the grid, with the geometric mean over the rows, in steps of a half octave."""
+    density = np.maximum(view.density(view.grid), TINY)
+    weights = np.maximum(view.weights, 0.0)
+    mean = (weights * np.log(density)).sum(axis=0) / np.maximum(weights.sum(axis=0), TINY)
+    octaves = np.round(np.clip((mean - np.log(density)) / (2 * np.log(2)), -2, 2) * 2) / 2
+    lowest = np.ceil(2 * np.log2(np.maximum(floor / view.bandwidths, TINY))) / 2
+    return 2.0 ** np.maximum(octaves, np.minimum(lowest, 0.0))

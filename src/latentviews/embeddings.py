@@ -186,12 +186,15 @@ class BinnedEmbedding(Components):
     weights : array of shape (n_bins, k)
     kernel : Kernel
     bandwidths : array of shape (k,)
+    local : array of shape (n_bins, k) or None
+        How much wider than its component's the kernel at a grid point is, few different numbers; None for no more.
     """
 
     grid: np.ndarray = field(repr=False)
     weights: np.ndarray = field(repr=False)
     kernel: Kernel
     bandwidths: np.ndarray
+    local: np.ndarray | None = field(default=None, repr=False)
 
     @property
     def n_components(self) -> int:
@@ -217,12 +220,18 @@ class BinnedEmbedding(Components):
         """Raw values on the wide grid: weights convolved with every component's kernel."""
         size, wide = len(self.grid), len(self._wide_grid)
         offsets = (self.grid[1] - self.grid[0]) * np.arange(-2 * size + 2, 2 * size - 1)
-        columns = []
-        for weights, bandwidth in zip(self.weights.T, self.bandwidths, strict=True):
-            kernel = clone(self.kernel).set_params(bandwidth=float(bandwidth))
-            profile = kernel.gram(offsets[:, None], np.zeros((1, 1)))[:, 0]
-            columns.append(fftconvolve(profile, weights)[size - 1 : size - 1 + wide])
-        return np.stack(columns, axis=1)
+        table = np.zeros((wide, self.n_components))
+        for h, factors in enumerate(self._local.T):
+            for factor in np.unique(factors):
+                kernel = clone(self.kernel).set_params(bandwidth=float(factor * self.bandwidths[h]))
+                profile = kernel.gram(offsets[:, None], np.zeros((1, 1)))[:, 0]
+                weights = np.where(factors == factor, self.weights[:, h], 0.0)
+                table[:, h] += fftconvolve(profile, weights)[size - 1 : size - 1 + wide]
+        return table
+
+    @property
+    def _local(self) -> np.ndarray:
+        return np.ones_like(self.weights) if self.local is None else self.local
 
     def _integrate(self, f: Callable[[np.ndarray], Any]) -> np.ndarray:
         """A callable against the weights themselves, with no smoothing."""
@@ -240,12 +249,14 @@ class BinnedEmbedding(Components):
             clone(self.kernel).set_params(bandwidth=float(s)).gram(np.zeros((1, 1)), np.zeros((1, 1)))[0, 0]
             for s in self.bandwidths
         ]
-        own = np.maximum(self.weights / self.weights.sum(axis=0), 0.0) * np.array(heights)  # a point's own part of p
+        own = np.maximum(self.weights / self.weights.sum(axis=0), 0.0) * np.array(heights)
+        own = own / self._local  # a point's own part of p
         return (own / np.maximum(self.density(self.grid), own + TINY)).sum(axis=0)
 
     def take(self, order: np.ndarray) -> "BinnedEmbedding":
         """The components in another order, or some of them."""
-        return replace(self, weights=self.weights[:, order], bandwidths=self.bandwidths[order])
+        local = None if self.local is None else self.local[:, order]
+        return replace(self, weights=self.weights[:, order], bandwidths=self.bandwidths[order], local=local)
 
     def _as_sample(self) -> tuple[np.ndarray, np.ndarray]:
         return self.grid[:, None], self.weights

@@ -15,8 +15,22 @@ from latentviews._plotting import DATA, PALETTE, check_matplotlib, class_label, 
 from latentviews.diagnostics import CERTAIN, LEVEL, Diagnosis, WithinClassDependence, diagnose
 from latentviews.domains import Discrete
 from latentviews.embeddings import Components
+from latentviews.sequence_plots import ForecastDisplay, StateDisplay, TransitionDisplay
 from latentviews.view_densities import TAIL, ViewDensities, histogram, levels, shares, view_densities
 from latentviews.views import read_table
+
+__all__ = [
+    "ComponentDisplay",
+    "DensityDisplay",
+    "DependenceDisplay",
+    "ForecastDisplay",
+    "ResponsibilityDisplay",
+    "SpectrumDisplay",
+    "StateDisplay",
+    "TransitionDisplay",
+    "ViewDensities",
+    "offscreen_axes",
+]
 
 ROWS = 50_000  # at most this many rows in a histogram
 

@@ -122,6 +122,27 @@ class Pilot(NamedTuple):
         """The rows in the cells of every view."""
         return [view.cells(self.table) for view in views]
 
+    def draw(self, size: int, rng: np.random.Generator) -> np.ndarray:
+        """Numbers of some rows to try things on."""
+        return rng.permutation(len(self.table))[:size]
+
+    def halves(self) -> tuple[np.ndarray, np.ndarray]:
+        """Numbers of the rows in two halves, one to be judged by a fit to the other."""
+        rows = np.arange(len(self.table))
+        return rows[::2], rows[1::2]
+
+    def initial(self, cells: Sequence[Cells], posteriors: np.ndarray) -> Mixing:
+        """Parameters from a guess of the posteriors."""
+        return initial_mixing(cells, posteriors, self.weights)
+
+    def step(self, cells: Sequence[Cells], mixing: Mixing) -> tuple[Mixing, float]:
+        """One step of exact EM, and the mean log-likelihood before it."""
+        return em_step(cells, mixing, self.weights, self.allowed)
+
+    def score(self, cells: Sequence[Cells], mixing: Mixing) -> float:
+        """The mean log-likelihood of the rows."""
+        return float(np.average(posterior(cells, mixing)[2], weights=self.weights))
+
 
 class Polished(NamedTuple):
     """A sieve fitted to a pilot: enough to give the posteriors of any row."""
@@ -209,7 +230,7 @@ class Sieve(BaseEstimator):
         def views(factor: float) -> tuple[SieveView, ...]:
             return pilot.views({block: sieve_view(x, block, rule, factor, seed) for block, (x, rule) in rules.items()})
 
-        rows = rng.permutation(len(pilot.table))[: self.trial_rows]
+        rows = pilot.draw(self.trial_rows, rng)
         trial, guesses = pilot.some(rows), [start[rows] for start in starts]
         middle = views(sorted(self.factors)[len(self.factors) // 2])
         tried = self._try(trial, middle, guesses, SHORT, n_jobs)
@@ -220,7 +241,7 @@ class Sieve(BaseEstimator):
         tried = self._try(trial, chosen, [guesses[i] for i in rivals], 4 * SHORT, n_jobs)
         cells = pilot.cells(chosen)
         fit = accelerated_em(
-            lambda mixing: em_step(cells, mixing, pilot.weights, pilot.allowed),
+            lambda mixing: pilot.step(cells, mixing),
             tried[_best(tried)].mixing,
             self.max_iter,
             self.tol,
@@ -248,8 +269,8 @@ class Sieve(BaseEstimator):
     def _short(self, pilot: Pilot, views: Sequence[SieveView], start: np.ndarray, steps: int) -> EMFit:
         cells = pilot.cells(views)
         return accelerated_em(
-            lambda mixing: em_step(cells, mixing, pilot.weights, pilot.allowed),
-            initial_mixing(cells, start, pilot.weights),
+            lambda mixing: pilot.step(cells, mixing),
+            pilot.initial(cells, start),
             min(steps, self.max_iter),
             3 * self.tol,
         )
@@ -258,15 +279,14 @@ class Sieve(BaseEstimator):
         """The width whose fit to half of the rows gives the other half the highest likelihood, and conversely."""
         if len(self.factors) == 1:
             return self.factors[0]
-        rows = np.arange(len(pilot.table))
-        halves = rows[::2], rows[1::2]
+        halves = pilot.halves()
 
         def held_out(factor: float) -> float:
             sieve, total = views(factor), 0.0
             for fitted, held in (halves, halves[::-1]):
                 mixing = self._short(pilot.some(fitted), sieve, start[fitted], SHORT).mixing
                 rest = pilot.some(held)
-                total += float(np.average(posterior(rest.cells(sieve), mixing)[2], weights=rest.weights))
+                total += rest.score(rest.cells(sieve), mixing)
             return total
 
         return max(self.factors, key=held_out)

@@ -5,13 +5,15 @@ a_bh and the class weights are its parameters, EM on them is exact and raises th
 enter through cells (bins, values or landmarks), so that nothing costs O(n²).
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import sparse
+
+from latentviews.chains import Smoothing, first_rows, smooth_states
 
 TINY = np.finfo(float).tiny
 FLOOR = 1e-100  # least density of a row: three views of it, and one over it, are still numbers
@@ -65,7 +67,7 @@ class Cells:
 class Mixing(NamedTuple):
     """The parameters of a sieve: class weights, and a column of coefficients a class for every block of views."""
 
-    weights: np.ndarray  # (k,)
+    weights: np.ndarray  # (k,); for a chain (k, k + 1), the law of the first state and of the next after each
     coefficients: tuple[np.ndarray, ...]  # (B, k) a block
 
     def combine(self, other: "Mixing", curve: "Mixing", step: float) -> "Mixing":
@@ -74,7 +76,10 @@ class Mixing(NamedTuple):
 
     def take(self, order: np.ndarray) -> "Mixing":
         """The classes in another order."""
-        return Mixing(self.weights[order], tuple(part[:, order] for part in self.coefficients))
+        weights = self.weights[order]
+        if weights.ndim == 2:
+            weights = weights[:, np.append(0, 1 + order)]
+        return Mixing(weights, tuple(part[:, order] for part in self.coefficients))
 
     def minus(self, other: "Mixing") -> "Mixing":
         """The difference."""
@@ -134,24 +139,35 @@ def em_sums(
     if weights is not None:
         posteriors *= weights[:, None]
         log_likelihood = log_likelihood * weights
+    return (log_likelihood.sum(), posteriors.sum(axis=0), *_gather(cells, mixing, posteriors, densities))
+
+
+def _gather(
+    cells: Sequence[Cells], mixing: Mixing, posteriors: np.ndarray, densities: Sequence[np.ndarray]
+) -> list[np.ndarray]:
+    """The classes' mass in every block, then their gathered atoms."""
     masses = [np.zeros(len(mixing.weights)) for _ in mixing.coefficients]
     gathered = [np.zeros_like(coefficients) for coefficients in mixing.coefficients]
     for view, density in zip(cells, densities, strict=True):
         masses[view.block] += view.mass(posteriors)
         gathered[view.block] += view.gather(posteriors / density)
-    return (log_likelihood.sum(), posteriors.sum(axis=0), *masses, *gathered)
+    return masses + gathered
 
 
 def em_update(mixing: Mixing, sums: Sequence[np.ndarray]) -> tuple[Mixing, float]:
     """The parameters after a step of EM with these sums, and the mean log-likelihood before it."""
     log_likelihood, share, *rest = sums
-    n_blocks = len(mixing.coefficients)
-    coefficients = tuple(
-        a * gathered / np.maximum(mass, TINY)
-        for a, mass, gathered in zip(mixing.coefficients, rest[:n_blocks], rest[n_blocks:], strict=True)
-    )
     total = share.sum()
-    return Mixing(share / total, coefficients), float(log_likelihood / total)
+    return Mixing(share / total, _coefficients(mixing, rest)), float(log_likelihood / total)
+
+
+def _coefficients(mixing: Mixing, gathered: Sequence[np.ndarray]) -> tuple[np.ndarray, ...]:
+    """The coefficients after a step, from what `_gather` gives."""
+    n_blocks = len(mixing.coefficients)
+    return tuple(
+        a * atoms / np.maximum(mass, TINY)
+        for a, mass, atoms in zip(mixing.coefficients, gathered[:n_blocks], gathered[n_blocks:], strict=True)
+    )
 
 
 def smoothing_step(
@@ -188,6 +204,40 @@ def initial_mixing(cells: Sequence[Cells], posteriors: np.ndarray, weights: np.n
     n_blocks = 1 + max(view.block for view in cells)
     sums = [sum(view.gather(posteriors) for view in cells if view.block == b) for b in range(n_blocks)]
     return Mixing(_probabilities(posteriors.sum(axis=0)), tuple(_probabilities(np.asarray(total)) for total in sums))
+
+
+Parts = Iterable[tuple[slice, Sequence[Cells]]]  # the cells of some rows at a time, read more than once
+
+
+def chain_smoothing(parts: Parts, mixing: Mixing, lengths: np.ndarray) -> Smoothing:
+    """The E-step of a chain: what all rows of every sequence say of its states and moves."""
+    log_emissions = np.empty((int(np.sum(lengths)), len(mixing.weights)))
+    for rows, cells in parts:
+        log_emissions[rows] = sum(np.log(view.density(mixing.coefficients[view.block])) for view in cells)
+    return smooth_states(log_emissions, *chain_laws(mixing), lengths)
+
+
+def chain_laws(mixing: Mixing) -> tuple[np.ndarray, np.ndarray]:
+    """The law of the first state, (k,), and the transition matrix, (k, k), of a chain's parameters."""
+    return mixing.weights[:, 0], mixing.weights[:, 1:].T
+
+
+def chain_step(parts: Parts, mixing: Mixing, lengths: np.ndarray) -> tuple[Mixing, float]:
+    """One step of Baum–Welch on a sieve, and the mean log-likelihood a row before it."""
+    smoothed = chain_smoothing(parts, mixing, lengths)
+    sums: list[np.ndarray] = []
+    for rows, cells in parts:
+        densities = [view.density(mixing.coefficients[view.block]) for view in cells]
+        part = _gather(cells, mixing, smoothed.posteriors[rows], densities)
+        sums = [a + b for a, b in zip(sums, part, strict=True)] if sums else part
+    weights = chain_weights(smoothed.posteriors, smoothed.moves, lengths)
+    return Mixing(weights, _coefficients(mixing, sums)), float(smoothed.log_likelihood.mean())
+
+
+def chain_weights(posteriors: np.ndarray, moves: np.ndarray, lengths: np.ndarray) -> np.ndarray:
+    """The laws of a chain, a column each, from posteriors and counts of moves."""
+    first = posteriors[first_rows(lengths)].sum(axis=0)
+    return _probabilities(np.column_stack([first, moves.T]) / np.append(first.sum(), moves.sum(axis=1) + TINY))
 
 
 class EMFit(NamedTuple):

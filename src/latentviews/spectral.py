@@ -4,7 +4,9 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from scipy.optimize import nnls
 
+from latentviews import streams
 from latentviews.moments import pair_moments, whitened_moments
 from latentviews.tensors import Decomposition, Solver
 from latentviews.views import Views
@@ -53,3 +55,41 @@ def spectral_fit(
     found = Decomposition(found.values[order], found.vectors[:, order], found.residual)
     vectors = tuple(up @ (found.vectors * found.values) for up in whitening.up)
     return SpectralFit(found.values**-2, vectors, whitening, found)
+
+
+SURE = 1e3  # how much more than any moment it counts that probabilities sum to one
+
+
+def transition_matrix(data: Any, views: Views, found: SpectralFit, weights: Any = None) -> np.ndarray:
+    """P(h_{t+1} | h_t) of a hidden Markov model whose triples were fitted, (k, k).
+
+    The rows are triples of consecutive observations; view 3s + τ is sensor s at time t - 1 + τ, and the whitening's
+    reference group is the middle. With y(x) = downᵀ φ(x) of the middle views and O = E[y | h] = V diag(π)^(-1/2),
+
+        E[y(x_{t+1}) y(x_t)ᵀ] = O Aᵀ diag(π) Oᵀ,
+
+    so the rows of A solve O A_hᵀ = E[y(x_{t+1}) | h_t = h]; they are the nearest such that are probabilities.
+    """
+    middle = found.whitening.groups[-1]
+    down = {t: views.to_raw(t, found.whitening.down[t]) for t in middle}
+
+    def row_sum(batch: Any, weight: Any) -> tuple[np.ndarray, np.ndarray]:
+        phi, here = views(batch), views.present(batch)
+        count = np.ones(len(batch)) if weight is None else np.asarray(weight)
+        if here is not None:
+            count = count * here[:, [s for t in middle for s in (t, t + 1)]].prod(axis=1)
+        now, ahead = (np.sum([phi[t + lag] @ down[t] for t in middle], axis=0) for lag in (0, 1))
+        return ahead.T @ (now * count[:, None]), count.sum()
+
+    moment, count = streams.total(data, row_sum, weights).sums
+    values, vectors = found.decomposition.values, found.decomposition.vectors
+    emissions = vectors * values  # O: π_h^(-1/2) = λ_h
+    ahead = (moment / count) @ vectors * values  # E[y(x_{t+1}) y(x_t)ᵀ] O⁻ᵀ diag(π)⁻¹
+    return np.stack([nearest_law(emissions, column) for column in ahead.T])
+
+
+def nearest_law(vectors: np.ndarray, target: np.ndarray) -> np.ndarray:
+    """The probabilities p with Σ_h p_h vectors_h nearest to ``target``."""
+    size = SURE * max(np.abs(vectors).max(), np.abs(target).max())
+    law, _ = nnls(np.vstack([vectors, np.full(vectors.shape[1], size)]), np.append(target, size))
+    return law / law.sum()

@@ -59,6 +59,25 @@ def _raw(phi: Any) -> Any:
     return phi.raw if hasattr(phi, "tail_") else phi.transform
 
 
+def read_sequences(estimator: Any, X: Any, *, reset: bool) -> tuple[np.ndarray, Columns]:
+    """The rows of sequences, one under the other, and the columns of every view: all of them if ``views`` is None.
+
+    The first call on data (``reset``) settles the views; later ones find them in ``estimator.views_``.
+    """
+    if _is_list_of_views(X) or is_stream(X):
+        raise TypeError(
+            f"{type(estimator).__name__} takes one table with the sequences one under the other, and `lengths` to say "
+            f"how long each is; got a {type(X).__name__} of parts. Stack them: X = np.concatenate(parts), "
+            "lengths = [len(part) for part in parts]."
+        )
+    if hasattr(X, "columns"):
+        X = _named_columns(X, estimator.views)
+    table = to_numpy(check_rows(estimator, X, reset=reset, missing=True))
+    if reset and estimator.views is None:
+        return table, (list(range(table.shape[1])),)
+    return table, _columns(estimator, reset, least=1)
+
+
 def read_table(estimator: Any, X: Any, *, reset: bool) -> tuple[Any, Columns]:
     """Rows (an array, or an iterable of batches) and the columns of every view, as ``estimator.views`` says.
 
@@ -158,7 +177,7 @@ def _is_numeric(dtype: Any) -> bool:
     return dtype.is_numeric() if hasattr(dtype, "is_numeric") else getattr(dtype, "kind", "O") in "biuf"
 
 
-def _columns(estimator: Any, reset: bool) -> Columns:
+def _columns(estimator: Any, reset: bool, least: int = 3) -> Columns:
     if not reset:
         return estimator.views_
     names = list(getattr(estimator, "feature_names_in_", []))
@@ -167,7 +186,7 @@ def _columns(estimator: Any, reset: bool) -> Columns:
         raise ValueError(f"views must be a list with the columns of every view; got {estimator.views!r}.")
     if estimator.views is None:
         return _checked([[j] for j in range(size)], size)
-    return _checked([[_index(name, names) for name in _as_list(view)] for view in estimator.views], size)
+    return _checked([[_index(name, names) for name in _as_list(view)] for view in estimator.views], size, least)
 
 
 def _as_list(view: Any) -> list[Any]:
@@ -186,9 +205,11 @@ def _index(name: Any, names: list[str]) -> int:
     return int(name)
 
 
-def _checked(columns: list[list[int]], size: int) -> Columns:
-    """Three or more views, inside the table, none empty, none sharing a column."""
-    if len(columns) < 3:
+def _checked(columns: list[list[int]], size: int, least: int = 3) -> Columns:
+    """Three or more views (or ``least``), inside the table, none empty, none sharing a column."""
+    if not columns:
+        raise ValueError("views is empty; name the columns of at least one view.")
+    if len(columns) < least:
         raise ValueError(
             f"A multi-view model needs at least three views; got {len(columns)} from n_features = {size} column(s). "
             "Two views do not determine the classes."

@@ -155,10 +155,11 @@ class PosteriorMixin(DensityMixin):
 
 
 class Spectral(NamedTuple):
-    """The spectral steps on some rows, and the maps in which its components are vectors."""
+    """The spectral steps on some rows, and the maps in which its components are vectors, and its moments were."""
 
     fit: SpectralFit
     maps: Views
+    moments: Views
 
 
 class SpectralSettings(NamedTuple):
@@ -167,6 +168,7 @@ class SpectralSettings(NamedTuple):
     solver: Solver
     reference: int | None
     two_passes: bool
+    shared_map: bool = True  # views that are all of one block are whitened by one map
 
 
 class Starts(NamedTuple):
@@ -191,22 +193,22 @@ def spectral_steps(
         problem.rng,
         weights=problem.weights if all_rows else problem.pilot_weights,
         pilot=None if settings.two_passes else (problem.pilot, problem.pilot_weights),
-        exchangeable=len(set(problem.blocks)) == 1,
+        exchangeable=settings.shared_map and len(set(problem.blocks)) == 1,
         reference=settings.reference,
         lift=lift,
     )
-    return Spectral(found, lift)
+    return Spectral(found, lift, views)
 
 
 def spectral_estimate(problem: Problem, spectral: Spectral) -> Estimate:
     """Components as records, the spectral vectors averaged over a block."""
-    found, maps = spectral
+    found, maps, _ = spectral
     shared = {
         block: np.mean([found.vectors[t] for t, b in enumerate(problem.blocks) if b == block], axis=0)
         for block in set(problem.blocks)
     }
     vectors = [shared[block] for block in problem.blocks]
-    parts = zip(maps.features, vectors, _domains(problem, maps), strict=True)
+    parts = zip(maps.features, vectors, domains_of(problem, maps), strict=True)
     return Estimate(found.weights / found.weights.sum(), [components_in(*part) for part in parts], problem.columns)
 
 
@@ -215,7 +217,7 @@ def starts(problem: Problem, settings: SpectralSettings) -> Starts:
     found: dict[str, np.ndarray] = {}
     first, failure = None, None
     for factor in SPECTRAL_FACTORS if problem.rank > 1 else SPECTRAL_FACTORS[:1]:
-        maps = [_scaled(phi, problem, t, factor) for t, phi in enumerate(problem.prototypes)]
+        maps = [scaled(phi, problem, t, factor) for t, phi in enumerate(problem.prototypes)]
         if found and maps == problem.prototypes:  # no kernel to scale: the same start again
             continue
         try:
@@ -261,12 +263,12 @@ def polished_estimate(
     posteriors = polished.posteriors(problem.pilot, problem.allowed)
     maps = density_maps(problem.pilot, views, problem.blocks, posteriors, density_bandwidth)
     shares, components = reestimate(
-        problem.data, polished.posteriors, maps, problem.blocks, _domains(problem, maps), weights
+        problem.data, polished.posteriors, maps, problem.blocks, domains_of(problem, maps), weights
     )
     return Estimate(shares, components, problem.columns), polished
 
 
-def _domains(problem: Problem, maps: Views) -> list[Domain | None]:
+def domains_of(problem: Problem, maps: Views) -> list[Domain | None]:
     """Where the densities of every view live; views of a block share one."""
     shared: dict[int, Domain | None] = {}
     for t, block in enumerate(problem.blocks):
@@ -280,7 +282,7 @@ def _members(blocks: Sequence[int], block: int) -> list[int]:
     return [t for t, b in enumerate(blocks) if b == block]
 
 
-def _scaled(phi: Any, problem: Problem, t: int, factor: float) -> Any:
+def scaled(phi: Any, problem: Problem, t: int, factor: float) -> Any:
     """A feature map whose kernel is ``factor`` times as wide as its rule says."""
     kernel = getattr(phi, "kernel", None)
     if factor == 1 or not isinstance(kernel, Kernel) or "bandwidth" not in kernel.get_params():

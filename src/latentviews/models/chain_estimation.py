@@ -1,0 +1,249 @@
+"""From sequences to a chain and its emissions: the spectral estimate of triples, and Baum–Welch from there."""
+
+import warnings
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from sklearn.cluster import KMeans
+
+from latentviews._arrays import to_numpy
+from latentviews._progress import Report
+from latentviews._validation import IdentifiabilityWarning, UnsupportedError
+from latentviews.chains import Smoothing, first_rows, smooth_states, stationary
+from latentviews.densities import density_maps, held_out_bandwidths, reestimate
+from latentviews.domains import Real
+from latentviews.embeddings import BinnedEmbedding, Components, Embedding, components_in, domain_for
+from latentviews.features import LandmarkFeatures
+from latentviews.kernels import Gaussian
+from latentviews.models.estimation import (
+    CLUSTER_ROWS,
+    SPECTRAL_FACTORS,
+    Estimate,
+    Problem,
+    Spectral,
+    SpectralSettings,
+    domains_of,
+    kmeans_posteriors,
+    scaled,
+    spectral_steps,
+)
+from latentviews.models.sequences import CellBatches, ChainPilot, triple_columns, triples, window_means
+from latentviews.polish import Pilot, Polished, SieveView
+from latentviews.selection import dependence_rank
+from latentviews.sieve import chain_laws, chain_smoothing, chain_step
+from latentviews.spectral import transition_matrix
+from latentviews.views import Columns, fit_views
+from latentviews.weighted_samples import WeightedSample, weighted_samples
+
+FULL_STEPS = 2  # steps over all rows after the pilot's have converged
+TEST_ROWS = 4000  # rows on which dependence in time is looked for
+PERMUTATIONS = 19
+REACHES = (5, 20)  # rows on either side of a window's middle
+MIDDLE = 1  # the first sensor at time t, in a row of a triple
+
+
+class SequenceProblem(NamedTuple):
+    """What a fit to sequences is given: all rows and the pilot's, read and checked."""
+
+    rows: Problem
+    lengths: np.ndarray
+    pilot_lengths: np.ndarray
+
+    def triples(self) -> Problem:
+        """The same of triples of consecutive rows, whose views are every sensor at three times."""
+        rows = self.rows
+        width = rows.data.shape[1]
+        data, pilot = triples(rows.data, self.lengths), rows.pilot
+        pilot = triples(pilot, self.pilot_lengths) if rows.partial else data
+        whole = ~np.isnan(data).all(axis=0)
+        if not len(data) or not whole.all():
+            raise UnsupportedError("No three rows in a row are seen, so nothing is known of how states follow.")
+        return rows._replace(
+            data=data,
+            columns=triple_columns(rows.columns, width),
+            blocks=[s for s in range(len(rows.columns)) for _ in range(3)],
+            prototypes=[phi for phi in rows.prototypes for _ in range(3)],
+            pilot=pilot,
+        )
+
+
+def depends_on_the_past(problem: SequenceProblem) -> bool:
+    """Whether any sensor's next row depends on the one before, as far as a few permutations can tell."""
+    rows, width = problem.rows, problem.rows.data.shape[1]
+    inner = ~first_rows(problem.pilot_lengths)[1:]
+    table = np.concatenate([rows.pilot[:-1][inner], rows.pilot[1:][inner]], axis=1)[:TEST_ROWS]
+    for columns, prototype in zip(rows.columns, rows.prototypes, strict=True):
+        both = (columns, [width + j for j in columns])
+        pairs = table[~np.isnan(table[:, both[0] + both[1]]).any(axis=1)]
+        if len(pairs) < 3:
+            continue
+        views = fit_views(pairs, both, [prototype] * 2, rows.rng, [0, 0])
+        if dependence_rank(pairs, views, rows.rng, n_permutations=PERMUTATIONS).n_components > 1:
+            return True
+    return False
+
+
+class ChainEstimate(NamedTuple):
+    """A chain and the emissions of its states: all that is needed to judge a sequence."""
+
+    start: np.ndarray  # (k,)
+    transition: np.ndarray  # (k, k), rows summing to one
+    components: list[Components]  # one a view
+    columns: Columns
+
+    def log_emissions(self, table: np.ndarray) -> np.ndarray:
+        """Σ_s log p_s(x_s | h) over the views a row has, (n, k): zero for a row with none."""
+        return Estimate(np.ones(len(self.start)), self.components, self.columns).log_joint(table)
+
+    def smoothing(self, table: np.ndarray, lengths: np.ndarray) -> Smoothing:
+        """What whole sequences say of their states."""
+        return smooth_states(self.log_emissions(table), self.start, self.transition, lengths)
+
+    def take(self, order: np.ndarray) -> "ChainEstimate":
+        """The states in another order."""
+        components = [view.take(order) for view in self.components]
+        return ChainEstimate(self.start[order], self.transition[np.ix_(order, order)], components, self.columns)
+
+
+def spectral_chain(
+    problem: SequenceProblem, settings: SpectralSettings, maps: Sequence[Any], bandwidth: Any, *, all_rows: bool
+) -> tuple[ChainEstimate, Spectral]:
+    """Emissions from the middle view of triples, transitions from the step after it; projected to a proper chain."""
+    three = problem.triples()
+    repeated = [phi for phi in maps for _ in range(3)]
+    # three times of a sensor share their features, but given the middle state not their distribution
+    settings = settings._replace(reference=MIDDLE, shared_map=False)
+    spectral = spectral_steps(three, settings, repeated, bandwidth, all_rows=all_rows)
+    transition = transition_matrix(three.data if all_rows else three.pilot, spectral.moments, spectral.fit)
+    places = domains_of(three, spectral.maps)
+    components = [
+        components_in(spectral.maps.features[t], spectral.fit.vectors[t], places[t])
+        for t in range(MIDDLE, len(three.columns), 3)
+    ]
+    return ChainEstimate(stationary(transition), transition, components, problem.rows.columns), spectral
+
+
+def _window_posteriors(problem: SequenceProblem, reach: int) -> np.ndarray:
+    """Clusters of the mean embeddings of windows: states that stay are told by the shape of what they emit."""
+    rows = problem.rows
+    views = fit_views(rows.pilot, rows.columns, rows.prototypes, rows.rng, rows.blocks, rows.codes)
+    phi = [to_numpy(views.from_raw(t, to_numpy(raw).T)).T for t, raw in enumerate(views(rows.pilot))]
+    scaled_phi = [x / np.sqrt((x**2).sum(axis=1).mean()) for x in phi]  # no view drowns the others
+    means = window_means(np.concatenate(scaled_phi, axis=1), problem.pilot_lengths, reach)
+    clusters = KMeans(rows.rank, n_init=3, random_state=int(rows.rng.integers(2**31)))
+    labels = clusters.fit(means[rows.rng.permutation(len(means))[:CLUSTER_ROWS]]).predict(means)
+    return 0.98 * np.eye(rows.rank)[labels] + 0.02 / rows.rank
+
+
+class ChainStarts(NamedTuple):
+    """Guesses of the pilot's posteriors by name, the spectral fit that the first came from, and its spectrum."""
+
+    posteriors: dict[str, np.ndarray]
+    spectral: Spectral | None
+    spectrum: np.ndarray | None
+
+
+def chain_starts(problem: SequenceProblem, settings: SpectralSettings) -> ChainStarts:
+    """Spectral at two bandwidths, k-means of rows and of windows; a warning where moments support no spectral start."""
+    rows = problem.rows
+    found: dict[str, np.ndarray] = {}
+    first, failure = None, None
+    for factor in SPECTRAL_FACTORS if rows.rank > 1 else ():
+        maps = [scaled(phi, rows, t, factor) for t, phi in enumerate(rows.prototypes)]
+        if found and maps == rows.prototypes:  # no kernel to scale: the same start again
+            continue
+        try:
+            chain, spectral = spectral_chain(problem, settings, maps, "isj", all_rows=False)
+        except UnsupportedError as error:
+            failure = failure or error
+            continue
+        first = first or spectral
+        found[f"spectral × {factor:g}"] = chain.smoothing(rows.pilot, problem.pilot_lengths).posteriors
+    if first is None and rows.rank > 1:
+        warnings.warn(
+            f"{failure} Baum–Welch started from k-means alone, so its answer may be a local optimum.",
+            IdentifiabilityWarning,
+            stacklevel=6,
+        )
+    used = [j for columns in rows.columns for j in columns]
+    found["k-means"] = kmeans_posteriors(rows.pilot, used, rows.rank, rows.rng)
+    if rows.rank > 1:
+        found |= {f"windows of {2 * reach + 1}": _window_posteriors(problem, reach) for reach in REACHES}
+    spectrum = failure.spectrum if first is None and failure else first and first.fit.whitening.spectrum
+    return ChainStarts(found, first, spectrum)
+
+
+def polished_chain(
+    problem: SequenceProblem,
+    guesses: Sequence[np.ndarray],
+    polish: Any,
+    density_bandwidth: Any,
+    n_jobs: int | None,
+    report: Report,
+) -> tuple[ChainEstimate, Polished]:
+    """Baum–Welch on a sieve from the best guess, and densities weighted by its posteriors over all rows."""
+    rows = problem.rows
+    views = fit_views(rows.pilot, rows.columns, rows.prototypes, rows.rng, rows.blocks, rows.codes)
+    kernels = [phi.kernel_ if hasattr(phi, "kernel_") else Gaussian() for phi in views.features]
+    pilot = ChainPilot(Pilot(rows.pilot, rows.columns, rows.blocks, kernels), problem.pilot_lengths)
+    polished: Polished = polish.polish(pilot, guesses, rows.rng, n_jobs, report)
+    parts, mixing = CellBatches(rows.data, polished.views), polished.fit.mixing
+    for _ in range(FULL_STEPS if rows.partial else 0):
+        mixing, _ = chain_step(parts, mixing, problem.lengths)
+    polished = polished._replace(fit=polished.fit._replace(mixing=mixing))
+    smoothed = chain_smoothing(parts, mixing, problem.lengths)
+    components = _densities(problem, polished, smoothed.posteriors, density_bandwidth, views)
+    _, transition = chain_laws(mixing)
+    chain = ChainEstimate(stationary(transition), transition, components, rows.columns)
+    return _with_laws(chain, chain.smoothing(rows.data, problem.lengths), problem.lengths), polished
+
+
+def _with_laws(chain: ChainEstimate, smoothed: Smoothing, lengths: np.ndarray) -> ChainEstimate:
+    """The chain with its laws re-estimated; one sequence more is taken to start as the chain goes on for ever."""
+    visits = smoothed.moves.sum(axis=1, keepdims=True)
+    transition = np.where(visits > 0, smoothed.moves / np.where(visits > 0, visits, 1.0), chain.transition)
+    first = smoothed.posteriors[first_rows(lengths)].sum(axis=0) + stationary(transition)
+    return chain._replace(start=first / first.sum(), transition=transition)
+
+
+def _densities(
+    problem: SequenceProblem, polished: Polished, posteriors: np.ndarray, bandwidth: Any, views: Any
+) -> list[Components]:
+    """The emissions of every view, from the posteriors of all rows.
+
+    With "auto", a real column is a weighted sample with a bandwidth a state that held-out stretches prefer, and
+    several columns keep the sieve, whose width they have chosen already.
+    """
+    rows, automatic = problem.rows, isinstance(bandwidth, str) and bandwidth == "auto"
+    maps = density_maps(rows.data, views, rows.blocks, posteriors, bandwidth)
+    places = domains_of(rows, maps)
+    _, components = reestimate(rows.data, posteriors, maps, rows.blocks, places)
+    if not automatic:
+        return components
+    halves = ChainPilot(Pilot(rows.data, rows.columns, rows.blocks, []), problem.lengths).halves()
+    for t, (view, columns) in enumerate(zip(components, rows.columns, strict=True)):
+        if isinstance(view, BinnedEmbedding):
+            components[t] = held_out_bandwidths(view, rows.data[:, columns[0]], posteriors, halves)
+        elif isinstance(view.domain, Real):
+            components[t] = _weighted(rows, columns, posteriors, halves, view.domain)
+        elif polished.exact and isinstance(maps.features[t], LandmarkFeatures):
+            components[t] = _sieve_density(polished.views[t], polished.fit.mixing.coefficients[t], rows, t)
+    return components
+
+
+def _weighted(rows: Problem, columns: list[int], posteriors: np.ndarray, halves: Any, place: Real) -> WeightedSample:
+    """Several real columns as a weighted sample of the rows that have them."""
+    x = rows.data[:, columns]
+    present = ~np.isnan(x).any(axis=1)
+    number = np.cumsum(present) - 1
+    both = tuple(number[half[present[half]]] for half in halves)
+    return weighted_samples(x[present], posteriors[present], both, place, rows.rng)
+
+
+def _sieve_density(sieve: SieveView, coefficients: np.ndarray, rows: Problem, t: int) -> Embedding:
+    """The sieve's own Σ_b a_bh k(c_b, ·): the embedding of weights on its landmarks."""
+    phi = LandmarkFeatures(sieve.kernel, None).fit(sieve.points)
+    x = rows.pilot[:, rows.columns[t]]
+    place = domain_for(phi, x[~np.isnan(x).any(axis=1)], rows.rng)
+    return Embedding(place, phi, phi.transform(sieve.points).T @ coefficients)

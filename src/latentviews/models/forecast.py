@@ -1,0 +1,109 @@
+"""What a chain says of the steps to come."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from latentviews._validation import check_count
+from latentviews.chains import draw_states
+from latentviews.domains import Discrete
+from latentviews.embeddings import Components
+from latentviews.models.inference import Conditional
+from latentviews.views import Columns
+
+
+@dataclass(frozen=True, eq=False)
+class Forecast:
+    """The distribution of the next rows: at every step a mixture of the states' emissions.
+
+    Arrays have the shape of ``states`` without its last axis, (horizon,) for one series and (n_sequences, horizon) for
+    several, and what is asked for behind it.
+
+    Parameters
+    ----------
+    states : array of shape (..., horizon, k)
+        The probability of every state at every step ahead.
+    transition : array of shape (k, k)
+    components : list of Components, one a view
+    views : tuple of lists of column indices
+    """
+
+    states: np.ndarray
+    transition: np.ndarray
+    components: Sequence[Components]
+    views: Columns
+
+    @property
+    def horizon(self) -> int:
+        """The number of steps ahead."""
+        return self.states.shape[-2]
+
+    def mean(self) -> np.ndarray:
+        """The mean of every column, (..., horizon, n_columns); directions for angles."""
+        flat = self.states.reshape(-1, self.states.shape[-1])
+        return self._in_columns([Conditional(flat, view).mean() for view in self.components])
+
+    def quantile(self, q: Any) -> np.ndarray:
+        """The quantile of every column by itself, (..., horizon, n_columns), and a last axis if ``q`` is a list.
+
+        Angles are cut at ±π.
+        """
+        levels = np.atleast_1d(np.asarray(q, dtype=float))
+        if levels.ndim != 1 or not np.all((levels > 0) & (levels < 1)):
+            raise ValueError(f"q must be a level between 0 and 1, or a list of them; got {q!r}.")
+        flat = self.states.reshape(-1, self.states.shape[-1])
+        parts = [self._in_columns([_quantiles(view, flat, level) for view in self.components]) for level in levels]
+        return parts[0] if np.ndim(q) == 0 else np.stack(parts, axis=-1)
+
+    def density(self, x: Any, view: int = 0) -> np.ndarray:
+        """The density of one view at the points ``x``, (..., horizon, len(x))."""
+        return self.states @ self.components[view].density(x).T
+
+    def log_density(self, x: Any, view: int = 0) -> np.ndarray:
+        """The log-density of one view at the points ``x``, finite everywhere, (..., horizon, len(x))."""
+        return np.log(self.states @ np.exp(self.components[view].log_density(x)).T)
+
+    def sample(self, n_samples: int = 1, random_state: Any = None) -> np.ndarray:
+        """Whole futures, (n_samples, ..., horizon, n_columns): the states of each follow the chain."""
+        n_samples, rng = check_count("n_samples", n_samples), np.random.default_rng(random_state)
+        *outer, horizon, k = self.states.shape
+        shape = (n_samples, *outer)
+        entries = np.broadcast_to(self.states[..., 0, :], (*shape, k)).reshape(-1, k)
+        paths = np.concatenate([draw_states(entry, self.transition, np.array([horizon]), rng) for entry in entries])
+        parts = []
+        for view in self.components:
+            rows = np.empty((len(paths), view.dim))
+            for state in np.unique(paths):
+                members = paths == state
+                rows[members] = view.sample(int(state), int(members.sum()), rng)
+            parts.append(rows)
+        return self._in_columns(parts, shape)
+
+    def _in_columns(self, parts: Sequence[np.ndarray], shape: Any = None) -> np.ndarray:
+        """The values of every view, (n, d_t), in the columns of the table; NaN in columns of no view."""
+        outer = self.states.shape[:-2] if shape is None else shape
+        table = np.full((len(parts[0]), 1 + max(j for view in self.views for j in view)), np.nan)
+        for columns, values in zip(self.views, parts, strict=True):
+            table[:, columns] = values
+        return table.reshape(*outer, self.horizon, -1)
+
+
+def _quantiles(view: Components, states: np.ndarray, level: float) -> np.ndarray:
+    """The level's quantile of every column under every mixture of the states, (n, d)."""
+    domain = view._domain()
+    mass = domain.weights[:, None] * view.density(domain.nodes)
+    result = np.empty((len(states), view.dim))
+    for j, nodes in enumerate(domain.nodes.T):
+        order = np.argsort(nodes, kind="stable")
+        cumulative = np.cumsum(mass[order], axis=0)
+        if not isinstance(domain, Discrete):
+            cumulative = cumulative - mass[order] / 2  # a node stands in the middle of its mass
+        cumulative = states @ (cumulative / mass.sum(axis=0)).T
+        for row, shares in zip(result[:, j : j + 1], cumulative, strict=True):
+            if isinstance(domain, Discrete):
+                row[:] = nodes[order][min(np.searchsorted(shares, level - 1e-12), len(nodes) - 1)]
+            else:
+                row[:] = np.interp(level, shares, nodes[order])
+    return result

@@ -1,0 +1,138 @@
+from itertools import product
+
+import numpy as np
+import pytest
+
+from latentviews.chains import best_path, draw_states, filter_states, first_rows, smooth_states, stationary
+
+
+def chain(rng, k, sparse=False):
+    transition = rng.dirichlet(np.ones(k), size=k)
+    if sparse:  # a state is left only for the next
+        transition = np.triu(transition) * (np.arange(k)[None] <= np.arange(k)[:, None] + 1)
+        transition /= transition.sum(axis=1, keepdims=True)
+    return (np.eye(k)[0] if sparse else rng.dirichlet(np.ones(k))), transition
+
+
+def enumerated(log_emissions, start, transition):
+    """Every path of one sequence and the log of its joint probability with the rows."""
+    n, k = log_emissions.shape
+    paths = np.array(list(product(range(k), repeat=n)))
+    with np.errstate(divide="ignore"):
+        logs = np.log(start)[paths[:, 0]] + log_emissions[np.arange(n), paths].sum(axis=1)
+        logs = logs + np.log(transition)[paths[:, :-1], paths[:, 1:]].sum(axis=1)
+    return paths, logs
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+@pytest.mark.parametrize(("k", "n"), [(1, 3), (2, 1), (2, 8), (3, 7), (4, 5)])
+def test_passes_equal_enumeration_of_all_paths(sparse, k, n, rng):
+    start, transition = chain(rng, k, sparse)
+    log_emissions = rng.normal(scale=3, size=(n, k))
+    paths, logs = enumerated(log_emissions, start, transition)
+    chances = np.exp(logs - logs.max())
+    likelihood, chances = logs.max() + np.log(chances.sum()), chances / chances.sum()
+    lengths = np.array([n])
+
+    smoothed = smooth_states(log_emissions, start, transition, lengths)
+    filtered = filter_states(log_emissions, start, transition, lengths)
+    path = best_path(log_emissions, start, transition, lengths)
+
+    states = np.stack([(paths == h).T @ chances for h in range(k)], axis=1)
+    moves = [[chances @ ((paths[:, :-1] == g) & (paths[:, 1:] == h)).sum(axis=1) for h in range(k)] for g in range(k)]
+    np.testing.assert_allclose(smoothed.posteriors, states, atol=1e-10)
+    np.testing.assert_allclose(smoothed.moves, moves, atol=1e-10)
+    assert smoothed.log_likelihood.sum() == pytest.approx(likelihood, abs=1e-10)
+    assert filtered.log_likelihood.sum() == pytest.approx(likelihood, abs=1e-10)
+    np.testing.assert_allclose(filtered.filtered[-1], states[-1], atol=1e-10)
+    assert path.log_probability == pytest.approx(logs.max(), abs=1e-10)
+    np.testing.assert_array_equal(path.states, paths[logs.argmax()])
+
+
+def literal(log_emissions, start, transition):
+    """The textbook recursions in logarithms, a step at a time."""
+    with np.errstate(divide="ignore"):
+        log_start, log_transition = np.log(start), np.log(transition)
+    n = len(log_emissions)
+    forward, backward = np.empty_like(log_emissions), np.zeros_like(log_emissions)
+    forward[0] = log_start + log_emissions[0]
+    for t in range(1, n):
+        forward[t] = np.logaddexp.reduce(forward[t - 1][:, None] + log_transition, axis=0) + log_emissions[t]
+    for t in range(n - 2, -1, -1):
+        backward[t] = np.logaddexp.reduce(log_transition + log_emissions[t + 1] + backward[t + 1], axis=1)
+    total = np.logaddexp.reduce(forward[-1])
+    return np.exp(forward + backward - total), total
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+@pytest.mark.parametrize("n", [2, 4, 5, 31, 257, 3001])
+def test_blocks_of_steps_equal_a_step_at_a_time(sparse, n, rng):
+    start, transition = chain(rng, 3, sparse)
+    log_emissions = rng.normal(scale=20, size=(n, 3))
+    posteriors, total = literal(log_emissions, start, transition)
+    smoothed = smooth_states(log_emissions, start, transition, np.array([n]))
+    np.testing.assert_allclose(smoothed.posteriors, posteriors, atol=1e-8)  # logs of size n lose their last digits
+    assert smoothed.log_likelihood.sum() == pytest.approx(total, abs=1e-12 * np.abs(log_emissions).sum())
+    assert smoothed.moves.sum() == pytest.approx(n - 1, rel=1e-10)
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+def test_sequences_do_not_know_of_each_other(sparse, rng):
+    start, transition = chain(rng, 3, sparse)
+    lengths = rng.integers(1, 100, size=40)
+    log_emissions = rng.normal(scale=3, size=(lengths.sum(), 3))
+    together = smooth_states(log_emissions, start, transition, lengths)
+    filtered, path = (f(log_emissions, start, transition, lengths) for f in (filter_states, best_path))
+    ends = np.cumsum(lengths)
+    moves, log_probability = np.zeros((3, 3)), 0.0
+    for begin, end in zip(ends - lengths, ends, strict=True):
+        alone = np.array([end - begin])
+        one = smooth_states(log_emissions[begin:end], start, transition, alone)
+        np.testing.assert_allclose(together.posteriors[begin:end], one.posteriors, atol=1e-10)
+        np.testing.assert_allclose(together.log_likelihood[begin:end], one.log_likelihood, atol=1e-10)
+        only = filter_states(log_emissions[begin:end], start, transition, alone)
+        np.testing.assert_allclose(filtered.filtered[begin:end], only.filtered, atol=1e-10)
+        np.testing.assert_allclose(filtered.predicted[begin:end], only.predicted, atol=1e-10)
+        best = best_path(log_emissions[begin:end], start, transition, alone)
+        np.testing.assert_array_equal(path.states[begin:end], best.states)
+        moves, log_probability = moves + one.moves, log_probability + best.log_probability
+    np.testing.assert_allclose(together.moves, moves, atol=1e-9)
+    assert path.log_probability == pytest.approx(log_probability)
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+def test_rows_that_no_state_explains_do_not_underflow(sparse, rng):
+    """Differences of thousands in the log-density, in a chain with and without forbidden moves."""
+    start, transition = chain(rng, 3, sparse)
+    log_emissions = 3000 * rng.normal(size=(200, 3))
+    posteriors, total = literal(log_emissions, start, transition)
+    smoothed = smooth_states(log_emissions, start, transition, np.array([200]))
+    assert smoothed.log_likelihood.sum() == pytest.approx(total, rel=1e-12)
+    np.testing.assert_allclose(smoothed.posteriors, posteriors, atol=1e-8)
+
+
+def test_a_chain_that_never_moves_keeps_the_state_that_late_rows_speak_for():
+    """The first rows leave state 1 a share of e^-2000, below any float, and the last ones bring it back."""
+    log_emissions = np.array([[0.0, -1000.0], [0.0, -1000.0], [-3000.0, 0.0]])
+    smoothed = smooth_states(log_emissions, np.array([0.5, 0.5]), np.eye(2), np.array([3]))
+    np.testing.assert_allclose(smoothed.posteriors, [[0, 1]] * 3, atol=1e-300)
+    assert best_path(log_emissions, np.array([0.5, 0.5]), np.eye(2), np.array([3])).states.tolist() == [1, 1, 1]
+
+
+def test_the_stationary_law_is_kept(rng):
+    _, transition = chain(rng, 4)
+    law = stationary(transition)
+    np.testing.assert_allclose(law @ transition, law, atol=1e-12)
+    np.testing.assert_allclose(stationary(np.eye(3)), 1 / 3)
+
+
+def test_drawn_states_follow_the_chain(rng):
+    start, transition = np.array([0.2, 0.8]), np.array([[0.9, 0.1], [0.3, 0.7]])
+    lengths = np.full(4000, 10)
+    states = draw_states(start, transition, lengths, rng)
+    first = first_rows(lengths)
+    assert abs(states[first].mean() - 0.8) < 5 * np.sqrt(0.16 / 4000)  # five standard errors
+    came, went = states[:-1][~first[1:]], states[1:][~first[1:]]
+    for g in range(2):
+        n = (came == g).sum()
+        assert abs(went[came == g].mean() - transition[g, 1]) < 5 * np.sqrt(0.25 / n)

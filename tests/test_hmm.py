@@ -1,0 +1,373 @@
+import pickle
+from itertools import product
+
+import numpy as np
+import pandas as pd
+import pytest
+from hmmlearn.hmm import GaussianHMM
+from scipy import stats
+from sklearn.base import clone
+from sklearn.metrics import adjusted_rand_score
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from latentviews import (
+    Delta,
+    Gaussian,
+    IdentifiabilityWarning,
+    JointDiagonalization,
+    KernelHMM,
+    Linear,
+    Sieve,
+    VonMises,
+)
+from latentviews.chains import best_path, draw_states, filter_states, smooth_states, stationary
+from latentviews.datasets import make_hmm
+from latentviews.features import OneHotFeatures
+from latentviews.models.sequences import triple_columns, triples
+from latentviews.spectral import spectral_fit, transition_matrix
+from latentviews.views import Views
+from reference import hsu_kakade_zhang
+
+ONE_WIDTH = Sieve((2.0,))  # quick: no width to choose
+ROWS_KNOW_OF_EACH_OTHER = "a row's state depends on the rows around it, so rows cannot be judged apart or shuffled"
+EXPECTED_FAILURES = {
+    "check_methods_subset_invariance": ROWS_KNOW_OF_EACH_OTHER,
+    "check_methods_sample_order_invariance": ROWS_KNOW_OF_EACH_OTHER,
+}
+
+
+@parametrize_with_checks(
+    [KernelHMM(2, polish=Sieve((2.0,), max_iter=10))], expected_failed_checks=lambda estimator: EXPECTED_FAILURES
+)
+def test_scikit_learns_checks_pass(estimator, check):
+    check(estimator)
+
+
+def random_chain(rng, k, n_values, n_sensors=1):
+    """A start, a transition matrix and emission tables (n_values, k), far enough from degenerate."""
+    transition = 0.5 * np.eye(k) + 0.5 * rng.dirichlet(np.ones(k), size=k)
+    tables = [0.6 * np.eye(n_values)[:, :k] + 0.4 * rng.dirichlet(np.ones(n_values), k).T for _ in range(n_sensors)]
+    return rng.dirichlet(np.ones(k)), transition, tables
+
+
+def exact_triples(law, transition, tables):
+    """All triples of (rows of sensors) and their probabilities, where the first state has this law."""
+    values = [range(len(table)) for _ in range(3) for table in tables]
+    rows = np.array(list(product(*values)))
+    n_sensors, k = len(tables), len(law)
+    emitted = [
+        np.prod([table[rows[:, lag * n_sensors + s]] for s, table in enumerate(tables)], axis=0) for lag in range(3)
+    ]
+    weights = np.zeros(len(rows))
+    for f, g, h in product(range(k), repeat=3):
+        chance = law[f] * transition[f, g] * transition[g, h]
+        weights += chance * emitted[0][:, f] * emitted[1][:, g] * emitted[2][:, h]
+    return rows.astype(float), weights
+
+
+@pytest.mark.parametrize(("k", "n_sensors"), [(2, 1), (3, 1), (2, 2)])
+@pytest.mark.parametrize("law", ["stationary", "any"])
+def test_exact_moments_give_the_exact_chain(k, n_sensors, law, rng):
+    start, transition, tables = random_chain(rng, k, 4 if n_sensors == 1 else 3, n_sensors)
+    start = stationary(transition) if law == "stationary" else start
+    rows, weights = exact_triples(start, transition, tables)
+    columns = triple_columns(tuple([s] for s in range(n_sensors)), n_sensors)
+    views = Views(columns, tuple(OneHotFeatures(len(tables[0])).fit(rows[:, :1]) for _ in columns))
+
+    found = spectral_fit(rows, views, k, JointDiagonalization(), rng, weights=weights, reference=1)
+    moved = transition_matrix(rows, views, found, weights)
+
+    emissions = found.vectors[1]
+    order = [int(np.abs(emissions - tables[0][:, [h]]).sum(axis=0).argmin()) for h in range(k)]
+    for s, table in enumerate(tables):
+        np.testing.assert_allclose(found.vectors[3 * s + 1][:, order], table, atol=1e-8)
+    np.testing.assert_allclose(moved[np.ix_(order, order)], transition, atol=1e-8)
+    np.testing.assert_allclose(found.weights[order], start @ transition, atol=1e-8)
+
+
+def test_the_chain_gives_sequences_the_probability_of_hsu_kakade_and_zhangs_operators(rng):
+    k, n_values = 3, 5
+    _, transition, (table,) = random_chain(rng, k, n_values)
+    law = stationary(transition)
+    rows, weights = exact_triples(law, transition, [table])
+    views = Views(([0], [1], [2]), (OneHotFeatures(n_values).fit(rows[:, :1]),) * 3)
+    found = spectral_fit(rows, views, k, JointDiagonalization(), rng, weights=weights, reference=1)
+    moved = transition_matrix(rows, views, found, weights)
+    joint = np.zeros((n_values,) * 3)
+    np.add.at(joint, tuple(rows.astype(int).T), weights)
+
+    for length in (1, 2, 4, 7):
+        sequence = rng.integers(n_values, size=length)
+        log_emissions = np.log(found.vectors[1][sequence])
+        ours = filter_states(log_emissions, found.weights, moved, np.array([length])).log_likelihood.sum()
+        assert np.exp(ours) == pytest.approx(hsu_kakade_zhang(joint, k, sequence), rel=1e-8)
+
+
+def test_passes_equal_hmmlearns_with_gaussian_emissions(rng):
+    k, lengths = 3, [400, 1, 99]
+    theirs = GaussianHMM(k, covariance_type="full")
+    theirs.startprob_, theirs.transmat_ = rng.dirichlet(np.ones(k)), rng.dirichlet(np.ones(k), size=k)
+    covariances = np.stack([np.diag(rng.uniform(0.5, 2, size=2)) for _ in range(k)])
+    theirs.n_features, theirs.means_, theirs.covars_ = 2, rng.normal(size=(k, 2)), covariances
+    X = rng.normal(size=(500, 2))
+    log_emissions = np.stack(
+        [stats.multivariate_normal(m, c).logpdf(X) for m, c in zip(theirs.means_, covariances, strict=True)], axis=1
+    )
+    arguments = log_emissions, theirs.startprob_, theirs.transmat_, np.array(lengths)
+    assert filter_states(*arguments).log_likelihood.sum() == pytest.approx(theirs.score(X, lengths), abs=1e-8)
+    np.testing.assert_allclose(smooth_states(*arguments).posteriors, theirs.predict_proba(X, lengths), atol=1e-8)
+    np.testing.assert_array_equal(best_path(*arguments).states, theirs.predict(X, lengths))
+
+
+def discrete_series(n, rng):
+    transition = np.array([[0.8, 0.2], [0.3, 0.7]])
+    states = draw_states(np.array([0.6, 0.4]), transition, np.array([n]), rng)
+    table = np.array([[0.7, 0.2, 0.1], [0.1, 0.2, 0.7]])
+    return (rng.random(n)[:, None] > np.cumsum(table, axis=1)[states]).sum(axis=1, keepdims=True), transition
+
+
+def test_the_error_of_transitions_falls_as_the_root_of_the_rows():
+    def error(n, seed):
+        X, transition = discrete_series(n, np.random.default_rng(seed))
+        found = KernelHMM(2, kernel=Delta(), polish=None, random_state=0).fit(X)
+        flip = found.components_[0].at([[0.0]])[0].argsort()[::-1]
+        return np.abs(found.transition_[np.ix_(flip, flip)] - transition).max()
+
+    few, many = (np.median([error(n, seed) for seed in range(16)]) for n in (1000, 16_000))
+    assert 2.2 < few / many < 7  # four, give or take the noise of two medians of 16
+
+
+def oracle(truth, X):
+    with np.errstate(divide="ignore"):
+        log_emissions = np.log(truth.components[0].density(X))
+    return log_emissions, truth.start, truth.transition, np.array([len(X)])
+
+
+@pytest.fixture(scope="module")
+def shapes():
+    """A fit to states that differ in shape alone."""
+    X, _, truth = make_hmm(4000, random_state=0)
+    return KernelHMM(3, random_state=0).fit(X), X, truth
+
+
+def test_states_that_differ_in_shape_alone_are_found(shapes):
+    model, _, truth = shapes
+    X, states, _ = make_hmm(10_000, random_state=1)
+    reachable = adjusted_rand_score(states, best_path(*oracle(truth, X)).states)
+    assert adjusted_rand_score(states, model.predict(X)) > 0.9 * reachable
+    assert model.score(X) > filter_states(*oracle(truth, X)).log_likelihood.mean() - 0.025
+    assert np.abs(np.sort(model.transition_.diagonal()) - 0.9).max() < 0.05
+    np.testing.assert_allclose(model.transition_.sum(axis=1), 1.0)
+
+
+def test_the_spectral_estimate_is_a_proper_chain():
+    X, _, _ = make_hmm(16_000, random_state=1)
+    model = KernelHMM(3, polish=None, random_state=0).fit(X)
+    assert np.all(model.transition_ >= 0)
+    np.testing.assert_allclose(model.transition_.sum(axis=1), 1.0)
+    assert np.abs(np.sort(model.transition_.diagonal()) - 0.9).max() < 0.1
+
+
+def test_baum_welch_on_a_sieve_never_loses_likelihood(rng):
+    from latentviews.models.sequences import ChainPilot
+    from latentviews.polish import Pilot, rule_of_thumb, sieve_view
+
+    X, _, _ = make_hmm(600, random_state=rng)
+    pilot = ChainPilot(Pilot(X, ([0],), [0], [Gaussian()]), np.array([250, 350]))
+    cells = [sieve_view(X, 0, rule_of_thumb(X, Gaussian()), 2.0, 0).cells(X)]
+    mixing = pilot.initial(cells, rng.dirichlet(np.ones(3), size=len(X)))
+    scores = []
+    for _ in range(30):
+        mixing, score = pilot.step(cells, mixing)
+        scores.append(score)
+    assert np.all(np.diff(scores) > -1e-9)
+    assert scores[-1] > scores[0]
+    assert pilot.score(cells, mixing) >= scores[-1] - 1e-9
+
+
+def test_sequences_are_never_joined():
+    table = np.arange(7.0)[:, None]
+    rows = triples(table, np.array([4, 2, 1]))
+    np.testing.assert_array_equal(rows, [[0, 1, 2], [1, 2, 3]])
+    X, _, _ = make_hmm(1000, lengths=np.full(20, 50), random_state=0)
+    model = KernelHMM(2, polish=ONE_WIDTH, random_state=0).fit(X, lengths=np.full(20, 50))
+    alone = [np.concatenate([f(part) for part in X.reshape(20, 50, 1)]) for f in (model.predict, model.predict_proba)]
+    np.testing.assert_array_equal(model.predict(X, lengths=np.full(20, 50)), alone[0])
+    np.testing.assert_allclose(model.predict_proba(X, lengths=np.full(20, 50)), alone[1], atol=1e-10)
+
+
+def sensors(n, rng):
+    """Two states seen by a plane, an angle and a code."""
+    states = draw_states(np.array([0.5, 0.5]), np.array([[0.95, 0.05], [0.1, 0.9]]), np.array([n]), rng)
+    plane = rng.normal(size=(n, 2)) @ np.array([[1.0, 0.8], [0.0, 0.6]]) + 3.0 * states[:, None]
+    angle = rng.vonmises(np.where(states == 1, 3.0, 0.5), 2.0)
+    code = (rng.random(n) < np.where(states == 1, 0.8, 0.2)).astype(float)
+    return np.column_stack([plane, angle, code]), states
+
+
+KINDS = {
+    "plane": ([[0, 1]], [Gaussian("median")]),
+    "angle": ([[2]], [VonMises()]),
+    "code": ([[3]], [Delta()]),
+    "all sensors": ([[0, 1], [2], [3]], [Gaussian("median"), VonMises(), Delta()]),
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_emissions_of_every_kind(kind):
+    X, states = sensors(1500, np.random.default_rng(3))
+    views, kernel = KINDS[kind]
+    model = KernelHMM(2, views=views, kernel=kernel, polish=ONE_WIDTH, random_state=0).fit(X)
+    reached = adjusted_rand_score(states, model.predict(X))
+    assert reached > {"plane": 0.85, "angle": 0.8, "code": 0.5, "all sensors": 0.95}[kind]
+    drawn, _ = model.sample(500)
+    assert np.isnan(drawn).all(axis=0).sum() == X.shape[1] - sum(map(len, views))
+    forecast = model.forecast(X, 3)
+    used = [j for view in views for j in view]
+    assert np.isfinite(forecast.mean()[:, used]).all()
+    assert np.all(forecast.quantile(0.1)[:, used] <= forecast.quantile(0.9)[:, used])
+
+
+def test_missing_rows_are_passed_over_in_time(shapes, rng):
+    model, X, _ = shapes
+    holes = X[:300].copy()
+    holes[rng.random(300) < 0.3] = np.nan
+    log_emissions = model.components_[0].log_density(np.nan_to_num(holes))
+    log_emissions[np.isnan(holes[:, 0])] = 0.0
+    expected = smooth_states(log_emissions, model.start_, model.transition_, np.array([300])).posteriors
+    np.testing.assert_allclose(model.predict_proba(holes), expected, atol=1e-12)
+    assert np.all(model.score_samples(holes)[np.isnan(holes[:, 0])] == pytest.approx(0.0, abs=1e-12))
+
+
+def test_a_fit_bears_missing_rows_and_missing_sensors():
+    rng = np.random.default_rng(0)
+    X, states = sensors(1500, rng)
+    X[rng.random(1500) < 0.1] = np.nan
+    X[rng.random(1500) < 0.1, 2] = np.nan
+    views, kernel = KINDS["all sensors"]
+    model = KernelHMM(2, views=views, kernel=kernel, polish=ONE_WIDTH, random_state=0).fit(X)
+    assert adjusted_rand_score(states, model.predict(X)) > 0.85
+
+
+def test_states_are_counted():
+    few = Sieve(max_iter=4, factors=(2.0,))  # the count comes before the polish
+    counts = [
+        KernelHMM("auto", polish=few, random_state=0).fit(make_hmm(6000, random_state=i).X).n_states_ for i in range(3)
+    ]
+    assert sorted(counts)[1] == 3
+    assert (
+        KernelHMM("auto", polish=few, random_state=0).fit(np.random.default_rng(0).normal(size=(500, 1))).n_states_ == 1
+    )
+
+
+def test_a_forecast_is_the_mixture_that_the_chain_says(shapes):
+    model, X, _ = shapes
+    forecast = model.forecast(X, 4)
+    states = model.filter(X)[-1]
+    view = model.components_[0]
+    for step in range(4):
+        states = states @ model.transition_
+        np.testing.assert_allclose(forecast.states[step], states, atol=1e-12)
+        x = np.linspace(-3, 4, 9)
+        np.testing.assert_allclose(forecast.density(x)[step], view.density(x) @ states)
+        np.testing.assert_allclose(np.exp(forecast.log_density(x)[step]), np.exp(view.log_density(x)) @ states)
+    means = view.expectation(lambda x: x[:, 0])
+    np.testing.assert_allclose(forecast.mean()[:, 0], forecast.states @ means)
+    draws = forecast.sample(4000, random_state=0)
+    assert draws.shape == (4000, 4, 1)
+    quantiles = forecast.quantile([0.1, 0.5, 0.9])
+    for step, level in product(range(4), range(3)):
+        below = (draws[:, step, 0] <= quantiles[step, 0, level]).mean()
+        assert abs(below - (0.1, 0.5, 0.9)[level]) < 0.04  # five standard errors
+
+
+def test_forecasts_of_several_sequences_and_their_paths(shapes):
+    model, X, _ = shapes
+    several = model.forecast(X[:90], 5, lengths=[40, 50])
+    assert several.mean().shape == (2, 5, 1)
+    np.testing.assert_allclose(several.states[1], model.forecast(X[40:90], 5).states, atol=1e-12)
+    assert several.sample(7, random_state=0).shape == (7, 2, 5, 1)
+    assert several.quantile([0.2, 0.8]).shape == (2, 5, 1, 2)
+    np.testing.assert_allclose(model.forecast(X, 500).states[-1], stationary(model.transition_), atol=1e-6)
+
+
+def test_a_long_series_is_fitted_from_a_pilot_and_steps_over_all_rows():
+    X, states, truth = make_hmm(20_000, random_state=5)
+    model = KernelHMM(3, polish=ONE_WIDTH, pilot_size=5000, random_state=0).fit(X)
+    reachable = adjusted_rand_score(states, best_path(*oracle(truth, X)).states)
+    assert adjusted_rand_score(states, model.predict(X)) > 0.9 * reachable
+
+
+def test_a_run_is_a_function_of_its_data_and_seed_and_models_travel():
+    X, _, _ = make_hmm(500, random_state=0)
+    one, two = (KernelHMM(2, polish=ONE_WIDTH, random_state=7).fit(X) for _ in range(2))
+    np.testing.assert_array_equal(one.predict_proba(X), two.predict_proba(X))
+    copy = pickle.loads(pickle.dumps(one))
+    np.testing.assert_array_equal(copy.predict_proba(X), one.predict_proba(X))
+    np.testing.assert_array_equal(clone(one).fit(X).transition_, one.transition_)
+    frame = pd.DataFrame({"sensor": X[:, 0], "text": "a"})
+    named = KernelHMM(2, views=["sensor"], polish=ONE_WIDTH, random_state=7).fit(frame)
+    np.testing.assert_array_equal(named.predict(frame), one.predict(X))
+
+
+def test_independent_rows_are_said_to_be_so():
+    """A transition matrix whose rows are the same: the spectrum has no second direction."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(600, 1)) + 5 * rng.integers(2, size=(600, 1))
+    with pytest.warns(IdentifiabilityWarning, match="look independent"):
+        KernelHMM(2, polish=ONE_WIDTH, random_state=0).fit(X)
+
+
+def test_a_state_that_is_never_visited_is_said_to_be_so():
+    rng = np.random.default_rng(0)
+    X = np.repeat(rng.permutation([0.0, 1.0] * 100), 10)[:, None]
+    with pytest.warns(IdentifiabilityWarning):
+        KernelHMM(3, kernel=Delta(), polish=ONE_WIDTH, random_state=0).fit(X)
+
+
+BAD_INPUT = {
+    "two rows": (lambda X: KernelHMM(2).fit(X[:2]), "three consecutive rows.*n_samples = 2 in 1 sequence"),
+    "short sequences": (lambda X: KernelHMM(2).fit(X, lengths=[2] * 25), "no sequence has so many.*longest of 2 row"),
+    "lengths that do not add up": (lambda X: KernelHMM(2).fit(X, lengths=[20, 20]), "add up to 40, and X has 50"),
+    "a length of zero": (lambda X: KernelHMM(2).fit(X, lengths=[50, 0]), "positive integers"),
+    "half a length": (lambda X: KernelHMM(2).fit(X, lengths=[24.5, 25.5]), "positive integers"),
+    "no states": (lambda X: KernelHMM(0).fit(X), "n_states must be an integer of at least 1; got 0"),
+    "more states than rows": (lambda X: KernelHMM(99).fit(X), "99 states need at least 99 rows"),
+    "a constant series": (lambda X: KernelHMM(2).fit(X * 0), "is constant"),
+    "all missing": (lambda X: KernelHMM(2).fit(X * np.nan), "is constant"),
+    "infinity": (lambda X: KernelHMM(2).fit(np.where(X > 1, np.inf, X)), "infinity"),
+    "no horizon": (lambda X: KernelHMM(1).fit(X).forecast(X, 0), "horizon must be an integer of at least 1"),
+    "lengths at prediction": (lambda X: KernelHMM(1).fit(X).predict(X, lengths=[3]), "add up to 3, and X has 50"),
+    "a level of one": (lambda X: KernelHMM(1).fit(X).forecast(X).quantile(1.0), "between 0 and 1"),
+    "no view": (lambda X: KernelHMM(1, views=[]).fit(X), "views is empty"),
+    "no whole triple": (
+        lambda X: KernelHMM(2, polish=None).fit(np.where(np.arange(50)[:, None] % 2, np.nan, X)),
+        "rows? in a row are seen|third moment|nothing is known",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", BAD_INPUT)
+def test_bad_input_gets_one_clear_sentence(case):
+    call, message = BAD_INPUT[case]
+    with pytest.raises(ValueError, match=message):
+        call(np.random.default_rng(0).normal(size=(50, 1)))
+
+
+def test_a_list_of_sequences_is_refused_with_what_to_do(rng):
+    with pytest.raises(TypeError, match="Stack them"):
+        KernelHMM(2).fit([rng.normal(size=(20, 1)), rng.normal(size=(30, 1))])
+
+
+def test_a_kernel_without_densities_says_so(rng):
+    X = rng.normal(size=(200, 2))
+    with pytest.raises(TypeError, match="emission densities"):
+        KernelHMM(2, kernel=Linear(), random_state=0).fit(X)
+
+
+def test_a_failed_fit_changes_nothing(shapes):
+    model, X, _ = shapes
+    before = model.predict(X[:50])
+    with pytest.raises(ValueError, match="add up"):
+        model.fit(X, lengths=[3])
+    np.testing.assert_array_equal(model.predict(X[:50]), before)

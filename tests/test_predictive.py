@@ -1,0 +1,162 @@
+import pickle
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from latentviews import (
+    Gaussian,
+    ObservableOperators,
+    OneHotFeatures,
+    PredictiveStateModel,
+    TwoStageRegression,
+    load,
+    save,
+)
+from latentviews.chains import draw_states, filter_states, stationary
+from reference import hsu_kakade_zhang
+from test_hmm import exact_triples, random_chain
+
+QUICK = TwoStageRegression(sizes=(5,), penalties=(1e-2,), windows=(5,))
+DYNAMICS = [QUICK, ObservableOperators((10,), (1e-3,))]  # a new way to move a state is added here
+
+
+@parametrize_with_checks([PredictiveStateModel(QUICK, horizon=2)])
+def test_scikit_learns_checks_pass(estimator, check):
+    check(estimator)
+
+
+def test_exact_moments_give_hsu_kakade_and_zhangs_predictions(rng):
+    k, n_values = 3, 5
+    _, transition, (table,) = random_chain(rng, k, n_values)
+    rows, weights = exact_triples(stationary(transition), transition, [table])
+    joint = np.zeros((n_values,) * 3)
+    np.add.at(joint, tuple(rows.astype(int).T), weights)
+    past, now, ahead = (np.eye(n_values)[rows[:, t].astype(int)] for t in range(3))
+
+    found = ObservableOperators().from_triples(past, now, ahead, now, weights, (k, 0.0), 4)
+
+    state = found.start[None]
+    sequence = rng.integers(n_values, size=6)
+    for t, value in enumerate(sequence):
+        before = hsu_kakade_zhang(joint, k, sequence[:t])
+        expected = [hsu_kakade_zhang(joint, k, [*sequence[:t], x]) / before for x in range(n_values)]
+        np.testing.assert_allclose(found.embedding @ state[0], expected, atol=1e-7)
+        state = found.step(state, np.eye(n_values)[[value]])
+    # further ahead, what the true chain says of the fourth row from now
+    log_emissions = np.log(table[sequence])
+    filtered = filter_states(log_emissions, stationary(transition), transition, np.array([6])).filtered[-1]
+    expected = table @ np.linalg.matrix_power(transition.T, 4) @ filtered
+    np.testing.assert_allclose(np.append(state[0], 1) @ found.readout[3], expected, atol=1e-7)
+
+
+def waves(n, rng):
+    """A wave whose next rows depend on more than the last one, with noise."""
+    phase = np.cumsum(0.3 + 0.05 * rng.normal(size=n))
+    return np.column_stack([np.sin(phase), np.cos(2 * phase)]) + 0.1 * rng.normal(size=(n, 2))
+
+
+def test_forecasts_of_a_wave_beat_persistence_and_a_straight_line(rng):
+    X = waves(2500, rng)
+    dynamics = TwoStageRegression((20,), (1e-3, 1e-2), (10,))
+    model = PredictiveStateModel(dynamics, horizon=8, random_state=0).fit(X[:2000])
+    origins = np.arange(100, 490)
+    forecast = model.forecast(X[2000:], 8, origins=origins)
+    ahead = np.stack([X[2000 + origins + step] for step in range(1, 9)], axis=1)
+    persistent = np.abs(X[2000 + origins][:, None] - ahead).mean()
+    slope = X[2000 + origins] - X[2000 + origins - 1]
+    straight = X[2000 + origins][:, None] + slope[:, None] * np.arange(1, 9)[:, None]
+    assert np.abs(forecast.mean() - ahead).mean() < 0.5 * min(persistent, np.abs(straight - ahead).mean())
+    inside = (forecast.quantile(0.1) < ahead) & (ahead < forecast.quantile(0.9))
+    assert 0.7 < inside.mean() < 0.9
+
+
+def test_observable_operators_follow_a_chain_of_codes(rng):
+    transition = np.array([[0.9, 0.1], [0.1, 0.9]])
+    table = np.array([[0.8, 0.1, 0.1], [0.1, 0.1, 0.8]])
+    states = draw_states(np.array([0.5, 0.5]), transition, np.array([20_000]), rng)
+    codes = (rng.random(20_000)[:, None] > np.cumsum(table, axis=1)[states]).sum(axis=1, keepdims=True)
+    model = PredictiveStateModel(ObservableOperators((2,), (1e-8,)), features=OneHotFeatures(3), horizon=3)
+    model.fit(codes)
+    chances = (
+        np.concatenate([model.dynamics_.start[None], model.filter(codes[:500])[:-1]]) @ model.dynamics_.embedding.T
+    )
+    law = np.array([0.5, 0.5])
+    true = filter_states(np.log(table.T[codes[:500, 0]]), law, transition, np.array([500])).predicted @ table
+    assert np.abs(chances - true).max() < 0.1
+    assert np.abs(chances - true).mean() < 0.02
+
+
+@pytest.mark.parametrize("dynamics", DYNAMICS, ids=repr)
+def test_sequences_are_filtered_apart_and_by_what_is_past(dynamics, rng):
+    X = waves(900, rng)
+    model = PredictiveStateModel(dynamics, horizon=3, random_state=0).fit(X, lengths=[300, 250, 350])
+    states = model.filter(X, lengths=[300, 250, 350])
+    np.testing.assert_allclose(states[300:550], model.filter(X[300:550]), atol=1e-9)
+    np.testing.assert_allclose(states[:100], model.filter(X[:100]), atol=1e-9)
+    ends = model.forecast(X, 3, lengths=[300, 250, 350])
+    np.testing.assert_allclose(ends.mean()[1], model.forecast(X[300:550], 3).mean(), atol=1e-9)
+    some = model.forecast(X, 3, lengths=[300, 250, 350], origins=[299, 320])
+    np.testing.assert_allclose(some.mean()[0], ends.mean()[0], atol=1e-9)
+    assert model.score(X, lengths=[300, 250, 350]) > -1.0  # better than the means of the columns
+
+
+def test_a_forecast_is_a_distribution(rng):
+    X = waves(800, rng)
+    forecast = PredictiveStateModel(QUICK, horizon=4, random_state=0).fit(X).forecast(X, 4)
+    x = np.linspace(-6, 6, 4001)
+    density = forecast.density(x, column=1)
+    np.testing.assert_allclose(density.sum(axis=1) * (x[1] - x[0]), 1.0, atol=1e-6)
+    draws = forecast.sample(4000, random_state=0)
+    assert draws.shape == (4000, 4, 2)
+    low, high = np.moveaxis(forecast.quantile([0.2, 0.8]), -1, 0)
+    np.testing.assert_allclose((draws < low).mean(axis=0), 0.2, atol=0.04)  # five standard errors
+    np.testing.assert_allclose((draws > high).mean(axis=0), 0.2, atol=0.04)
+    assert forecast.quantile(0.5).shape == forecast.mean().shape == (4, 2)
+
+
+@pytest.mark.parametrize("dynamics", DYNAMICS, ids=repr)
+def test_states_stay_bounded_on_rows_unlike_any_seen(dynamics, rng):
+    X = waves(600, rng)
+    model = PredictiveStateModel(dynamics, horizon=2, random_state=0).fit(X)
+    assert np.isfinite(model.forecast(100 * rng.normal(size=(300, 2)), 2, origins=np.arange(300)).mean()).all()
+
+
+def test_models_clone_and_travel(rng, tmp_path):
+    X = waves(400, rng)
+    model = PredictiveStateModel(QUICK, horizon=2, random_state=3).fit(X)
+    copy = pickle.loads(pickle.dumps(model))
+    np.testing.assert_array_equal(copy.filter(X), model.filter(X))
+    save(model, tmp_path / "model.latentviews")
+    loaded = load(tmp_path / "model.latentviews")
+    np.testing.assert_array_equal(loaded.filter(X), model.filter(X))
+    assert loaded.validation_errors_ == model.validation_errors_
+    np.testing.assert_array_equal(clone(model).fit(X).filter(X), model.filter(X))
+
+
+BAD_INPUT = {
+    "too few rows": (lambda X: PredictiveStateModel(QUICK).fit(X[:12]), "n_samples = 12"),
+    "missing values": (lambda X: PredictiveStateModel(QUICK).fit(np.where(X > 1, np.nan, X)), "NaN"),
+    "lengths": (lambda X: PredictiveStateModel(QUICK).fit(X, lengths=[3]), "add up to 3, and X has 200"),
+    "no horizon": (lambda X: PredictiveStateModel(QUICK, horizon=0).fit(X), "horizon must be an integer of at least 1"),
+    "a long horizon": (lambda X: PredictiveStateModel(QUICK, horizon=2).fit(X).forecast(X, 3), "fitted for 2 step"),
+    "no validation": (lambda X: PredictiveStateModel(QUICK, validation=0.0).fit(X), "validation must be a share"),
+    "an origin outside": (
+        lambda X: PredictiveStateModel(QUICK, horizon=2).fit(X).forecast(X, 1, origins=[200]),
+        "numbers of rows from 0 to 199",
+    ),
+    "two feature maps": (
+        lambda X: PredictiveStateModel(QUICK, kernel=Gaussian(), features=OneHotFeatures()).fit(X),
+        "one of them, not both",
+    ),
+    "no size": (lambda X: PredictiveStateModel(TwoStageRegression(sizes=(0,))).fit(X), "sizes must be an integer"),
+    "a level of one": (lambda X: PredictiveStateModel(QUICK, horizon=1).fit(X).forecast(X).quantile(1.0), "between 0"),
+}
+
+
+@pytest.mark.parametrize("case", BAD_INPUT)
+def test_bad_input_gets_one_clear_sentence(case):
+    call, message = BAD_INPUT[case]
+    with pytest.raises(ValueError, match=message):
+        call(np.random.default_rng(0).normal(size=(200, 2)))

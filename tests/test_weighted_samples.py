@@ -1,0 +1,60 @@
+import numpy as np
+import pytest
+from scipy import stats
+
+from latentviews.domains import real
+from latentviews.weighted_samples import weighted_samples
+
+
+def two_shapes(n, rng):
+    """A tilted Gaussian and a ring, with their labels as posteriors."""
+    labels = rng.integers(2, size=n)
+    tilted = rng.normal(size=(n, 2)) @ np.array([[1.0, 0.9], [0.0, 0.3]])
+    angle, radius = rng.uniform(0, 2 * np.pi, size=n), 2 + 0.1 * rng.normal(size=n)
+    ring = 6 + radius[:, None] * np.column_stack([np.cos(angle), np.sin(angle)])
+    return np.where(labels[:, None] == 0, tilted, ring), np.eye(2)[labels]
+
+
+def fitted(x, posteriors, rng):
+    rows = np.arange(len(x))
+    return weighted_samples(x, posteriors, (rows[::2], rows[1::2]), real(x, x.std(axis=0) / 10, rng), rng)
+
+
+@pytest.fixture
+def sample(rng):
+    x, posteriors = two_shapes(1500, rng)
+    return fitted(x, posteriors, rng)
+
+
+def test_held_out_likelihood_is_near_the_truth_where_it_is_gaussian_and_far_above_a_gaussian_elsewhere(sample, rng):
+    x, posteriors = two_shapes(2000, rng)
+    tilt = np.array([[1.0, 0.9], [0.0, 0.3]])
+    for h in range(2):
+        rows = x[posteriors[:, h] == 1]
+        gaussian = stats.multivariate_normal(rows.mean(axis=0), np.cov(rows.T)).logpdf(rows).mean()
+        found = np.log(sample.density(rows)[:, h]).mean()
+        if h == 0:
+            assert found > stats.multivariate_normal(cov=tilt.T @ tilt).logpdf(rows).mean() - 0.05
+        else:
+            assert found > gaussian + 0.7
+
+
+def test_it_is_a_density_and_draws_follow_it(sample, rng):
+    axis = np.linspace(-8, 14, 140)
+    grid = np.stack(np.meshgrid(axis, axis, indexing="ij"), axis=-1).reshape(-1, 2)
+    mass = sample.density(grid).sum(axis=0) * (axis[1] - axis[0]) ** 2
+    np.testing.assert_allclose(mass, 1.0, atol=0.01)
+    draws = sample.sample(1, 4000, rng)
+    assert abs(draws[:, 0].mean() - sample.expectation(lambda x: x[:, 0])[1]) < 0.2
+    radius = np.sqrt(((draws - 6) ** 2).sum(axis=1))
+    assert abs(np.median(radius) - 2) < 0.15
+
+
+def test_components_are_reordered_and_told_apart(sample, rng):
+    x = rng.normal(size=(20, 2))
+    np.testing.assert_allclose(sample.take(np.array([1, 0])).density(x), sample.density(x)[:, ::-1], rtol=1e-10)
+    distances = sample.mmd()
+    assert distances[0, 1] > 10 * max(distances[0, 0], distances[1, 1])
+    assert np.all(sample.n_parameters > 1)
+    with pytest.raises(ValueError, match="This view has 2 columns; got 1"):
+        sample.density(np.zeros(3))
