@@ -4,10 +4,11 @@ from latentviews._validation import IdentifiabilityWarning
 from latentviews.comparison import independence_test, two_sample_test
 from latentviews.diagnostics import diagnose
 from latentviews.embeddings import Embedding
-from latentviews.features import FourierFeatures, LandmarkFeatures, OneHotFeatures
-from latentviews.kernels import Delta, Gaussian, Kernel, Laplace, Linear, Matern, VonMises
+from latentviews.features import LandmarkFeatures, OneHotFeatures
+from latentviews.kernels import Delta, Gaussian, Kernel, Laplace, Linear, Matern, Polynomial, VonMises
 from latentviews.models.mixture import MultiViewMixture
 from latentviews.polish import Sieve, SmoothedEM
+from latentviews.random_features import FourierFeatures, TensorSketchFeatures
 from latentviews.selection import likelihood_curve, rank_test
 from latentviews.tensors import JointDiagonalization, PowerMethod
 
@@ -27,9 +28,11 @@ __all__ = [
     "Matern",
     "MultiViewMixture",
     "OneHotFeatures",
+    "Polynomial",
     "PowerMethod",
     "Sieve",
     "SmoothedEM",
+    "TensorSketchFeatures",
     "VonMises",
     "diagnose",
     "independence_test",
