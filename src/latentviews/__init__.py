@@ -6,6 +6,7 @@ from latentviews.diagnostics import diagnose
 from latentviews.embeddings import Embedding
 from latentviews.features import LandmarkFeatures, OneHotFeatures
 from latentviews.kernels import Delta, Gaussian, Kernel, Laplace, Linear, Matern, Polynomial, VonMises
+from latentviews.models.kernel_pca import DoublyStochasticPCA, LandmarkPCA
 from latentviews.models.mixture import MultiViewMixture
 from latentviews.polish import Sieve, SmoothedEM
 from latentviews.random_features import FourierFeatures, TensorSketchFeatures
@@ -16,6 +17,7 @@ __version__ = "0.1.0"
 
 __all__ = [
     "Delta",
+    "DoublyStochasticPCA",
     "Embedding",
     "FourierFeatures",
     "Gaussian",
@@ -23,6 +25,7 @@ __all__ = [
     "JointDiagonalization",
     "Kernel",
     "LandmarkFeatures",
+    "LandmarkPCA",
     "Laplace",
     "Linear",
     "Matern",

@@ -25,6 +25,13 @@ def like(values: Any, x: Any) -> Any:
     return namespace(x).asarray(values, dtype=x.dtype, device=device(x))
 
 
+def moved(values: Any, x: Any) -> Any:
+    """``values``, an array of any library, where ``x`` lives and of its dtype; as they are if they do already."""
+    if type(values) is not type(x) or device(values) != device(x):
+        return like(to_numpy(values), x)
+    return values if values.dtype == x.dtype else namespace(x).astype(values, x.dtype)
+
+
 def to_numpy(x: Any) -> np.ndarray:
     """``x`` as a dense float64 NumPy array on the host."""
     if sparse.issparse(x):

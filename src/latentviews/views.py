@@ -8,7 +8,7 @@ import numpy as np
 from sklearn.base import clone
 
 from latentviews._arrays import is_foreign, take_columns, to_numpy
-from latentviews._validation import check_ability, check_bandwidth, check_rows
+from latentviews._validation import check_ability, check_bandwidth, check_rows, is_stream
 from latentviews.features import OneHotFeatures, features_for
 from latentviews.kernels import Gaussian, Kernel
 from latentviews.streams import weigh
@@ -121,8 +121,7 @@ def _is_stream(X: Any) -> bool:
             f"Data are read more than once, and a {type(X).__name__} only once; pass an array, or an object "
             "whose __iter__ starts again from the first batch."
         )
-    array_like = isinstance(X, list | tuple | str) or hasattr(X, "shape") or hasattr(X, "__array__")
-    return isinstance(X, Iterable) and not array_like and not hasattr(X, "columns")
+    return is_stream(X)
 
 
 def _stack(views: list[np.ndarray]) -> tuple[np.ndarray, Columns]:
