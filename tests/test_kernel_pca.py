@@ -106,7 +106,8 @@ def test_every_shift_invariant_kernel_has_its_eigenfunctions_found(kernel):
 def test_a_step_is_that_of_the_talk(rng):
     blocks = RandomBlocks(Gaussian(1.0), 2, 5, seed=3)
     rows, rates = rng.normal(size=(6, 2)), [0.5, 0.4, 0.3, 0.2, 0.1, 0.05]
-    start, _ = warm_start(blocks, rng.normal(size=(30, 2)), 2, 2.0, 30)
+    phi = blocks(rng.normal(size=(30, 2)), 0)
+    start, _ = warm_start(blocks, phi.T @ phi / 30, rows, 2, 2.0, 30)
 
     literal = doubly_stochastic_pca(rows, lambda j: lambda x: blocks(x[None, :], j)[0], start.coefficients[0], rates)
     found = start
@@ -221,7 +222,7 @@ def test_small_batches_take_small_steps():
 
 def test_steps_that_diverge_are_reported_and_leave_the_model_as_it_was():
     model = DoublyStochasticPCA(2, kernel=Gaussian(1.0), step_size=1.0, batch_size=100, random_state=0)
-    model.partial_fit(np.random.default_rng(0).normal(size=(100, 1)))
+    model.partial_fit(np.random.default_rng(0).normal(size=(500, 1)))
     model.step_sizes_ = StepSizes(first=1e-4, gap=1e-4, factor=2.0, batch_size=100)  # steps of 10⁴ times the safe size
     kept = []
 
@@ -242,8 +243,12 @@ BAD = {
     "steps": (DoublyStochasticPCA(step_size=-1.0), ValueError, "step_size must be a positive, finite number; got -1.0"),
     "batch": (DoublyStochasticPCA(batch_size=0), ValueError, "batch_size must be an integer of at least 1"),
     "cap": (DoublyStochasticPCA(max_blocks=0), ValueError, "max_blocks must be an integer of at least 1"),
-    "rank": (DoublyStochasticPCA(50), UnsupportedError, r"20 rows show \d+ direction\(s\) with any variance, and 50"),
-    "features": (DoublyStochasticPCA(9, n_frequencies=2), UnsupportedError, "show 4 direction"),
+    "rank": (
+        DoublyStochasticPCA(50),
+        UnsupportedError,
+        r"first batch shows \d+ direction\(s\) with any variance, and 50",
+    ),
+    "features": (DoublyStochasticPCA(9, n_frequencies=2), UnsupportedError, "shows 4 direction"),
     "landmarks": (LandmarkPCA(50), ValueError, "50 components need as many features; the landmarks give"),
     "pilot": (LandmarkPCA(pilot_size=0), ValueError, "pilot_size must be an integer of at least 1"),
 }

@@ -6,6 +6,7 @@ from latentviews.diagnostics import diagnose
 from latentviews.embeddings import Embedding
 from latentviews.features import LandmarkFeatures, OneHotFeatures
 from latentviews.kernels import Delta, Gaussian, Kernel, Laplace, Linear, Matern, Polynomial, VonMises
+from latentviews.models.doubly_stochastic import DoublyStochasticClassifier, DoublyStochasticRegressor
 from latentviews.models.kernel_pca import DoublyStochasticPCA, LandmarkPCA
 from latentviews.models.mixture import MultiViewMixture
 from latentviews.polish import Sieve, SmoothedEM
@@ -17,7 +18,9 @@ __version__ = "0.1.0"
 
 __all__ = [
     "Delta",
+    "DoublyStochasticClassifier",
     "DoublyStochasticPCA",
+    "DoublyStochasticRegressor",
     "Embedding",
     "FourierFeatures",
     "Gaussian",

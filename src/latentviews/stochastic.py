@@ -20,6 +20,8 @@ from latentviews._validation import DivergenceError, UnsupportedError
 from latentviews.random_features import hashed_points, lattice_points, waves
 
 FEW = 8  # columns up to which a lattice spreads frequencies better than chance by far
+DECAY = 3  # later iterates count for more in averages
+HUGE = 1e12  # scores beyond this have diverged
 GAP = 0.1  # the least gap of the spectrum that step sizes reckon with, as a share of the last eigenvalue
 
 
@@ -84,6 +86,17 @@ class Expansion:
         target = target / count
         return replace(self, coefficients=tuple(a + self.blocks(x, j).T @ target for j, a in enumerate(kept)))
 
+    def towards(self, other: "Expansion", share: float) -> "Expansion":
+        """A part of the way to another function, of at least as many blocks."""
+        zero = namespace(other.coefficients[0]).zeros_like(other.coefficients[0])
+        mine = (
+            *(moved(a, zero) for a in self.coefficients),
+            *[zero] * (len(other.coefficients) - len(self.coefficients)),
+        )
+        return replace(
+            self, coefficients=tuple(a + share * (b - a) for a, b in zip(mine, other.coefficients, strict=True))
+        )
+
 
 @dataclass(frozen=True)
 class StepSizes:
@@ -100,13 +113,17 @@ class StepSizes:
         return min(1 / self.first, self.factor / self.gap * n_rows / (n_seen + self.batch_size * wait))
 
 
-def warm_start(blocks: RandomBlocks, x: Any, rank: int, factor: float, batch_size: int) -> tuple[Expansion, StepSizes]:
-    """Kernel PCA of rows in the first block of features, and the step sizes that its spectrum suggests."""
-    phi = blocks(x, 0)
-    values, vectors = np.linalg.eigh(to_numpy(phi.T @ phi) / x.shape[0])
+def warm_start(
+    blocks: RandomBlocks, products: np.ndarray, x: Any, rank: int, factor: float, batch_size: int
+) -> tuple[Expansion, StepSizes]:
+    """Kernel PCA in the first block of features, and the step sizes that its spectrum suggests.
+
+    ``products`` is the mean of φ_0 φ_0ᵀ over some rows; coefficients are made where ``x`` lives.
+    """
+    values, vectors = np.linalg.eigh(products)
     values, vectors = values[::-1], vectors[:, ::-1]
-    _check_rank(values, rank, x.shape[0])
-    return Expansion(blocks, (like(vectors[:, :rank], phi),)), _step_sizes(values, rank, factor, batch_size)
+    _check_rank(values, rank)
+    return Expansion(blocks, (like(vectors[:, :rank], x),)), _step_sizes(values, rank, factor, batch_size)
 
 
 def oja_step(f: Expansion, x: Any, rate: float, cap: int | None = None) -> tuple[Expansion, np.ndarray]:
@@ -140,8 +157,8 @@ def cross_warm_start(
         joint[start:end, start:end] = 0.0
     values, vectors = np.linalg.eigh(joint)
     values, vectors = values[::-1], vectors[:, ::-1][:, :rank]
-    _check_rank(values, rank, len(stacked))
-    parts = [np.linalg.qr(vectors[start:end])[0] for start, end in pairwise(sizes)]
+    _check_rank(values, rank)
+    parts = [_orthonormal(vectors[start:end]) for start, end in pairwise(sizes)]
     found = tuple(Expansion(one, (like(part, rows),)) for one, part, rows in zip(blocks, parts, x, strict=True))
     return found, _step_sizes(values, rank, factor, batch_size)
 
@@ -179,16 +196,81 @@ def rotation_of(covariance: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return np.maximum(values, 0.0), vectors * signs
 
 
+def _orthonormal(vectors: np.ndarray) -> np.ndarray:
+    """The orthonormal vectors closest to some, so that columns go on belonging together across views."""
+    left, _, right = np.linalg.svd(vectors, full_matrices=False)
+    return left @ right
+
+
 def _step_sizes(values: np.ndarray, rank: int, factor: float, batch_size: int) -> StepSizes:
     after = values[rank] if rank < len(values) else 0.0
     gap = max(values[rank - 1] - after, GAP * values[rank - 1])
     return StepSizes(float(values[0]), float(gap), factor, batch_size)
 
 
-def _check_rank(values: np.ndarray, rank: int, n_rows: int) -> None:
+def _check_rank(values: np.ndarray, rank: int) -> None:
     found = int(np.sum(values[:rank] > 1e-12 * max(values[0], 1e-300)))
     if found < rank:
         raise UnsupportedError(
-            f"The first {n_rows} rows show {found} direction(s) with any variance, and {rank} are asked for. Give a "
-            "larger first batch, more n_frequencies, a narrower bandwidth, or ask for fewer components."
+            f"The first batch shows {found} direction(s) with any variance, and {rank} are asked for. Give a larger "
+            "first batch, more n_frequencies, a narrower bandwidth, or ask for fewer components."
         )
+
+
+@dataclass(frozen=True, eq=False)
+class GradientFit:
+    """A function f(x) + c on its way to the least loss, and the average of its way."""
+
+    functions: Expansion
+    intercept: Any  # (outputs,)
+    average: Expansion
+    average_intercept: Any
+    rate: float  # γ of the first step
+    scale: float  # the largest eigenvalue of the kernel on the first batch: what a step does to a constant
+    n_steps: int = 0
+
+    def __call__(self, x: Any) -> Any:
+        """The averaged scores of rows, (n, outputs)."""
+        return self.average(x) + moved(self.average_intercept, x)
+
+    def step(self, x: Any, targets: Any, loss: Any, rate: float, penalty: float, cap: int | None) -> "GradientFit":
+        """One doubly stochastic gradient step: f ← (1 − γν) f − γ/B Σ_i k(x_i, ·) ∂loss_i."""
+        scores = self.functions(x) + moved(self.intercept, x)
+        gradient = loss.gradient(scores, targets)
+        check_finite(scores)
+        functions = self.functions.updated(
+            x, partial(_scaled, 1 - rate * penalty), gradient * (-rate / x.shape[0]), cap
+        )
+        slope = namespace(x).mean(gradient, axis=0)
+        intercept = moved(self.intercept, x) - rate * self.scale * slope
+        share = (DECAY + 1) / (self.n_steps + 1 + DECAY)  # polynomial-decay averaging (Shamir & Zhang 2013)
+        return replace(
+            self,
+            functions=functions,
+            intercept=intercept,
+            average=self.average.towards(functions, share),
+            average_intercept=moved(self.average_intercept, x) * (1 - share) + share * intercept,
+            n_steps=self.n_steps + 1,
+        )
+
+
+def start_gradient(blocks: RandomBlocks, x: Any, intercept: Any, curvature: float, step_size: float) -> GradientFit:
+    """The function that is ``intercept`` everywhere, and steps as large as the loss and the kernel allow on ``x``."""
+    phi = blocks(x, 0)
+    scale = float(np.linalg.eigvalsh(to_numpy(phi.T @ phi) / x.shape[0])[-1])
+    zero = Expansion(blocks, (namespace(x).zeros_like(phi.T[:, :1]) * intercept,))
+    return GradientFit(zero, intercept, zero, intercept, step_size / (curvature * scale), scale)
+
+
+def check_finite(scores: Any) -> None:
+    """Refuse scores that have grown without bound."""
+    largest = float(namespace(scores).max(namespace(scores).abs(scores)))
+    if not largest < HUGE:
+        raise DivergenceError(
+            f"The steps diverge: scores reach {largest:.3g}. Take smaller steps (step_size), or scale the targets; the "
+            "model is as it was before this call."
+        )
+
+
+def _scaled(factor: float, coefficients: Any) -> Any:
+    return coefficients if factor == 1 else coefficients * factor

@@ -200,14 +200,17 @@ def spectral_steps(
 
 def spectral_estimate(problem: Problem, spectral: Spectral) -> Estimate:
     """Components as records, the spectral vectors averaged over a block."""
+    return as_estimate(spectral, problem.blocks, density_domains(problem, spectral.maps))
+
+
+def as_estimate(spectral: Spectral, blocks: Sequence[int], domains: Sequence[Domain | None]) -> Estimate:
+    """Weights that sum to one and components that say where their densities live."""
     found, maps = spectral
     shared = {
-        block: np.mean([found.vectors[t] for t, b in enumerate(problem.blocks) if b == block], axis=0)
-        for block in set(problem.blocks)
+        block: np.mean([found.vectors[t] for t, b in enumerate(blocks) if b == block], axis=0) for block in set(blocks)
     }
-    vectors = [shared[block] for block in problem.blocks]
-    parts = zip(maps.features, vectors, _domains(problem, maps), strict=True)
-    return Estimate(found.weights / found.weights.sum(), [components_in(*part) for part in parts], problem.columns)
+    parts = zip(maps.features, [shared[block] for block in blocks], domains, strict=True)
+    return Estimate(found.weights / found.weights.sum(), [components_in(*part) for part in parts], maps.columns)
 
 
 def starts(problem: Problem, settings: SpectralSettings) -> Starts:
@@ -260,12 +263,12 @@ def polished_estimate(
     posteriors = polished.posteriors(problem.pilot, problem.allowed)
     maps = density_maps(problem.pilot, views, problem.blocks, posteriors, density_bandwidth)
     shares, components = reestimate(
-        problem.data, polished.posteriors, maps, problem.blocks, _domains(problem, maps), weights
+        problem.data, polished.posteriors, maps, problem.blocks, density_domains(problem, maps), weights
     )
     return Estimate(shares, components, problem.columns), polished
 
 
-def _domains(problem: Problem, maps: Views) -> list[Domain | None]:
+def density_domains(problem: Problem, maps: Views) -> list[Domain | None]:
     """Where the densities of every view live; views of a block share one."""
     shared: dict[int, Domain | None] = {}
     for t, block in enumerate(problem.blocks):

@@ -15,6 +15,7 @@ from latentviews.random_features import check_shift_invariant
 from latentviews.stochastic import Expansion, RandomBlocks, StepSizes, oja_step, rotation_of, warm_start
 
 TINY = np.finfo(float).tiny
+WARM = 4  # batches that kernel PCA starts from
 TOL = 1e-7  # directions of smaller share are rounding once their products have been added up
 
 
@@ -25,8 +26,9 @@ class DoublyStochasticPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
               \mathbb{E}_x[k(\cdot, x)\, u_k(x)] = \lambda_k u_k
 
     Every batch is one step of Oja's rule with the kernel replaced by a fresh block of random features, which is made
-    again from its seed when it is needed (the doubly stochastic gradients of Dai et al. 2014). The model is the t
-    blocks of coefficients α_j, and a step costs as much as an evaluation, so t steps cost O(t²). The kernel is taken at
+    again from its seed when it is needed (the doubly stochastic gradients of Dai et al. 2014). The steps start from
+    kernel PCA of the first four batches in the first block, which needs sums alone. The model is the t blocks of
+    coefficients α_j, and a step costs as much as an evaluation, so t steps cost O(t²). The kernel is taken at
     height one, k(x, x) = 1, and not centred.
 
     It is the right choice where no row may be kept or the number of features has no bound. Where some thousand rows
@@ -46,7 +48,7 @@ class DoublyStochasticPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
         fixed random features), and memory and the cost of a step no longer grow.
     step_size : float, default=2.0
         The factor c of the step sizes γ = min(1/λ₁, (c/g) / (i + cλ₁/g)), where λ₁ and the gap g = λ_r − λ_(r+1) are
-        those of the first batch.
+        those of the first four batches.
     random_state : int, RandomState or None, default=None
 
     Attributes
@@ -71,6 +73,7 @@ class DoublyStochasticPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
 
     n_samples_seen_: int
     n_steps_: int
+    products_: np.ndarray | None
     covariance_: np.ndarray
     step_sizes_: StepSizes
     eigenfunctions_: Expansion
@@ -117,31 +120,44 @@ class DoublyStochasticPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
     def _step(self, x: Any) -> None:
         if not hasattr(self, "eigenfunctions_"):
             self._start(x)
+        if self.n_samples_seen_ < WARM * self.batch_size:
+            self._warm_up(x)
             return
+        self.products_ = None
         rate = self.step_sizes_(self.n_samples_seen_, x.shape[0])
-        moved_on, covariance = oja_step(self.eigenfunctions_, x, rate, self.max_blocks)
+        functions, covariance = oja_step(self.eigenfunctions_, x, rate, self.max_blocks)
         self.n_samples_seen_ += x.shape[0]
         self.n_steps_ += 1
         fresh = min(1.0, 2 * x.shape[0] / self.n_samples_seen_)  # later batches, where U is better, count for more
         self.covariance_ = (1 - fresh) * self.covariance_ + fresh * covariance
-        self._rotate(moved_on)
+        self._rotate(functions)
 
     def _start(self, x: Any) -> None:
-        """The warm start: kernel PCA of the first batch in the first block."""
         rank = check_count("n_components", self.n_components)
         if self.max_blocks is not None:
             check_count("max_blocks", self.max_blocks)
+        check_positive("step_size", self.step_size)
         kernel = Gaussian("median") if self.kernel is None else self.kernel
         self.kernel_ = check_shift_invariant("DoublyStochasticPCA", kernel).adapt(to_numpy(x))
         seed = int(np.random.default_rng(self.random_state).integers(2**31))
-        blocks = RandomBlocks(self.kernel_, x.shape[1], check_count("n_frequencies", self.n_frequencies), seed)
-        factor = check_positive("step_size", self.step_size)
-        start, self.step_sizes_ = warm_start(blocks, x, rank, factor, self.batch_size)
-        values = to_numpy(start(x))
-        self.covariance_ = values.T @ values / len(values)
-        self.n_samples_seen_, self.n_steps_ = x.shape[0], 0
+        size = check_count("n_frequencies", self.n_frequencies)
+        self.blocks_ = RandomBlocks(self.kernel_, x.shape[1], size, seed)
+        self.products_ = np.zeros((2 * size, 2 * size))
+        self.n_samples_seen_, self.n_steps_ = 0, 0
         self._n_features_out = rank
-        self._rotate(start)
+
+    def _warm_up(self, x: Any) -> None:
+        """Kernel PCA of the first batches in the first block: sums of products, and no step yet."""
+        phi = self.blocks_(x, 0)
+        fresh = x.shape[0] / (self.n_samples_seen_ + x.shape[0])
+        products = (1 - fresh) * self.products_ + fresh * to_numpy(phi.T @ phi) / x.shape[0]
+        self.n_samples_seen_ += x.shape[0]
+        functions, self.step_sizes_ = warm_start(
+            self.blocks_, products, x, self._n_features_out, self.step_size, self.batch_size
+        )
+        start = to_numpy(functions.coefficients[0])
+        self.products_, self.covariance_ = products, start.T @ products @ start
+        self._rotate(functions)
 
     def _rotate(self, functions: Expansion) -> None:
         """The basis of the subspace in which the values are uncorrelated."""
