@@ -20,8 +20,6 @@ from latentviews._validation import DivergenceError, UnsupportedError
 from latentviews.random_features import hashed_points, lattice_points, waves
 
 FEW = 8  # columns up to which a lattice spreads frequencies better than chance by far
-DECAY = 3  # later iterates count for more in averages
-HUGE = 1e12  # scores beyond this have diverged
 GAP = 0.1  # the least gap of the spectrum that step sizes reckon with, as a share of the last eigenvalue
 
 
@@ -215,62 +213,3 @@ def _check_rank(values: np.ndarray, rank: int) -> None:
             f"The first batch shows {found} direction(s) with any variance, and {rank} are asked for. Give a larger "
             "first batch, more n_frequencies, a narrower bandwidth, or ask for fewer components."
         )
-
-
-@dataclass(frozen=True, eq=False)
-class GradientFit:
-    """A function f(x) + c on its way to the least loss, and the average of its way."""
-
-    functions: Expansion
-    intercept: Any  # (outputs,)
-    average: Expansion
-    average_intercept: Any
-    rate: float  # γ of the first step
-    scale: float  # the largest eigenvalue of the kernel on the first batch: what a step does to a constant
-    n_steps: int = 0
-
-    def __call__(self, x: Any) -> Any:
-        """The averaged scores of rows, (n, outputs)."""
-        return self.average(x) + moved(self.average_intercept, x)
-
-    def step(self, x: Any, targets: Any, loss: Any, rate: float, penalty: float, cap: int | None) -> "GradientFit":
-        """One doubly stochastic gradient step: f ← (1 − γν) f − γ/B Σ_i k(x_i, ·) ∂loss_i."""
-        scores = self.functions(x) + moved(self.intercept, x)
-        gradient = loss.gradient(scores, targets)
-        check_finite(scores)
-        functions = self.functions.updated(
-            x, partial(_scaled, 1 - rate * penalty), gradient * (-rate / x.shape[0]), cap
-        )
-        slope = namespace(x).mean(gradient, axis=0)
-        intercept = moved(self.intercept, x) - rate * self.scale * slope
-        share = (DECAY + 1) / (self.n_steps + 1 + DECAY)  # polynomial-decay averaging (Shamir & Zhang 2013)
-        return replace(
-            self,
-            functions=functions,
-            intercept=intercept,
-            average=self.average.towards(functions, share),
-            average_intercept=moved(self.average_intercept, x) * (1 - share) + share * intercept,
-            n_steps=self.n_steps + 1,
-        )
-
-
-def start_gradient(blocks: RandomBlocks, x: Any, intercept: Any, curvature: float, step_size: float) -> GradientFit:
-    """The function that is ``intercept`` everywhere, and steps as large as the loss and the kernel allow on ``x``."""
-    phi = blocks(x, 0)
-    scale = float(np.linalg.eigvalsh(to_numpy(phi.T @ phi) / x.shape[0])[-1])
-    zero = Expansion(blocks, (namespace(x).zeros_like(phi.T[:, :1]) * intercept,))
-    return GradientFit(zero, intercept, zero, intercept, step_size / (curvature * scale), scale)
-
-
-def check_finite(scores: Any) -> None:
-    """Refuse scores that have grown without bound."""
-    largest = float(namespace(scores).max(namespace(scores).abs(scores)))
-    if not largest < HUGE:
-        raise DivergenceError(
-            f"The steps diverge: scores reach {largest:.3g}. Take smaller steps (step_size), or scale the targets; the "
-            "model is as it was before this call."
-        )
-
-
-def _scaled(factor: float, coefficients: Any) -> Any:
-    return coefficients if factor == 1 else coefficients * factor

@@ -4,20 +4,25 @@ from collections.abc import Callable, Iterator
 from typing import Any, Self
 
 import numpy as np
-from array_api_compat import device
+from array_api_compat import device, to_device
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_is_fitted
+from sklearn.utils.validation import check_is_fitted, column_or_1d
 
 from latentviews import streams
 from latentviews._arrays import is_foreign, like, namespace, to_numpy
 from latentviews._progress import CallbackSupportMixin, reporter, with_callbacks
 from latentviews._validation import all_or_nothing, check_ability, check_count, check_positive, check_rows, is_stream
+from latentviews.gradients import GradientFit, start_gradient
 from latentviews.kernels import Gaussian, Kernel
 from latentviews.losses import Logistic, Loss, Squared
 from latentviews.random_features import check_shift_invariant
-from latentviews.stochastic import GradientFit, RandomBlocks, start_gradient
+from latentviews.stochastic import RandomBlocks
+
+PILOT = 2048  # rows that bandwidths, steps and eigenfunctions are read off
+
+Step = Callable[[Any, Any], None]
 
 
 class _Settings(CallbackSupportMixin, BaseEstimator):
@@ -33,7 +38,8 @@ class _Settings(CallbackSupportMixin, BaseEstimator):
         penalty: float = 1e-6,
         batch_size: int = 256,
         n_frequencies: int = 128,
-        max_blocks: int | None = 64,
+        n_blocks: int | None = 16,
+        n_directions: int = 128,
         n_epochs: int = 20,
         step_size: float = 1.0,
         decay: float | None = None,
@@ -48,7 +54,8 @@ class _Settings(CallbackSupportMixin, BaseEstimator):
         self.penalty = penalty
         self.batch_size = batch_size
         self.n_frequencies = n_frequencies
-        self.max_blocks = max_blocks
+        self.n_blocks = n_blocks
+        self.n_directions = n_directions
         self.n_epochs = n_epochs
         self.step_size = step_size
         self.decay = decay
@@ -58,25 +65,25 @@ class _Settings(CallbackSupportMixin, BaseEstimator):
         self.verbose = verbose
         self.random_state = random_state
 
-    def _start(self, x: Any, intercept: np.ndarray, loss: Any) -> None:
-        """The zero function with blocks and step sizes that the first batch suggests."""
+    def _start(self, x: Any, targets: np.ndarray, loss: Any) -> None:
+        """A constant function with blocks and step sizes that the first rows suggest."""
         check_ability("loss", loss, "gradient")
-        if self.max_blocks is not None:
-            check_count("max_blocks", self.max_blocks)
         if not (isinstance(self.penalty, int | float) and 0 <= self.penalty < np.inf):
             raise ValueError(f"penalty must be a finite number of at least 0; got {self.penalty!r}.")
         kernel = Gaussian("median") if self.kernel is None else self.kernel
         self.kernel_ = check_shift_invariant(type(self).__name__, kernel).adapt(to_numpy(x))
         seed = int(np.random.default_rng(self.random_state).integers(2**31))
         blocks = RandomBlocks(self.kernel_, x.shape[1], check_count("n_frequencies", self.n_frequencies), seed)
-        step_size = check_positive("step_size", self.step_size)
-        self.fit_ = start_gradient(blocks, x, like(intercept, x), loss.curvature, step_size)
+        n_blocks = None if self.n_blocks is None else check_count("n_blocks", self.n_blocks)
+        directions = check_count("n_directions", self.n_directions, 0)
+        constant, penalty = like(loss.constant(targets), x), float(self.penalty)
+        self.fit_ = start_gradient(blocks, x, constant, n_blocks, directions, self.batch_size, penalty)
 
     def _step(self, x: Any, targets: Any, loss: Any) -> None:
-        rate = self.fit_.rate
+        size = check_positive("step_size", self.step_size)
         if self.decay is not None:
-            rate /= 1 + self.fit_.n_steps / check_positive("decay", self.decay)
-        self.fit_ = self.fit_.step(x, targets, loss, rate, float(self.penalty), self.max_blocks)
+            size /= 1 + self.fit_.n_steps / check_positive("decay", self.decay)
+        self.fit_ = self.fit_.step(x, targets, loss, size, float(self.penalty))
 
     def _scores(self, X: Any) -> Any:
         check_is_fitted(self)
@@ -87,7 +94,7 @@ class _Settings(CallbackSupportMixin, BaseEstimator):
         for name in [name for name in vars(self) if name.endswith("_") and not name.startswith("_")]:
             delattr(self, name)
 
-    def _epochs(self, x: Any, y: Any, step: Callable[[Any, Any], None], loss_of: Callable[[Any, Any], float]) -> None:
+    def _epochs(self, x: Any, y: Any, begin: Step, step: Step, loss_of: Callable[[Any, Any], float]) -> None:
         """Steps through all rows in random order, epoch after epoch, until enough or no longer better."""
         rng, size = np.random.default_rng(self.random_state), check_count("batch_size", self.batch_size)
         report, finish = reporter(self, self.verbose)
@@ -97,6 +104,8 @@ class _Settings(CallbackSupportMixin, BaseEstimator):
             order = rng.permutation(kept)
             for start in range(0, len(order), size):
                 rows = order[start : start + size]
+                if not hasattr(self, "fit_"):
+                    begin(take_rows(x, order[:PILOT]), y[order[:PILOT]])
                 step(take_rows(x, rows), y[rows])
             self.n_iter_ = epoch
             value = loss_of(take_rows(x, held), y[held]) if len(held) else np.nan
@@ -147,9 +156,12 @@ class DoublyStochasticClassifier(ClassifierMixin, _Settings):
         Rows a step; larger batches are cut.
     n_frequencies : int, default=128
         Frequencies in a block, half as many as its features.
-    max_blocks : int or None, default=64
-        The most blocks. Once there are as many, steps go on in all of them, and memory and the cost of a step no longer
-        grow. None adds a block every step: t steps then cost O(t²).
+    n_blocks : int or None, default=16
+        The number of blocks. None is the doubly stochastic gradient proper: a fresh block with every step, so that
+        features are without bound, and t steps cost O(t²).
+    n_directions : int, default=128
+        The most eigenfunctions of the kernel along which steps are shortened, so that others can be longer. They need
+        a fixed number of blocks.
     n_epochs : int, default=20
         How often ``fit`` goes through the rows.
     step_size : float, default=1.0
@@ -182,7 +194,7 @@ class DoublyStochasticClassifier(ClassifierMixin, _Settings):
     >>> rng = np.random.default_rng(0)
     >>> X = rng.normal(size=(600, 2))
     >>> y = np.where(np.linalg.norm(X, axis=1) < 1.2, "inside", "outside")
-    >>> model = DoublyStochasticClassifier(max_blocks=8, random_state=0).fit(X, y)
+    >>> model = DoublyStochasticClassifier(n_blocks=4, random_state=0).fit(X, y)
     >>> bool(model.score(X, y) > 0.95)
     True
     """
@@ -200,7 +212,11 @@ class DoublyStochasticClassifier(ClassifierMixin, _Settings):
             return self._fit_stream(X, classes)
         x, labels = self._read(X, y, classes)
         self._epochs(
-            x, labels, self._learn, lambda rows, y: self._loss().value(self.fit_(rows), self._targets(rows, y))
+            x,
+            labels,
+            self._begin,
+            self._learn,
+            lambda rows, y: self._loss().value(self.fit_(rows), self._targets(rows, y)),
         )
         return self
 
@@ -222,6 +238,8 @@ class DoublyStochasticClassifier(ClassifierMixin, _Settings):
                 "with the first call."
             )
         x, labels = self._read(X, y, classes)
+        if not hasattr(self, "fit_"):
+            self._begin(x[:PILOT, :], labels[:PILOT])
         for rows, part in streams.once(x, check_count("batch_size", self.batch_size), labels):
             self._learn(rows, part)
         return self
@@ -231,7 +249,8 @@ class DoublyStochasticClassifier(ClassifierMixin, _Settings):
         first = not hasattr(self, "classes_")
         if y is None:
             raise ValueError("requires y to be passed, but the target y is None.")
-        x, y = check_rows(self, X, reset=first), labels_of(y, X)
+        x = check_rows(self, X, reset=first)
+        y = class_labels(y, x.shape[0])
         if first:
             check_classification_targets(y)
             self.classes_ = np.unique(y if classes is None else np.asarray(classes))
@@ -258,9 +277,10 @@ class DoublyStochasticClassifier(ClassifierMixin, _Settings):
         every = xp.arange(len(self.classes_), dtype=numbers.dtype, device=device(x))
         return xp.astype(numbers[:, None] == every[None, :], x.dtype)
 
+    def _begin(self, x: Any, labels: np.ndarray) -> None:
+        self._start(x, np.eye(len(self.classes_))[labels], self._loss())
+
     def _learn(self, x: Any, labels: np.ndarray) -> None:
-        if not hasattr(self, "fit_"):
-            self._start(x, np.zeros(len(self.classes_)), self._loss())
         self._step(x, self._targets(x, labels), self._loss())
 
     def decision_function(self, X: Any) -> Any:
@@ -299,7 +319,7 @@ class DoublyStochasticRegressor(RegressorMixin, _Settings):
     ----------
     loss : Loss, default=Squared()
         `Huber` and `Quantile` are others; see `latentviews.losses`.
-    kernel, penalty, batch_size, n_frequencies, max_blocks, n_epochs, step_size, decay, early_stopping, \
+    kernel, penalty, batch_size, n_frequencies, n_blocks, n_directions, n_epochs, step_size, decay, early_stopping, \
 validation_fraction, n_iter_no_change, verbose, random_state
         As for `DoublyStochasticClassifier`.
 
@@ -317,7 +337,7 @@ validation_fraction, n_iter_no_change, verbose, random_state
     --------
     >>> import numpy as np
     >>> X = np.random.default_rng(0).uniform(-3, 3, size=(500, 1))
-    >>> model = DoublyStochasticRegressor(max_blocks=8, random_state=0).fit(X, np.sin(X[:, 0]))
+    >>> model = DoublyStochasticRegressor(n_blocks=4, random_state=0).fit(X, np.sin(X[:, 0]))
     >>> bool(model.score(X, np.sin(X[:, 0])) > 0.98)
     True
     """
@@ -336,13 +356,17 @@ validation_fraction, n_iter_no_change, verbose, random_state
                 self.n_iter_ = epoch
             return self
         x, targets = self._read(X, y)
-        self._epochs(x, targets, self._learn, lambda rows, y: self._loss().value(self.fit_(rows), like(y, rows)))
+        self._epochs(
+            x, targets, self._begin, self._learn, lambda rows, y: self._loss().value(self.fit_(rows), like(y, rows))
+        )
         return self
 
     @all_or_nothing
     def partial_fit(self, X: Any, y: Any) -> Self:
         """One more batch of the stream; a step for every ``batch_size`` rows."""
         x, targets = self._read(X, y)
+        if not hasattr(self, "fit_"):
+            self._begin(x[:PILOT, :], targets[:PILOT])
         for rows, part in streams.once(x, check_count("batch_size", self.batch_size), targets):
             self._learn(rows, part)
         return self
@@ -352,7 +376,8 @@ validation_fraction, n_iter_no_change, verbose, random_state
         if y is None:
             raise ValueError("requires y to be passed, but the target y is None.")
         first = not hasattr(self, "single_")
-        x, y = check_rows(self, X, reset=first), labels_of(y, X, numbers=True)
+        x = check_rows(self, X, reset=first)
+        y = number_targets(y, x.shape[0])
         if first:
             self.single_ = y.ndim == 1
         targets = y[:, None] if y.ndim == 1 else y
@@ -364,10 +389,16 @@ validation_fraction, n_iter_no_change, verbose, random_state
     def _loss(self) -> Any:
         return Squared() if self.loss is None else self.loss
 
+    def _begin(self, x: Any, targets: np.ndarray) -> None:
+        self._start(x, targets, self._loss())
+
     def _learn(self, x: Any, targets: np.ndarray) -> None:
-        if not hasattr(self, "fit_"):
-            self._start(x, targets.mean(axis=0), self._loss())
         self._step(x, like(targets, x), self._loss())
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.multi_output = True
+        return tags
 
     def predict(self, X: Any) -> Any:
         """The values of the function at the rows of ``X``."""
@@ -382,18 +413,21 @@ def take_rows(x: Any, rows: np.ndarray) -> Any:
     return namespace(x).take(x, namespace(x).asarray(rows, device=device(x)), axis=0)
 
 
-def labels_of(y: Any, X: Any, numbers: bool = False) -> np.ndarray:
-    """Targets on the host, one a row; finite floats where they are numbers."""
-    y = to_numpy(y) if is_foreign(y) else np.asarray(y)
-    if y.ndim == 2 and y.shape[1] == 1 and not numbers:
-        y = y[:, 0]
-    if numbers:
-        y = y.astype(float)
-        if not np.all(np.isfinite(y)):
-            raise ValueError("y contains NaN or infinity; targets must be finite numbers.")
-    n_rows = X.shape[0] if hasattr(X, "shape") else len(X)
-    if y.ndim not in ((1, 2) if numbers else (1,)) or len(y) != n_rows:
-        raise ValueError(f"y needs one target for each of {n_rows} rows; got shape {y.shape}.")
+def class_labels(y: Any, n_rows: int) -> np.ndarray:
+    """Labels on the host, one a row."""
+    y = column_or_1d(np.from_dlpack(to_device(y, "cpu")) if is_foreign(y) else y, warn=True)
+    if len(y) != n_rows:
+        raise ValueError(f"y needs one label for each of {n_rows} rows; got {len(y)}.")
+    return y
+
+
+def number_targets(y: Any, n_rows: int) -> np.ndarray:
+    """Finite numbers on the host, one a row, or several."""
+    y = to_numpy(y)
+    if y.ndim not in (1, 2) or len(y) != n_rows:
+        raise ValueError(f"y needs one target, or several, for each of {n_rows} rows; got shape {y.shape}.")
+    if not np.all(np.isfinite(y)):
+        raise ValueError("y contains NaN or infinity; targets must be finite numbers.")
     return y
 
 
