@@ -130,7 +130,9 @@ def test_other_losses_find_what_they_are_for(loss, level, rng):
     X = rng.uniform(-1, 1, size=(2000, 1))
     y = X[:, 0] + rng.normal(size=2000)
 
-    model = DoublyStochasticRegressor(loss=loss, step_size=0.01, n_blocks=2, n_frequencies=16, random_state=0)
+    model = DoublyStochasticRegressor(
+        loss=loss, step_size=0.02, decay=20.0, n_blocks=2, n_frequencies=16, random_state=0
+    )
     model.fit(X, y)
 
     assert np.mean(y < model.predict(X)) == pytest.approx(level, abs=0.04)

@@ -12,6 +12,7 @@ from latentviews._validation import DivergenceError
 from latentviews.stochastic import Expansion, RandomBlocks
 
 DECAY = 3  # later iterates count for more in averages
+KEPT = 2**24  # features of a batch that are kept through a step
 HUGE = 1e12  # scores beyond this have diverged
 
 
@@ -32,15 +33,15 @@ class Preconditioner:
         """How steep a squared loss can be along a step, given that a batch of so many rows speaks for all."""
         return (self.height + (n_rows - 1) * self.largest) / n_rows
 
-    def take_back(self, x: Any, gradient: Any) -> Any:
-        """What is taken back of the step Σ_i k(x_i, ·) gradient_i, (q, outputs), along the functions."""
-        return like(self.damping, x)[:, None] * (self.functions(x).T @ gradient)
+    def parts(self, x: Any) -> list[Any]:
+        """The coefficients of the functions where ``x`` lives; none without functions."""
+        return [moved(part, x) for part in self.functions.coefficients]
 
     def shrink(self, coefficients: Sequence[Any], factor: float) -> list[Any]:
         """Coefficients less ``factor`` times themselves, as much of it as is not taken back."""
         if not len(self.damping):
             return [a * (1 - factor) for a in coefficients]
-        count, parts = len(coefficients), [moved(part, coefficients[0]) for part in self.functions.coefficients]
+        count, parts = len(coefficients), self.parts(coefficients[0])
         along = sum(part.T @ a for part, a in zip(parts, coefficients, strict=True)) * (factor * count)
         along = like(self.damping, along)[:, None] * along
         return [a * (1 - factor) + part @ along for part, a in zip(parts, coefficients, strict=True)]
@@ -72,6 +73,29 @@ def precondition(
     return Preconditioner(Expansion(blocks, parts), damping, largest, float(np.diag(left).max()))
 
 
+class Features:
+    """The features of one batch in some blocks, kept while they are few and made again otherwise."""
+
+    def __init__(self, blocks: RandomBlocks, x: Any, count: int):
+        self.blocks, self.x = blocks, x
+        few = x.shape[0] * 2 * blocks.size * count <= KEPT
+        self.kept = [blocks(x, j) for j in range(count)] if few else None
+
+    def __getitem__(self, block: int) -> Any:
+        return self.blocks(self.x, block) if self.kept is None else self.kept[block]
+
+    def times(self, first: Sequence[Any], second: Sequence[Any]) -> tuple[Any, Any]:
+        """Σ_j φ_j α_j for two families of coefficients in one go; None for an empty one."""
+        totals: list[Any] = [None, None]
+        for j in range(max(len(first), len(second))):
+            phi = self[j]
+            for place, family in enumerate((first, second)):
+                if j < len(family):
+                    part = phi @ family[j]
+                    totals[place] = part if totals[place] is None else totals[place] + part
+        return totals[0], totals[1]
+
+
 @dataclass(frozen=True, eq=False)
 class GradientFit:
     """A function f(x) + c on its way to the least loss, and the average of its way.
@@ -96,8 +120,11 @@ class GradientFit:
 
         A growing function takes it in a fresh block: that is the doubly stochastic gradient.
         """
-        xp, blocks, n_rows = namespace(x), self.functions.blocks, x.shape[0]
-        scores = self.functions(x) + moved(self.intercept, x)
+        xp, n_rows, blocks = namespace(x), x.shape[0], self.functions.blocks
+        kept, parts = [moved(a, x) for a in self.functions.coefficients], self.preconditioner.parts(x)
+        features = Features(blocks, x, len(kept))
+        scores, along = features.times(kept, parts)
+        scores = scores + moved(self.intercept, x)
         check_finite(scores)
         effective = min(n_rows, blocks.size) if self.grows else n_rows  # a fresh block knows no more than its features
         rate = step_size / (loss.curvature * self.preconditioner.curvature(effective) + penalty)
@@ -105,20 +132,18 @@ class GradientFit:
         slope = xp.mean(gradient, axis=0)
         constant = moved(self.intercept, x) - min(rate, step_size / loss.curvature) * slope
         gradient = (gradient - slope) * (-rate / n_rows)
-        kept = [moved(a, x) for a in self.functions.coefficients]
         kept = self.preconditioner.shrink(kept, rate * penalty) if penalty else kept
         if self.grows:
             phi = blocks(x, len(kept))
             kept.append(phi.T @ gradient)
             constant = constant - xp.mean(phi, axis=0) @ kept[-1]  # the step is centred on the batch
         else:
-            back = self.preconditioner.take_back(x, gradient) if len(self.preconditioner.damping) else None
+            back = None if along is None else like(self.preconditioner.damping, x)[:, None] * (along.T @ gradient)
             for j, coefficients in enumerate(kept):
-                phi = blocks(x, j)
-                change = phi.T @ (gradient / len(kept))
+                change = features[j].T @ (gradient / len(kept))
                 if back is not None:
-                    change = change - moved(self.preconditioner.functions.coefficients[j], x) @ back
-                kept[j], constant = coefficients + change, constant - xp.mean(phi, axis=0) @ change
+                    change = change - parts[j] @ back
+                kept[j], constant = coefficients + change, constant - xp.mean(features[j], axis=0) @ change
         functions = replace(self.functions, coefficients=tuple(kept))
         share = (DECAY + 1) / (self.n_steps + 1 + DECAY)  # polynomial-decay averaging (Shamir & Zhang 2013)
         return replace(

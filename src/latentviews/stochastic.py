@@ -34,10 +34,21 @@ class RandomBlocks:
     dim: int
     size: int  # frequencies a block; there are twice as many features
     seed: int
+    keep: int = 0  # numbers of frequencies that may stay in memory while they are in use; none by default
 
     def __call__(self, x: Any, block: int) -> Any:
         """The features of rows in one block, (n, 2 size)."""
-        return waves(x @ moved(self.frequencies(block, x), x)) / math.sqrt(self.size)
+        if (block + 1) * self.size * self.dim > self.keep:
+            return self._features(x, moved(self.frequencies(block, x), x))
+        kept = self.__dict__.setdefault("_kept", {})
+        kept[block] = moved(kept[block] if block in kept else self.frequencies(block, x), x)
+        return self._features(x, kept[block])
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in vars(self).items() if name != "_kept"}
+
+    def _features(self, x: Any, frequencies: Any) -> Any:
+        return waves(x @ frequencies) / math.sqrt(self.size)
 
     def frequencies(self, block: int, x: Any) -> Any:
         """The frequencies of a block in columns, made where ``x`` lives."""

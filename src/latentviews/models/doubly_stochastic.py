@@ -20,6 +20,7 @@ from latentviews.losses import Logistic, Loss, Squared
 from latentviews.random_features import check_shift_invariant
 from latentviews.stochastic import RandomBlocks
 
+KEEP = 2**24  # numbers of frequencies that stay in memory where their number is fixed
 PILOT = 2048  # rows that bandwidths, steps and eigenfunctions are read off
 
 Step = Callable[[Any, Any], None]
@@ -73,8 +74,9 @@ class _Settings(CallbackSupportMixin, BaseEstimator):
         kernel = Gaussian("median") if self.kernel is None else self.kernel
         self.kernel_ = check_shift_invariant(type(self).__name__, kernel).adapt(to_numpy(x))
         seed = int(np.random.default_rng(self.random_state).integers(2**31))
-        blocks = RandomBlocks(self.kernel_, x.shape[1], check_count("n_frequencies", self.n_frequencies), seed)
         n_blocks = None if self.n_blocks is None else check_count("n_blocks", self.n_blocks)
+        size, keep = check_count("n_frequencies", self.n_frequencies), 0 if n_blocks is None else KEEP
+        blocks = RandomBlocks(self.kernel_, x.shape[1], size, seed, keep)
         directions = check_count("n_directions", self.n_directions, 0)
         constant, penalty = like(loss.constant(targets), x), float(self.penalty)
         self.fit_ = start_gradient(blocks, x, constant, n_blocks, directions, self.batch_size, penalty)
