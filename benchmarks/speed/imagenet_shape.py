@@ -6,13 +6,13 @@
 
 The talk's recipe: rows are what a convolutional network's last pooling layer gives, and a kernel machine learns from
 mini-batches. Here the rows are made on the device as they are needed and thrown away: every class has a few centres in
-a space of 64 dimensions; noise, a fixed random layer and a rectifier make them nonnegative and sparse. Two runs: a fixed
-number of blocks of random features, with steps shortened along eigenfunctions; and the doubly stochastic gradient
+a space of 64 dimensions; noise, a fixed random layer and a rectifier make them nonnegative and sparse. Two runs: a
+fixed number of blocks of random features, with steps shortened along eigenfunctions; and the doubly stochastic gradient
 proper, a fresh block with every step. It needs PyTorch and prints, and saves, rows a second, the memory of the device,
 and the accuracy on rows that were not learnt from.
 
-Real features: store them as arrays of float16 or float32, (rows, 9216), with integer labels, and replace ``stream`` by a
-loop over ``np.load(file, mmap_mode="r")`` that yields ``torch.from_numpy(rows[i:j]).to(device), labels[i:j]``:
+Real features: store them as arrays of float16 or float32, (rows, 9216), with integer labels, and replace ``stream`` by
+a loop over ``np.load(file, mmap_mode="r")`` that yields ``torch.from_numpy(rows[i:j]).to(device), labels[i:j]``:
 `DoublyStochasticClassifier.partial_fit` takes any such batches.
 """
 
@@ -36,7 +36,7 @@ from latentviews import DoublyStochasticClassifier, Gaussian
 RESULTS = Path(__file__).with_name("results") / "imagenet_shape.json"
 LATENT = 64
 CENTRES = 3  # a class, drawn from N(0, I)
-SPREAD = 2.0  # the standard deviation of rows about their centre
+SPREAD = 1.3  # the standard deviation of rows about their centre
 
 
 class Source:
@@ -120,9 +120,7 @@ def run(name: str, options: argparse.Namespace, model: DoublyStochasticClassifie
         "directions": len(model.fit_.preconditioner.damping),
         "learning_seconds": round(learning, 2),
         "rows_a_second": round(seen / learning),
-        "peak_megabytes": round(torch.cuda.max_memory_allocated() / 2**20)
-        if options.device.startswith("cuda")
-        else None,
+        "peak_megabytes": None if np.isnan(peak) else round(peak),
         "coefficient_megabytes": round(coefficients * 4 / 2**20, 1),
         "rows_megabytes_had_they_been_kept": round(seen * options.columns * 4 / 2**20),
         "marks": marks,
