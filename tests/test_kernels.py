@@ -10,7 +10,7 @@ from scipy import integrate, stats
 from sklearn.base import clone
 
 from latentviews.bandwidths import RULES
-from latentviews.kernels import Delta, Gaussian, Kernel, Laplace, Linear, Matern, VonMises
+from latentviews.kernels import Delta, Gaussian, Kernel, Laplace, Linear, Matern, Polynomial, VonMises
 
 DENSITIES = [  # normalised on the line and in the plane
     Gaussian(0.7),
@@ -24,6 +24,7 @@ KERNELS = [  # a new kernel is added here
     Gaussian(np.array([0.5, 1.3])),
     Delta(),
     Linear(),
+    Polynomial(2),
     VonMises(0.6),
     Gaussian(0.5) + Laplace(1.0),
     Gaussian(0.5) * Matern(1.0, 1.5),

@@ -8,7 +8,7 @@ import numpy as np
 from sklearn.base import clone
 
 from latentviews._arrays import is_foreign, take_columns, to_numpy
-from latentviews._validation import check_ability, check_bandwidth, check_rows
+from latentviews._validation import check_ability, check_bandwidth, check_rows, is_batches
 from latentviews.features import OneHotFeatures, features_for
 from latentviews.kernels import Gaussian, Kernel
 from latentviews.streams import weigh
@@ -120,6 +120,16 @@ class CheckedBatches:
             yield rows, weights
 
 
+def is_stream(X: Any) -> bool:
+    """Whether ``X`` is an iterable of batches; a sentence where it can be read only once."""
+    if isinstance(X, Iterator):
+        raise TypeError(
+            f"Data are read more than once, and a {type(X).__name__} only once; pass an array, or an object "
+            "whose __iter__ starts again from the first batch."
+        )
+    return is_batches(X)
+
+
 def _is_list_of_views(X: Any) -> bool:
     if not isinstance(X, list | tuple) or not X:
         return False
@@ -132,17 +142,6 @@ def _is_list_of_views(X: Any) -> bool:
             "a view of one column with x[:, None], or pass one table (np.column_stack) with a view a column."
         )
     return False
-
-
-def is_stream(X: Any) -> bool:
-    """Whether ``X`` is an iterable of batches; a sentence where it can be read only once."""
-    if isinstance(X, Iterator):
-        raise TypeError(
-            f"Data are read more than once, and a {type(X).__name__} only once; pass an array, or an object "
-            "whose __iter__ starts again from the first batch."
-        )
-    array_like = isinstance(X, list | tuple | str) or hasattr(X, "shape") or hasattr(X, "__array__")
-    return isinstance(X, Iterable) and not array_like and not hasattr(X, "columns")
 
 
 def _stack(views: list[np.ndarray]) -> tuple[np.ndarray, Columns]:
