@@ -191,12 +191,8 @@ def million() -> None:
         if key in load():
             continue
         phi = RBFSampler(gamma=gamma, n_components=count, random_state=0).fit(test[:1])
-        peer, passes, start, seen = (
-            SGDClassifier(loss="log_loss", alpha=1e-6, random_state=0),
-            0,
-            time.perf_counter(),
-            0,
-        )
+        peer, seen = SGDClassifier(loss="log_loss", alpha=1e-6, random_state=0), 0
+        start = time.perf_counter()
         while time.perf_counter() - start < limit:
             for X, y in chunks(rows, np.array(labels)):
                 peer.partial_fit(phi.transform(X), y, classes=classes)
