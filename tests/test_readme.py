@@ -11,7 +11,7 @@ import pytest
 README = (Path(__file__).parent.parent / "README.md").read_text()
 
 
-EXAMPLES = re.findall(r"```python\n(.*?)```\n\n```\n(.*?)```", README, flags=re.DOTALL)
+EXAMPLES = re.findall(r"```python\n((?:(?!```).)*)```\n\n```\n(.*?)```", README, flags=re.DOTALL)
 
 
 @pytest.mark.parametrize(("code", "shown"), EXAMPLES, ids=range(len(EXAMPLES)))
