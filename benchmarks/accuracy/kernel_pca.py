@@ -143,8 +143,7 @@ def load(path: Path) -> dict[str, Any]:
 def eigenfunctions() -> None:
     """Errors along streams of N(0, 1) rows, their slope, and the picture."""
     path = RESULTS / "kernel_pca_eigenfunctions.json"
-    results = load(path)
-    runs = results.get("runs", {})
+    runs = load(path).get("runs", {})
     column, grid = Column(1.0, 1.0), np.linspace(-5, 5, 2001)
     true = np.stack([column.function(k, grid) for k in range(3)], axis=1)
     density = np.exp(-(grid**2) / 2)
@@ -166,7 +165,8 @@ def eigenfunctions() -> None:
         means = np.mean([run["errors"] for run in runs.values()], axis=0)
         slope = float(np.polyfit(np.log(SIZES), np.log(means), 1)[0])
         _record.save(path, {"sizes": SIZES, "mean_errors": means.tolist(), "slope": slope, "runs": runs})
-    print(f"mean: {'  '.join(f'{m:.4f}' for m in results.get('mean_errors', means))}")
+    found = load(path)
+    print(f"mean: {'  '.join(f'{error:.4f}' for error in found['mean_errors'])}; slope {found['slope']:.3f}")
 
 
 def draw(grid: np.ndarray, true: np.ndarray, model: DoublyStochasticPCA) -> None:
@@ -228,6 +228,12 @@ def methods(
             )
         )
 
+    def quick(center: bool) -> Callable[..., Any]:
+        model = LandmarkPCA(
+            rank(center), kernel=kernel, n_landmarks=80, selection="uniform", center=center, random_state=seed
+        )
+        return lambda X: model.fit(X[:1500]).transform
+
     doubly = DoublyStochasticPCA(r, kernel=kernel, random_state=seed)
     oja = DoublyStochasticPCA(r, kernel=kernel, max_blocks=blocks, random_state=seed)
     return {
@@ -235,6 +241,8 @@ def methods(
         "random features + Oja": (False, {"blocks": blocks}, stream(oja)),
         "landmarks": (False, {"landmarks": landmarks}, landmark_pca(False)),
         "landmarks, centred": (True, {"landmarks": landmarks}, landmark_pca(True)),
+        "landmarks, 1,500 rows": (False, {"landmarks": 80}, quick(False)),
+        "landmarks, 1,500 rows, centred": (True, {"landmarks": 80}, quick(True)),
         "exact on a subsample": (False, {"rows": subsample}, exact),
         "scikit-learn KernelPCA on a subsample, centred": (True, {"rows": subsample}, theirs),
         "scikit-learn IncrementalPCA over RBFSampler, centred": (True, {"features": waves}, incremental),

@@ -40,6 +40,12 @@ class Kernel(BaseEstimator):
         xp = namespace(x)
         return xp.concat([xp.reshape(self.gram(x[i : i + 1, :], x[i : i + 1, :]), (1,)) for i in range(x.shape[0])])
 
+    def correlation(self, x: Any, y: Any) -> Any:
+        """The matrix k(x_i, y_j) / √(k(x_i, x_i) k(y_j, y_j))."""
+        xp = namespace(x)
+        heights = xp.sqrt(self.diagonal(x)[:, None] * self.diagonal(y)[None, :])
+        return self.gram(x, y) / xp.clip(heights, min=float(np.finfo(np.float32).tiny))  # zero has no direction
+
     def adapt(self, x: Any) -> Self:
         """A copy in which every rule (such as ``bandwidth="median"``) is a number read off the rows ``x``."""
         return clone(self)
@@ -82,18 +88,25 @@ class _Scaled(_ShiftInvariant):
 
     def gram(self, x: Any, y: Any) -> Any:
         """The matrix k(x_i, y_j)."""
+        with np.errstate(over="ignore"):  # in very many dimensions the height of a density is zero
+            return self.correlation(x, y) * (self._height(x.shape[1]) / float(np.prod(self._scale(x.shape[1]))))
+
+    def correlation(self, x: Any, y: Any) -> Any:
+        """The matrix k(x_i, y_j) / k(0), one where x and y are the same."""
         scale = self._scale(x.shape[1])
-        density = self._unit(x / like(scale, x), y / like(scale, y))
-        with np.errstate(over="ignore"):  # the height in very many dimensions is zero
-            return density / float(np.prod(scale))
+        return self._profile(x / like(scale, x), y / like(scale, y))
 
     def diagonal(self, x: Any) -> Any:
         """The values k(x_i, x_i), all equal."""
         return self.gram(x[:1, :], x[:1, :])[0, 0] * namespace(x).ones_like(x[:, 0])
 
-    def _unit(self, x: Any, y: Any) -> Any:
-        """The Gram matrix at bandwidth one."""
+    def _profile(self, x: Any, y: Any) -> Any:
+        """The correlation at bandwidth one."""
         raise TypeError(f"{type(self).__name__} does not say what it is at bandwidth one.")
+
+    def _height(self, dim: int) -> float:
+        """k(0) at bandwidth one, such that the kernel is a density."""
+        raise TypeError(f"{type(self).__name__} does not say how high it is at bandwidth one.")
 
     def spectral(self, points: Any, dim: int) -> Any:
         """The frequencies at ``points`` of the unit cube, (size, spectral_size), a frequency a column."""
@@ -151,8 +164,11 @@ class Gaussian(_Scaled):
     array([[0.199, 0.121]])
     """
 
-    def _unit(self, x: Any, y: Any) -> Any:
-        return namespace(x).exp(-0.5 * _squares(x, y)) * math.exp(-x.shape[1] / 2 * math.log(2 * math.pi))
+    def _profile(self, x: Any, y: Any) -> Any:
+        return namespace(x).exp(-0.5 * _squares(x, y))
+
+    def _height(self, dim: int) -> float:
+        return math.exp(-dim / 2 * math.log(2 * math.pi))
 
     def _unit_spectral(self, points: Any) -> Any:
         return normal_quantile(points)
@@ -173,10 +189,12 @@ class Laplace(_Scaled):
         The scale s.
     """
 
-    def _unit(self, x: Any, y: Any) -> Any:
+    def _profile(self, x: Any, y: Any) -> Any:
         xp = namespace(x)
-        distances = sum(xp.abs(x[:, j, None] - y[None, :, j]) for j in range(x.shape[1]))
-        return xp.exp(-distances) / 2 ** x.shape[1]
+        return xp.exp(-sum(xp.abs(x[:, j, None] - y[None, :, j]) for j in range(x.shape[1])))
+
+    def _height(self, dim: int) -> float:
+        return math.exp(-dim * math.log(2))
 
     def _unit_spectral(self, points: Any) -> Any:
         return namespace(points).tan(math.pi * (points - 0.5))  # Cauchy
@@ -202,13 +220,12 @@ class Matern(_Scaled):
         super().__init__(bandwidth)
         self.smoothness = smoothness
 
-    def _unit(self, x: Any, y: Any) -> Any:
-        xp, p, dim = namespace(x), self._degree(), x.shape[1]
+    def _profile(self, x: Any, y: Any) -> Any:
+        xp, p = namespace(x), self._degree()
         a = math.sqrt(2 * self.smoothness) * xp.sqrt(_squares(x, y))
         factorial = math.factorial
         terms = (factorial(p + i) / (factorial(i) * factorial(p - i)) * (2 * a) ** (p - i) for i in range(p + 1))
-        correlation = xp.exp(-a) * sum(terms) * (factorial(p) / factorial(2 * p))
-        return correlation / self._integral(dim)
+        return xp.exp(-a) * sum(terms) * (factorial(p) / factorial(2 * p))
 
     def spectral_size(self, dim: int) -> int:
         """How many uniform numbers make a frequency: a direction, and how far the tails reach."""
@@ -230,10 +247,10 @@ class Matern(_Scaled):
             raise ValueError(f"Matern needs a smoothness of 0.5, 1.5, 2.5, …; got {self.smoothness!r}.")
         return int(p)
 
-    def _integral(self, dim: int) -> float:
-        """The integral over R^d of the correlation: its spectral density at zero."""
+    def _height(self, dim: int) -> float:
+        """One over the integral of the correlation, which is its spectral density at zero."""
         v = self.smoothness
-        return math.exp(math.lgamma(v + dim / 2) - math.lgamma(v)) * (2 * math.pi / v) ** (dim / 2)
+        return math.exp(math.lgamma(v) - math.lgamma(v + dim / 2) - dim / 2 * math.log(2 * math.pi / v))
 
 
 class VonMises(_ShiftInvariant):
@@ -262,9 +279,13 @@ class VonMises(_ShiftInvariant):
 
     def gram(self, x: Any, y: Any) -> Any:
         """The matrix k(x_i, y_j)."""
-        xp, kappa, dim = namespace(x), self._concentration(), x.shape[1]
+        return self.correlation(x, y) * (2 * math.pi * float(special.ive(0, self._concentration()))) ** -x.shape[1]
+
+    def correlation(self, x: Any, y: Any) -> Any:
+        """The matrix k(x_i, y_j) / k(0), one where x and y are the same."""
+        xp = namespace(x)
         cosines = xp.cos(x) @ xp.cos(y).T + xp.sin(x) @ xp.sin(y).T
-        return xp.exp(kappa * (cosines - dim)) / (2 * math.pi * float(special.ive(0, kappa))) ** dim
+        return xp.exp(self._concentration() * (cosines - x.shape[1]))
 
     def diagonal(self, x: Any) -> Any:
         """The values k(x_i, x_i), all equal."""
@@ -447,6 +468,10 @@ class Product(_Pair):
         """The values k(x_i, x_i)."""
         return self.first.diagonal(x) * self.second.diagonal(x)
 
+    def correlation(self, x: Any, y: Any) -> Any:
+        """The matrix k(x_i, y_j) / √(k(x_i, x_i) k(y_j, y_j))."""
+        return self.first.correlation(x, y) * self.second.correlation(x, y)
+
     @available_if(_both_shift_invariant)
     def frequencies(self, size: int, dim: int, rng: np.random.Generator) -> np.ndarray:
         """Sums of draws from the parts' spectral measures: their convolution."""
@@ -462,3 +487,24 @@ class Product(_Pair):
         """The frequencies at ``points`` of the unit cube: sums of the parts'."""
         n = self.first.spectral_size(dim)
         return self.first.spectral(points[:, :n], dim) + self.second.spectral(points[:, n:], dim)
+
+
+class UnitHeight(Kernel):
+    """A kernel over its values where both arguments are the same: k(x, x) = 1. Its embeddings have no density."""
+
+    domain = None
+
+    def __init__(self, kernel: Kernel):
+        self.kernel = kernel
+
+    def gram(self, x: Any, y: Any) -> Any:
+        """The matrix of correlations."""
+        return self.kernel.correlation(x, y)
+
+    def diagonal(self, x: Any) -> Any:
+        """The values k(x_i, x_i), all one."""
+        return namespace(x).ones_like(x[:, 0])
+
+    def adapt(self, x: Any) -> Self:
+        """A copy whose kernel is adapted."""
+        return type(self)(self.kernel.adapt(x))

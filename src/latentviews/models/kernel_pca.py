@@ -10,7 +10,7 @@ from latentviews import streams
 from latentviews._arrays import like, namespace, to_numpy
 from latentviews._validation import all_or_nothing, check_count, check_positive, check_rows, is_batches
 from latentviews.features import LandmarkFeatures
-from latentviews.kernels import Gaussian, Kernel
+from latentviews.kernels import Gaussian, Kernel, UnitHeight
 from latentviews.random_features import check_shift_invariant
 from latentviews.stochastic import Expansion, RandomBlocks, StepSizes, oja_step, rotation_of, warm_start
 
@@ -181,7 +181,8 @@ class LandmarkPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
     ----------
     n_components : int, default=2
     kernel : Kernel, default=Gaussian("median")
-        Rules in it are resolved on the rows that landmarks are picked from. Any kernel will do.
+        Rules in it are resolved on the rows that landmarks are picked from. Any kernel will do; those that are
+        shift-invariant are taken at height one, k(x, x) = 1.
     n_landmarks : int or None, default=512
         None takes every different row.
     selection : {"random_cholesky", "cholesky", "uniform", "kmeans"}, default="random_cholesky"
@@ -252,6 +253,7 @@ class LandmarkPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
 
     def _pick(self, pilot: np.ndarray, rng: np.random.Generator) -> None:
         kernel = Gaussian("median") if self.kernel is None else clone(self.kernel)
+        kernel = UnitHeight(kernel) if hasattr(kernel, "frequencies") else kernel
         seed = int(rng.integers(2**31))
         maps = LandmarkFeatures(kernel, self.n_landmarks, selection=self.selection, tol=TOL, random_state=seed)
         self.features_ = maps.fit(pilot)
