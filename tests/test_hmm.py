@@ -18,6 +18,7 @@ from latentviews import (
     KernelHMM,
     Linear,
     Sieve,
+    SmoothedEM,
     VonMises,
 )
 from latentviews.chains import best_path, draw_states, filter_states, smooth_states, stationary
@@ -363,6 +364,11 @@ def test_a_kernel_without_densities_says_so(rng):
     X = rng.normal(size=(200, 2))
     with pytest.raises(TypeError, match="emission densities"):
         KernelHMM(2, kernel=Linear(), random_state=0).fit(X)
+
+
+def test_a_polish_that_is_not_exact_em_is_refused(rng):
+    with pytest.raises(TypeError, match="must be a Sieve"):
+        KernelHMM(2, polish=SmoothedEM()).fit(rng.normal(size=(50, 1)))
 
 
 def test_a_failed_fit_changes_nothing(shapes):

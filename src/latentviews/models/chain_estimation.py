@@ -212,8 +212,8 @@ def _densities(
 ) -> list[Components]:
     """The emissions of every view, from the posteriors of all rows.
 
-    With "auto", a real column is a weighted sample with a bandwidth a state that held-out stretches prefer, and
-    several columns keep the sieve, whose width they have chosen already.
+    With "auto", real columns are weighted samples with bandwidths a state that held-out stretches prefer, and several
+    angles keep the sieve, whose width they have chosen already.
     """
     rows, automatic = problem.rows, isinstance(bandwidth, str) and bandwidth == "auto"
     maps = density_maps(rows.data, views, rows.blocks, posteriors, bandwidth)
@@ -227,7 +227,7 @@ def _densities(
             components[t] = held_out_bandwidths(view, rows.data[:, columns[0]], posteriors, halves)
         elif isinstance(view.domain, Real):
             components[t] = _weighted(rows, columns, posteriors, halves, view.domain)
-        elif polished.exact and isinstance(maps.features[t], LandmarkFeatures):
+        elif isinstance(maps.features[t], LandmarkFeatures):
             components[t] = _sieve_density(polished.views[t], polished.fit.mixing.coefficients[t], rows, t)
     return components
 

@@ -181,7 +181,8 @@ class KernelHMM(CallbackSupportMixin, DensityMixin, BaseEstimator):
             self._keep_spectral(spectral.fit, spectral.fit.whitening.spectrum)
             self.converged_, self.n_iter_ = True, 0
             return chain
-        check_ability("polish", polish, "polish")
+        if not isinstance(polish, Sieve):
+            raise TypeError(f"polish must be a Sieve, whose steps are exact EM, None or 'auto'; got {polish!r}.")
         guesses, first, spectrum = chain_starts(problem, settings)
         self._keep_spectral(None if first is None else first.fit, spectrum)
         chain, polished = polished_chain(
