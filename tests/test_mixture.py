@@ -336,6 +336,8 @@ BAD_INPUT = {
         lambda X: MultiViewMixture(2, exchangeable=True).fit([X, X, X[:, :1]]),
         "same number of columns",
     ),
+    "too large": (lambda X: MultiViewMixture(2).fit(1e200 * X), "whose square is no number; scale the column"),
+    "an empty column": (lambda X: MultiViewMixture(2).fit(X * [1, 1, np.nan]), "is missing in all 50 rows; leave it"),
     "negative weights": (lambda X: MultiViewMixture(2).fit(X, sample_weight=-np.ones(50)), "nonnegative"),
     "too few weights": (lambda X: MultiViewMixture(2).fit(X, sample_weight=np.ones(3)), "one number a row"),
     "unknown rule": (lambda X: MultiViewMixture(2, bandwidth="best").fit(X), "bandwidth must be a positive number"),

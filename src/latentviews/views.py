@@ -226,14 +226,23 @@ def _checked(columns: list[list[int]], size: int, least: int = 3) -> Columns:
     return tuple([j % size for j in view] for view in columns)
 
 
+LARGEST = 1e150  # values beyond have squares that overflow
+
+
 def check_varying(x: np.ndarray, columns: Columns, names: Any = None) -> None:
-    """Refuse constant columns: they say nothing of the classes."""
+    """Refuse columns that are empty or constant, which say nothing of the classes, or too large to be squared."""
     x = to_numpy(x)
     for view, group in enumerate(columns):
         for j in group:
-            values = x[~np.isnan(x[:, j]), j]
-            if not len(values) or np.all(values == values[0]):
-                label = repr(names[j]) if names is not None else j
+            values, label = x[~np.isnan(x[:, j]), j], repr(names[j]) if names is not None else j
+            if not len(values):
+                raise ValueError(f"Column {label} (in view {view}) is missing in all {len(x)} rows; leave it out.")
+            if np.abs(values).max() > LARGEST:
+                raise ValueError(
+                    f"Column {label} (in view {view}) holds {values[np.abs(values).argmax()]:.3g}, whose square is no "
+                    "number; scale the column, or take that row out."
+                )
+            if np.all(values == values[0]):
                 raise ValueError(
                     f"Column {label} (in view {view}) is constant over {len(x)} rows and says nothing of the classes; "
                     "leave it out."

@@ -89,14 +89,21 @@ class Copulas(BaseEstimator):
         check_count("n_starts", self.n_starts)
         check_count("n_parts", self.n_parts)
         check_count("max_iter", self.max_iter)
-        if not isinstance(self.bandwidth, float | int) or isinstance(self.bandwidth, bool) or not self.bandwidth > 0:
+        if not _is_number(self.bandwidth) or not 0 < self.bandwidth < np.inf:
             raise ValueError(
                 f"Copulas needs a positive bandwidth, in standard deviations of the columns; got {self.bandwidth!r}."
             )
-        if not 0 < self.ratio <= 1 or not 0 <= self.least < 1:
+        if not _is_number(self.tol) or not self.tol > 0:
+            raise ValueError(f"Copulas needs a positive tol, a gain of log-likelihood a row; got {self.tol!r}.")
+        numbers = _is_number(self.ratio) and _is_number(self.least)
+        if not numbers or not 0 < self.ratio <= 1 or not 0 <= self.least < 1:
             raise ValueError(
                 f"Copulas needs a ratio in (0, 1] and a least weight in [0, 1); got {self.ratio!r} and {self.least!r}."
             )
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, float | int | np.number) and not isinstance(value, bool)
 
 
 def read_copulas(dependence: Any) -> Copulas:
