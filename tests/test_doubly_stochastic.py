@@ -125,6 +125,17 @@ def test_regression_comes_to_kernel_ridge(rng):
     assert difference.std() < 0.02
 
 
+@pytest.mark.parametrize("penalty", [1.0, 100.0])
+def test_a_large_penalty_leaves_the_constant(penalty, rng):
+    X = rng.uniform(-2, 2, size=(300, 1))
+
+    model = DoublyStochasticRegressor(penalty=penalty, n_epochs=40, n_frequencies=16, random_state=0).fit(
+        X, X[:, 0] + 3
+    )
+
+    np.testing.assert_allclose(model.predict(X), 3 + X[:, 0].mean(), atol=2.0 / (1 + penalty) + 0.05)
+
+
 @pytest.mark.parametrize(("loss", "level"), [(Quantile(0.9), 0.9), (Quantile(0.2), 0.2)])
 def test_other_losses_find_what_they_are_for(loss, level, rng):
     X = rng.uniform(-1, 1, size=(2000, 1))
@@ -264,6 +275,7 @@ def test_early_stopping_returns_to_the_best(rng):
     ).fit(X, noisy)
 
     assert model.n_iter_ < 40
+    assert model.fit_.n_steps == 4 * (model.n_iter_ - 3)  # 360 rows in batches of 100, three epochs too many
     assert model.score(X, y) >= clone(model).set_params(early_stopping=False).fit(X, noisy).score(X, y) - 0.02
 
 
@@ -298,7 +310,7 @@ def test_a_step_in_fixed_blocks_is_a_centred_gradient_step(rng):
     phi = np.concatenate([blocks(x, j) for j in range(3)], axis=1) / np.sqrt(3)
     phi = phi - phi.mean(axis=0)
     rate = 1 / start.preconditioner.curvature(40)
-    expected = rate / 40 * phi @ (phi.T @ targets) + min(rate, 1.0) * targets.mean()
+    expected = rate / 40 * phi @ (phi.T @ targets) + targets.mean()
     np.testing.assert_allclose(found.functions(x) + found.intercept, expected, atol=1e-10)
 
 

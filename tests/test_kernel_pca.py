@@ -11,6 +11,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from latentviews import DoublyStochasticPCA, Gaussian, LandmarkPCA, Laplace, Linear, Matern, VonMises
 from latentviews._validation import DivergenceError, UnsupportedError
+from latentviews.datasets import make_multiview
 from latentviews.stochastic import (
     Expansion,
     RandomBlocks,
@@ -344,6 +345,18 @@ def test_cross_steps_find_what_views_share(rng):
 
     for view in found:
         assert sine_of_angle(view(GRID), functions, NORMAL) < 0.12
+
+
+def test_cross_steps_start_with_views_that_agree(rng):
+    X, _, _ = make_multiview(2000, 3, random_state=rng)
+    blocks = [RandomBlocks(Gaussian(1.0), 1, 32, seed=seed) for seed in range(3)]
+
+    found, _ = cross_warm_start(blocks, [X[:, [t]] for t in range(3)], 3, 2.0, 1000)
+
+    values = [view(X[:, [t]]) for t, view in enumerate(found)]
+    for a, b in [(0, 1), (0, 2), (1, 2)]:  # otherwise steps would lead them apart
+        cross = values[a].T @ values[b]
+        assert np.linalg.eigvalsh(cross + cross.T)[0] > 0
 
 
 def test_a_rotation_settles_order_and_signs(rng):

@@ -191,6 +191,15 @@ def test_frequencies_at_points_are_those_of_any_array_library(kernel, rng):
     np.testing.assert_allclose(np.from_dlpack(found), kernel.spectral(points, 3), rtol=1e-12)
 
 
+@pytest.mark.parametrize("kernel", KERNELS, ids=repr)
+def test_a_fine_lattice_of_frequencies_gives_the_kernel(kernel):
+    x = np.random.default_rng(0).normal(size=(6, 3))
+
+    phi = FourierFeatures(kernel, 2**13, selection="lattice", random_state=0).fit_transform(x)
+
+    np.testing.assert_allclose(phi @ phi.T, kernel.gram(x, x), atol=0.012 * kernel.diagonal(x)[0])
+
+
 @pytest.mark.parametrize("kernel", POLYNOMIALS, ids=repr)
 def test_tensor_sketches_are_unbiased(kernel, rng):
     x, n_draws = rng.normal(size=(4, 3)), 100

@@ -130,7 +130,7 @@ class GradientFit:
         rate = step_size / (loss.curvature * self.preconditioner.curvature(effective) + penalty)
         gradient = loss.gradient(scores, targets)
         slope = xp.mean(gradient, axis=0)
-        constant = moved(self.intercept, x) - min(rate, step_size / loss.curvature) * slope
+        constant = moved(self.intercept, x) - (step_size / loss.curvature) * slope
         gradient = (gradient - slope) * (-rate / n_rows)
         kept = self.preconditioner.shrink(kept, rate * penalty) if penalty else kept
         if self.grows:
