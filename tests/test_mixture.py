@@ -314,7 +314,7 @@ BAD_INPUT = {
     "no classes": (lambda X: MultiViewMixture(0).fit(X), "n_components must be an integer of at least 1; got 0"),
     "half a class": (lambda X: MultiViewMixture(1.5).fit(X), "n_components must be an integer"),
     "constant column": (lambda X: MultiViewMixture(2).fit(X * [1, 0, 1]), "Column 1 .* is constant"),
-    "a view all missing": (lambda X: MultiViewMixture(2).fit(X * [1, np.nan, 1]), "Column 1 .* is constant"),
+    "a view all missing": (lambda X: MultiViewMixture(2).fit(X * [1, np.nan, 1]), "Column 1 .* is missing in all 50 rows"),
     "infinity": (lambda X: MultiViewMixture(2).fit(np.where(X > 1, np.inf, X)), "infinity"),
     "strings": (lambda X: MultiViewMixture(2).fit(X.astype(str).astype(object) + "x"), "string"),
     "text column": (
