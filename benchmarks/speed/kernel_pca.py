@@ -4,8 +4,8 @@
 
 Both have the same Gaussian kernel and number of landmarks and read the same batches. The error is the variance of
 held-out rows (in the RKHS, centred) that ten components leave, over what the best ten components of those rows leave.
-Memory is the most that a fresh process held during the fit over what it held before, the file of the rows apart. Linux
-only.
+Memory is the most that a fresh process held during the fit over what it held before, the file of the rows apart.
+Times are of the processor (set OPENBLAS_NUM_THREADS=1). Linux only.
 """
 
 import argparse
@@ -101,9 +101,9 @@ def measure(name: str, file: str) -> dict[str, Any]:
         target=lambda: [most.append(held_megabytes()) for _ in iter(lambda: done.wait(0.02), True)]
     )
     watch.start()
-    start = time.perf_counter()
+    start = time.process_time()
     model.fit(X)
-    seconds = time.perf_counter() - start
+    seconds = time.process_time() - start
     done.set()
     watch.join()
     return {

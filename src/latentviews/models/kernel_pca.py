@@ -15,7 +15,7 @@ from latentviews.random_features import check_shift_invariant
 from latentviews.stochastic import Expansion, RandomBlocks, StepSizes, oja_step, rotation_of, warm_start
 
 TINY = np.finfo(float).tiny
-WARM = 4  # batches that kernel PCA starts from
+WARM = 8  # batches that kernel PCA starts from
 TOL = 1e-7  # directions of smaller share are rounding once their products have been added up
 
 
@@ -27,7 +27,7 @@ class DoublyStochasticPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
 
     Every batch is one step of Oja's rule with the kernel replaced by a fresh block of random features, which is made
     again from its seed when it is needed (the doubly stochastic gradients of Dai et al. 2014). The steps start from
-    kernel PCA of the first four batches in the first block, which needs sums alone. The model is the t blocks of
+    kernel PCA of the first eight batches in the first block, which needs sums alone. The model is the t blocks of
     coefficients α_j, and a step costs as much as an evaluation, so t steps cost O(t²). The kernel is taken at
     height one, k(x, x) = 1, and not centred.
 
@@ -48,7 +48,7 @@ class DoublyStochasticPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
         fixed random features), and memory and the cost of a step no longer grow.
     step_size : float, default=2.0
         The factor c of the step sizes γ = min(1/λ₁, (c/g) / (i + cλ₁/g)), where λ₁ and the gap g = λ_r − λ_(r+1) are
-        those of the first four batches.
+        those of the first eight batches.
     random_state : int, RandomState or None, default=None
 
     Attributes
