@@ -166,3 +166,24 @@ def song_dai_train(kernels, rows, points, rank):
 
     at = [kernel.gram(points[:, [j]], rows[:, [j]]) for j, kernel in enumerate(kernels)]
     return evaluate(at), float(evaluate([np.ones((1, n))] * d)[0])
+
+
+def doubly_stochastic_pca(rows, features, start, rates):
+    """The talk's Train and Evaluate, a row and a random feature vector a step.
+
+    ``features(j)`` gives φ_j of one row; ``start`` are the coefficients of block 0; α_i, (D, r), are returned.
+    """
+    alpha = [start]
+
+    def evaluate(x):
+        y = np.zeros(start.shape[1])
+        for j in range(len(alpha)):
+            y = y + features(j)(x) @ alpha[j]
+        return y
+
+    for i, (x, rate) in enumerate(zip(rows, rates, strict=True), start=1):
+        y = evaluate(x)
+        for j in range(i):
+            alpha[j] = alpha[j] @ (np.eye(len(y)) - rate * np.outer(y, y))
+        alpha.append(rate * np.outer(features(i)(x), y))
+    return alpha

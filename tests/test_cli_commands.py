@@ -309,6 +309,8 @@ def test_predict_prints_the_shares_of_the_classes(fitted, capsys):
         (["predict", "o", "cells.csv", "--out", "p.txt"], "--out needs a name that ends in .csv, .parquet or .h5ad"),
         (["predict", "o", "cells.csv", "--out", "p.h5ad"], "cells.csv is no AnnData file, so p.h5ad cannot be one"),
         (["predict", "o", "cells.csv", "--out", "p.csv", "--labels-format", "parquet"], "do not agree"),
+        (["predict", "o", "cells.csv", "--out", "cells.csv", "--force"], "--out cells.csv is the file that is read"),
+        (["report", "o", "cells.csv", "--out", "cells.csv", "--force"], "--out cells.csv is the file that is read"),
         (["report", "o", "cells.csv", "--out", "o"], "cannot write to o (it is a directory)"),
         (["info", "nowhere.csv"], "nowhere.csv does not exist"),
         (["info", "book.xlsx"], "book.xlsx is a zip file, but not a model"),

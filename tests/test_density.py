@@ -29,7 +29,7 @@ from latentviews import (
 )
 from latentviews.baselines import LatentTreeSpectral
 from latentviews.baselines.latent_tree import chain_operators
-from latentviews.experts import stacking_shares
+from latentviews.experts import pruned, stacking_shares
 from latentviews.plot import DensityDisplay
 from latentviews.trains import contract
 from latentviews.trees import caterpillar
@@ -182,6 +182,16 @@ def test_a_tree_may_be_given_or_learned(rng):
     assert given.score(X) > fit(SIGNED, X, tree=((0, 1), (2, 3))).score(X)
 
 
+def test_every_edge_may_have_its_own_rank(rng):
+    X = two_clusters(100, 4, rng)
+    model = fit(SIGNED, X, rank=[1, 2, 3])
+    assert list(model.density_.train.ranks.values()) == [1, 2, 3]
+    with pytest.raises(ValueError, match="one for each of the 3 edges; got 2"):
+        fit(SIGNED, X, rank=[1, 2])
+    with pytest.raises(ValueError, match="rank must be an integer"):
+        fit(FAST, X, rank=[1, 2, 3])
+
+
 def test_few_rows_are_decomposed_exactly_and_many_by_sketches(rng):
     X = two_clusters(700, 4, rng)
     exact, sketched = fit(SignedTrain(0.7), X), fit(SignedTrain(0.7, exact_rows=100), X)
@@ -328,6 +338,15 @@ def test_stacking_finds_the_best_convex_combination(rng):
     np.testing.assert_allclose(stacking_shares(logs), [0.3, 0.7, 0.0], atol=0.03)
     weights = np.where(x < 2.5, 2.0, 1.0)
     np.testing.assert_allclose(stacking_shares(logs, weights), [0.6 / 1.3, 0.7 / 1.3, 0.0], atol=0.03)
+
+
+def test_experts_that_add_nothing_are_pruned(rng):
+    x = rng.normal(size=2000)
+    logs = np.stack([stats.norm.logpdf(x, m) for m in (0.0, 0.01, 3.0)], axis=1)
+    np.testing.assert_array_equal(np.count_nonzero(pruned(logs, np.array([0.5, 0.45, 0.05]))), 1)
+    both = np.concatenate([x, x + 6])
+    logs = np.stack([stats.norm.logpdf(both, m) for m in (0.0, 6.0)], axis=1)
+    np.testing.assert_allclose(pruned(logs, np.array([0.5, 0.5])), [0.5, 0.5])
 
 
 def test_whitened_rows_are_white_and_come_back(rng):

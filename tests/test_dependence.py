@@ -67,7 +67,7 @@ def test_independence_misleads_where_views_depend(one_rng):
 
 
 def test_valleys_count_the_classes(one_rng):
-    X, y = slanted(one_rng)
+    X, y = bent(one_rng)
     model = robust("auto").fit(X)
     assert model.n_components_ == 2
     assert adjusted_rand_score(y, model.predict(X)) > 0.9

@@ -14,7 +14,6 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from latentviews.features import (
     SELECTIONS,
     BinnedFeatures,
-    FourierFeatures,
     GridFeatures,
     LandmarkFeatures,
     OneHotFeatures,
@@ -23,16 +22,18 @@ from latentviews.features import (
     uniform_grid,
 )
 from latentviews.kernels import Delta, Gaussian, Laplace, Linear, Matern, VonMises
+from latentviews.random_features import SELECTIONS as FREQUENCIES
+from latentviews.random_features import FourierFeatures, TensorSketchFeatures
 
 FEATURES = [  # a new feature map is added here
     *[LandmarkFeatures(Gaussian(1.0), 10, selection=name, random_state=0) for name in SELECTIONS],
     BinnedFeatures(Gaussian(1.0)),
     OneHotFeatures(),
-    FourierFeatures(Gaussian(1.0), 16, random_state=0),
+    *[FourierFeatures(Gaussian(1.0), 16, selection=name, random_state=0) for name in FREQUENCIES],
+    TensorSketchFeatures(n_sketch=16, random_state=0),
 ]
 ON_OTHER_ARRAYS = [phi for phi in FEATURES if not isinstance(phi, BinnedFeatures)]  # its bins are sparse SciPy rows
 EXACT = [Gaussian(0.7), Gaussian(np.array([0.5, 1.3])), Laplace(0.8), Matern(0.9), VonMises(0.6), Delta(), Linear()]
-SHIFT_INVARIANT = [kernel for kernel in EXACT if hasattr(kernel, "frequencies")]
 
 features = pytest.mark.parametrize("features", FEATURES, ids=repr)
 
@@ -72,7 +73,14 @@ def expected_failures(estimator):
 
 
 @parametrize_with_checks(
-    [LandmarkFeatures(random_state=0), BinnedFeatures(), OneHotFeatures(), FourierFeatures(random_state=0)],
+    [
+        LandmarkFeatures(random_state=0),
+        BinnedFeatures(),
+        OneHotFeatures(),
+        FourierFeatures(random_state=0),
+        FourierFeatures(selection="fastfood", random_state=0),
+        TensorSketchFeatures(random_state=0),
+    ],
     expected_failed_checks=expected_failures,
     xfail_strict=True,
 )
@@ -282,28 +290,6 @@ def test_one_hot_keeps_a_place_for_codes_it_was_told_of():
     np.testing.assert_array_equal(phi.transform(np.array([[3.0]])), [[0, 0, 0, 1]])
 
 
-@pytest.mark.parametrize("kernel", SHIFT_INVARIANT, ids=repr)
-def test_fourier_features_are_unbiased(kernel, rng):
-    x, m = rng.normal(size=(6, 2)), 5000
-    phi = FourierFeatures(kernel, m, random_state=rng).fit_transform(x)
-
-    i, j = np.triu_indices(6, 1)
-    waves = m * (phi[i, :m] * phi[j, :m] + phi[i, m:] * phi[j, m:])  # one estimate of the kernel a frequency
-
-    errors = (phi @ phi.T - kernel.gram(x, x))[i, j]
-    limit = stats.norm.isf(1e-6 / (2 * errors.size))  # one false alarm in a million runs
-    assert np.all(np.abs(errors) < limit * waves.std(axis=1) / np.sqrt(m))
-
-
-@pytest.mark.parametrize("kernel", SHIFT_INVARIANT, ids=repr)
-def test_fourier_features_have_the_length_of_the_kernel(kernel, rng):
-    x = rng.normal(size=(6, 2))
-
-    phi = FourierFeatures(kernel, 8, random_state=0).fit_transform(x)
-
-    np.testing.assert_allclose(np.sum(phi**2, axis=1), kernel.diagonal(x), rtol=1e-12)  # cos² + sin² = 1
-
-
 @pytest.mark.parametrize("bandwidth", [0.2, 1.0])
 def test_binned_features_are_as_close_as_interpolation_can_be(bandwidth, rng):
     x, kernel = rng.normal(size=(50, 1)), Gaussian(bandwidth)
@@ -404,6 +390,8 @@ def test_a_uniform_grid_takes_a_constant_column():
         (OneHotFeatures(0), "n_categories must be an integer of at least 1; got 0"),
         (OneHotFeatures(True), "n_categories must be an integer of at least 1; got True"),
         (FourierFeatures(n_frequencies=0), "n_frequencies must be an integer of at least 1; got 0"),
+        (FourierFeatures(selection="best"), r"selection must be one of \['fastfood', .*\]; got 'best'"),
+        (TensorSketchFeatures(n_sketch=0), "n_sketch must be an integer of at least 1; got 0"),
     ],
     ids=repr,
 )
@@ -421,12 +409,6 @@ def test_binned_features_need_two_bins_and_a_feature(params, rng):
 def test_one_hot_refuses_codes_beyond_those_it_was_told_of():
     with pytest.raises(ValueError, match=r'values from 0 to 3\. Use n_categories="auto" to learn the values'):
         OneHotFeatures(3).fit(np.array([[0.0], [3.0]]))
-
-
-@pytest.mark.parametrize("kernel", [Linear(), Delta(), Gaussian(1.0) + Linear()], ids=repr)
-def test_fourier_features_need_a_shift_invariant_kernel(kernel):
-    with pytest.raises(TypeError, match=r"needs a shift-invariant kernel, one with `frequencies`; .* has none"):
-        FourierFeatures(kernel).fit(np.zeros((3, 1)))
 
 
 @pytest.mark.parametrize(

@@ -335,7 +335,7 @@ BAD_INPUT = {
     "no states": (lambda X: KernelHMM(0).fit(X), "n_states must be an integer of at least 1; got 0"),
     "more states than rows": (lambda X: KernelHMM(99).fit(X), "99 states need at least 99 rows"),
     "a constant series": (lambda X: KernelHMM(2).fit(X * 0), "is constant"),
-    "all missing": (lambda X: KernelHMM(2).fit(X * np.nan), "is constant"),
+    "all missing": (lambda X: KernelHMM(2).fit(X * np.nan), "is missing in all"),
     "infinity": (lambda X: KernelHMM(2).fit(np.where(X > 1, np.inf, X)), "infinity"),
     "no horizon": (lambda X: KernelHMM(1).fit(X).forecast(X, 0), "horizon must be an integer of at least 1"),
     "lengths at prediction": (lambda X: KernelHMM(1).fit(X).predict(X, lengths=[3]), "add up to 3, and X has 50"),

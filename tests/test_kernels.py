@@ -10,7 +10,7 @@ from scipy import integrate, stats
 from sklearn.base import clone
 
 from latentviews.bandwidths import RULES
-from latentviews.kernels import Delta, Gaussian, Kernel, Laplace, Linear, Matern, VonMises
+from latentviews.kernels import Delta, Gaussian, Kernel, Laplace, Linear, Matern, Polynomial, UnitHeight, VonMises
 
 DENSITIES = [  # normalised on the line and in the plane
     Gaussian(0.7),
@@ -24,6 +24,7 @@ KERNELS = [  # a new kernel is added here
     Gaussian(np.array([0.5, 1.3])),
     Delta(),
     Linear(),
+    Polynomial(2),
     VonMises(0.6),
     Gaussian(0.5) + Laplace(1.0),
     Gaussian(0.5) * Matern(1.0, 1.5),
@@ -53,6 +54,15 @@ def test_gram_is_symmetric_and_positive_semidefinite(kernel, rng):
     # Matérn distances near zero keep half the digits, see _squares
     np.testing.assert_allclose(gram, gram.T, rtol=0, atol=np.sqrt(EPS) * gram.max())
     assert values[0] > -np.sqrt(EPS) * values[-1]
+
+
+@kernels
+def test_correlations_are_the_kernel_over_its_heights(kernel, rng):
+    x, y = rows(rng), rows(rng)
+    heights = np.sqrt(np.outer(kernel.diagonal(x), kernel.diagonal(y)))
+
+    np.testing.assert_allclose(kernel.correlation(x, y) * heights, kernel.gram(x, y), rtol=1e-10, atol=1e-14)
+    np.testing.assert_array_equal(UnitHeight(kernel).gram(x, y), kernel.correlation(x, y))
 
 
 @kernels

@@ -314,7 +314,7 @@ BAD_INPUT = {
     "no classes": (lambda X: MultiViewMixture(0).fit(X), "n_components must be an integer of at least 1; got 0"),
     "half a class": (lambda X: MultiViewMixture(1.5).fit(X), "n_components must be an integer"),
     "constant column": (lambda X: MultiViewMixture(2).fit(X * [1, 0, 1]), "Column 1 .* is constant"),
-    "a view all missing": (lambda X: MultiViewMixture(2).fit(X * [1, np.nan, 1]), "Column 1 .* is constant"),
+    "a view all missing": (lambda X: MultiViewMixture(2).fit(X * [1, np.nan, 1]), "Column 1 .* is missing in all"),
     "infinity": (lambda X: MultiViewMixture(2).fit(np.where(X > 1, np.inf, X)), "infinity"),
     "strings": (lambda X: MultiViewMixture(2).fit(X.astype(str).astype(object) + "x"), "string"),
     "text column": (
@@ -336,6 +336,7 @@ BAD_INPUT = {
         lambda X: MultiViewMixture(2, exchangeable=True).fit([X, X, X[:, :1]]),
         "same number of columns",
     ),
+    "too large": (lambda X: MultiViewMixture(2).fit(1e200 * X), "whose square is no number; scale the column"),
     "negative weights": (lambda X: MultiViewMixture(2).fit(X, sample_weight=-np.ones(50)), "nonnegative"),
     "too few weights": (lambda X: MultiViewMixture(2).fit(X, sample_weight=np.ones(3)), "one number a row"),
     "unknown rule": (lambda X: MultiViewMixture(2, bandwidth="best").fit(X), "bandwidth must be a positive number"),

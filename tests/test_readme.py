@@ -6,13 +6,17 @@ import re
 from pathlib import Path
 
 import matplotlib as mpl
+import pytest
 
 README = (Path(__file__).parent.parent / "README.md").read_text()
 
 
-def test_the_example_prints_what_the_readme_shows():
+EXAMPLES = re.findall(r"```python\n((?:(?!```).)*)```\n\n```\n(.*?)```", README, flags=re.DOTALL)
+
+
+@pytest.mark.parametrize(("code", "shown"), EXAMPLES, ids=range(len(EXAMPLES)))
+def test_examples_print_what_the_readme_shows(code, shown):
     mpl.use("Agg")
-    code, shown = re.search(r"```python\n(.*?)```\n\n```\n(.*?)```", README, flags=re.DOTALL).groups()
     printed = io.StringIO()
     with contextlib.redirect_stdout(printed):
         exec(code, {})

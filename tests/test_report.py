@@ -228,7 +228,7 @@ def test_the_page_shows_sizes_settings_and_how_to_load(text, contents):
     shown = " ".join(data for _, data in Outline(text).texts)
     for h, weight in enumerate(contents.sizes.weights):
         assert f"class {h}" in shown
-        assert f"{100 * weight:.1f} %" in shown
+        assert f"{100 * weight:.1f}\xa0%" in shown
     for part in ("people.csv", "800", "latentviews.load(", "n_components=3", "random_state=0", "Song, Anandkumar"):
         assert part in shown
 
@@ -257,7 +257,7 @@ def test_a_spectral_fit_and_a_single_class_are_reported(data):
     assert "somewhat too narrow" in page(spectral)
     one = gathered(MultiViewMixture(1, random_state=0).fit(X), X)
     np.testing.assert_allclose([one.sizes.lower, one.sizes.upper], 1.0)
-    assert "100 %" in page(one)
+    assert "100\xa0%" in page(one)
 
 
 def test_noise_is_counted_apart(model, data):

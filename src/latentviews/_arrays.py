@@ -1,10 +1,11 @@
 """The array library of an argument, and the way from it to NumPy and back."""
 
+import math
 from typing import Any
 
 import numpy as np
 from array_api_compat import array_namespace, device, is_array_api_obj, is_numpy_array, to_device
-from scipy import sparse
+from scipy import sparse, special
 
 
 def namespace(x: Any) -> Any:
@@ -24,6 +25,13 @@ def like(values: Any, x: Any) -> Any:
     return namespace(x).asarray(values, dtype=x.dtype, device=device(x))
 
 
+def moved(values: Any, x: Any) -> Any:
+    """``values``, an array of any library, where ``x`` lives and of its dtype; as they are if they do already."""
+    if type(values) is not type(x) or device(values) != device(x):
+        return like(to_numpy(values), x)
+    return values if values.dtype == x.dtype else namespace(x).astype(values, x.dtype)
+
+
 def to_numpy(x: Any) -> np.ndarray:
     """``x`` as a dense float64 NumPy array on the host."""
     if sparse.issparse(x):
@@ -32,6 +40,13 @@ def to_numpy(x: Any) -> np.ndarray:
         on_host = x.__dlpack_device__()[0] == 1  # DLPack's number for main memory
         x = np.from_dlpack(x if on_host else to_device(x, "cpu"))
     return np.asarray(x, dtype=np.float64)
+
+
+def normal_quantile(points: Any) -> Any:
+    """The standard normal quantiles of numbers in (0, 1)."""
+    if hasattr(points, "erfinv"):  # PyTorch, on whatever device
+        return math.sqrt(2) * (2 * points - 1).erfinv()
+    return like(special.ndtri(to_numpy(points)), points)
 
 
 def take_columns(x: Any, columns: list[int]) -> Any:

@@ -1,5 +1,6 @@
 """Checks that turn bad input into one clear sentence."""
 
+from collections.abc import Iterable
 from functools import wraps
 from typing import Any
 
@@ -17,6 +18,10 @@ class UnsupportedError(ValueError):
     """The moments of the data do not carry the number of components asked for; ``spectrum`` shows how many they do."""
 
     spectrum: np.ndarray | None = None
+
+
+class DivergenceError(ArithmeticError):
+    """The steps of a stochastic method grow without bound."""
 
 
 def all_or_nothing(fit: Any) -> Any:
@@ -58,11 +63,24 @@ def check_rows(estimator: Any, X: Any, *, reset: bool, missing: bool = False) ->
     return X
 
 
+def is_batches(X: Any) -> bool:
+    """Whether ``X`` is an iterable of batches, and not one table in whatever form."""
+    table = isinstance(X, list | tuple | str) or hasattr(X, "shape") or hasattr(X, "__array__") or hasattr(X, "columns")
+    return isinstance(X, Iterable) and not table
+
+
 def check_count(name: str, value: Any, low: int = 1) -> int:
     """``value`` as an int of at least ``low``."""
     if isinstance(value, bool | np.bool_) or not isinstance(value, int | np.integer) or value < low:
         raise ValueError(f"{name} must be an integer of at least {low}; got {value!r}.")
     return int(value)
+
+
+def check_positive(name: str, value: Any) -> float:
+    """``value`` as a positive, finite float."""
+    if isinstance(value, bool) or not isinstance(value, int | float | np.number) or not 0 < value < np.inf:
+        raise ValueError(f"{name} must be a positive, finite number; got {value!r}.")
+    return float(value)
 
 
 def check_ability(name: str, value: Any, ability: str) -> Any:

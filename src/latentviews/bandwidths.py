@@ -131,7 +131,8 @@ def resolve(rule: str, x: np.ndarray) -> float | np.ndarray:
     """The bandwidth that ``rule`` gives for the rows ``x``; never zero."""
     if rule not in RULES:
         raise ValueError(f"bandwidth must be a positive number or one of {sorted(RULES)}; got {rule!r}.")
-    if not np.all(np.ptp(x, axis=0) > 0):
+    varying = np.ptp(x, axis=0) > 0
+    if not (varying.any() if rule == "median" else varying.all()):  # the median is of distances, one for all columns
         column = int(np.flatnonzero(np.ptp(x, axis=0) == 0)[0])
         raise ValueError(
             f"bandwidth={rule!r} needs columns that vary, but column {column} of the view is constant "

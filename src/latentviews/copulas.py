@@ -66,10 +66,11 @@ class Frame:
         bins = [linear_bins(row, grid) for row, grid in zip(x, self.grids, strict=True)]
         if not present.all():
             bins = [streams.weigh(part, here.astype(float)) for part, here in zip(bins, present, strict=True)]
-        beyond = x - np.clip(x, self.grids[:, :1], self.grids[:, -1:])
+        outside = np.flatnonzero(np.any((x < self.grids[:, :1]) | (x > self.grids[:, -1:]), axis=0))
+        beyond = x[:, outside] - np.clip(x[:, outside], self.grids[:, :1], self.grids[:, -1:])
         inside = np.all((x >= self.low[:, None]) & (x <= self.high[:, None]), axis=0)
         log_uniform = np.where(inside, -np.log(self.high - self.low) @ present, -np.inf)
-        return Cells(bins, None if present.all() else present, beyond if beyond.any() else None, log_uniform)
+        return Cells(bins, None if present.all() else present, outside, beyond, log_uniform)
 
     @cached_property
     def smoothers(self) -> np.ndarray:
@@ -83,7 +84,8 @@ class Cells(NamedTuple):
 
     bins: list[Any]  # a sparse (n, B) a column, with the shares of the grid points beside a value
     present: np.ndarray | None  # (d, n), None where nothing is missing
-    beyond: np.ndarray | None  # (d, n), how far outside the grid a value is; None where none is
+    outside: np.ndarray  # (m,), the rows with a value outside its grid
+    beyond: np.ndarray  # (d, m), how far outside it is
     log_uniform: np.ndarray  # (n,), the uniform density over the range of the columns a row has
 
     @property
@@ -144,18 +146,15 @@ class Margins:
             values = (bins @ np.hstack(tables)).T
             log_product += values[:n_components]
             scores[:, t] = values[n_components:]
-        if cells.beyond is not None:
-            log_product += self._beyond(cells.beyond)
+        log_product[:, cells.outside] += self._beyond(cells.beyond)
         return log_product, scores
 
     def _beyond(self, beyond: np.ndarray) -> np.ndarray:
-        """What a wide Gaussian loses between the end of a grid and values outside it, (J, n)."""
+        """What a wide Gaussian loses between the end of a grid and values so far outside it, (J, m)."""
         ends = np.where(beyond > 0, self.frame.grids[:, -1:], self.frame.grids[:, :1])
         start = (ends[:, None] - self.centers[:, :, None]) / self.reaches[:, :, None]
-        return -np.sum(
-            beyond[:, None] / self.reaches[:, :, None] * (start + beyond[:, None] / self.reaches[:, :, None] / 2),
-            axis=0,
-        )
+        way = beyond[:, None] / self.reaches[:, :, None]
+        return -np.sum(way * (start + way / 2), axis=0)
 
     @cached_property
     def n_parameters(self) -> np.ndarray:

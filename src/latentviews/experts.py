@@ -14,6 +14,7 @@ from latentviews.margins import Margins, Normals, Shares, Tables
 TINY = np.finfo(float).tiny
 SHORT = 8  # EM steps to compare starts by
 NEGLIGIBLE = 0.01  # experts with a smaller share of the stack are left out
+PARSIMONY = 0.003  # log-likelihood a row that fewer experts may cost where each costs passes over all rows
 FULL_STEPS = 2  # EM steps over all rows after the pilot's have converged
 STACK_STEPS = 500
 
@@ -137,6 +138,25 @@ def stacking_shares(log_densities: np.ndarray, weights: np.ndarray | None = None
     for _ in range(STACK_STEPS):
         shares = shares * (densities.T @ (rows / np.maximum(densities @ shares, TINY)))
     return shares / shares.sum()
+
+
+def pruned(log_densities: np.ndarray, shares: np.ndarray, weights: np.ndarray | None = None) -> np.ndarray:
+    """Shares of fewer experts, the smallest left out one by one as long as all that costs next to no likelihood."""
+
+    def score(candidate: np.ndarray) -> float:
+        logs = logsumexp(log_densities, axis=1, b=np.maximum(candidate, TINY))
+        return float(np.average(logs, weights=weights))
+
+    whole = score(shares)
+    while np.count_nonzero(shares) > 1:
+        left = np.flatnonzero(shares)
+        left = left[left != left[shares[left].argmin()]]
+        fewer = np.zeros_like(shares)
+        fewer[left] = stacking_shares(log_densities[:, left], weights)
+        if score(fewer) < whole - PARSIMONY:
+            break
+        shares = fewer
+    return shares
 
 
 def fit_stack(

@@ -14,7 +14,7 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.cluster import KMeans
 from sklearn.utils.validation import check_is_fitted
 
-from latentviews._arrays import like, namespace, to_numpy
+from latentviews._arrays import like, to_numpy
 from latentviews._validation import all_or_nothing, check_count, check_rows
 from latentviews.kernels import Delta, Gaussian, Kernel, Laplace, Matern
 
@@ -312,57 +312,6 @@ class OneHotFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         check_is_fitted(self)
         x = check_rows(self, X, reset=False)
         return self.kernel_.gram(x, like(self.categories_, x))
-
-
-class FourierFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
-    r"""Random Fourier features of a shift-invariant kernel (Rahimi & Recht 2007).
-
-    .. math:: \varphi(x) = \sqrt{k(0)/m}\,(\cos \omega_1^\top x, \ldots, \cos \omega_m^\top x,
-              \sin \omega_1^\top x, \ldots, \sin \omega_m^\top x)
-
-    The inner product is unbiased for the kernel, amplitude included, so densities come out right.
-
-    Parameters
-    ----------
-    kernel : Kernel with ``frequencies``, default=Gaussian()
-    n_frequencies : int, default=256
-        m; there are twice as many features.
-    random_state : int, RandomState or None, default=None
-
-    Attributes
-    ----------
-    kernel_ : Kernel
-    frequencies_ : array of shape (n_features, n_frequencies)
-    """
-
-    def __init__(self, kernel: Kernel | None = None, n_frequencies: int = 256, *, random_state: Any = None):
-        self.kernel = kernel
-        self.n_frequencies = n_frequencies
-        self.random_state = random_state
-
-    @all_or_nothing
-    def fit(self, X: Any, y: Any = None) -> Self:
-        """Resolve the kernel's rules on ``X`` and draw the frequencies."""
-        x = to_numpy(check_rows(self, X, reset=True))
-        kernel = Gaussian() if self.kernel is None else self.kernel
-        if not hasattr(kernel, "frequencies"):
-            raise TypeError(
-                f"FourierFeatures needs a shift-invariant kernel, one with `frequencies`; "
-                f"{type(kernel).__name__} has none. LandmarkFeatures takes any kernel."
-            )
-        size, rng = check_count("n_frequencies", self.n_frequencies), np.random.default_rng(self.random_state)
-        self.kernel_ = kernel.adapt(x)
-        self.frequencies_ = self.kernel_.frequencies(size, x.shape[1], rng)
-        self.amplitude_ = float(np.sqrt(self.kernel_.diagonal(x[:1])[0] / size))
-        self._n_features_out = 2 * size
-        return self
-
-    def transform(self, X: Any) -> Any:
-        """The feature vectors of the rows of ``X``."""
-        check_is_fitted(self)
-        x = check_rows(self, X, reset=False)
-        xp, phases = namespace(x), x @ like(self.frequencies_, x)
-        return self.amplitude_ * xp.concat([xp.cos(phases), xp.sin(phases)], axis=1)
 
 
 def features_for(kernel: Kernel, n_columns: int) -> Any:

@@ -1,7 +1,7 @@
 """Kernels on rows: what two points have in common.
 
 A kernel needs one method, ``gram``; ``+`` and ``*`` come free. Those that are densities in their first argument
-(all but `Delta` and `Linear`) make embeddings whose values are densities.
+(all but `Delta`, `Linear` and `Polynomial`) make embeddings whose values are densities.
 """
 
 import math
@@ -13,7 +13,8 @@ from sklearn.base import BaseEstimator, clone
 from sklearn.utils.metaestimators import available_if
 
 from latentviews import bandwidths
-from latentviews._arrays import like, namespace, to_numpy
+from latentviews._arrays import like, namespace, normal_quantile, to_numpy
+from latentviews._validation import check_count
 
 Bandwidth = float | str | np.ndarray
 
@@ -23,7 +24,9 @@ class Kernel(BaseEstimator):
 
     ``domain`` names the space the kernel's densities live on: "real" (Lebesgue measure), "circle" (angles),
     "discrete" (counting measure), or None where it has none. A shift-invariant kernel also offers
-    ``frequencies(size, dim, rng)``, draws from its spectral measure in columns.
+    ``frequencies(size, dim, rng)``, draws from its spectral measure in columns, and may offer
+    ``spectral(points, dim)``, the frequencies at points of the unit cube of ``spectral_size(dim)`` coordinates:
+    uniform points, however they depend on each other, give draws from the spectral measure.
     """
 
     domain: str | None = "real"
@@ -37,6 +40,12 @@ class Kernel(BaseEstimator):
         xp = namespace(x)
         return xp.concat([xp.reshape(self.gram(x[i : i + 1, :], x[i : i + 1, :]), (1,)) for i in range(x.shape[0])])
 
+    def correlation(self, x: Any, y: Any) -> Any:
+        """The matrix k(x_i, y_j) / √(k(x_i, x_i) k(y_j, y_j))."""
+        xp = namespace(x)
+        heights = xp.sqrt(self.diagonal(x)[:, None] * self.diagonal(y)[None, :])
+        return self.gram(x, y) / xp.clip(heights, min=float(np.finfo(np.float32).tiny))  # zero has no direction
+
     def adapt(self, x: Any) -> Self:
         """A copy in which every rule (such as ``bandwidth="median"``) is a number read off the rows ``x``."""
         return clone(self)
@@ -48,7 +57,23 @@ class Kernel(BaseEstimator):
         return Product(self, other) if isinstance(other, Kernel) else NotImplemented
 
 
-class _Scaled(Kernel):
+class _ShiftInvariant(Kernel):
+    """Kernels known by their spectral measure: ``frequencies`` from ``spectral``."""
+
+    def spectral_size(self, dim: int) -> int:
+        """How many uniform numbers make a frequency in ``dim`` dimensions."""
+        return dim
+
+    def spectral(self, points: Any, dim: int) -> Any:
+        """The frequencies at ``points`` of the unit cube, (size, spectral_size), a frequency a column."""
+        raise TypeError(f"{type(self).__name__} does not say what its spectral measure is.")
+
+    def frequencies(self, size: int, dim: int, rng: np.random.Generator) -> np.ndarray:
+        """Draws from the spectral measure, a frequency a column."""
+        return self.spectral(rng.random((size, self.spectral_size(dim))), dim)
+
+
+class _Scaled(_ShiftInvariant):
     """Shift-invariant kernels k(x, y) = s^(-d) q(x/s - y/s) with one bandwidth s or one a column."""
 
     def __init__(self, bandwidth: Bandwidth = "isj"):
@@ -63,17 +88,33 @@ class _Scaled(Kernel):
 
     def gram(self, x: Any, y: Any) -> Any:
         """The matrix k(x_i, y_j)."""
+        with np.errstate(over="ignore"):  # in very many dimensions the height of a density is zero
+            return self.correlation(x, y) * (self._height(x.shape[1]) / float(np.prod(self._scale(x.shape[1]))))
+
+    def correlation(self, x: Any, y: Any) -> Any:
+        """The matrix k(x_i, y_j) / k(0), one where x and y are the same."""
         scale = self._scale(x.shape[1])
-        density = self._unit(x / like(scale, x), y / like(scale, y))
-        return density / float(np.prod(scale))
+        return self._profile(x / like(scale, x), y / like(scale, y))
 
     def diagonal(self, x: Any) -> Any:
         """The values k(x_i, x_i), all equal."""
         return self.gram(x[:1, :], x[:1, :])[0, 0] * namespace(x).ones_like(x[:, 0])
 
-    def _unit(self, x: Any, y: Any) -> Any:
-        """The Gram matrix at bandwidth one."""
+    def _profile(self, x: Any, y: Any) -> Any:
+        """The correlation at bandwidth one."""
         raise TypeError(f"{type(self).__name__} does not say what it is at bandwidth one.")
+
+    def _height(self, dim: int) -> float:
+        """k(0) at bandwidth one, such that the kernel is a density."""
+        raise TypeError(f"{type(self).__name__} does not say how high it is at bandwidth one.")
+
+    def spectral(self, points: Any, dim: int) -> Any:
+        """The frequencies at ``points`` of the unit cube, (size, spectral_size), a frequency a column."""
+        return self._unit_spectral(points).T / like(self._scale(dim), points)[:, None]
+
+    def _unit_spectral(self, points: Any) -> Any:
+        """The frequencies at bandwidth one, a frequency a row."""
+        raise TypeError(f"{type(self).__name__} does not say what its spectral measure is.")
 
     def _resolve(self, rule: str, x: np.ndarray) -> float | np.ndarray:
         return bandwidths.resolve(rule, x)
@@ -92,7 +133,7 @@ class _Scaled(Kernel):
             )
         if not np.all(np.isfinite(scale) & (scale > 0)):
             raise ValueError(f"{name} needs a positive, finite bandwidth; got {self.bandwidth!r}.")
-        return np.broadcast_to(scale, (dim,))
+        return np.full(dim, scale)
 
 
 def _squares(x: Any, y: Any) -> Any:
@@ -123,12 +164,18 @@ class Gaussian(_Scaled):
     array([[0.199, 0.121]])
     """
 
-    def _unit(self, x: Any, y: Any) -> Any:
-        return namespace(x).exp(-0.5 * _squares(x, y)) / (2 * math.pi) ** (x.shape[1] / 2)
+    def _profile(self, x: Any, y: Any) -> Any:
+        return namespace(x).exp(-0.5 * _squares(x, y))
 
-    def frequencies(self, size: int, dim: int, rng: np.random.Generator) -> np.ndarray:
-        """Draws from the spectral measure, a frequency a column."""
-        return rng.normal(size=(dim, size)) / self._scale(dim)[:, None]
+    def _height(self, dim: int) -> float:
+        return math.exp(-dim / 2 * math.log(2 * math.pi))
+
+    def _unit_spectral(self, points: Any) -> Any:
+        return normal_quantile(points)
+
+    def radii(self, size: int, dim: int, rng: np.random.Generator) -> np.ndarray:
+        """Lengths of frequencies at bandwidth one, whose directions are uniform."""
+        return np.sqrt(rng.chisquare(dim, size=size))
 
 
 class Laplace(_Scaled):
@@ -142,14 +189,15 @@ class Laplace(_Scaled):
         The scale s.
     """
 
-    def _unit(self, x: Any, y: Any) -> Any:
+    def _profile(self, x: Any, y: Any) -> Any:
         xp = namespace(x)
-        distances = sum(xp.abs(x[:, j, None] - y[None, :, j]) for j in range(x.shape[1]))
-        return xp.exp(-distances) / 2 ** x.shape[1]
+        return xp.exp(-sum(xp.abs(x[:, j, None] - y[None, :, j]) for j in range(x.shape[1])))
 
-    def frequencies(self, size: int, dim: int, rng: np.random.Generator) -> np.ndarray:
-        """Draws from the spectral measure, a frequency a column."""
-        return rng.standard_cauchy(size=(dim, size)) / self._scale(dim)[:, None]
+    def _height(self, dim: int) -> float:
+        return math.exp(-dim * math.log(2))
+
+    def _unit_spectral(self, points: Any) -> Any:
+        return namespace(points).tan(math.pi * (points - 0.5))  # Cauchy
 
 
 class Matern(_Scaled):
@@ -172,20 +220,26 @@ class Matern(_Scaled):
         super().__init__(bandwidth)
         self.smoothness = smoothness
 
-    def _unit(self, x: Any, y: Any) -> Any:
-        xp, p, dim = namespace(x), self._degree(), x.shape[1]
+    def _profile(self, x: Any, y: Any) -> Any:
+        xp, p = namespace(x), self._degree()
         a = math.sqrt(2 * self.smoothness) * xp.sqrt(_squares(x, y))
         factorial = math.factorial
         terms = (factorial(p + i) / (factorial(i) * factorial(p - i)) * (2 * a) ** (p - i) for i in range(p + 1))
-        correlation = xp.exp(-a) * sum(terms) * (factorial(p) / factorial(2 * p))
-        return correlation / self._integral(dim)
+        return xp.exp(-a) * sum(terms) * (factorial(p) / factorial(2 * p))
 
-    def frequencies(self, size: int, dim: int, rng: np.random.Generator) -> np.ndarray:
-        """Draws from the spectral measure, a multivariate t with 2ν degrees of freedom, in columns."""
+    def spectral_size(self, dim: int) -> int:
+        """How many uniform numbers make a frequency: a direction, and how far the tails reach."""
+        return dim + 1
+
+    def _unit_spectral(self, points: Any) -> Any:
         self._degree()
-        chi = rng.chisquare(2 * self.smoothness, size=size)
-        draws = rng.normal(size=(dim, size)) * np.sqrt(2 * self.smoothness / chi)
-        return draws / self._scale(dim)[:, None]
+        half_chi_square = special.gammaincinv(self.smoothness, to_numpy(points[:, -1]))  # 2ν degrees of freedom
+        return normal_quantile(points[:, :-1]) * like(np.sqrt(self.smoothness / half_chi_square), points)[:, None]
+
+    def radii(self, size: int, dim: int, rng: np.random.Generator) -> np.ndarray:
+        """Lengths of frequencies at bandwidth one, whose directions are uniform."""
+        self._degree()
+        return np.sqrt(rng.chisquare(dim, size=size) * 2 * self.smoothness / rng.chisquare(2 * self.smoothness, size))
 
     def _degree(self) -> int:
         p = self.smoothness - 0.5
@@ -193,13 +247,13 @@ class Matern(_Scaled):
             raise ValueError(f"Matern needs a smoothness of 0.5, 1.5, 2.5, …; got {self.smoothness!r}.")
         return int(p)
 
-    def _integral(self, dim: int) -> float:
-        """The integral over R^d of the correlation: its spectral density at zero."""
+    def _height(self, dim: int) -> float:
+        """One over the integral of the correlation, which is its spectral density at zero."""
         v = self.smoothness
-        return math.exp(math.lgamma(v + dim / 2) - math.lgamma(v)) * (2 * math.pi / v) ** (dim / 2)
+        return math.exp(math.lgamma(v) - math.lgamma(v + dim / 2) - dim / 2 * math.log(2 * math.pi / v))
 
 
-class VonMises(Kernel):
+class VonMises(_ShiftInvariant):
     r"""The von Mises density on the circle, and its product on the torus, as a kernel. Angles are in radians.
 
     .. math:: k(x, y) = \prod_j \frac{\exp(\kappa \cos(x_j - y_j))}{2\pi I_0(\kappa)}, \qquad \kappa = s^{-2}
@@ -225,21 +279,25 @@ class VonMises(Kernel):
 
     def gram(self, x: Any, y: Any) -> Any:
         """The matrix k(x_i, y_j)."""
-        xp, kappa, dim = namespace(x), self._concentration(), x.shape[1]
+        return self.correlation(x, y) * (2 * math.pi * float(special.ive(0, self._concentration()))) ** -x.shape[1]
+
+    def correlation(self, x: Any, y: Any) -> Any:
+        """The matrix k(x_i, y_j) / k(0), one where x and y are the same."""
+        xp = namespace(x)
         cosines = xp.cos(x) @ xp.cos(y).T + xp.sin(x) @ xp.sin(y).T
-        return xp.exp(kappa * (cosines - dim)) / (2 * math.pi * float(special.ive(0, kappa))) ** dim
+        return xp.exp(self._concentration() * (cosines - x.shape[1]))
 
     def diagonal(self, x: Any) -> Any:
         """The values k(x_i, x_i), all equal."""
         return self.gram(x[:1, :], x[:1, :])[0, 0] * namespace(x).ones_like(x[:, 0])
 
-    def frequencies(self, size: int, dim: int, rng: np.random.Generator) -> np.ndarray:
-        """Draws from the spectral measure: integers n with probability e^(-κ) I_|n|(κ), in columns."""
+    def spectral(self, points: Any, dim: int) -> Any:
+        """Integers n with probability e^(-κ) I_|n|(κ), a frequency a column."""
         kappa = self._concentration()
         reach = int(10 + 10 * math.sqrt(kappa))  # I_n(κ) falls as exp(-n²/(2κ))
-        integers = np.arange(-reach, reach + 1)
-        probability = special.ive(np.abs(integers), kappa)
-        return rng.choice(integers, size=(dim, size), p=probability / probability.sum()).astype(float)
+        cumulative = np.cumsum(special.ive(np.abs(np.arange(-reach, reach + 1)), kappa))
+        places = np.searchsorted(cumulative / cumulative[-1], to_numpy(points).T, side="right")
+        return like(np.minimum(places, 2 * reach) - float(reach), points)
 
     def _concentration(self) -> float:
         if isinstance(self.bandwidth, str):
@@ -296,8 +354,55 @@ class Linear(Kernel):
         return namespace(x).sum(x**2, axis=1)
 
 
+class Polynomial(Kernel):
+    r"""A power of the inner product. Its embeddings hold moments up to the degree; they have no density.
+
+    .. math:: k(x, y) = (s \langle x, y \rangle + c)^p
+
+    Parameters
+    ----------
+    degree : int, default=2
+        The power p.
+    scale : float, default=1
+        The factor s, positive.
+    offset : float, default=1
+        The constant c, at least zero; zero leaves out the lower powers.
+    """
+
+    domain = None
+
+    def __init__(self, degree: int = 2, scale: float = 1.0, offset: float = 1.0):
+        self.degree = degree
+        self.scale = scale
+        self.offset = offset
+
+    def gram(self, x: Any, y: Any) -> Any:
+        """The matrix k(x_i, y_j)."""
+        degree, scale, offset = self.checked()
+        return (scale * (x @ y.T) + offset) ** degree
+
+    def diagonal(self, x: Any) -> Any:
+        """The values k(x_i, x_i)."""
+        degree, scale, offset = self.checked()
+        return (scale * namespace(x).sum(x**2, axis=1) + offset) ** degree
+
+    def checked(self) -> tuple[int, float, float]:
+        """Degree, scale and offset, or a sentence where they make no kernel."""
+        degree = check_count("degree", self.degree)
+        if not (np.isfinite(self.scale) and self.scale > 0 and np.isfinite(self.offset) and self.offset >= 0):
+            raise ValueError(
+                f"Polynomial needs a positive scale and an offset of at least zero; got {self.scale!r} and "
+                f"{self.offset!r}."
+            )
+        return degree, float(self.scale), float(self.offset)
+
+
 def _both_shift_invariant(pair: "_Pair") -> bool:
     return hasattr(pair.first, "frequencies") and hasattr(pair.second, "frequencies")
+
+
+def _both_spectral(pair: "_Pair") -> bool:
+    return hasattr(pair.first, "spectral") and hasattr(pair.second, "spectral")
 
 
 class _Pair(Kernel):
@@ -336,6 +441,21 @@ class Sum(_Pair):
         draws = [part.frequencies(size, dim, rng) for part in (self.first, self.second)]
         return np.where(choice, *draws)
 
+    @available_if(_both_spectral)
+    def spectral_size(self, dim: int) -> int:
+        """How many uniform numbers make a frequency: one for the choice of a part, and those of the part."""
+        return 1 + max(self.first.spectral_size(dim), self.second.spectral_size(dim))
+
+    @available_if(_both_spectral)
+    def spectral(self, points: Any, dim: int) -> Any:
+        """The frequencies at ``points`` of the unit cube: the first coordinate chooses the part."""
+        at_zero = [float(part.diagonal(np.zeros((1, dim)))[0]) for part in (self.first, self.second)]
+        sizes = [part.spectral_size(dim) for part in (self.first, self.second)]
+        draws = [
+            part.spectral(points[:, 1 : 1 + n], dim) for part, n in zip((self.first, self.second), sizes, strict=True)
+        ]
+        return namespace(points).where(points[:, 0] < at_zero[0] / sum(at_zero), *draws)
+
 
 class Product(_Pair):
     """k(x, y) = first(x, y) · second(x, y)."""
@@ -348,7 +468,43 @@ class Product(_Pair):
         """The values k(x_i, x_i)."""
         return self.first.diagonal(x) * self.second.diagonal(x)
 
+    def correlation(self, x: Any, y: Any) -> Any:
+        """The matrix k(x_i, y_j) / √(k(x_i, x_i) k(y_j, y_j))."""
+        return self.first.correlation(x, y) * self.second.correlation(x, y)
+
     @available_if(_both_shift_invariant)
     def frequencies(self, size: int, dim: int, rng: np.random.Generator) -> np.ndarray:
         """Sums of draws from the parts' spectral measures: their convolution."""
         return self.first.frequencies(size, dim, rng) + self.second.frequencies(size, dim, rng)
+
+    @available_if(_both_spectral)
+    def spectral_size(self, dim: int) -> int:
+        """How many uniform numbers make a frequency: those of both parts."""
+        return self.first.spectral_size(dim) + self.second.spectral_size(dim)
+
+    @available_if(_both_spectral)
+    def spectral(self, points: Any, dim: int) -> Any:
+        """The frequencies at ``points`` of the unit cube: sums of the parts'."""
+        n = self.first.spectral_size(dim)
+        return self.first.spectral(points[:, :n], dim) + self.second.spectral(points[:, n:], dim)
+
+
+class UnitHeight(Kernel):
+    """A kernel over its values where both arguments are the same: k(x, x) = 1. Its embeddings have no density."""
+
+    domain = None
+
+    def __init__(self, kernel: Kernel):
+        self.kernel = kernel
+
+    def gram(self, x: Any, y: Any) -> Any:
+        """The matrix of correlations."""
+        return self.kernel.correlation(x, y)
+
+    def diagonal(self, x: Any) -> Any:
+        """The values k(x_i, x_i), all one."""
+        return namespace(x).ones_like(x[:, 0])
+
+    def adapt(self, x: Any) -> Self:
+        """A copy whose kernel is adapted."""
+        return type(self)(self.kernel.adapt(x))

@@ -8,7 +8,7 @@ import numpy as np
 
 from latentviews._arrays import like, namespace, to_numpy
 from latentviews._validation import UnsupportedError
-from latentviews.streams import total, weigh
+from latentviews.streams import Total, total, weigh
 
 TINY = np.finfo(float).tiny
 
@@ -67,12 +67,21 @@ def whitened_moments(
     default; ``lift`` gives the vectors ψ_t in which components are wanted, φ_t itself by default. Every moment is over
     the rows that have the views it takes.
     """
-    size: list[int] = []
+    return as_moments(whitened_total(data, embed, whiten, weights, lift))
+
+
+def whitened_total(
+    data: Any,
+    embed: Embed,
+    whiten: Callable[[Sequence[Any]], list[Any]],
+    weights: Any = None,
+    lift: Embed | None = None,
+) -> Total:
+    """The sums that `whitened_moments` are made of; those of disjoint rows merge."""
 
     def row_sum(batch: Any, weight: Any) -> tuple[Any, ...]:
         phi = embed(batch)
         z, here = whiten(phi), _presence(embed, batch, phi)
-        size[:] = [len(z)]
         groups = getattr(whiten, "groups", [[t] for t in range(len(z))])
         whole = np.stack([here[:, list(group)].prod(axis=1) for group in groups], axis=1)
         z = [vectors * like(whole[:, [i]], vectors) for i, vectors in enumerate(z)]
@@ -89,10 +98,15 @@ def whitened_moments(
             *(view.T @ weighed for view in psi),
         )
 
-    pair_count, triple_count, lift_count, pairs, triple, *lifts = total(data, row_sum, weights).sums
+    return total(data, row_sum, weights)
+
+
+def as_moments(sums: Total) -> WhitenedMoments:
+    """Moments from the sums of `whitened_total`."""
+    pair_count, triple_count, lift_count, pairs, triple, *lifts = sums.sums
     if not triple_count > 0:
         raise UnsupportedError("No row has three views or groups of views, and the third moment needs such rows.")
-    n, rank = size[0], triple.shape[0]
+    n, rank = len(pair_count), triple.shape[0]
     return WhitenedMoments(
         pairs.reshape(n, rank, n, rank).transpose(0, 2, 1, 3) / np.maximum(pair_count, TINY)[:, :, None, None],
         triple / np.maximum(triple_count, TINY),

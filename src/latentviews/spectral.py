@@ -7,7 +7,7 @@ import numpy as np
 from scipy.optimize import nnls
 
 from latentviews import streams
-from latentviews.moments import pair_moments, whitened_moments
+from latentviews.moments import WhitenedMoments, pair_moments, whitened_moments
 from latentviews.tensors import Decomposition, Solver
 from latentviews.views import Views
 from latentviews.whitening import Whitening, refine, whiten, whiten_exchangeable
@@ -49,7 +49,12 @@ def spectral_fit(
     down = tuple(views.to_raw(t, down) for t, down in enumerate(whitening.down))
     moments = whitened_moments(data, views, replace(whitening, down=down), weights, lift)
     lifts = tuple((lift or views).from_raw(t, moment) for t, moment in enumerate(moments.lifts))
-    whitening, tensor = refine(whitening, moments._replace(lifts=lifts))
+    return solve(whitening, moments._replace(lifts=lifts), solver, rng)
+
+
+def solve(whitening: Whitening, moments: WhitenedMoments, solver: Solver, rng: np.random.Generator) -> SpectralFit:
+    """The last steps: whiten with the moments of all rows, decompose the tensor, and go back up."""
+    whitening, tensor = refine(whitening, moments)
     found = solver.decompose(tensor, rng)
     order = np.argsort(found.values, kind="stable")  # π_h = λ_h⁻²: the commonest class first
     found = Decomposition(found.values[order], found.vectors[:, order], found.residual)

@@ -41,7 +41,7 @@ def batches(data: Any, weights: Any = None, size: int = BATCH) -> Iterator[tuple
     """Pairs of rows and their weights; the weights are None where every row counts once."""
     if is_array(data):
         for start in range(0, data.shape[0], size):
-            part = slice(start, start + size)
+            part = slice(start, min(start + size, data.shape[0]))
             yield data[part, :], None if weights is None else weights[part]
         return
     if isinstance(data, Iterator) or not isinstance(data, Iterable):
@@ -51,6 +51,20 @@ def batches(data: Any, weights: Any = None, size: int = BATCH) -> Iterator[tuple
         )
     for batch in data:
         yield batch if isinstance(batch, tuple) else (batch, None)
+
+
+def once(data: Any, size: int, *along: Any) -> Iterator[tuple[Any, ...]]:
+    """Batches of at most ``size`` rows, and what belongs to them in the arrays ``along``, from data read a single time.
+
+    Data are an array, or any iterable of batches, a generator too; a batch may be a tuple, rows first. Larger batches
+    are cut.
+    """
+    batches = [(data, *along)] if is_array(data) else data
+    for batch in batches:
+        parts = batch if isinstance(batch, tuple) else (batch,)
+        for start in range(0, parts[0].shape[0], size):
+            cut = slice(start, min(start + size, parts[0].shape[0]))
+            yield tuple(part if part is None else part[cut, ...] for part in parts)
 
 
 def total(data: Any, row_sum: RowSum, weights: Any = None) -> Total:

@@ -8,7 +8,7 @@ import numpy as np
 from sklearn.base import clone
 
 from latentviews._arrays import is_foreign, take_columns, to_numpy
-from latentviews._validation import check_ability, check_bandwidth, check_rows
+from latentviews._validation import check_ability, check_bandwidth, check_rows, is_batches
 from latentviews.features import OneHotFeatures, features_for
 from latentviews.kernels import Gaussian, Kernel
 from latentviews.streams import weigh
@@ -120,6 +120,16 @@ class CheckedBatches:
             yield rows, weights
 
 
+def is_stream(X: Any) -> bool:
+    """Whether ``X`` is an iterable of batches; a sentence where it can be read only once."""
+    if isinstance(X, Iterator):
+        raise TypeError(
+            f"Data are read more than once, and a {type(X).__name__} only once; pass an array, or an object "
+            "whose __iter__ starts again from the first batch."
+        )
+    return is_batches(X)
+
+
 def _is_list_of_views(X: Any) -> bool:
     if not isinstance(X, list | tuple) or not X:
         return False
@@ -132,17 +142,6 @@ def _is_list_of_views(X: Any) -> bool:
             "a view of one column with x[:, None], or pass one table (np.column_stack) with a view a column."
         )
     return False
-
-
-def is_stream(X: Any) -> bool:
-    """Whether ``X`` is an iterable of batches; a sentence where it can be read only once."""
-    if isinstance(X, Iterator):
-        raise TypeError(
-            f"Data are read more than once, and a {type(X).__name__} only once; pass an array, or an object "
-            "whose __iter__ starts again from the first batch."
-        )
-    array_like = isinstance(X, list | tuple | str) or hasattr(X, "shape") or hasattr(X, "__array__")
-    return isinstance(X, Iterable) and not array_like and not hasattr(X, "columns")
 
 
 def _stack(views: list[np.ndarray]) -> tuple[np.ndarray, Columns]:
@@ -227,14 +226,23 @@ def _checked(columns: list[list[int]], size: int, least: int = 3) -> Columns:
     return tuple([j % size for j in view] for view in columns)
 
 
+LARGEST = 1e150  # values beyond have squares that overflow
+
+
 def check_varying(x: np.ndarray, columns: Columns, names: Any = None) -> None:
-    """Refuse constant columns: they say nothing of the classes."""
+    """Refuse columns that are empty or constant, which say nothing of the classes, or too large to be squared."""
     x = to_numpy(x)
     for view, group in enumerate(columns):
         for j in group:
-            values = x[~np.isnan(x[:, j]), j]
-            if not len(values) or np.all(values == values[0]):
-                label = repr(names[j]) if names is not None else j
+            values, label = x[~np.isnan(x[:, j]), j], repr(names[j]) if names is not None else j
+            if not len(values):
+                raise ValueError(f"Column {label} (in view {view}) is missing in all {len(x)} rows; leave it out.")
+            if np.abs(values).max() > LARGEST:
+                raise ValueError(
+                    f"Column {label} (in view {view}) holds {values[np.abs(values).argmax()]:.3g}, whose square is no "
+                    "number; scale the column, or take that row out."
+                )
+            if np.all(values == values[0]):
                 raise ValueError(
                     f"Column {label} (in view {view}) is constant over {len(x)} rows and says nothing of the classes; "
                     "leave it out."

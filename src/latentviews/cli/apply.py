@@ -12,6 +12,8 @@ from latentviews.cli.common import (
     CommandError,
     add_file,
     add_manners,
+    blamed_on,
+    check_not_input,
     gathered_warnings,
     labels_of,
     load_model,
@@ -66,6 +68,7 @@ def run_predict(arguments: argparse.Namespace) -> None:
     """Read, predict, write."""
     out = arguments.out or Path(f"{stem(arguments.file)}-labels.{arguments.labels_format or 'csv'}")
     kind = _labels_kind(out, arguments.labels_format)
+    check_not_input(out, arguments.file)
     model = load_model(arguments.model)
     told: list[str] = []
     with output_file(out, force=arguments.force) as aside, Progress(not arguments.quiet) as progress:
@@ -73,7 +76,7 @@ def run_predict(arguments: argparse.Namespace) -> None:
             table = read_for(model, arguments)
         if kind == "h5ad" and table.format != "h5ad":
             raise CommandError(f"{arguments.file} is no AnnData file, so {out} cannot be one; name a .csv or .parquet.")
-        with gathered_warnings(told):
+        with gathered_warnings(told), blamed_on(arguments.file):
             posteriors = find_posteriors(model, rows_of(table, model), progress)
         labels = labels_of(posteriors)
         if kind == "h5ad":
@@ -95,6 +98,9 @@ def run_predict(arguments: argparse.Namespace) -> None:
     }
     text = [f"{arguments.file}: {len(labels):,} rows", "", "class        rows    share"]
     text += [f"{h:5d}   {count:9,d}   {count / len(labels):6.1%}" for h, count in enumerate(counts)]
+    noise = len(labels) - sum(counts)
+    if noise:
+        text.append(f"noise   {noise:9,d}   {noise / len(labels):6.1%}")
     text += ["", f"rows of no class above {CERTAIN}   {uncertain:.1%}", f"wrote   {out}"]
     tell(arguments, "\n".join(text), summary)
 
@@ -133,10 +139,11 @@ def run_report(arguments: argparse.Namespace) -> None:
     """Read, report."""
     out, model = arguments.out or Path(f"{stem(arguments.file)}-report.html"), load_model(arguments.model)
     told: list[str] = []
+    check_not_input(out, arguments.file)
     with output_file(out, force=arguments.force) as aside, Progress(not arguments.quiet) as progress:
         with progress.stage("reading"):
             table = read_for(model, arguments)
-        with progress.stage("report"), gathered_warnings(told):
+        with progress.stage("report"), gathered_warnings(told), blamed_on(arguments.file):
             write_report(
                 model,
                 rows_of(table, model),

@@ -148,6 +148,21 @@ def gathered_warnings(found: list[str]) -> Iterator[None]:
     found.extend(dict.fromkeys(str(one.message) for one in caught if issubclass(one.category, UserWarning)))
 
 
+@contextmanager
+def blamed_on(path: Path) -> Iterator[None]:
+    """What is wrong with the rows of a file, as a sentence that names it."""
+    try:
+        yield
+    except (ValueError, TypeError) as error:
+        raise CommandError(f"{path}: {error}") from error
+
+
+def check_not_input(out: Path, path: Path) -> None:
+    """Refuse to write over the file that is read."""
+    if out.exists() and path.exists() and out.samefile(path):
+        raise CommandError(f"--out {out} is the file that is read; name another.")
+
+
 def tell(arguments: argparse.Namespace, text: str, summary: dict[str, Any]) -> None:
     """The summary on standard output, for people or machines, and warnings on standard error."""
     if getattr(arguments, "quiet", False):

@@ -18,6 +18,7 @@ from latentviews.cli.common import (
     add_file,
     add_manners,
     add_scales,
+    blamed_on,
     gathered_warnings,
     labels_of,
     new_command,
@@ -158,22 +159,19 @@ def fit_table(
         raise CommandError(f"{arguments.file} has {len(table.values)} rows, too few for the {k} classes of -k.")
     started, frame, suggestion = time.perf_counter(), table.frame(), None
     told: list[str] = []
-    try:
-        with gathered_warnings(told):
-            if views == "auto":
-                with progress.fitting("looking for views"):
-                    found = suggest_views(frame, k, random_state=arguments.seed)
-                groups, suggestion = [list(view) for view in found.views], found.summary()
-            else:
-                groups = in_table_order(views, table)
-            dependence = None if arguments.dependence == "none" else arguments.dependence
-            model: Any = MultiViewMixture(k, views=groups, dependence=dependence, random_state=arguments.seed)
-            with progress.fitting("fitting"):
-                model.fit(frame)
-            model.reading_ = table.reading
-            posteriors = find_posteriors(model, frame, progress)
-    except (ValueError, TypeError) as error:
-        raise CommandError(f"{arguments.file}: {error}") from error
+    with blamed_on(arguments.file), gathered_warnings(told):
+        if views == "auto":
+            with progress.fitting("looking for views"):
+                found = suggest_views(frame, k, random_state=arguments.seed)
+            groups, suggestion = [list(view) for view in found.views], found.summary()
+        else:
+            groups = in_table_order(views, table)
+        dependence = None if arguments.dependence == "none" else arguments.dependence
+        model: Any = MultiViewMixture(k, views=groups, dependence=dependence, random_state=arguments.seed)
+        with progress.fitting("fitting"):
+            model.fit(frame)
+        model.reading_ = table.reading
+        posteriors = find_posteriors(model, frame, progress)
     return Fitted(table, model, posteriors, time.perf_counter() - started, suggestion, told)
 
 

@@ -55,9 +55,9 @@ class LowRankDensity(CallbackSupportMixin, DensityMixin, BaseEstimator):
 
     Parameters
     ----------
-    rank : int or "auto", default="auto"
-        The number of components, or of singular vectors at every edge of the tree. "auto" chooses, or combines several,
-        by held-out likelihood.
+    rank : int, "auto" or one an edge, default="auto"
+        The number of components, or of singular vectors at every edge of the tree (or at each, for `SignedTrain`, in
+        the order of ``tree_.edges``). "auto" chooses, or combines several, by held-out likelihood.
     tree : "caterpillar", "auto", nested tuples of columns or networkx tree, default="caterpillar"
         The latent tree of `SignedTrain`: its leaves are the columns. "auto" learns it from distances between
         embeddings. The other methods have one hidden variable and need no tree.
@@ -72,7 +72,7 @@ class LowRankDensity(CallbackSupportMixin, DensityMixin, BaseEstimator):
     Attributes
     ----------
     density_ : StackedMixture or SignedDensity
-    rank_ : int
+    rank_ : int, or one an edge
         The rank that was chosen: of the part with the largest share in a stack.
     mass_ : float
         The integral of the estimate before anything is done to it: one, but for `SignedTrain`.
@@ -100,7 +100,7 @@ class LowRankDensity(CallbackSupportMixin, DensityMixin, BaseEstimator):
 
     def __init__(
         self,
-        rank: int | str = "auto",
+        rank: Any = "auto",
         *,
         tree: Any = "caterpillar",
         method: Any = None,
@@ -140,8 +140,7 @@ class LowRankDensity(CallbackSupportMixin, DensityMixin, BaseEstimator):
 
     def _read(self, X: Any, sample_weight: Any, report: Report) -> Problem:
         """Rows, columns and a pilot, or a sentence on what no fit can answer."""
-        if not (isinstance(self.rank, str) and self.rank == "auto"):
-            check_count("rank", self.rank)
+        largest = self._largest_rank()
         rng = np.random.default_rng(self.random_state)
         data = self._data(X, reset=True)
         weights = check_weights(sample_weight, data)
@@ -151,7 +150,7 @@ class LowRankDensity(CallbackSupportMixin, DensityMixin, BaseEstimator):
         pilot = to_numpy(pilot)
         if pilot_weights is not None:  # rows that count for nothing would still widen grids
             pilot, pilot_weights = pilot[pilot_weights > 0], pilot_weights[pilot_weights > 0]
-        least = 2 if isinstance(self.rank, str) else max(int(self.rank), 2)
+        least = max(largest, 2)
         if len(pilot) < least:
             raise ValueError(
                 f"A density of rank {self.rank} needs at least {least} rows; got n_samples = {len(pilot)}."
@@ -176,6 +175,13 @@ class LowRankDensity(CallbackSupportMixin, DensityMixin, BaseEstimator):
             rng,
             report,
         )
+
+    def _largest_rank(self) -> int:
+        """The largest rank asked for, checked; one where it is to be chosen."""
+        if isinstance(self.rank, str) and self.rank == "auto":
+            return 1
+        several = isinstance(self.rank, list | tuple | np.ndarray) and len(self.rank) > 0
+        return max(check_count("rank", rank) for rank in (self.rank if several else [self.rank]))
 
     def _data(self, X: Any, *, reset: bool) -> Any:
         if not is_stream(X):

@@ -17,6 +17,7 @@ from latentviews.experts import (
     best_start,
     fit_stack,
     held_out,
+    pruned,
     stacking_shares,
 )
 from latentviews.features import LandmarkFeatures
@@ -40,18 +41,13 @@ class Problem(NamedTuple):
     pilot: np.ndarray
     pilot_weights: np.ndarray | None
     kernels: Mapping[int, Kernel]  # of every column that varies
-    rank: int | str
+    rank: Any  # a number, "auto", or one an edge
     tree: Any
     names: list[str] | None  # of those columns
     rng: np.random.Generator
     report: Report
 
-    @property
-    def automatic(self) -> bool:
-        """Whether the rank is to be chosen."""
-        return isinstance(self.rank, str)
-
-    def ranks(self, choices: Sequence[int]) -> list[int]:
+    def ranks(self, choices: Sequence[int]) -> list[Any]:
         """The ranks to try."""
         if not isinstance(self.rank, str):
             return [self.rank]
@@ -62,7 +58,7 @@ class Estimated(NamedTuple):
     """A density, its rank, and the tree behind it if any."""
 
     density: Any
-    rank: int
+    rank: Any
     tree: Tree | None
 
 
@@ -148,7 +144,7 @@ def _stacked(method: Stack, problem: Problem, kinds: Any) -> Estimated:
     n_folds = check_count("n_folds", method.n_folds, 2)
     rows = Rows(problem.pilot, problem.kernels, problem.pilot_weights)
     coupled = sum(kernel.domain == "real" for kernel in problem.kernels.values()) > 1
-    ranks = problem.ranks(method.ranks)
+    ranks = [check_count("rank", rank) for rank in problem.ranks(method.ranks)]
     experts = [expert for rank in ranks for expert in kinds(rank, coupled)]
     views = _three_groups(problem) if max(ranks) > 1 else None
     starts = {rank: best_start(rows, _guesses(problem, views, rank)) for rank in ranks}
@@ -165,7 +161,10 @@ def _stacked(method: Stack, problem: Problem, kinds: Any) -> Estimated:
             method.tol,
             lambda step, objective: problem.report("held out", step, objective),
         )
-        shares = method.shares(log_densities, None if rows.weights is None else rows.weights[trial])
+        weights = None if rows.weights is None else rows.weights[trial]
+        shares = method.shares(log_densities, weights)
+        if problem.data is not None:
+            shares = pruned(log_densities, shares, weights)
     density = fit_stack(rows, experts, starts, shares, method.max_iter, method.tol, problem.data, problem.weights)
     return Estimated(density, experts[int(shares.argmax())].rank, None)
 
@@ -259,7 +258,7 @@ class SignedTrain(BaseEstimator):
             raise ValueError(f"SignedTrain is fitted to rows without missing values; got {len(rows)} of them.")
         choices = self._bandwidths(rows, problem.kernels)
         ranks = problem.ranks(self.ranks)
-        tree = self._tree(rows, problem, choices[len(choices) // 2], max(ranks))
+        tree = self._tree(rows, problem, choices[len(choices) // 2], int(np.max(ranks)))
         pairs = [(widths, rank) for widths in choices for rank in ranks]
         widths, rank = pairs[0] if len(pairs) == 1 else self._choose(rows, problem, tree, pairs)
         density = self._fit(rows, problem, tree, widths, rank, weights, problem.data)
@@ -303,7 +302,7 @@ class SignedTrain(BaseEstimator):
         problem: Problem,
         tree: Tree,
         kernels: Mapping[int, Kernel],
-        rank: int,
+        rank: Any,
         weights: np.ndarray | None = None,
         everything: Any = None,
     ) -> SignedDensity:
@@ -321,8 +320,8 @@ class SignedTrain(BaseEstimator):
         )
 
     def _choose(
-        self, rows: np.ndarray, problem: Problem, tree: Tree, pairs: Sequence[tuple[dict[int, Kernel], int]]
-    ) -> tuple[dict[int, Kernel], int]:
+        self, rows: np.ndarray, problem: Problem, tree: Tree, pairs: Sequence[tuple[dict[int, Kernel], Any]]
+    ) -> tuple[dict[int, Kernel], Any]:
         """The bandwidth and rank with the highest held-out likelihood."""
         trial = rows[problem.rng.permutation(len(rows))[: self.trial_rows]]
         fold = np.arange(len(trial)) % min(check_count("n_folds", self.n_folds, 2), len(trial))

@@ -202,14 +202,17 @@ def spectral_steps(
 
 def spectral_estimate(problem: Problem, spectral: Spectral) -> Estimate:
     """Components as records, the spectral vectors averaged over a block."""
+    return as_estimate(spectral, problem.blocks, domains_of(problem, spectral.maps))
+
+
+def as_estimate(spectral: Spectral, blocks: Sequence[int], domains: Sequence[Domain | None]) -> Estimate:
+    """Weights that sum to one and components that say where their densities live."""
     found, maps, _ = spectral
     shared = {
-        block: np.mean([found.vectors[t] for t, b in enumerate(problem.blocks) if b == block], axis=0)
-        for block in set(problem.blocks)
+        block: np.mean([found.vectors[t] for t, b in enumerate(blocks) if b == block], axis=0) for block in set(blocks)
     }
-    vectors = [shared[block] for block in problem.blocks]
-    parts = zip(maps.features, vectors, domains_of(problem, maps), strict=True)
-    return Estimate(found.weights / found.weights.sum(), [components_in(*part) for part in parts], problem.columns)
+    parts = zip(maps.features, [shared[block] for block in blocks], domains, strict=True)
+    return Estimate(found.weights / found.weights.sum(), [components_in(*part) for part in parts], maps.columns)
 
 
 def starts(problem: Problem, settings: SpectralSettings) -> Starts:

@@ -18,6 +18,7 @@ from latentviews._validation import (
     check_bandwidth,
     check_count,
     check_weights,
+    is_batches,
 )
 from latentviews.dependent import DependentClasses, DependentConditional
 from latentviews.embeddings import evaluate
@@ -43,6 +44,7 @@ from latentviews.models.inference import (
     signed_weights,
 )
 from latentviews.models.portfolio import check_dependence, portfolio, read_copulas
+from latentviews.models.streaming import StreamFit, start_stream
 from latentviews.polish import Polished, Sieve
 from latentviews.selection import dependence_rank
 from latentviews.spectral import SpectralFit
@@ -195,7 +197,8 @@ class MultiViewMixture(CallbackSupportMixin, PosteriorMixin, BaseEstimator):
         sample_weight : array of shape (n_samples,) or None
         """
         report, finish = reporter(self, self.verbose)
-        self.__dict__.pop("rank_test_", None)  # an earlier fit's
+        for name in ("rank_test_", "stream_"):  # an earlier fit's
+            self.__dict__.pop(name, None)
         problem = self._read(X, y, sample_weight)
         fitted = self._fit(problem, report)
         self.views_ = problem.columns
@@ -207,23 +210,64 @@ class MultiViewMixture(CallbackSupportMixin, PosteriorMixin, BaseEstimator):
         finish()
         return self
 
-    def _fit(self, problem: Problem, report: Report) -> Estimate:
-        """The estimate, and what is worth keeping of the way to it."""
-        solver = JointDiagonalization() if self.solver is None else check_ability("solver", self.solver, "decompose")
-        settings = SpectralSettings(solver, self.reference, self.pilot_size is None)
-        polish = self.polish
-        if isinstance(polish, str) and polish == "auto":
-            polish = Sieve() if all(has_density(phi) for phi in problem.prototypes) else None
+    @all_or_nothing
+    def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+        """One batch of a stream that is seen once: classes of all rows so far, none of which is kept.
+
+        The projections are learnt by doubly stochastic steps (`latentviews.stochastic`) from the first ``pilot_size``
+        rows. The polish would need rows again, so this is the spectral estimate. Bandwidths and the range of the
+        densities are read off the first batch: give it some thousand rows. Densities of views of several columns stand
+        on at most 200 rows of it as landmarks, or on none with ``features=FourierFeatures(...)`` and
+        ``density_bandwidth=None``.
+
+        Parameters
+        ----------
+        X : array or DataFrame of shape (n_samples, n_features), or list of 2-D arrays, one a view
+        y : ignored
+        sample_weight : array of shape (n_samples,) or None
+        """
+        if is_batches(X):
+            raise TypeError("partial_fit takes one batch, an array; call it for every batch of a stream.")
+        settings = self._settings()
+        if not hasattr(self, "stream_"):
+            problem = self._read(X, None, sample_weight)
+            self.views_, self.n_components_ = problem.columns, problem.rank
+            size = check_count("pilot_size", PILOT if self.pilot_size is None else self.pilot_size)
+            self.stream_: StreamFit = start_stream(problem, self._spectral_bandwidth(), size)
+        rows = to_numpy(read_table(self, X, reset=False)[0])
         self.polished_: Polished | None = None
         self.dependent_: DependentClasses | None = None
+        self.stream_ = self.stream_.add(rows, check_weights(sample_weight, rows), self.reference)
+        found, estimate = self.stream_.solve(settings, np.random.default_rng(self.random_state))
+        self.lower_bound_ = np.nan
+        self.start_objectives_: dict[str, float] = {}
+        self._keep_spectral(found, found.whitening.spectrum, self.n_components_)
+        self.converged_, self.n_iter_ = True, 0
+        self._set_classes(estimate, np.argsort(-estimate.weights, kind="stable"))
+        return self
+
+    def _settings(self) -> SpectralSettings:
+        solver = JointDiagonalization() if self.solver is None else check_ability("solver", self.solver, "decompose")
+        return SpectralSettings(solver, self.reference, self.pilot_size is None)
+
+    def _spectral_bandwidth(self) -> Any:
+        """The bandwidth of densities that no polish follows."""
+        if isinstance(self.density_bandwidth, str) and self.density_bandwidth == "auto":
+            return "isj" if self.kernel is None and self.features is None else None
+        return self.density_bandwidth
+
+    def _fit(self, problem: Problem, report: Report) -> Estimate:
+        """The estimate, and what is worth keeping of the way to it."""
+        settings, polish = self._settings(), self.polish
+        if isinstance(polish, str) and polish == "auto":
+            polish = Sieve() if all(has_density(phi) for phi in problem.prototypes) else None
+        self.polished_ = None
+        self.dependent_ = None
         self.lower_bound_, self.start_objectives_, self.agreement_ = np.nan, {}, np.nan
         if self.dependence is not None:
             return self._fit_dependent(problem, settings, report)
         if polish is None:
-            bandwidth = self.density_bandwidth
-            if isinstance(bandwidth, str) and bandwidth == "auto":
-                bandwidth = "isj" if self.kernel is None and self.features is None else None
-            spectral = spectral_steps(problem, settings, problem.prototypes, bandwidth, all_rows=True)
+            spectral = spectral_steps(problem, settings, problem.prototypes, self._spectral_bandwidth(), all_rows=True)
             self._keep_spectral(spectral.fit, spectral.fit.whitening.spectrum, problem.rank)
             self.converged_, self.n_iter_ = True, 0
             estimate = spectral_estimate(problem, spectral)

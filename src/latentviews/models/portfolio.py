@@ -16,7 +16,7 @@ from sklearn.utils.parallel import Parallel, delayed
 
 from latentviews._progress import Report
 from latentviews._validation import IdentifiabilityWarning, UnsupportedError, check_count
-from latentviews.copulas import CopulaFit, Expected, Frame, fit_copulas, refit
+from latentviews.copulas import CopulaFit, CopulaMixture, Expected, Frame, fit_copulas, refit
 from latentviews.dependent import DependentClasses, DependentView
 from latentviews.domains import DOMAINS
 from latentviews.features import OneHotFeatures
@@ -89,14 +89,21 @@ class Copulas(BaseEstimator):
         check_count("n_starts", self.n_starts)
         check_count("n_parts", self.n_parts)
         check_count("max_iter", self.max_iter)
-        if not isinstance(self.bandwidth, float | int) or isinstance(self.bandwidth, bool) or not self.bandwidth > 0:
+        if not _is_number(self.bandwidth) or not 0 < self.bandwidth < np.inf:
             raise ValueError(
                 f"Copulas needs a positive bandwidth, in standard deviations of the columns; got {self.bandwidth!r}."
             )
-        if not 0 < self.ratio <= 1 or not 0 <= self.least < 1:
+        if not _is_number(self.tol) or not self.tol > 0:
+            raise ValueError(f"Copulas needs a positive tol, a gain of log-likelihood a row; got {self.tol!r}.")
+        numbers = _is_number(self.ratio) and _is_number(self.least)
+        if not numbers or not 0 < self.ratio <= 1 or not 0 <= self.least < 1:
             raise ValueError(
                 f"Copulas needs a ratio in (0, 1] and a least weight in [0, 1); got {self.ratio!r} and {self.least!r}."
             )
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, float | int | np.number) and not isinstance(value, bool)
 
 
 def read_copulas(dependence: Any) -> Copulas:
@@ -160,40 +167,26 @@ def portfolio(
     used = [j for columns in problem.columns for j in columns]
     rows, scales = _standardised(problem.pilot[:, used])
     frame = Frame.around(problem.pilot, used, settings.bandwidth * scales)
-    landscape = Landscape(rows, problem.rng, problem.pilot_weights)
     n_parts = max(settings.n_parts, 2 * (n_classes or 0))
     n_parts = max(min(n_parts, len(rows) // FEWEST), n_classes or 1)
     moments, spectrum = _spectral(problem, n_parts, spectral)
     starts = list(_starts(problem, rows, n_parts, settings.n_starts, moments))
-    cells = frame.cells(problem.pilot)
     tasks = (delayed(_fit)(start, frame, problem.pilot, settings, report) for start in starts)
     fits = Parallel(n_jobs, prefer="threads")(tasks)
+    cells = frame.cells(problem.pilot)
     expected = [fit.mixture.expected(cells) for fit in fits]
-    found = [
-        (i, groups)
-        for i, step in enumerate(expected)
-        for groups in _mergers(landscape.parts(step.posteriors, step.log_density), settings, n_classes)
-    ]
-    partitions = [_labels(expected[i], groups) for i, groups in found]
-    center = medoid(partitions)
-    best = center.chosen if problem.allowed is None else _closest_to(problem.allowed, partitions)
-    start, groups = found[best]
-    mixture = fits[start].mixture
-    for _ in range(FULL_STEPS if problem.partial else 1):
-        mixture = refit(mixture, problem.data, problem.weights)
-    classes = DependentClasses(mixture, groups, problem.columns, settings.noise)
-    if problem.allowed is not None:
-        classes = classes.take(_naming(problem.allowed, partitions[best]))
-    _warn(center.agreement, len(partitions))
+    chosen = _choose(problem, Landscape(rows, problem.rng, problem.pilot_weights), expected, settings, n_classes)
+    fit = fits[chosen.start]
+    classes = _classes(problem, fit.mixture, chosen, settings.noise)
     objectives = [float(np.average(step.log_density, weights=problem.pilot_weights)) for step in expected]
     return Portfolio(
         classes,
         _components(problem, classes),
-        center.agreement,
+        chosen.agreement,
         dict(zip([start.name for start in starts], objectives, strict=True)),
-        starts[start].name,
-        fits[start].n_iter,
-        fits[start].converged,
+        starts[chosen.start].name,
+        fit.n_iter,
+        fit.converged,
         spectrum,
     )
 
@@ -215,7 +208,7 @@ def _warn(agreement: float, n_partitions: int) -> None:
             f"The {n_partitions} ways to these classes agree little (adjusted Rand index {agreement:.2f}): the answer "
             "is one of several. Ask for another number of classes, or see `agreement_` and `start_objectives_`.",
             IdentifiabilityWarning,
-            stacklevel=5,
+            stacklevel=6,
         )
 
 
@@ -295,6 +288,39 @@ def _spectral(problem: Problem, n_parts: int, settings: SpectralSettings) -> tup
 
 
 # ------------------------------------------------------------------------------------------ from parts to classes
+
+
+class Choice(NamedTuple):
+    """A partition of the pilot among others."""
+
+    start: int  # the start whose parts were merged
+    groups: np.ndarray  # (J,), the class of every part
+    labels: np.ndarray  # (n,), the class of every row
+    agreement: float
+
+
+def _choose(
+    problem: Problem, landscape: Landscape, expected: Sequence[Expected], settings: Copulas, n_classes: int | None
+) -> Choice:
+    """Of all starts and ways to merge their parts, the medoid, or what agrees best with known classes."""
+    found = [
+        (i, groups, _labels(step, groups))
+        for i, step in enumerate(expected)
+        for groups in _mergers(landscape.parts(step.posteriors, step.log_density), settings, n_classes)
+    ]
+    partitions = [labels for *_, labels in found]
+    center = medoid(partitions)
+    _warn(center.agreement, len(partitions))
+    best = center.chosen if problem.allowed is None else _closest_to(problem.allowed, partitions)
+    return Choice(*found[best], center.agreement)
+
+
+def _classes(problem: Problem, mixture: CopulaMixture, chosen: Choice, noise: bool) -> DependentClasses:
+    """The classes, with steps over all rows, named as known rows name them."""
+    for _ in range(FULL_STEPS if problem.partial else 1):
+        mixture = refit(mixture, problem.data, problem.weights)
+    classes = DependentClasses(mixture, chosen.groups, problem.columns, noise)
+    return classes if problem.allowed is None else classes.take(_naming(problem.allowed, chosen.labels))
 
 
 def _mergers(parts: Parts, settings: Copulas, n_classes: int | None) -> list[np.ndarray]:

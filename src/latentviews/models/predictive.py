@@ -10,10 +10,10 @@ from sklearn.utils.validation import check_is_fitted
 
 from latentviews._validation import all_or_nothing, check_ability, check_count, check_rows
 from latentviews.bandwidths import silverman
-from latentviews.features import FourierFeatures
 from latentviews.kernels import Gaussian, Kernel
 from latentviews.models.dynamics import Dynamics, Series, TwoStageRegression, read, run
 from latentviews.models.sequences import check_lengths, check_origins
+from latentviews.random_features import FourierFeatures
 
 ANCHORS = 1000  # held-out residuals that forecasts are spread by
 NEIGHBOURS = 50  # of them, those nearest in state that count

@@ -36,8 +36,8 @@ def class_names(h: int, *more: str) -> str:
 
 
 def percent(share: float) -> str:
-    """A share for people."""
-    return f"{100 * share:.1f} %" if share < 0.9995 else "100 %"
+    """A share for people, never broken over two lines."""
+    return f"{100 * share:.1f}\xa0%" if share < 0.9995 else "100\xa0%"
 
 
 def sizes_figure(contents: Contents) -> Html:

@@ -105,7 +105,8 @@ def _typical(column: Column, h: int) -> Html:
     if column.kind == "number":
         low, high = np.nanmin(column.typical[:, 1]), np.nanmax(column.typical[:, 1])
         shade = round(100 * float((second - low) / (high - low))) if high > low else 0
-        low, middle, high = (rounded(value, third - first) for value in (first, second, third))
+        spread = float(np.nanmedian(column.typical[:, 2] - column.typical[:, 0]))
+        low, middle, high = (rounded(value, spread) for value in (first, second, third))
         return tag("td", middle, tag("small", f" {low} to {high}"), style=f"--shade:{shade}%")
     return tag("td", number(first), tag("small", f" in {percent(second)}"))
 

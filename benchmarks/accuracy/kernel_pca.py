@@ -1,0 +1,308 @@
+"""How well kernel PCA finds eigenfunctions that are known in closed form: Gaussian rows, Gaussian kernel.
+
+    python benchmarks/accuracy/kernel_pca.py [--part eigenfunctions|memory]
+
+Part ``eigenfunctions``: the first three eigenfunctions of N(0, 1) from streams of 5,000 to 160,000 rows, ten seeds; the
+error is the sine of the largest angle between the subspaces found and true in L²(p). It draws the talk's picture.
+
+Part ``memory``: methods that may hold about as many numbers while they fit, on 50,000 rows of 1, 8, 64 and 512 columns
+whose standard deviations fall as 1/j. Each method is compared with the operator that it estimates, centred or not.
+Times are of the processor (set OPENBLAS_NUM_THREADS=1). Runs that are on record are not repeated.
+"""
+
+import argparse
+import heapq
+import itertools
+import json
+import statistics
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from scipy.special import eval_hermite, gammaln
+from sklearn.decomposition import IncrementalPCA, KernelPCA
+from sklearn.kernel_approximation import RBFSampler
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+import _record
+from latentviews import DoublyStochasticPCA, Gaussian, LandmarkPCA
+
+RESULTS = Path(__file__).with_name("results")
+SIZES = (5000, 10_000, 20_000, 40_000, 80_000, 160_000)
+SEEDS = 10
+BATCH = 1024
+DIMENSIONS = (1, 8, 64, 512)
+ROWS, TEST_ROWS, REPETITIONS = 50_000, 10_000, 3
+BUDGET = 2**18  # numbers that a method may hold while it fits, the rows of a batch apart
+BANDWIDTH = 1.5
+TERMS = 600  # products of Hermite functions that the centred operator is computed in
+
+
+class Column:
+    """Eigenpairs of the kernel exp(-(x-y)²/(2s²)) under N(0, σ²) (Zhu, Williams, Rohwer & Morciniec 1998)."""
+
+    def __init__(self, deviation: float, bandwidth: float):
+        self.a, b = 1 / (4 * deviation**2), 1 / (2 * bandwidth**2)
+        self.c = np.sqrt(self.a**2 + 2 * self.a * b)
+        whole = self.a + b + self.c
+        self.first, self.ratio = float(np.sqrt(2 * self.a / whole)), float(b / whole)
+
+    def function(self, order: int, x: np.ndarray) -> np.ndarray:
+        """The eigenfunction of this order, of unit length in L²."""
+        log_norm = 0.25 * np.log(self.c / self.a) - 0.5 * (order * np.log(2.0) + gammaln(order + 1))
+        return np.exp(log_norm - (self.c - self.a) * x**2) * eval_hermite(order, np.sqrt(2 * self.c) * x)
+
+
+class Truth:
+    """The leading eigenfunctions of a product of columns, plain and centred."""
+
+    def __init__(self, deviations: np.ndarray, bandwidth: float):
+        self.columns = [Column(float(deviation), bandwidth) for deviation in deviations]
+        self.orders, self.values = self._largest(TERMS)
+        self.rank = _rank(self.values)
+        joint = np.sqrt(self.values) * self._means()
+        values, vectors = np.linalg.eigh(np.diag(self.values) - np.outer(joint, joint))
+        self.centred, self.centred_rank = vectors[:, ::-1], _rank(values[::-1])
+
+    def _largest(self, count: int) -> tuple[list[dict[int, int]], np.ndarray]:
+        """Orders (those that are not zero, by column) with the largest products of eigenvalues."""
+        start = float(np.sum([np.log(column.first) for column in self.columns]))
+        logs = [float(np.log(column.ratio)) for column in self.columns]
+        by_size = sorted(range(len(logs)), key=lambda j: -logs[j])
+        heap: list[tuple[float, int, tuple[int, ...]]] = [(-start, 0, ())]
+        ticket, found, values = itertools.count(1), [], []
+        while heap and len(found) < count:
+            negative, _, path = heapq.heappop(heap)  # a path is a rising sequence of places in by_size
+            if -negative < start - 25:  # no longer seen in double precision
+                break
+            found.append({by_size[j]: path.count(j) for j in set(path)})
+            values.append(np.exp(-negative))
+            last = path[-1] if path else 0
+            for j in range(last, len(logs)):
+                heapq.heappush(heap, (negative - logs[by_size[j]], next(ticket), (*path, j)))
+                if path == () and j > count:
+                    break
+        return found, np.array(values)
+
+    def _means(self) -> np.ndarray:
+        """The means of the products of eigenfunctions, by Gauss–Hermite quadrature in every column."""
+        nodes, weights = np.polynomial.hermite_e.hermegauss(80)
+
+        def one(j: int, order: int) -> float:
+            column = self.columns[j]
+            return float(weights @ column.function(order, nodes / (2 * np.sqrt(column.a))) / weights.sum())
+
+        zero = [one(j, 0) for j in range(len(self.columns))]
+        return np.array(
+            [np.prod(zero) * np.prod([one(j, n) / zero[j] for j, n in order.items()]) for order in self.orders]
+        )
+
+    def _products(self, x: np.ndarray, orders: list[dict[int, int]]) -> np.ndarray:
+        zero = np.prod([column.function(0, x[:, j]) for j, column in enumerate(self.columns)], axis=0)
+        parts = []
+        for order in orders:
+            part = zero.copy()
+            for j, n in order.items():
+                part *= self.columns[j].function(n, x[:, j]) / self.columns[j].function(0, x[:, j])
+            parts.append(part)
+        return np.stack(parts, axis=1)
+
+    def functions(self, x: np.ndarray, centred: bool) -> np.ndarray:
+        """The leading eigenfunctions at rows."""
+        if not centred:
+            return self._products(x, self.orders[: self.rank])
+        coefficients = self.centred[:, : self.centred_rank]
+        keep = np.flatnonzero(np.abs(coefficients).max(axis=1) > 1e-7)
+        basis = self._products(x, [self.orders[i] for i in keep]) * np.sqrt(self.values[keep])
+        return basis @ coefficients[keep]
+
+
+def _rank(values: np.ndarray) -> int:
+    """Three to six components, as many as stand before the largest fall of the spectrum."""
+    return 3 + int(np.argmax(values[2:6] / values[3:7]))
+
+
+def sine(found: np.ndarray, true: np.ndarray, weights: np.ndarray | None = None, centred: bool = False) -> float:
+    """The sine of the largest angle between two spans of functions, given by their values at the same points."""
+    parts = [part - part.mean(axis=0) if centred else part for part in (found, true)]
+    if weights is not None:
+        parts = [np.sqrt(weights)[:, None] * part for part in parts]
+    bases = [np.linalg.qr(part)[0] for part in parts]
+    return float(np.sqrt(max(0.0, 1 - np.linalg.svd(bases[0].T @ bases[1])[1].min() ** 2)))
+
+
+def load(path: Path) -> dict[str, Any]:
+    """What is on record."""
+    return json.loads(path.read_text())["results"] if path.exists() else {}
+
+
+def eigenfunctions() -> None:
+    """Errors along streams of N(0, 1) rows, their slope, and the picture."""
+    path = RESULTS / "kernel_pca_eigenfunctions.json"
+    runs = load(path).get("runs", {})
+    column, grid = Column(1.0, 1.0), np.linspace(-5, 5, 2001)
+    true = np.stack([column.function(k, grid) for k in range(3)], axis=1)
+    density = np.exp(-(grid**2) / 2)
+    for seed in range(SEEDS):
+        if str(seed) in runs:
+            continue
+        rng, start = np.random.default_rng(1000 + seed), time.process_time()
+        model, errors, seen = DoublyStochasticPCA(3, kernel=Gaussian(1.0), random_state=seed), [], 0
+        for size in SIZES:
+            while seen < size:
+                rows = rng.normal(size=(min(BATCH, size - seen), 1))
+                model.partial_fit(rows)
+                seen += len(rows)
+            errors.append(sine(model.transform(grid[:, None]), true, density))
+        runs[str(seed)] = {"errors": errors, "seconds": round(time.process_time() - start, 1)}
+        print(f"seed {seed}: " + "  ".join(f"{error:.4f}" for error in errors), flush=True)
+        if seed == 0:
+            draw(grid, true, model)
+        means = np.mean([run["errors"] for run in runs.values()], axis=0)
+        slope = float(np.polyfit(np.log(SIZES), np.log(means), 1)[0])
+        _record.save(path, {"sizes": SIZES, "mean_errors": means.tolist(), "slope": slope, "runs": runs})
+    found = load(path)
+    print(f"mean: {'  '.join(f'{error:.4f}' for error in found['mean_errors'])}; slope {found['slope']:.3f}")
+
+
+def draw(grid: np.ndarray, true: np.ndarray, model: DoublyStochasticPCA) -> None:
+    """The leading three eigenfunctions, found and in closed form."""
+    import matplotlib as mpl
+
+    mpl.use("Agg")
+    import matplotlib.pyplot as plt
+
+    found = model.transform(grid[:, None]) / np.sqrt(model.explained_variance_)
+    figure, axes = plt.subplots(1, 2, figsize=(9, 3.2), sharey=True, layout="constrained")
+    for k in range(3):
+        sign = np.sign(found[:, k] @ (true[:, k] * np.exp(-(grid**2) / 2)))
+        axes[0].plot(grid, true[:, k], color=f"C{k}", label=f"$u_{k + 1}$")
+        axes[1].plot(grid, sign * found[:, k], color=f"C{k}")
+    axes[0].set(title="closed form", xlabel="x", xlim=(-3, 3), ylim=(-2.2, 2.2))
+    axes[1].set(title=f"doubly stochastic, {model.n_samples_seen_:,} rows", xlabel="x", xlim=(-3, 3))
+    axes[0].legend(frameon=False)
+    figure.savefig(RESULTS / "kernel_pca_eigenfunctions.png", dpi=110)
+
+
+def methods(
+    dim: int, rank: Callable[[bool], int], seed: int
+) -> dict[str, tuple[bool, dict[str, int], Callable[..., Any]]]:
+    """For every method: whether it centres, its sizes, and a function from rows to a fitted transform."""
+    r, rc = rank(False), rank(True)
+    gamma, kernel = 0.5 / BANDWIDTH**2, Gaussian(BANDWIDTH)
+    landmarks = int((-(dim + r) + np.sqrt((dim + r) ** 2 + 4 * 2 * BUDGET)) / 4)  # 2m² + m(d + r)
+    subsample = landmarks
+    waves = int(min(BUDGET / (dim + 2 * rc + 2 * 128), 4096))  # frequencies, components twice, a batch of 128 twice
+    blocks = max(1, min(int(BUDGET / (3 * r * 128)), 30))
+
+    def stream(model: Any) -> Callable[..., Any]:
+        return lambda X: model.fit(X).transform
+
+    def sample(X: np.ndarray) -> np.ndarray:
+        return X[np.random.default_rng(seed).choice(len(X), size=min(subsample, len(X)), replace=False)]
+
+    def exact(X: np.ndarray) -> Any:
+        Z = sample(X)
+        values, vectors = np.linalg.eigh(kernel.gram(Z, Z))
+        down = vectors[:, ::-1][:, :r] / np.sqrt(values[::-1][:r])
+        return lambda x: kernel.gram(x, Z) @ down
+
+    def theirs(X: np.ndarray) -> Any:
+        return KernelPCA(rc, kernel="rbf", gamma=gamma, random_state=seed).fit(sample(X)).transform
+
+    def incremental(X: np.ndarray) -> Any:
+        phi = RBFSampler(gamma=gamma, n_components=waves, random_state=seed).fit(X[:1])
+        pca = IncrementalPCA(rc)
+        for start in range(0, len(X) - len(X) % 128, 128):
+            pca.partial_fit(phi.transform(X[start : start + 128]))
+        return lambda x: pca.transform(phi.transform(x))
+
+    def landmark_pca(center: bool) -> Callable[..., Any]:
+        return stream(
+            LandmarkPCA(
+                rank(center), kernel=kernel, n_landmarks=landmarks, center=center, pilot_size=2000, random_state=seed
+            )
+        )
+
+    def quick(center: bool) -> Callable[..., Any]:
+        model = LandmarkPCA(
+            rank(center), kernel=kernel, n_landmarks=80, selection="uniform", center=center, random_state=seed
+        )
+        return lambda X: model.fit(X[:1500]).transform
+
+    doubly = DoublyStochasticPCA(r, kernel=kernel, random_state=seed)
+    oja = DoublyStochasticPCA(r, kernel=kernel, max_blocks=blocks, random_state=seed)
+    return {
+        "doubly stochastic": (False, {"blocks": ROWS // BATCH + 1}, stream(doubly)),
+        "random features + Oja": (False, {"blocks": blocks}, stream(oja)),
+        "landmarks": (False, {"landmarks": landmarks}, landmark_pca(False)),
+        "landmarks, centred": (True, {"landmarks": landmarks}, landmark_pca(True)),
+        "landmarks, 1,500 rows": (False, {"landmarks": 80}, quick(False)),
+        "landmarks, 1,500 rows, centred": (True, {"landmarks": 80}, quick(True)),
+        "exact on a subsample": (False, {"rows": subsample}, exact),
+        "scikit-learn KernelPCA on a subsample, centred": (True, {"rows": subsample}, theirs),
+        "scikit-learn IncrementalPCA over RBFSampler, centred": (True, {"features": waves}, incremental),
+    }
+
+
+def memory() -> None:
+    """Errors and times of all methods at about equal memory."""
+    path = RESULTS / "kernel_pca_memory.json"
+    runs = load(path).get("runs", {})
+    for dim in DIMENSIONS:
+        deviations = 2.0 / np.arange(1, dim + 1)
+        truth = Truth(deviations, BANDWIDTH)
+        ranks = {False: truth.rank, True: truth.centred_rank}
+        for seed in range(REPETITIONS):
+            rng = np.random.default_rng(seed)
+            X, test = rng.normal(size=(ROWS, dim)) * deviations, rng.normal(size=(TEST_ROWS, dim)) * deviations
+            true = {centred: truth.functions(test, centred) for centred in (False, True)}
+            for name, (centred, sizes, fit) in methods(dim, ranks.__getitem__, seed).items():
+                key = f"{dim}/{name}/{seed}"
+                if key in runs:
+                    continue
+                start = time.process_time()
+                transform = fit(X)
+                seconds = time.process_time() - start
+                error = sine(np.asarray(transform(test)), true[centred], centred=centred)
+                runs[key] = {"error": error, "seconds": round(seconds, 2), "rank": ranks[centred], **sizes}
+                print(f"d = {dim:3d}  {name:52s}  {error:.4f}  {seconds:6.2f} s  {sizes}", flush=True)
+        _record.save(path, {"table": table(runs), "runs": runs})
+
+
+def table(runs: dict[str, Any]) -> list[dict[str, Any]]:
+    """Means over the repetitions."""
+    cells = sorted({tuple(key.split("/")[:2]) for key in runs}, key=lambda cell: int(cell[0]))
+    rows = []
+    for dim, name in cells:
+        found = [run for key, run in runs.items() if key.startswith(f"{dim}/{name}/")]
+        rows.append(
+            {
+                "columns": int(dim),
+                "method": name,
+                "error": round(statistics.mean(run["error"] for run in found), 5),
+                "seconds": round(statistics.mean(run["seconds"] for run in found), 2),
+                "repetitions": len(found),
+            }
+        )
+    return rows
+
+
+def main() -> None:
+    """Run one part, or both."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--part", choices=("eigenfunctions", "memory"))
+    part = parser.parse_args().part
+    RESULTS.mkdir(exist_ok=True)
+    if part != "memory":
+        eigenfunctions()
+    if part != "eigenfunctions":
+        memory()
+
+
+if __name__ == "__main__":
+    main()

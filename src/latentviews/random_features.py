@@ -1,0 +1,331 @@
+"""Random feature maps: inner products that are a kernel on average, from no look at the data.
+
+A frequency of a shift-invariant kernel is a point of the unit cube taken through its spectral measure. Points may be
+independent, repel each other, or stand on a lattice; each is uniform, so every estimate is unbiased.
+"""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+from array_api_compat import device
+from scipy import linalg, special
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.utils.validation import check_is_fitted
+
+from latentviews._arrays import like, namespace, to_numpy
+from latentviews._validation import all_or_nothing, check_count, check_rows
+from latentviews.kernels import Gaussian, Kernel, Polynomial
+
+BITS = 30  # of the extensible lattice: a billion points before it repeats
+KOROBOV = 14471  # a generator that is good for every power of two (Hickernell, Hong, L'Ecuyer & Lemieux 2000)
+RADIX = 32  # Hadamard matrices are applied as products of factors of at most this size
+TINY = 2.0**-54
+
+
+class FourierFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+    r"""Random Fourier features of a shift-invariant kernel (Rahimi & Recht 2007).
+
+    .. math:: \varphi(x) = \sqrt{k(0)/m}\,(\cos \omega_1^\top x, \ldots, \cos \omega_m^\top x,
+              \sin \omega_1^\top x, \ldots, \sin \omega_m^\top x)
+
+    The inner product is unbiased for the kernel, amplitude included, so densities come out right.
+
+    Parameters
+    ----------
+    kernel : Kernel with ``frequencies``, default=Gaussian()
+    n_frequencies : int, default=256
+        m; there are twice as many features.
+    selection : {"independent", "orthogonal", "lattice", "fastfood"}, default="independent"
+        How frequencies are picked: one by one; as many at a time as there are columns, orthogonal (Yu et al. 2016; for
+        kernels other than the Gaussian, points that repel each other in the same way); on a shifted lattice, by far
+        the best for few columns; or as the rows of products of Hadamard and diagonal matrices (Le, Sarlós & Smola
+        2013), which take O(m log d) a row rather than O(m d), for the Gaussian and Matérn kernels.
+    unit_height : bool, default=False
+        Whether the kernel is divided by k(0). That is for classifiers and many columns, where the height of a density
+        is out of a number's range.
+    random_state : int, RandomState or None, default=None
+
+    Attributes
+    ----------
+    kernel_ : Kernel
+    projection_ : callable
+        From rows (n, n_features) to their phases ωᵀx, (n, n_frequencies).
+    frequencies_ : array of shape (n_features, n_frequencies)
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> x = np.linspace(-3, 3, 50)[:, None]
+    >>> phi = FourierFeatures(Gaussian(1.0), 64, selection="lattice", random_state=0).fit_transform(x)
+    >>> bool(np.abs(phi @ phi.T - Gaussian(1.0).gram(x, x)).max() < 0.01)
+    True
+    """
+
+    def __init__(
+        self,
+        kernel: Kernel | None = None,
+        n_frequencies: int = 256,
+        *,
+        selection: str = "independent",
+        unit_height: bool = False,
+        random_state: Any = None,
+    ):
+        self.kernel = kernel
+        self.n_frequencies = n_frequencies
+        self.selection = selection
+        self.unit_height = unit_height
+        self.random_state = random_state
+
+    @all_or_nothing
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Resolve the kernel's rules on ``X`` and draw the frequencies."""
+        x = to_numpy(check_rows(self, X, reset=True))
+        kernel = check_shift_invariant("FourierFeatures", Gaussian() if self.kernel is None else self.kernel)
+        size, rng = check_count("n_frequencies", self.n_frequencies), np.random.default_rng(self.random_state)
+        if self.selection not in SELECTIONS:
+            raise ValueError(f"selection must be one of {sorted(SELECTIONS)}; got {self.selection!r}.")
+        self.kernel_ = kernel.adapt(x)
+        self.projection_ = SELECTIONS[self.selection](self.kernel_, size, x.shape[1], rng)
+        height = 1.0 if self.unit_height else float(self.kernel_.diagonal(x[:1])[0])
+        if not 0 < height < np.inf:
+            raise ValueError(
+                f"The height of this kernel as a density on {x.shape[1]} columns, {height}, is out of range; pass "
+                "unit_height=True to divide by it."
+            )
+        self.amplitude_ = math.sqrt(height / size)
+        self._n_features_out = 2 * size
+        return self
+
+    def transform(self, X: Any) -> Any:
+        """The feature vectors of the rows of ``X``."""
+        check_is_fitted(self)
+        return self.amplitude_ * waves(self.projection_(check_rows(self, X, reset=False)))
+
+    @property
+    def frequencies_(self) -> np.ndarray:
+        """The frequencies ω in columns."""
+        return self.projection_(np.eye(self.n_features_in_))
+
+
+def check_shift_invariant(name: str, kernel: Kernel) -> Kernel:
+    """``kernel`` if it has frequencies, or a sentence on what was expected."""
+    if not hasattr(kernel, "frequencies"):
+        raise TypeError(
+            f"{name} needs a shift-invariant kernel, one with `frequencies`; "
+            f"{type(kernel).__name__} has none. LandmarkFeatures takes any kernel."
+        )
+    return kernel
+
+
+def waves(phases: Any) -> Any:
+    """The cosines of phases beside their sines."""
+    xp = namespace(phases)
+    return xp.concat([xp.cos(phases), xp.sin(phases)], axis=1)
+
+
+@dataclass(frozen=True, eq=False)
+class Dense:
+    """Phases by a matrix of frequencies, (n_features, n_frequencies)."""
+
+    frequencies: np.ndarray
+
+    def __call__(self, x: Any) -> Any:
+        """The phases of rows."""
+        return x @ like(self.frequencies, x)
+
+
+@dataclass(frozen=True, eq=False)
+class Fastfood:
+    """Phases by blocks of S H G Π H B: Hadamard matrices H, a permutation Π, and diagonal matrices.
+
+    A row of H G Π H B, with signs B and normal G, is a normal vector; S gives it an independent length.
+    """
+
+    signs: np.ndarray  # (blocks, width), B
+    order: np.ndarray  # (blocks * width,), Π
+    normals: np.ndarray  # (blocks, width), G
+    lengths: np.ndarray  # (blocks, width), S over the length that G gives
+    scale: np.ndarray  # (n_features,), the bandwidth of every column
+    size: int  # the number of frequencies
+
+    def __call__(self, x: Any) -> Any:
+        """The phases of rows."""
+        xp, (blocks, width) = namespace(x), self.signs.shape
+        rows, dim = x.shape
+        x = x / like(self.scale, x)
+        x = xp.concat([x, xp.zeros((rows, width - dim), dtype=x.dtype, device=device(x))], axis=1)
+        mixed = hadamard_transform(x[:, None, :] * like(self.signs, x)[None, :, :])
+        order = xp.asarray(self.order, device=device(x))
+        mixed = xp.reshape(xp.take(xp.reshape(mixed, (rows, blocks * width)), order, axis=1), mixed.shape)
+        phases = hadamard_transform(mixed * like(self.normals, x)) * like(self.lengths, x)
+        return xp.reshape(phases, (rows, blocks * width))[:, : self.size]
+
+
+def hadamard_transform(x: Any) -> Any:
+    """The last axis of ``x``, whose length is a power of two, times the Hadamard matrix of ±1."""
+    xp, shape, rest = namespace(x), x.shape, x.shape[-1]
+    while rest > RADIX:  # H_(ab) is the Kronecker product of H_a and H_b
+        rest //= RADIX
+        x = like(linalg.hadamard(RADIX), x) @ xp.reshape(x, (-1, RADIX, rest))
+    return xp.reshape(xp.reshape(x, (-1, rest)) @ like(linalg.hadamard(rest), x), shape)
+
+
+def _fastfood(kernel: Kernel, size: int, dim: int, rng: np.random.Generator) -> Fastfood:
+    if not hasattr(kernel, "radii"):
+        raise TypeError(
+            f'selection="fastfood" needs a kernel of the distance alone, one with `radii` (Gaussian or Matern); '
+            f'{type(kernel).__name__} has none. "lattice" and "independent" take every shift-invariant kernel.'
+        )
+    width = 1 << max(dim - 1, 0).bit_length()
+    shape = (-(-size // width), width)
+    normals = rng.normal(size=shape)
+    lengths = kernel.radii(shape, width, rng) / np.sqrt(width * np.sum(normals**2, axis=1, keepdims=True))
+    orders = [block * width + rng.permutation(width) for block in range(shape[0])]
+    signs, scale = rng.choice([-1.0, 1.0], size=shape), np.broadcast_to(kernel.get_params()["bandwidth"], (dim,))
+    return Fastfood(signs, np.concatenate(orders), normals, lengths, np.asarray(scale, dtype=float), size)
+
+
+def _independent(kernel: Kernel, size: int, dim: int, rng: np.random.Generator) -> Dense:
+    return Dense(kernel.frequencies(size, dim, rng))
+
+
+def _orthogonal(kernel: Kernel, size: int, dim: int, rng: np.random.Generator) -> Dense:
+    return Dense(_spectral(kernel, dim, lambda n: orthogonal_points(size, n, rng)))
+
+
+def _lattice(kernel: Kernel, size: int, dim: int, rng: np.random.Generator) -> Dense:
+    return Dense(_spectral(kernel, dim, lambda n: lattice_points(0, size, rng.random(n))))
+
+
+def _spectral(kernel: Any, dim: int, points: Callable[[int], np.ndarray]) -> np.ndarray:
+    if not hasattr(kernel, "spectral"):
+        raise TypeError(
+            f"Only independent frequencies are to be had of {type(kernel).__name__}, which lacks `spectral`: use "
+            'selection="independent", or write spectral(points, dim) for it.'
+        )
+    return kernel.spectral(points(kernel.spectral_size(dim)), dim)
+
+
+def orthogonal_points(size: int, n_coordinates: int, rng: np.random.Generator) -> np.ndarray:
+    """Points of the unit cube whose normal quantiles are orthogonal, ``n_coordinates`` at a time."""
+    blocks = []
+    for _ in range(-(-size // n_coordinates)):
+        basis, triangle = np.linalg.qr(rng.normal(size=(n_coordinates, n_coordinates)))
+        basis = basis * np.sign(np.diag(triangle))  # uniform over rotations
+        blocks.append(basis * np.sqrt(rng.chisquare(n_coordinates, size=(n_coordinates, 1))))
+    return np.clip(special.ndtr(np.concatenate(blocks)[:size]), TINY, 1 - 2 * TINY)
+
+
+def lattice_points(start: int, size: int, shift: Any) -> Any:
+    """Points ``start``, …, ``start + size - 1`` of an extensible lattice in the unit cube, moved by ``shift``.
+
+    Any 2^p points from a multiple of 2^p on are a whole lattice of rank one.
+    """
+    xp, where, mask = namespace(shift), device(shift), 2**BITS - 1
+    powers = xp.asarray([pow(KOROBOV, j, 2**BITS) for j in range(shift.shape[0])], dtype=xp.int64, device=where)
+    place = xp.arange(start, start + size, dtype=xp.int64, device=where)
+    turned = xp.zeros_like(place)
+    for _ in range(BITS):  # the bits of i in reverse are its van der Corput number
+        turned, place = (turned << 1) | (place & 1), place >> 1
+    points = xp.astype((turned[:, None] * powers[None, :]) & mask, shift.dtype) / 2**BITS + shift
+    return xp.clip(points - xp.floor(points), min=TINY, max=1 - 2 * TINY)
+
+
+def hashed_points(seed: int, start: int, size: int, n_coordinates: int, x: Any) -> Any:
+    """Points ``start``, …, ``start + size - 1`` of a stream of independent ones, where ``x`` lives, in float64.
+
+    The numbers are a hash of the seed and their place (splitmix64): the same in every array library, on every device.
+    """
+    xp = namespace(x)
+    first, count = start * n_coordinates, size * n_coordinates
+    bits = xp.arange(first, first + count, dtype=xp.int64, device=device(x)) * _signed(0x9E3779B97F4A7C15)
+    bits = bits + _signed(seed * 0xD1342543DE82EF95 + 1)
+    for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB), (31, 1)):
+        bits = (bits ^ ((bits >> shift) & (2 ** (64 - shift) - 1))) * _signed(factor)
+    numbers = (xp.astype((bits >> 11) & (2**53 - 1), xp.float64) + 0.5) * 2.0**-53
+    return xp.reshape(numbers, (size, n_coordinates))
+
+
+def _signed(number: int) -> int:
+    """The 64 low bits of a number, read as a signed integer."""
+    return (number + 2**63) % 2**64 - 2**63
+
+
+SELECTIONS: dict[str, Callable[[Kernel, int, int, np.random.Generator], Any]] = {
+    "independent": _independent,
+    "orthogonal": _orthogonal,
+    "lattice": _lattice,
+    "fastfood": _fastfood,
+}
+
+
+class TensorSketchFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+    r"""Features of a polynomial kernel without its monomials (Pham & Pagh 2013).
+
+    .. math:: \varphi(x) = F^{-1}\bigl(F(C_1 \tilde x) \cdots F(C_p \tilde x)\bigr), \qquad
+              \tilde x = (\sqrt{s}\, x, \sqrt{c})
+
+    Each C_i is a count sketch: every column of x̃ is added, with a random sign, to one of ``n_sketch`` sums. The
+    circular convolution of p sketches, by Fourier transforms F, is a sketch of the p-fold tensor product. The inner
+    product is unbiased for the kernel.
+
+    Parameters
+    ----------
+    kernel : Polynomial, default=Polynomial()
+    n_sketch : int, default=256
+        The number of features.
+    random_state : int, RandomState or None, default=None
+
+    Attributes
+    ----------
+    kernel_ : Polynomial
+    sketches_ : array of shape (degree, n_features + 1, n_sketch)
+        The matrices C_i; the last row is that of the constant.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> x = np.eye(3)
+    >>> phi = TensorSketchFeatures(Polynomial(2), 4096, random_state=0).fit_transform(x)
+    >>> (phi @ phi.T).round(1)
+    array([[4., 1., 1.],
+           [1., 4., 1.],
+           [1., 1., 4.]])
+    """
+
+    def __init__(self, kernel: Polynomial | None = None, n_sketch: int = 256, *, random_state: Any = None):
+        self.kernel = kernel
+        self.n_sketch = n_sketch
+        self.random_state = random_state
+
+    @all_or_nothing
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Draw the sketches for as many columns as ``X`` has."""
+        columns = check_rows(self, X, reset=True).shape[1] + 1
+        kernel = Polynomial() if self.kernel is None else self.kernel
+        if not isinstance(kernel, Polynomial):
+            raise TypeError(
+                f"TensorSketchFeatures needs a Polynomial kernel; got {type(kernel).__name__}. FourierFeatures takes "
+                "shift-invariant kernels, LandmarkFeatures any."
+            )
+        self.kernel_ = kernel.adapt(X)
+        degree, size = self.kernel_.checked()[0], check_count("n_sketch", self.n_sketch)
+        rng = np.random.default_rng(self.random_state)
+        places, signs = rng.integers(size, size=(degree, columns)), rng.choice([-1.0, 1.0], size=(degree, columns))
+        self.sketches_ = signs[:, :, None] * (places[:, :, None] == np.arange(size))
+        self._n_features_out = size
+        return self
+
+    def transform(self, X: Any) -> Any:
+        """The feature vectors of the rows of ``X``."""
+        check_is_fitted(self)
+        x = check_rows(self, X, reset=False)
+        xp, (_, scale, offset) = namespace(x), self.kernel_.checked()
+        transforms = [
+            xp.fft.rfft(math.sqrt(scale) * (x @ like(sketch[:-1], x)) + math.sqrt(offset) * like(sketch[-1], x))
+            for sketch in self.sketches_
+        ]
+        return xp.fft.irfft(math.prod(transforms[1:], start=transforms[0]), n=self.n_sketch)

@@ -1,0 +1,396 @@
+import pickle
+
+import array_api_strict as strict
+import numpy as np
+import pytest
+from scipy.optimize import approx_fprime
+from sklearn.base import clone
+from sklearn.datasets import load_digits
+from sklearn.kernel_ridge import KernelRidge
+from sklearn.model_selection import GridSearchCV, train_test_split
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.svm import SVC
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from latentviews import DoublyStochasticClassifier, DoublyStochasticRegressor, Gaussian, Linear
+from latentviews._validation import DivergenceError
+from latentviews.gradients import precondition, start_gradient
+from latentviews.losses import Hinge, Huber, Logistic, Loss, Quantile, Squared
+from latentviews.stochastic import RandomBlocks
+
+LOSSES = [Logistic(), Hinge(), Squared(), Huber(0.7), Quantile(0.3)]  # a new loss is added here
+SMALL = {"n_frequencies": 16, "n_blocks": 2, "n_directions": 16, "random_state": 0}
+MODELS = [DoublyStochasticClassifier(**SMALL), DoublyStochasticRegressor(n_epochs=30, **SMALL)]
+
+
+@parametrize_with_checks(MODELS)
+def test_scikit_learns_checks_pass(estimator, check):
+    check(estimator)
+
+
+@pytest.mark.parametrize("loss", LOSSES, ids=repr)
+def test_gradients_are_derivatives_of_values(loss, rng):
+    scores, targets = rng.normal(size=3), np.eye(3)[0]
+
+    numeric = approx_fprime(scores, lambda s: loss.value(s[None, :], targets[None, :]), 1e-7)
+
+    np.testing.assert_allclose(loss.gradient(scores[None, :], targets[None, :])[0], numeric, atol=1e-5)
+
+
+@pytest.mark.parametrize("loss", LOSSES, ids=repr)
+def test_gradients_change_no_faster_than_the_curvature(loss, rng):
+    one, other, targets = rng.normal(size=(50, 3)), rng.normal(size=(50, 3)), np.eye(3)[rng.integers(3, size=50)]
+    if isinstance(loss, Hinge | Quantile):  # their gradients jump; by no more than they are large
+        assert np.abs(loss.gradient(one, targets)).max() <= 1
+        return
+
+    change = np.linalg.norm(loss.gradient(one, targets) - loss.gradient(other, targets), axis=1)
+
+    limit = 0.5 if isinstance(loss, Logistic) else loss.curvature
+    assert np.all(change <= limit * np.linalg.norm(one - other, axis=1) * (1 + 1e-12))
+
+
+@pytest.mark.parametrize("loss", LOSSES, ids=repr)
+def test_losses_are_the_same_in_every_array_library(loss, rng):
+    scores, targets = rng.normal(size=(5, 3)), np.eye(3)[rng.integers(3, size=5)]
+    foreign = strict.asarray(scores), strict.asarray(targets)
+
+    assert loss.value(*foreign) == pytest.approx(loss.value(scores, targets))
+    np.testing.assert_allclose(np.from_dlpack(loss.gradient(*foreign)), loss.gradient(scores, targets), atol=1e-14)
+
+
+def test_probabilities_are_finite_for_any_scores():
+    scores = np.array([[1e4, -1e4, 0.0], [-1e5, -1e5, -1e5]])
+
+    probabilities = Logistic().probability(scores)
+
+    np.testing.assert_allclose(probabilities, [[1, 0, 0], [1 / 3, 1 / 3, 1 / 3]])
+    assert np.isfinite(Logistic().value(scores, np.eye(3)[[1, 2]]))
+
+
+def digits():
+    X, y = load_digits(return_X_y=True)
+    return train_test_split(X / 16, y, test_size=0.25, random_state=0, stratify=y)
+
+
+def test_digits_are_read_as_well_as_by_an_svm():
+    train, test, labels, truth = digits()
+    peer = SVC(C=10).fit(train, labels).score(test, truth)
+
+    ours = DoublyStochasticClassifier(kernel=Gaussian(2.1), n_blocks=8, n_epochs=8, random_state=0).fit(train, labels)
+
+    assert ours.score(test, truth) > peer - 0.01
+    np.testing.assert_allclose(ours.predict_proba(test).sum(axis=1), 1)
+    np.testing.assert_array_equal(ours.classes_[ours.predict_proba(test).argmax(axis=1)], ours.predict(test))
+
+
+def test_features_without_bound_learn_too():
+    train, test, labels, truth = digits()
+    model = DoublyStochasticClassifier(
+        kernel=Gaussian(2.1), n_blocks=None, n_frequencies=64, batch_size=64, step_size=4.0, n_epochs=4, random_state=0
+    ).fit(train, labels)
+
+    assert model.score(test, truth) > 0.94
+    assert len(model.fit_.functions.coefficients) == 1 + model.fit_.n_steps
+
+
+def test_steps_shortened_along_eigenfunctions_are_sooner_there():
+    train, test, labels, truth = digits()
+    model = DoublyStochasticClassifier(kernel=Gaussian(2.1), n_blocks=4, n_epochs=4, random_state=0)
+
+    errors = [
+        1 - clone(model).set_params(n_directions=count).fit(train, labels).score(test, truth) for count in (128, 0)
+    ]
+
+    assert errors[0] < 0.6 * errors[1]
+
+
+def test_regression_comes_to_kernel_ridge(rng):
+    X = rng.uniform(-2, 2, size=(300, 1))
+    y = np.sin(2 * X[:, 0]) + 0.1 * rng.normal(size=300)
+    exact = KernelRidge(alpha=300 * 0.01, kernel="rbf", gamma=0.5).fit(X, y - y.mean())
+
+    found = DoublyStochasticRegressor(
+        kernel=Gaussian(1.0), penalty=0.01, batch_size=300, n_epochs=200, n_blocks=4, n_frequencies=16, random_state=0
+    ).fit(X, y)
+
+    grid = np.linspace(-2, 2, 50)[:, None]
+    # the constant is free here and zero there, so both are compared up to one
+    difference = found.predict(grid) - exact.predict(grid)
+    assert difference.std() < 0.02
+
+
+@pytest.mark.parametrize("penalty", [1.0, 100.0])
+def test_a_large_penalty_leaves_the_constant(penalty, rng):
+    X = rng.uniform(-2, 2, size=(300, 1))
+
+    model = DoublyStochasticRegressor(penalty=penalty, n_epochs=40, n_frequencies=16, random_state=0).fit(
+        X, X[:, 0] + 3
+    )
+
+    np.testing.assert_allclose(model.predict(X), 3 + X[:, 0].mean(), atol=2.0 / (1 + penalty) + 0.05)
+
+
+@pytest.mark.parametrize(("loss", "level"), [(Quantile(0.9), 0.9), (Quantile(0.2), 0.2)])
+def test_other_losses_find_what_they_are_for(loss, level):
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-1, 1, size=(2000, 1))
+    y = X[:, 0] + rng.normal(size=2000)
+
+    model = DoublyStochasticRegressor(
+        loss=loss, step_size=0.02, decay=20.0, n_blocks=2, n_frequencies=16, random_state=0
+    )
+    model.fit(X, y)
+
+    assert np.mean(y < model.predict(X)) == pytest.approx(level, abs=0.04)
+
+
+def test_a_few_wild_targets_do_not_move_the_huber_loss(rng):
+    X = rng.uniform(-1, 1, size=(1000, 1))
+    y = np.where(rng.random(1000) < 0.05, 1000.0, X[:, 0])
+    model = DoublyStochasticRegressor(loss=Huber(0.1), n_epochs=20, n_blocks=2, n_frequencies=16, random_state=0).fit(
+        X, y
+    )
+
+    plain = clone(model).set_params(loss=None).fit(X, y)
+
+    assert np.abs(np.median(model.predict(X) - X[:, 0])) < 0.1 * np.abs(np.median(plain.predict(X) - X[:, 0]))
+
+
+def test_several_targets_are_learnt_at_once(rng):
+    X = rng.uniform(-2, 2, size=(400, 1))
+    Y = np.concatenate([np.sin(X), np.cos(X)], axis=1)
+
+    model = DoublyStochasticRegressor(n_blocks=2, random_state=0).fit(X, Y)
+
+    assert model.predict(X).shape == (400, 2)
+    assert model.score(X, Y) > 0.99
+
+
+class Pairs:
+    """A stream of rows and targets that can be read again."""
+
+    def __init__(self, X, y, size):
+        self.X, self.y, self.size = X, y, size
+
+    def __iter__(self):
+        return ((self.X[i : i + self.size], self.y[i : i + self.size]) for i in range(0, len(self.X), self.size))
+
+
+def blobs(rng, n=1000):
+    y = rng.integers(3, size=n)
+    return rng.normal(size=(n, 2)) + 3 * np.eye(3)[y][:, :2], np.array(["a", "b", "c"])[y]
+
+
+@pytest.mark.parametrize("n_blocks", [2, None])
+def test_a_generator_and_its_batches_give_the_same_model(n_blocks):
+    X, y = blobs(np.random.default_rng(0))
+    model = DoublyStochasticClassifier(n_blocks=n_blocks, n_frequencies=32, n_epochs=1, batch_size=100, random_state=0)
+
+    streamed = clone(model).fit(iter(Pairs(X, y, 250)), classes=["a", "b", "c"])
+    batches = clone(model)
+    for rows, labels in Pairs(X, y, 250):
+        batches.partial_fit(rows, labels, classes=["a", "b", "c"])
+
+    np.testing.assert_array_equal(streamed.predict_proba(X), batches.predict_proba(X))
+    assert streamed.score(X, y) > 0.9
+    many = clone(model).set_params(n_epochs=3).fit(Pairs(X, y, 250), classes=["a", "b", "c"])
+    assert many.fit_.n_steps == 3 * streamed.fit_.n_steps
+
+
+@pytest.mark.parametrize("n_blocks", [2, None])
+def test_a_saved_model_goes_on_with_its_stream(n_blocks):
+    X, y = blobs(np.random.default_rng(0))
+    straight = DoublyStochasticClassifier(n_blocks=n_blocks, random_state=0)
+    straight.partial_fit(X[:500], y[:500], classes=["a", "b", "c"])
+    restored = pickle.loads(pickle.dumps(straight))
+
+    np.testing.assert_allclose(
+        restored.partial_fit(X[500:], y[500:]).predict_proba(X),
+        straight.partial_fit(X[500:], y[500:]).predict_proba(X),
+        atol=1e-10,
+    )
+
+
+@pytest.mark.parametrize("model", MODELS, ids=repr)
+def test_predictions_do_not_depend_on_the_rows_beside_them(model, rng):
+    X = rng.normal(size=(5000, 2))
+    model = clone(model).fit(X[:300], (X[:300, 0] > 0).astype(float))
+    ask = model.predict_proba if hasattr(model, "predict_proba") else model.predict
+
+    np.testing.assert_allclose(ask(X), np.concatenate([ask(X[:3]), ask(X[3:4500]), ask(X[4500:])]), atol=1e-10)
+
+
+@pytest.mark.parametrize("n_blocks", [2, None])
+def test_memory_is_that_of_the_coefficients(n_blocks):
+    X, y = blobs(np.random.default_rng(0), 4000)
+    model = DoublyStochasticClassifier(
+        n_blocks=n_blocks, n_frequencies=16, batch_size=200, n_directions=5, random_state=0
+    )
+    sizes = []
+    for rows, labels in Pairs(X, y, 1000):
+        sizes.append(len(pickle.dumps(model.partial_fit(rows, labels, classes=["a", "b", "c"]))))
+
+    # five more blocks of 32 × 3 numbers, twice for the average; nothing where their number is fixed
+    growth = 0 if n_blocks else 5 * 2 * 32 * 3 * 8
+    assert np.all(np.abs(np.diff(sizes) - growth) < 0.25 * growth + 200)
+
+
+@pytest.mark.parametrize("n_blocks", [3, None])
+def test_the_whole_fit_runs_in_other_array_libraries(n_blocks):
+    X, y = blobs(np.random.default_rng(0), 300)
+    model = DoublyStochasticClassifier(n_blocks=n_blocks, n_frequencies=16, n_epochs=2, batch_size=64, random_state=0)
+    ours = clone(model).fit(X, y)
+
+    theirs = clone(model).fit(strict.asarray(X), y)
+
+    found = theirs.predict_proba(strict.asarray(X))
+    assert isinstance(found, type(strict.asarray(X)))
+    np.testing.assert_allclose(np.from_dlpack(found), ours.predict_proba(X), atol=1e-6)
+    np.testing.assert_allclose(theirs.predict_proba(X), ours.predict_proba(X), atol=1e-6)
+    np.testing.assert_array_equal(theirs.predict(strict.asarray(X)), theirs.predict(X))
+    regressor = DoublyStochasticRegressor(n_blocks=n_blocks, n_frequencies=16, n_epochs=2, random_state=0)
+    regressor.fit(strict.asarray(X), strict.asarray(X)[:, 0])
+    np.testing.assert_allclose(
+        np.from_dlpack(regressor.predict(strict.asarray(X))), clone(regressor).fit(X, X[:, 0]).predict(X), atol=1e-6
+    )
+
+
+def test_early_stopping_returns_to_the_best(rng):
+    X, y = blobs(rng, 400)
+    noisy = np.where(rng.random(400) < 0.3, rng.permutation(y), y)
+    model = DoublyStochasticClassifier(
+        kernel=Gaussian(0.3),
+        penalty=0.0,
+        n_epochs=40,
+        early_stopping=True,
+        batch_size=100,
+        n_blocks=2,
+        n_frequencies=32,
+        random_state=0,
+    ).fit(X, noisy)
+
+    assert model.n_iter_ < 40
+    assert model.fit_.n_steps == 4 * (model.n_iter_ - 3)  # 360 rows in batches of 100, three epochs too many
+    assert model.score(X, y) >= clone(model).set_params(early_stopping=False).fit(X, noisy).score(X, y) - 0.02
+
+
+def test_models_stand_in_pipelines_and_grid_searches(rng):
+    X, y = blobs(rng, 300)
+    model = make_pipeline(StandardScaler(), DoublyStochasticClassifier(kernel=Gaussian(1.0), n_blocks=2, n_epochs=3))
+    search = GridSearchCV(model, {"doublystochasticclassifier__kernel__bandwidth": [0.001, 1.0]}, cv=3).fit(X, y)
+
+    assert search.best_params_["doublystochasticclassifier__kernel__bandwidth"] == 1.0
+
+
+def test_a_preconditioner_leaves_less(rng):
+    x, blocks = rng.normal(size=(600, 3)), RandomBlocks(Gaussian(1.5), 3, 32, seed=0)
+
+    plain, better = precondition(blocks, 4, x, 0), precondition(blocks, 4, x, 20)
+
+    assert len(plain.damping) == 0
+    assert better.largest < plain.largest / 5
+    assert better.curvature(100) < plain.curvature(100) / 5
+    covariance = np.cov(better.functions(x[:300]).T)  # on the rows they were found on
+    np.testing.assert_allclose(covariance, np.diag(np.diag(covariance)), atol=1e-8)
+
+
+def test_a_step_in_fixed_blocks_is_a_centred_gradient_step(rng):
+    """Equivalence: one step on all rows in the feature space of all blocks, by the literal formula."""
+    x, blocks = rng.normal(size=(40, 2)), RandomBlocks(Gaussian(1.0), 2, 8, seed=1)
+    targets = rng.normal(size=(40, 1))
+    start = start_gradient(blocks, x, np.zeros(1), 3, 0, 40, 0.0)
+
+    found = start.step(x, targets, Squared(), 1.0, 0.0)
+
+    phi = np.concatenate([blocks(x, j) for j in range(3)], axis=1) / np.sqrt(3)
+    phi = phi - phi.mean(axis=0)
+    rate = 1 / start.preconditioner.curvature(40)
+    expected = rate / 40 * phi @ (phi.T @ targets) + targets.mean()
+    np.testing.assert_allclose(found.functions(x) + found.intercept, expected, atol=1e-10)
+
+
+def fit_small(model, **changes):
+    rng = np.random.default_rng(0)
+    return clone(model).set_params(**changes).fit(rng.normal(size=(30, 2)), np.arange(30) % 2)
+
+
+BAD = {
+    "kernel": (MODELS[0], {"kernel": Linear()}, TypeError, "DoublyStochasticClassifier needs a shift-invariant kernel"),
+    "step": (MODELS[0], {"step_size": 0}, ValueError, "step_size must be a positive, finite number"),
+    "penalty": (MODELS[0], {"penalty": -1}, ValueError, "penalty must be a finite number of at least 0"),
+    "decay": (MODELS[0], {"decay": -1}, ValueError, "decay must be a positive, finite number"),
+    "blocks": (MODELS[0], {"n_blocks": 0}, ValueError, "n_blocks must be an integer of at least 1"),
+    "directions": (MODELS[0], {"n_directions": -1}, ValueError, "n_directions must be an integer of at least 0"),
+    "loss": (MODELS[0], {"loss": "logistic"}, TypeError, "loss must be an object with a method `gradient`"),
+    "part": (MODELS[0], {"early_stopping": True, "validation_fraction": 1.5}, ValueError, "between 0 and 1"),
+    "threshold": (MODELS[1], {"loss": Huber(-1)}, ValueError, "threshold must be a positive"),
+    "level": (MODELS[1], {"loss": Quantile(1.5)}, ValueError, "level must be between 0 and 1"),
+}
+
+
+@pytest.mark.parametrize(("model", "changes", "error", "message"), BAD.values(), ids=BAD)
+def test_what_cannot_be_done_gets_a_sentence(model, changes, error, message):
+    with pytest.raises(error, match=message):
+        fit_small(model, **changes)
+
+
+def test_steps_that_diverge_are_reported_and_leave_the_model_as_it_was(rng):
+    X = rng.normal(size=(500, 2))
+    model = DoublyStochasticRegressor(step_size=1e4, n_epochs=50, random_state=0)
+
+    with pytest.raises(DivergenceError, match=r"The steps diverge: scores reach .* Take smaller steps"):
+        model.fit(X, X[:, 0])
+
+    assert not hasattr(model, "fit_")
+
+
+def test_classes_are_all_told_at_the_start(rng):
+    X, y = blobs(rng, 60)
+    model = DoublyStochasticClassifier(n_blocks=1)
+
+    with pytest.raises(ValueError, match=r"partial_fit needs all of them: pass classes=\[...\] with the first call"):
+        model.partial_fit(X, y)
+    with pytest.raises(ValueError, match="needs all of them"):
+        clone(model).set_params(n_epochs=1).fit(Pairs(X, y, 20))
+    model.partial_fit(X[y != "c"], y[y != "c"], classes=["a", "b"])
+    before = model.predict_proba(X)
+    with pytest.raises(ValueError, match=r"Classes \['c'\] come late: the model was told of \['a', 'b'\]"):
+        model.partial_fit(X, y)
+    with pytest.raises(ValueError, match="since the first batch"):
+        model.partial_fit(X, y, classes=["a", "b", "c"])
+    np.testing.assert_array_equal(model.predict_proba(X), before)
+
+
+def test_streams_that_cannot_be_read_get_a_sentence(rng):
+    X, y = blobs(rng, 60)
+    model = DoublyStochasticClassifier(n_epochs=2)
+
+    with pytest.raises(TypeError, match="2 epochs read the stream as often, and a generator can be read once"):
+        model.fit(((X, y) for _ in range(2)), classes=["a", "b", "c"])
+    with pytest.raises(TypeError, match=r"A stream must yield pairs \(rows, targets\); got a ndarray"):
+        model.fit(Rows(X), classes=["a", "b", "c"])
+    with pytest.raises(ValueError, match=r"y has 1 target\(s\), and 2 since the first batch"):
+        DoublyStochasticRegressor(n_blocks=1).partial_fit(X, X).partial_fit(X, X[:, 0])
+
+
+class Rows:
+    """A stream that lacks targets."""
+
+    def __init__(self, X):
+        self.X = X
+
+    def __iter__(self):
+        return iter([self.X])
+
+
+def test_hinge_has_no_probabilities():
+    assert not hasattr(DoublyStochasticClassifier(loss=Hinge()), "predict_proba")
+    assert hasattr(DoublyStochasticClassifier(), "predict_proba")
+
+
+@pytest.mark.parametrize("method", ["value", "gradient"])
+def test_a_loss_from_elsewhere_says_what_it_lacks(method):
+    with pytest.raises(TypeError, match=f"is a loss without `{method}`"):
+        getattr(Loss(), method)(np.zeros((1, 1)), np.zeros((1, 1)))
