@@ -17,6 +17,7 @@ from latentviews.chains import first_rows
 TINY = np.finfo(float).tiny
 BATCH = 4096
 CHUNK = 100  # rows over which training states are run side by side
+MOVERS = 20  # directions of a row that move a state
 ROUNDS = 2  # regressions on states that the filter itself has reached
 
 
@@ -274,7 +275,7 @@ class TwoStageRegression(BaseEstimator):
 
         denoise = ridge(((past(rows), future(rows)) for rows in batches(whole)), penalty)  # the first stage
         guess = np.concatenate([past(rows) @ denoise for rows in batches(np.arange(len(first)))])
-        project = _directions((series.phi[rows] for rows in batches(np.arange(len(first)))), size)
+        project = _directions((series.phi[rows] for rows in batches(np.arange(len(first)))), min(size, MOVERS))
         follow = np.intersect1d(np.flatnonzero(~first), whole) - 1  # rows whose next has a whole window
         limit = 1.5 * float(np.sqrt((guess**2).sum(axis=1)).max())
         states = guess

@@ -16,7 +16,7 @@ from latentviews.models.sequences import check_lengths, check_origins
 from latentviews.random_features import FourierFeatures
 
 ANCHORS = 1000  # held-out residuals that forecasts are spread by
-NEIGHBOURS = 50  # of them, those nearest in state that count most
+NEIGHBOURS = 50  # of them, those nearest in state that count
 COMPONENTS = 30  # directions of the features that are kept
 
 
@@ -189,9 +189,10 @@ class PredictiveStateModel(BaseEstimator):
             rows = (table - self.center_) / self.scale_
             phi = self.features_.fit(rows).transform(rows)
             self.offset_ = phi.mean(axis=0)
-            _, vectors = np.linalg.eigh((phi - self.offset_).T @ (phi - self.offset_))
-            self.directions_: np.ndarray | None = vectors[:, ::-1][:, :COMPONENTS]
-            self.one_ = float(((phi - self.offset_) @ self.directions_).std()) or 1.0
+            spread, vectors = np.linalg.eigh(np.cov(phi.T))
+            # as long as the standardised columns: a kernel that is a density has any height
+            height = np.sqrt(max(spread[-1], np.finfo(float).tiny))
+            self.directions_: np.ndarray | None = vectors[:, ::-1][:, :COMPONENTS] / height
         else:
             self.features_ = clone(self.features).fit(table)
             self.directions_ = None
@@ -202,15 +203,12 @@ class PredictiveStateModel(BaseEstimator):
         if self.directions_ is None:
             return Series(x, np.asarray(self.features_.transform(table), dtype=float), lengths)
         phi = (self.features_.transform(x) - self.offset_) @ self.directions_
-        return Series(x, np.concatenate([phi, np.full((len(x), 1), self.one_)], axis=1), lengths)
+        return Series(x, np.concatenate([phi, np.ones((len(x), 1))], axis=1), lengths)
 
     def _keep_residuals(self, rest: Series, missed: np.ndarray, horizon: int, rng: np.random.Generator) -> None:
         states = run(self.dynamics_, rest.phi, rest.lengths)[: len(rest.x)][rest.ahead(horizon)[1]]
         some = rng.permutation(len(missed))[:ANCHORS]
         self.residuals_, self.anchors_ = missed[some] * self.scale_, states[some]
-        nearest = np.sort(euclidean_distances(self.anchors_), axis=1)
-        place = min(NEIGHBOURS, len(some) - 1)
-        self.width_ = float(np.median(nearest[:, place])) or 1.0
 
     def filter(self, X: Any, *, lengths: Any = None) -> np.ndarray:
         """The predictive state after every row, (n_samples, p)."""
@@ -232,7 +230,10 @@ class PredictiveStateModel(BaseEstimator):
         states = after[last]
         center = self.center_ + self.scale_ * read(self.dynamics_, states, horizon)
         squares = euclidean_distances(states, self.anchors_, squared=True)
-        weights = np.exp(-0.5 * (squares - squares.min(axis=1, keepdims=True)) / self.width_**2)
+        squares -= squares.min(axis=1, keepdims=True)
+        place = min(NEIGHBOURS, squares.shape[1] - 1)
+        reach = np.partition(squares, place, axis=1)[:, [place]]
+        weights = np.exp(-2 * squares / np.maximum(reach, np.finfo(float).tiny))
         weights /= weights.sum(axis=1, keepdims=True)
         if lengths is None and origins is None:
             center, weights = center[0], weights[0]
