@@ -13,10 +13,11 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from latentviews import DoublyStochasticClassifier, DoublyStochasticRegressor, Gaussian, Linear
+from latentviews import DoublyStochasticClassifier, DoublyStochasticRegressor, Gaussian, Linear, gradients
 from latentviews._validation import DivergenceError
 from latentviews.gradients import precondition, start_gradient
 from latentviews.losses import Hinge, Huber, Logistic, Loss, Quantile, Squared
+from latentviews.models import doubly_stochastic
 from latentviews.stochastic import RandomBlocks
 
 LOSSES = [Logistic(), Hinge(), Squared(), Huber(0.7), Quantile(0.3)]  # a new loss is added here
@@ -309,6 +310,26 @@ def test_a_step_in_fixed_blocks_is_a_centred_gradient_step(rng):
     rate = 1 / start.preconditioner.curvature(40)
     expected = rate / 40 * phi @ (phi.T @ targets) + targets.mean()
     np.testing.assert_allclose(found.functions(x) + found.intercept, expected, atol=1e-10)
+
+
+def test_features_made_again_are_those_that_were_kept(monkeypatch):
+    X, y = blobs(np.random.default_rng(0), 300)
+    model = DoublyStochasticClassifier(n_epochs=2, n_blocks=3, n_frequencies=16, random_state=0)
+    kept = clone(model).fit(X, y)
+
+    monkeypatch.setattr(gradients, "KEPT", 0)
+    monkeypatch.setattr(doubly_stochastic, "KEEP", 0)
+    made_again = clone(model).fit(X, y)
+
+    np.testing.assert_allclose(made_again.predict_proba(X), kept.predict_proba(X), atol=1e-10)
+
+
+def test_progress_is_told_on_demand(capsys):
+    X, y = blobs(np.random.default_rng(0), 100)
+
+    DoublyStochasticClassifier(n_epochs=2, n_blocks=1, verbose=1, early_stopping=True, random_state=0).fit(X, y)
+
+    assert capsys.readouterr().err.count("epoch") == 2
 
 
 def fit_small(model, **changes):

@@ -12,6 +12,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from latentviews import DoublyStochasticPCA, Gaussian, LandmarkPCA, Laplace, Linear, Matern, VonMises
 from latentviews._validation import DivergenceError, UnsupportedError
 from latentviews.datasets import make_multiview
+from latentviews.kernels import Kernel
 from latentviews.stochastic import (
     Expansion,
     RandomBlocks,
@@ -147,6 +148,24 @@ def test_blocks_are_the_same_in_every_array_library(dim, rng):
     x, blocks = rng.normal(size=(4, dim)), RandomBlocks(Laplace(3.0), dim, 6, seed=5)
 
     np.testing.assert_allclose(np.from_dlpack(blocks(strict.asarray(x), 3)), blocks(x, 3), rtol=1e-12, atol=1e-14)
+
+
+class OnlyDraws(Kernel):
+    """A shift-invariant kernel from elsewhere, that can draw frequencies and no more."""
+
+    def gram(self, x, y):
+        return Gaussian(1.0).gram(x, y)
+
+    def frequencies(self, size, dim, rng):
+        return rng.normal(size=(dim, size))
+
+
+def test_a_kernel_that_only_draws_is_enough():
+    _, functions = hermite_eigenpairs(GRID[:, 0], 2)
+
+    model = DoublyStochasticPCA(2, kernel=OnlyDraws(), random_state=0).fit(normal_stream(0, 16_000))
+
+    assert sine_of_angle(model.transform(GRID), functions, NORMAL) < 0.1
 
 
 def test_the_whole_fit_runs_in_other_array_libraries(rng):

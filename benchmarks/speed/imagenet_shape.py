@@ -116,7 +116,7 @@ def run(name: str, options: argparse.Namespace, model: DoublyStochasticClassifie
     return {
         "name": name,
         "rows": seen,
-        "features": 2 * options.frequencies * len(model.fit_.functions.coefficients),
+        "features": 2 * model.n_frequencies * len(model.fit_.functions.coefficients),
         "directions": len(model.fit_.preconditioner.damping),
         "learning_seconds": round(learning, 2),
         "rows_a_second": round(seen / learning),

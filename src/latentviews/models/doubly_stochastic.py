@@ -110,7 +110,8 @@ class _Settings(CallbackSupportMixin, BaseEstimator):
                     begin(take_rows(x, order[:PILOT]), y[order[:PILOT]])
                 step(take_rows(x, rows), y[rows])
             self.n_iter_ = epoch
-            value = loss_of(take_rows(x, held), y[held]) if len(held) else np.nan
+            judged = held if len(held) else rows
+            value = loss_of(take_rows(x, judged), y[judged])
             waited = 0 if value < best[0] else waited + 1
             if value < best[0]:
                 best = value, self.fit_
