@@ -233,6 +233,7 @@ class PredictiveStateModel(BaseEstimator):
         squares -= squares.min(axis=1, keepdims=True)
         place = min(NEIGHBOURS, squares.shape[1] - 1)
         reach = np.partition(squares, place, axis=1)[:, [place]]
+        reach = np.maximum(reach, np.finfo(float).eps * squares.max(axis=1, keepdims=True))  # anchors may coincide
         weights = np.exp(-2 * squares / np.maximum(reach, np.finfo(float).tiny))
         weights /= weights.sum(axis=1, keepdims=True)
         if lengths is None and origins is None:
