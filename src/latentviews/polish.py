@@ -356,8 +356,11 @@ class SmoothedEM(BaseEstimator):
         narrow = Gaussian(self.bandwidth).adapt(x)
         grid = uniform_grid(x[:, 0], float(narrow.get_params()["bandwidth"]), 1024)[:, None]
         atoms = _without_negligible(narrow.gram(grid, grid))
-        smoother = sparse.diags_array(1 / atoms.sum(axis=1)) @ atoms if self.nonlinear else None
-        return SieveView(here, block, grid, narrow, atoms, smoother)
+        if not self.nonlinear:
+            return SieveView(here, block, grid, narrow, atoms)
+        # the M-step is the maximum only if what smooths logs is the transpose of what smooths shares, of mass one
+        spread = atoms @ sparse.diags_array(1 / atoms.sum(axis=0))
+        return SieveView(here, block, grid, narrow, spread / (grid[1, 0] - grid[0, 0]), spread.T.tocsr())
 
     def _run(self, step: Callable[[Mixing], tuple[Mixing, float]], current: Mixing, report: Report) -> EMFit:
         before = -np.inf

@@ -40,13 +40,13 @@ class Cells:
 
     def density(self, coefficients: np.ndarray) -> np.ndarray:
         """p(x_i | h), (n, k); one where the view is missing."""
-        values = np.maximum(self.rows @ self.on_cells(coefficients), FLOOR)
-        return values if self.present is None else np.where(self.present[:, None], values, 1.0)
-
-    def on_cells(self, coefficients: np.ndarray) -> np.ndarray:
-        """The densities on the cells, (C, k)."""
         table = coefficients if self.atoms is None else self.atoms @ coefficients
-        return table if self.smoother is None else np.exp(self.smoother @ np.log(np.maximum(table, TINY)))
+        if self.smoother is None:
+            values = self.rows @ table
+        else:  # rows share their logs between cells too, or steps would be no ascent
+            values = np.exp(self.rows @ (self.smoother @ np.log(np.maximum(table, TINY))))
+        values = np.maximum(values, FLOOR)
+        return values if self.present is None else np.where(self.present[:, None], values, 1.0)
 
     def gather(self, values: np.ndarray) -> np.ndarray:
         """Σ_i atom_b(x_i) values_ih, (B, k)."""
