@@ -202,6 +202,22 @@ def test_a_run_is_a_function_of_its_data_and_seed(baseline, rng):
     np.testing.assert_array_equal(clone(one).fit(X).predict_proba(X), one.predict_proba(X))
 
 
+@pytest.mark.parametrize("baseline", BASELINES)
+def test_a_failed_fit_changes_nothing(baseline, rng):
+    X, _, _ = make_multiview(300, 2, random_state=rng)
+    model = baseline(2, random_state=0).fit(X)
+    before = model.predict_proba(X)
+    with pytest.raises(ValueError, match="constant"):
+        model.fit(np.column_stack([X, np.ones(300)]))
+    np.testing.assert_array_equal(model.predict_proba(X), before)
+
+
+@pytest.mark.parametrize("baseline", [HistogramSpectral, SphericalSpectral])
+def test_a_solver_is_an_object_that_decomposes(baseline, rng):
+    with pytest.raises(TypeError, match="solver must be an object with a method `decompose`; got 'power'"):
+        baseline(2, solver="power").fit(rng.normal(size=(50, 3)))
+
+
 START = np.full((50, 2), 0.5)
 BAD_INPUT = {
     "a wide view": (

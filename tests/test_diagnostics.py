@@ -9,7 +9,7 @@ from scipy import stats
 from sklearn.exceptions import NotFittedError
 from sklearn.preprocessing import PolynomialFeatures
 
-from latentviews import Delta, Gaussian, Linear, MultiViewMixture, PowerMethod, VonMises, diagnose
+from latentviews import Delta, Gaussian, KernelHMM, Linear, MultiViewMixture, PowerMethod, VonMises, diagnose
 from latentviews.baselines import HistogramSpectral
 from latentviews.comparison import TestResult, independence_test
 from latentviews.datasets import make_multiview
@@ -355,6 +355,12 @@ def test_a_count_of_permutations_is_needed(sound):
 
     with pytest.raises(ValueError, match="n_permutations must be an integer of at least 1; got 0"):
         diagnose(model, X, n_permutations=0)
+
+
+def test_a_model_of_sequences_is_refused_in_one_sentence(rng):
+    model = KernelHMM(1, random_state=0).fit(rng.normal(size=(100, 1)))
+    with pytest.raises(TypeError, match="looks at a fitted MultiViewMixture; got a KernelHMM"):
+        diagnose(model, rng.normal(size=(100, 1)))
 
 
 def test_a_baseline_is_refused_in_one_sentence(rng):

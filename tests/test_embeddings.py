@@ -163,6 +163,8 @@ def test_a_function_is_smoothed_by_the_kernel_of_an_embedding_but_not_of_bins(rn
 def test_a_function_of_the_wrong_shape_is_refused(make, rng):
     components = make(*two_classes(rng), Gaussian(0.5), rng)
 
+    with np.errstate(invalid="ignore"), pytest.raises(ValueError, match="a function that is finite wherever"):
+        components.expectation(lambda rows: np.log(rows[:, 0]))
     with pytest.raises(ValueError, match=r"needs a function from rows \(n, d\) to n numbers; for \d+ rows it gave"):
         components.expectation(lambda rows: 1.0)
 

@@ -25,6 +25,7 @@ from latentviews import (
     OneHotFeatures,
     PowerMethod,
     Sieve,
+    SmoothedEM,
     VonMises,
 )
 from latentviews.datasets import make_multiview
@@ -312,6 +313,7 @@ BAD_INPUT = {
         "4 components need 4 features",
     ),
     "no classes": (lambda X: MultiViewMixture(0).fit(X), "n_components must be an integer of at least 1; got 0"),
+    "another word": (lambda X: MultiViewMixture("Auto").fit(X), 'must be an integer or "auto"; got .Auto.'),
     "half a class": (lambda X: MultiViewMixture(1.5).fit(X), "n_components must be an integer"),
     "constant column": (lambda X: MultiViewMixture(2).fit(X * [1, 0, 1]), "Column 1 .* is constant"),
     "a view all missing": (lambda X: MultiViewMixture(2).fit(X * [1, np.nan, 1]), "Column 1 .* is missing in all"),
@@ -413,6 +415,10 @@ WRONG_OBJECTS = {
     "bandwidth": ({"bandwidth": np.inf}, ValueError, "positive, finite"),
     "kernel bandwidth": ({"kernel": Gaussian(np.nan)}, ValueError, "positive, finite"),
     "list of bandwidths": ({"density_bandwidth": [[1.0]]}, ValueError, "positive, finite"),
+    "a word for factors": ({"polish": Sieve(factors="wide")}, ValueError, "factors of a Sieve must be"),
+    "a word as a factor": ({"polish": Sieve(factors=["wide"])}, ValueError, "factor of a Sieve must be a positive"),
+    "a word for a tolerance": ({"polish": Sieve(tol="fine")}, ValueError, "tol must be a finite number"),
+    "a negative tolerance": ({"polish": SmoothedEM(tol=-1.0)}, ValueError, "tol must be a finite number"),
     "class for an object": ({"polish": Sieve}, TypeError, "method `polish`"),
 }
 

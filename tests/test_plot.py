@@ -121,6 +121,8 @@ def test_display_draws_on_the_axes_given(model):
 
 
 def test_too_few_axes_are_refused(model):
+    with pytest.raises(TypeError, match="ax must be Axes of matplotlib; got 'here'"):
+        SpectrumDisplay.from_estimator(model, ax="here")
     with pytest.raises(ValueError, match=r"one Axes a view, 3 in all; got 2"):
         ComponentDisplay.from_estimator(model, ax=offscreen_axes(2))
 

@@ -2,12 +2,16 @@ import io
 from contextlib import redirect_stderr
 
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn import config_context
+from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV
 
 from latentviews import Delta, Gaussian, MultiViewMixture, Sieve, SmoothedEM, VonMises
+from latentviews._validation import as_labels
 from latentviews.bandwidths import isj
+from latentviews.baselines import SphericalSpectral
 from latentviews.datasets import make_multiview
 from latentviews.metrics import density_error, label_accuracy
 from latentviews.polish import Pilot
@@ -168,6 +172,8 @@ def test_classes_are_aligned_between_fits(rng):
     assert np.mean(one.predict(X) == two.predict(X)) > 0.98
     with pytest.raises(ValueError, match="align_to needs a fit with 3 classes"):
         two.align_to(MultiViewMixture(2, random_state=0).fit(X))
+    with pytest.raises(TypeError, match="align_to follows the classes of a MultiViewMixture; got a SphericalSpectral"):
+        two.align_to(SphericalSpectral(3, random_state=0).fit(X))
 
 
 def test_expectations_have_honest_standard_errors():
@@ -195,6 +201,8 @@ def test_intervals_cover_and_shrink(rng):
     assert draws.values.shape == (60, 2)
     with pytest.raises(ValueError, match="level must be between"):
         draws.value_interval(1.5)
+    with pytest.raises(ValueError, match="level must be between"):
+        draws.interval("most")
     with pytest.raises(ValueError, match="fit it with one"):
         MultiViewMixture(2, polish=None, random_state=0).fit(X).bootstrap(X)
 
@@ -327,6 +335,20 @@ def test_functionals_take_weights_as_repeated_rows(rng):
     assert np.abs(heavy.mean(axis=0) - centre).max() < np.abs(plain.mean(axis=0) - centre).max()
 
 
+@pytest.mark.parametrize("polish", [Sieve(factors=(2.0,), tol=1e-8), SmoothedEM(tol=1e-8)], ids=repr)
+def test_weights_count_as_repeated_rows_in_a_polish(polish, rng):
+    """Codes hold features and bandwidths fixed: the sieve is their table."""
+    X, _, _ = make_multiview(300, 2, separation=2, random_state=rng)
+    X = np.digitize(X, [-2.0, 0.0, 2.0]).astype(float)
+    counts = rng.integers(0, 4, size=300)
+    weighted, repeated = (MultiViewMixture(2, kernel=Delta(), polish=polish, random_state=0) for _ in range(2))
+    weighted.fit(X, sample_weight=counts)
+    repeated.fit(np.repeat(X, counts, axis=0))
+    np.testing.assert_allclose(weighted.weights_, repeated.weights_, atol=1e-5)
+    np.testing.assert_allclose(weighted.predict_proba(X), repeated.predict_proba(X), atol=1e-4)
+    assert np.abs(weighted.weights_ - clone(weighted).fit(X).weights_).max() > 1e-4
+
+
 def test_float_labels_are_labels_and_misplaced_ones_are_refused(rng):
     X, y, _ = make_multiview(300, 2, random_state=rng)
     labels = np.where(np.arange(300) < 30, y, -1)
@@ -334,3 +356,32 @@ def test_float_labels_are_labels_and_misplaced_ones_are_refused(rng):
     np.testing.assert_array_equal(one.weights_, two.weights_)
     with pytest.raises(ValueError, match="one label a row"):
         MultiViewMixture(2).fit(X, labels[:-1])
+    with pytest.raises(ValueError, match="y holds NaN; mark rows of unknown class with -1"):
+        MultiViewMixture(2).fit(X, np.where(labels < 0, np.nan, labels))
+
+
+@pytest.mark.parametrize("form", [lambda y: y[:, None], lambda y: y.astype(object), pd.Series], ids=repr)
+def test_labels_are_read_from_columns_and_objects(form):
+    labels = np.array([0, -1, 1, -1])
+    np.testing.assert_array_equal(as_labels(form(labels), np.zeros((4, 3))), labels)
+
+
+@pytest.mark.parametrize("other", [None, ["a", "b"], np.array([0, 1]), np.array([-1.0, 0.5]), np.eye(2)], ids=repr)
+def test_targets_that_are_no_partial_labels_are_left_alone(other):
+    assert as_labels(other, np.zeros((2, 3))) is None
+
+
+def test_functionals_are_asked_only_of_rows_that_have_the_view(rng):
+    X, _, _ = make_multiview(300, 2, random_state=rng)
+    X[:, 0] = np.exp(X[:, 0])
+    X[::3, 0] = np.nan
+    model = MultiViewMixture(2, random_state=0).fit(X)
+
+    def finite_log(x):
+        assert not np.isnan(x).any()
+        return np.log(x[:, 0])
+
+    logs = model.expectation(finite_log, X).values
+    np.testing.assert_allclose(model.bootstrap(X, 5, finite_log, random_state=0).values.mean(axis=0), logs, atol=0.3)
+    with pytest.raises(ValueError, match="a function that is finite wherever it is asked"):
+        model.bootstrap(X, 5, lambda x: np.full(len(x), np.inf))

@@ -55,5 +55,9 @@ def test_bad_settings_are_sentences(rng):
         rank_test(X, level=2.0)
     with pytest.raises(ValueError, match="at least one number of classes"):
         likelihood_curve(MultiViewMixture(), X, [])
+    with pytest.raises(TypeError, match="candidates must be numbers of classes"):
+        likelihood_curve(MultiViewMixture(), X, 3)
+    with pytest.raises(TypeError, match="takes one table"):
+        likelihood_curve(MultiViewMixture(), iter([X]), [2])
     with pytest.raises(ValueError, match="at least three views"):
         rank_test(X[:, :2])

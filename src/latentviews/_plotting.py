@@ -15,6 +15,8 @@ def panels_on(ax: Any, count: int, what: str, new_figure: Any = None) -> np.ndar
     given = new_panels(count, new_figure) if ax is None else np.atleast_1d(np.asarray(ax, dtype=object)).ravel()
     if len(given) != count:
         raise ValueError(f"ax needs one Axes a {what}, {count} in all; got {len(given)}.")
+    if not all(hasattr(one, "figure") for one in given):
+        raise TypeError(f"ax must be Axes of matplotlib; got {ax!r}.")
     return given
 
 

@@ -83,6 +83,13 @@ def check_positive(name: str, value: Any) -> float:
     return float(value)
 
 
+def check_nonnegative(name: str, value: Any) -> float:
+    """``value`` as a finite float of at least zero."""
+    if isinstance(value, bool) or not isinstance(value, int | float | np.number) or not 0 <= value < np.inf:
+        raise ValueError(f"{name} must be a finite number of at least zero; got {value!r}.")
+    return float(value)
+
+
 def check_ability(name: str, value: Any, ability: str) -> Any:
     """``value`` if it offers a method, or a sentence on what was expected."""
     if isinstance(value, type) or not callable(getattr(value, ability, None)):
@@ -123,9 +130,12 @@ def check_weights(weights: Any, data: Any) -> np.ndarray | None:
 
 def as_labels(y: Any, data: Any) -> np.ndarray | None:
     """Known classes 0, 1, … and -1 where unknown; None unless some are known and some are not."""
-    if y is None or np.ndim(y) != 1 or np.asarray(y).dtype.kind not in "iuf":
+    labels = _numbers(y)
+    if labels is None:
         return None
-    labels = np.asarray(y)
+    unknown = np.isnan(labels)
+    if unknown.any() and np.all(labels[~unknown] == np.round(labels[~unknown])):
+        raise ValueError("y holds NaN; mark rows of unknown class with -1, or leave y out.")
     if not np.any(labels == -1) or not np.any(labels >= 0) or not np.all(labels == np.round(labels)):
         return None
     labels = labels.astype(int)
@@ -134,6 +144,18 @@ def as_labels(y: Any, data: Any) -> np.ndarray | None:
     if len(labels) != data.shape[0]:
         raise ValueError(f"y needs one label a row, {data.shape[0]}; got {len(labels)}.")
     return labels
+
+
+def _numbers(y: Any) -> np.ndarray | None:
+    """``y`` as a vector of floats; None where it is something else, such as names."""
+    if y is None or np.asarray(y).dtype.kind not in "iufO":
+        return None
+    try:
+        labels = np.asarray(y, dtype=float)
+    except (TypeError, ValueError):
+        return None
+    labels = labels[:, 0] if labels.ndim == 2 and labels.shape[1] == 1 else labels
+    return labels if labels.ndim == 1 else None
 
 
 def allowed_classes(labels: np.ndarray, n_classes: int) -> np.ndarray:

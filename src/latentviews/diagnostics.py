@@ -151,7 +151,7 @@ def diagnose(model: Any, X: Any, *, n_permutations: int = 199, random_state: Any
     Diagnosis of 2 class(es) in 3 views, from 2000 rows.
     """
     check_is_fitted(model)
-    if not hasattr(model, "start_objectives_"):
+    if not hasattr(model, "start_objectives_") or not hasattr(model, "exchangeable"):
         raise TypeError(f"diagnose looks at a fitted MultiViewMixture; got a {type(model).__name__}.")
     n_permutations, rng = check_count("n_permutations", n_permutations), np.random.default_rng(random_state)
     data, columns = read_table(model, X, reset=False)

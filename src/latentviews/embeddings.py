@@ -235,7 +235,8 @@ class BinnedEmbedding(Components):
 
     def _integrate(self, f: Callable[[np.ndarray], Any]) -> np.ndarray:
         """A callable against the weights themselves, with no smoothing."""
-        return evaluate(f, self.grid[:, None]) @ self.weights / self.weights.sum(axis=0)
+        some = self.weights.any(axis=1)  # f need not be defined where no row was
+        return evaluate(f, self.grid[some, None]) @ self.weights[some] / self.weights.sum(axis=0)
 
     @cached_property
     def _features(self) -> BinnedFeatures:
@@ -294,6 +295,12 @@ def evaluate(f: Callable[[np.ndarray], Any], rows: np.ndarray) -> np.ndarray:
         raise ValueError(
             f"expectation needs a function from rows (n, d) to n numbers; for {len(rows)} rows it gave shape "
             f"{values.shape}."
+        )
+    strange = np.flatnonzero(~np.isfinite(values.ravel()))
+    if strange.size:
+        raise ValueError(
+            f"expectation needs a function that is finite wherever it is asked; at {rows[strange[0]]} it gave "
+            f"{values.ravel()[strange[0]]}, and in {strange.size} of {len(rows)} places no finite number."
         )
     return values.ravel()
 

@@ -15,7 +15,7 @@ from sklearn.utils.parallel import Parallel, delayed
 
 from latentviews import streams
 from latentviews._progress import Report
-from latentviews._validation import check_count
+from latentviews._validation import check_count, check_nonnegative, check_positive
 from latentviews.features import few_landmarks, linear_bins, uniform_grid
 from latentviews.kernels import Delta, Gaussian, Kernel, VonMises
 from latentviews.sieve import (
@@ -250,8 +250,11 @@ class Sieve(BaseEstimator):
         return Polished(chosen, fit, factor, rivals[_best(tried)], objectives)
 
     def _check(self) -> None:
-        if not isinstance(self.factors, Sequence | np.ndarray) or not len(self.factors) or min(self.factors) <= 0:
-            raise ValueError(f"Sieve needs at least one positive factor; got {self.factors!r}.")
+        if isinstance(self.factors, str) or np.ndim(self.factors) != 1 or not len(self.factors):
+            raise ValueError(f"factors of a Sieve must be at least one positive number; got {self.factors!r}.")
+        for factor in self.factors:
+            check_positive("a factor of a Sieve", factor)
+        check_nonnegative("tol", self.tol)
         check_count("trial_rows", self.trial_rows, 2)
         check_count("max_iter", self.max_iter, 0)
 
@@ -325,6 +328,7 @@ class SmoothedEM(BaseEstimator):
     ) -> Polished:
         """Run from every guess and keep the one with the highest objective."""
         check_count("max_iter", self.max_iter)
+        check_nonnegative("tol", self.tol)
         shared = {block: self._view(x, block, kernel) for block, (x, kernel) in pilot.by_block().items()}
         views = pilot.views(shared)
         cells = pilot.cells(views)

@@ -1,6 +1,6 @@
 """How many classes: by the rank of the views' dependence, and by held-out likelihood as a second opinion."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from itertools import combinations
 from typing import Any, NamedTuple
 
@@ -156,10 +156,12 @@ def likelihood_curve(
     >>> likelihood_curve(MultiViewMixture(random_state=0), X, [1, 2, 3], cv=3).n_components
     2
     """
-    sizes = sorted(check_count("candidates", k) for k in candidates)
+    if not isinstance(candidates, Iterable) or isinstance(candidates, str):
+        raise TypeError(f"candidates must be numbers of classes, such as [2, 3, 4]; got {candidates!r}.")
+    sizes = sorted(check_count("a number of classes in candidates", k) for k in candidates)
     if not sizes:
         raise ValueError("candidates must hold at least one number of classes; got none.")
-    if isinstance(X, list | tuple):
+    if isinstance(X, list | tuple) or not hasattr(X, "shape"):
         raise TypeError("likelihood_curve takes one table; stack the views and name their columns in `views`.")
     table = X
     folds = list(KFold(cv, shuffle=True, random_state=0).split(np.empty(len(table))))

@@ -8,7 +8,7 @@ import numpy as np
 from scipy import stats
 from scipy.special import logsumexp
 
-from latentviews._validation import UnsupportedError, check_count
+from latentviews._validation import UnsupportedError, all_or_nothing, check_ability, check_count
 from latentviews.baselines._shared import OneColumnViews, log_joint
 from latentviews.embeddings import as_rows
 from latentviews.features import OneHotFeatures
@@ -99,6 +99,7 @@ class HistogramSpectral(OneColumnViews):
         self.solver = solver
         self.random_state = random_state
 
+    @all_or_nothing
     def fit(self, X: Any, y: Any = None) -> Self:
         """Cut the views into bins and decompose the moments of their indicators."""
         table, columns, rank = self._read(X)
@@ -139,7 +140,7 @@ class HistogramSpectral(OneColumnViews):
         codes = np.stack([_codes(x, cuts) for x, cuts in zip(table.T, edges, strict=True)], axis=1).astype(float)
         features = tuple(OneHotFeatures(len(cuts) - 1).fit(codes[:, [t]]) for t, cuts in enumerate(edges))
         views = Views(tuple([t] for t in range(table.shape[1])), features)
-        solver = JointDiagonalization() if self.solver is None else self.solver
+        solver = JointDiagonalization() if self.solver is None else check_ability("solver", self.solver, "decompose")
         found = spectral_fit(codes, views, rank, solver, rng)
         components = [
             HistogramView(cuts, _as_probabilities(vectors), float(np.median(x)), float(x.std()))

@@ -9,7 +9,7 @@ from scipy.signal import fftconvolve
 from scipy.special import logsumexp
 from sklearn.cluster import KMeans
 
-from latentviews._validation import check_count
+from latentviews._validation import all_or_nothing, check_count
 from latentviews.bandwidths import RULES, resolution, resolve, silverman
 from latentviews.baselines._shared import OneColumnViews
 from latentviews.embeddings import BinnedEmbedding, domain_for
@@ -99,6 +99,7 @@ class NonparametricEM(OneColumnViews):
         self.tol = tol
         self.random_state = random_state
 
+    @all_or_nothing
     def fit(self, X: Any, y: Any = None) -> Self:
         """Alternate between posteriors and weighted densities."""
         table, columns, rank = self._read(X)

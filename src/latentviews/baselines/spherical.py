@@ -7,7 +7,7 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 from scipy import stats
 
-from latentviews._validation import UnsupportedError
+from latentviews._validation import UnsupportedError, all_or_nothing, check_ability
 from latentviews.baselines._shared import OneColumnViews
 from latentviews.embeddings import as_rows
 from latentviews.tensors import JointDiagonalization, Solver
@@ -84,6 +84,7 @@ class SphericalSpectral(OneColumnViews):
         self.solver = solver
         self.random_state = random_state
 
+    @all_or_nothing
     def fit(self, X: Any, y: Any = None) -> Self:
         """Match the first three moments."""
         table, columns, rank = self._read(X)
@@ -94,11 +95,10 @@ class SphericalSpectral(OneColumnViews):
                 "such limit."
             )
         rng = np.random.default_rng(self.random_state)
+        solver = JointDiagonalization() if self.solver is None else check_ability("solver", self.solver, "decompose")
         origin = _origin(table, rank)
         moments = raw_moments(table - origin)
-        found = spherical_components(
-            *moments, rank, JointDiagonalization() if self.solver is None else self.solver, rng
-        )
+        found = spherical_components(*moments, rank, solver, rng)
         order = np.argsort(-found.weights, kind="stable")
         self.means_, self.variances_ = (found.means + origin)[order], found.variances[order]
         views = [GaussianView(means, np.sqrt(found.variances)) for means in (found.means + origin).T]

@@ -98,7 +98,7 @@ class Bootstrap(NamedTuple):
 
 
 def _interval(draws: np.ndarray, level: float) -> tuple[np.ndarray, np.ndarray]:
-    if not 0 < level < 1:
+    if not isinstance(level, int | float | np.number) or not 0 < level < 1:
         raise ValueError(f"level must be between 0 and 1; got {level!r}.")
     # "weibull" leaves the stated share outside on average; the default quantiles are too close for few draws
     lower, upper = np.quantile(draws, [(1 - level) / 2, (1 + level) / 2], axis=0, method="weibull")
@@ -116,9 +116,7 @@ def resample(
 ) -> Bootstrap:
     """Refits of the sieve to resampled rows, each started at the fit, so that classes keep their names."""
     cells = polished.cells(table)
-    x = table[:, polished.views[view].columns]
-    values = np.zeros(len(table)) if f is None else np.where(np.isnan(x).any(axis=1), 0.0, evaluate(f, x))
-    has_view = (~np.isnan(x).any(axis=1)).astype(float)
+    values, has_view = _values(f, table[:, polished.views[view].columns])
     weights, functionals = [], []
     for _ in range(n_resamples):
         counts = rng.multinomial(len(table), np.full(len(table), 1 / len(table))).astype(float)
@@ -126,8 +124,16 @@ def resample(
         fit = accelerated_em(partial(polished.step, cells, weights=counts), polished.fit.mixing, 120, 3e-3)
         shares = posterior(cells, fit.mixing)[0] * counts[:, None]
         weights.append(shares.sum(axis=0) / shares.sum())
-        functionals.append((values * has_view) @ shares / np.maximum(has_view @ shares, np.finfo(float).tiny))
+        functionals.append(values @ shares / np.maximum(has_view @ shares, np.finfo(float).tiny))
     return Bootstrap(np.array(weights), np.array(functionals) if f is not None else np.empty((n_resamples, 0)))
+
+
+def _values(f: Callable[[np.ndarray], Any] | None, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """``f`` on the rows that have a view and zero on others, and which have it, as numbers."""
+    values, present = np.zeros(len(x)), ~np.isnan(x).any(axis=1)
+    if f is not None:
+        values[present] = evaluate(f, x[present])
+    return values, present.astype(float)
 
 
 def resample_dependent(
@@ -140,14 +146,12 @@ def resample_dependent(
     row_weights: np.ndarray | None = None,
 ) -> Bootstrap:
     """A few steps of EM on resampled rows from the fit, whose components stay in their classes."""
-    x = table[:, classes.columns[view]]
-    has_view = (~np.isnan(x).any(axis=1)).astype(float)
-    values = np.zeros(len(table)) if f is None else np.where(has_view > 0, evaluate(f, x), 0.0)
+    values, has_view = _values(f, table[:, classes.columns[view]])
     draws = []
     for _ in range(n_resamples):
         counts = rng.multinomial(len(table), np.full(len(table), 1 / len(table))).astype(float)
         counts = counts if row_weights is None else counts * row_weights
-        draws.append(classes.reweighted(table, counts, values * has_view, has_view))
+        draws.append(classes.reweighted(table, counts, values, has_view))
     weights, means = (np.array(part) for part in zip(*draws, strict=True))
     return Bootstrap(weights, means if f is not None else np.empty((n_resamples, 0)))
 

@@ -21,7 +21,7 @@ from latentviews._validation import (
     is_batches,
 )
 from latentviews.dependent import DependentClasses, DependentConditional
-from latentviews.embeddings import evaluate
+from latentviews.embeddings import Components, evaluate
 from latentviews.kernels import Kernel
 from latentviews.models.estimation import (
     Estimate,
@@ -86,8 +86,9 @@ class MultiViewMixture(CallbackSupportMixin, PosteriorMixin, BaseEstimator):
     bandwidth : float, rule or None
         The bandwidth of the kernel in the moments; None leaves the kernel's own.
     density_bandwidth : float, rule, None or "auto", default="auto"
-        The bandwidth of the densities; None takes that of the moments. With a polish, "auto" gives every class and view
-        its own. Without, it is "isj", or None where ``kernel`` or ``features`` are given.
+        The bandwidth of the densities; None takes that of the moments. With a polish, "auto" gives every view its own,
+        and in views of one real column every class; views of several have one a column. Without, it is "isj", or None
+        where ``kernel`` or ``features`` are given.
     polish : polish, None or "auto", default="auto"
         The likelihood step after the spectral start; "auto" is `Sieve()`. None stops at the spectral estimate: the
         paper's own, where ``density_bandwidth`` is None.
@@ -195,6 +196,7 @@ class MultiViewMixture(CallbackSupportMixin, PosteriorMixin, BaseEstimator):
             Known classes 0, …, k-1, and -1 where unknown; ignored if no value is -1. They name the classes, and guide
             the polish.
         sample_weight : array of shape (n_samples,) or None
+            As if rows were repeated, but for rules for bandwidths, which count every row once.
         """
         report, finish = reporter(self, self.verbose)
         for name in ("rank_test_", "stream_"):  # an earlier fit's
@@ -380,6 +382,9 @@ class MultiViewMixture(CallbackSupportMixin, PosteriorMixin, BaseEstimator):
         """Rename the classes so that they follow those of another fit, and return this one."""
         check_is_fitted(self)
         check_is_fitted(reference)
+        views = getattr(reference, "components_", [None])
+        if not hasattr(reference, "n_components_") or not all(isinstance(view, Components) for view in views):
+            raise TypeError(f"align_to follows the classes of a MultiViewMixture; got a {type(reference).__name__}.")
         here, there = ([len(columns) for columns in model.views_] for model in (self, reference))
         if reference.n_components_ != self.n_components_ or here != there:
             raise ValueError(
@@ -433,6 +438,8 @@ class MultiViewMixture(CallbackSupportMixin, PosteriorMixin, BaseEstimator):
     def _read(self, X: Any, y: Any, sample_weight: Any) -> Problem:
         """Data, views and a pilot, or a sentence on what no fit can answer."""
         automatic = self._counts()
+        if isinstance(self.n_components, str) and not automatic:
+            raise ValueError(f'n_components must be an integer or "auto"; got {self.n_components!r}.')
         rank = 1 if automatic else check_count("n_components", self.n_components)
         rng = np.random.default_rng(self.random_state)
         data, columns = read_table(self, X, reset=True)
