@@ -180,7 +180,10 @@ def test_a_background_that_explains_rows_is_a_density_with_far_tails(rng):
         drawn = frame.sample_background(20_000, rng)[:, t]
         inside = (axis >= frame.box[0, t]) & (axis <= frame.box[1, t])
         share = trapezoid(density[inside], axis[inside])
-        assert stats.binomtest(int(np.sum((drawn >= frame.box[0, t]) & (drawn <= frame.box[1, t]))), 20_000, share).pvalue > FALSE_ALARM
+        assert (
+            stats.binomtest(int(np.sum((drawn >= frame.box[0, t]) & (drawn <= frame.box[1, t]))), 20_000, share).pvalue
+            > FALSE_ALARM
+        )
     far = frame.cells(np.array([[1e8, np.nan], [0.0, 0.0], [np.nan, np.nan]])).log_uniform
     assert np.isfinite(far).all()
     assert far[0] < far[1] < far[2] == 0

@@ -114,7 +114,7 @@ def test_missing_columns_are_named_with_their_nearest_matches(name, tmp_path):
 
     with pytest.raises(InputError, match=re.escape(f"{tmp_path / name} has no column 'cd33'; did you mean 'CD3'")):
         read_table(tmp_path / name, ["cd33"])
-    with pytest.raises(InputError, match="has no columns 'q', 'xyz'; it has CD3, CD5, CD19"):
+    with pytest.raises(InputError, match="has no columns 'q', 'xyz'; it has 'CD3', 'CD5', 'CD19'"):
         read_table(tmp_path / name, ["q", "CD3", "xyz"])
 
 
@@ -289,7 +289,7 @@ def test_fcs_is_compensated_by_its_spillover(tmp_path, rng):
 def test_a_spillover_that_cannot_be_used_is_one_sentence(spillover, tmp_path):
     write_fcs(tmp_path / "a.fcs", spillover=spillover)
 
-    with pytest.raises(InputError, match=r"a.fcs has a spillover matrix that cannot be used .*--no-compensation"):
+    with pytest.raises(InputError, match=r"a.fcs has a spillover matrix that cannot be used .*the option `compensate`"):
         read_table(tmp_path / "a.fcs")
     assert read_table(tmp_path / "a.fcs", compensate=False).values.shape == (3, 3)
 
@@ -444,8 +444,13 @@ def test_scales_can_be_asked_for_in_any_format(tmp_path):
     assert logicle.top == 3e5
     with pytest.raises(InputError, match="transform must be one of"):
         read_table(tmp_path / "a.csv", transform="log")
-    with pytest.raises(InputError, match="cofactor must be positive"):
+    with pytest.raises(InputError, match="option `cofactor` must be positive and finite"):
         read_table(tmp_path / "a.csv", transform="arcsinh", cofactor=0)
+    with pytest.raises(InputError, match="option `cofactor` must be positive and finite"):
+        read_table(tmp_path / "a.csv", transform="arcsinh", cofactor=np.inf)
+    for delimiter in ("", "ab", "é", '"'):
+        with pytest.raises(InputError, match="option `delimiter` is one character"):
+            read_table(tmp_path / "a.csv", delimiter=delimiter)
 
 
 # --------------------------------------------------------------------------------------------- the other formats

@@ -179,8 +179,8 @@ def _scales(
     """A scale for every column, None where it stays as it is."""
     fcs = source.format == "fcs"
     kind = ("logicle" if fcs else "none") if transform == "auto" else transform
-    if not cofactor > 0:
-        raise InputError(f"cofactor must be positive; got {cofactor:g}.")
+    if not 0 < cofactor < np.inf:
+        raise InputError(f"The option `cofactor` must be positive and finite; got {cofactor:g}.")
     scales: list[Transform | None] = []
     for name, column in zip(names, values.T, strict=True):
         if kind == "none" or (fcs and name not in source.tops):

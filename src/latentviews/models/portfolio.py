@@ -1,7 +1,7 @@
 """The fit for views that depend inside classes: several starts, more components than classes, merging, a medoid."""
 
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -16,8 +16,9 @@ from sklearn.mixture import GaussianMixture
 from sklearn.neighbors import NearestNeighbors
 from sklearn.utils.parallel import Parallel, delayed
 
-from latentviews._progress import Report
+from latentviews._progress import Part, Report
 from latentviews._validation import IdentifiabilityWarning, UnsupportedError, check_count
+from latentviews.bandwidths import resolution
 from latentviews.copulas import CopulaFit, CopulaMixture, Expected, Frame, fit_copulas, refit, reweigh
 from latentviews.dependent import DependentClasses, DependentView
 from latentviews.domains import DOMAINS
@@ -54,7 +55,7 @@ class Copulas(BaseEstimator):
     n_parts : int, default=10
         Components before merging; at least twice as many as classes are used, and fewer where rows are few.
     bandwidth : float, default=0.2
-        Of the margins, in standard deviations of their columns.
+        Of the margins, in standard deviations of their columns; at least the step of rounded or counted values.
     noise : bool, default=False
         Whether noise is a class of its own, -1: rows that a uniform background explains best, rows of components that
         are sparser than if all rows were spread evenly over the range of the columns, and rows of components lighter
@@ -96,10 +97,13 @@ class Copulas(BaseEstimator):
         check_count("n_parts", self.n_parts)
         check_count("max_iter", self.max_iter)
         if not isinstance(self.noise, bool | np.bool_):
-            raise ValueError(f"Copulas needs noise=True, a class of its own for stray rows, or False; got {self.noise!r}.")
+            raise ValueError(
+                f"Copulas needs noise=True, a class of its own for stray rows, or False; got {self.noise!r}."
+            )
         if not _is_number(self.bandwidth) or not 0 < self.bandwidth < np.inf:
             raise ValueError(
-                f"Copulas needs a positive, finite bandwidth, in standard deviations of the columns; got {self.bandwidth!r}."
+                "Copulas needs a positive, finite bandwidth, in standard deviations of the columns; got "
+                f"{self.bandwidth!r}."
             )
         if not _is_number(self.tol) or not self.tol > 0:
             raise ValueError(f"Copulas needs a positive tol, a gain of log-likelihood a row; got {self.tol!r}.")
@@ -174,7 +178,8 @@ def portfolio(
     settings.check()
     used = [j for columns in problem.columns for j in columns]
     rows, scales = _standardised(problem.pilot[:, used])
-    frame = Frame.around(problem.pilot, used, settings.bandwidth * scales, boxed=settings.noise)
+    units = [resolution(x[~np.isnan(x)]) for x in problem.pilot[:, used].T]  # what rounded or counted values resolve
+    frame = Frame.around(problem.pilot, used, np.maximum(settings.bandwidth * scales, units), boxed=settings.noise)
     weights, volume = problem.pilot_weights, 0.0
     if frame.box is not None:
         volume = float(np.log(np.ptp(frame.box, axis=0)).sum())
@@ -182,9 +187,15 @@ def portfolio(
     n_parts = max(settings.n_parts, 2 * (n_classes or 0))
     n_parts = max(min(n_parts, len(rows) // FEWEST), n_classes or 1)
     moments, spectrum = _spectral(problem, n_parts, spectral)
-    starts = list(_starts(problem, rows, n_parts, settings.n_starts, moments, weights))
-    tasks = (delayed(_fit)(start, frame, problem.pilot, settings, report) for start in starts)
-    fits = Parallel(n_jobs, prefer="threads")(tasks)
+    count = 1 if n_parts == 1 else 2 * settings.n_starts + (moments is not None)
+    starts: list[Start] = []
+
+    def tasks() -> Iterator[Any]:  # a start is made when its turn comes, so that the steps told of are spread evenly
+        for i, start in enumerate(_starts(problem, rows, n_parts, settings.n_starts, moments, weights)):
+            starts.append(start)
+            yield delayed(_fit)(start, frame, problem.pilot, settings, report, Part(i, count, settings.tol))
+
+    fits = Parallel(n_jobs, prefer="threads")(tasks())
     if settings.noise:
         fits = [fit._replace(mixture=reweigh(fit.mixture, problem.pilot, problem.pilot_weights)) for fit in fits]
     cells = frame.cells(problem.pilot)
@@ -206,14 +217,14 @@ def portfolio(
     )
 
 
-def _fit(start: "Start", frame: Frame, table: np.ndarray, settings: Copulas, report: Report) -> CopulaFit:
+def _fit(start: "Start", frame: Frame, table: np.ndarray, settings: Copulas, report: Report, part: Part) -> CopulaFit:
     return fit_copulas(
         frame,
         table[start.rows],
         start.posteriors,
         max_iter=settings.max_iter,
         tol=settings.tol,
-        report=lambda n_iter, objective: report(start.name, n_iter, objective),
+        report=lambda n_iter, objective: report(start.name, n_iter, objective, part),
     )
 
 
