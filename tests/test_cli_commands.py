@@ -787,7 +787,7 @@ def test_the_lines_of_the_readme_run(data, cells, capsys):
     section = re.search(r"## From a file(.*?)\n## ", readme, flags=re.DOTALL)[1]
     lines, code = re.findall(r"```(?:python)?\n(.*?)```", section, flags=re.DOTALL)
     detectors, markers = ["FSC-A", "SSC-A", "FL1-A", "FL2-A", "FL4-A"], ["", "", "CD3", "CD5", "CD19"]
-    X = 200 * np.sinh(make_multiview(300, 2, n_views=5, random_state=0).X)
+    X = 200 * np.sinh(make_multiview(150, 2, n_views=5, random_state=0).X)
     for name in ("cells.fcs", "other.fcs"):
         write_fcs(cells / name, X, detectors, markers)
 

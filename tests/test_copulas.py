@@ -90,11 +90,11 @@ def test_a_missing_value_leaves_the_margin_of_the_others(mixture):
 def test_densities_have_mass_one(mixture):
     part = mixture[0].some_columns([0, 1])
     axes = [
-        np.linspace(low - 30, high + 30, 700)
+        np.linspace(low - 30, high + 30, 400)
         for low, high in zip(part.margins.frame.low, part.margins.frame.high, strict=True)
     ]
     points = np.stack(np.meshgrid(*axes, [0.0], indexing="ij"), axis=-1).reshape(-1, 3)
-    density = np.exp(part.log_joint(part.margins.frame.cells(points))).reshape(3, 700, 700)
+    density = np.exp(part.log_joint(part.margins.frame.cells(points))).reshape(3, 400, 400)
     mass = trapezoid(trapezoid(density, axes[1]), axes[0])
     np.testing.assert_allclose(mass, 0.99 * part.weights, rtol=0.01)
 

@@ -16,7 +16,8 @@ from sklearn.model_selection import GridSearchCV
 from latentviews import Copulas, Delta, IdentifiabilityWarning, MultiViewMixture, diagnose
 from latentviews.datasets import make_multiview
 from latentviews.metrics import label_accuracy
-from latentviews.models.estimation import Estimate
+from latentviews.models.estimation import Estimate, warn_of_hidden
+from latentviews.plot import DensityDisplay
 
 
 def slanted(rng, n=1000, n_views=3):
@@ -44,7 +45,8 @@ def one_rng():
 
 def robust(n_components=2, **settings):
     """A quick fit: two starts are enough for easy data."""
-    return MultiViewMixture(n_components, dependence=Copulas(n_starts=1, max_iter=30, **settings), random_state=0)
+    settings = {"n_starts": 1, "max_iter": 30} | settings
+    return MultiViewMixture(n_components, dependence=Copulas(**settings), random_state=0)
 
 
 @pytest.fixture(scope="module")
@@ -56,7 +58,7 @@ def fitted():
 @pytest.mark.parametrize("design", [slanted, bent])
 def test_classes_are_found_where_views_depend_on_each_other(design, rng):
     X, y = design(rng)
-    model = MultiViewMixture(2, dependence=Copulas(max_iter=30), random_state=0).fit(X)
+    model = robust(n_starts=4).fit(X)
     assert label_accuracy(y, model.predict(X)) > 0.97
     np.testing.assert_allclose(model.weights_, np.sort(np.bincount(y) / len(y))[::-1], atol=0.02)
 
@@ -313,26 +315,28 @@ def test_classes_follow_those_of_another_fit(fitted):
 
 
 def test_starts_that_disagree_are_reported(one_rng):
-    X = one_rng.normal(size=(1500, 4))  # one class, cut into four
+    X = one_rng.normal(size=(500, 4))  # one class, cut into four
+    settings = Copulas(n_starts=2, max_iter=10)
     with pytest.warns(IdentifiabilityWarning, match="agree little"):
-        model = MultiViewMixture(4, dependence="copula", random_state=0).fit(X)
+        model = MultiViewMixture(4, dependence=settings, random_state=0).fit(X)
     assert model.agreement_ < 0.5
     assert "agree" in diagnose(model, X, n_permutations=19, random_state=0).summary()
 
 
 def test_a_diagnosis_asks_for_copulas_where_they_are_needed(fitted):
     model, X, _ = fitted
-    product = MultiViewMixture(2, random_state=0).fit(X)
-    assert 'dependence="copula"' in diagnose(product, X, n_permutations=59, random_state=0).summary()
-    diagnosis = diagnose(model, X, n_permutations=59, random_state=0)
+    some = X[:600]
+    product = MultiViewMixture(2, random_state=0).fit(some)
+    assert 'dependence="copula"' in diagnose(product, some, n_permutations=39, random_state=0).summary()
+    diagnosis = diagnose(model, some, n_permutations=39, random_state=0)
     assert diagnosis.dependence.flagged()
     assert 'dependence="copula"' not in diagnosis.summary()
     assert any(finding.trusted and "allows" in finding.text for finding in diagnosis.findings)
 
 
 def test_settings_can_be_searched(one_rng):
-    X, _ = slanted(one_rng, 400)
-    search = GridSearchCV(robust(), {"dependence__bandwidth": [0.2, 3.0]}, cv=2)
+    X, _ = slanted(one_rng, 300)
+    search = GridSearchCV(robust(max_iter=8), {"dependence__bandwidth": [0.2, 3.0]}, cv=2)
     assert search.fit(X).best_params_ == {"dependence__bandwidth": 0.2}
 
 
@@ -394,11 +398,49 @@ def test_known_rows_need_a_number_of_classes(one_rng):
 
 
 def test_a_fit_without_dependence_forgets_one_with_it(one_rng):
-    X, _ = slanted(one_rng, 500)
-    model = robust().fit(X)
+    X, _ = slanted(one_rng, 300)
+    model = robust(max_iter=3).fit(X)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", IdentifiabilityWarning)
         model.set_params(dependence=None).fit(X)
         fresh = MultiViewMixture(2, random_state=0).fit(X)
     assert model.dependent_ is None
     np.testing.assert_array_equal(model.predict_proba(X), fresh.predict_proba(X))
+
+
+def test_rounded_values_have_smooth_margins(one_rng):
+    X = np.round(1.5 * one_rng.normal(size=(600, 3)))  # a bandwidth of .2 deviations would be .3 of a step
+    model = robust(1, max_iter=5).fit(X)
+    density = model.components_[0].density(np.linspace(-6, 6, 400))[:, 0]
+    assert np.sum((density[1:-1] > density[:-2]) & (density[1:-1] > density[2:])) == 1
+
+
+def test_a_class_that_wins_no_row_is_a_warning_and_held_against_the_fit(one_rng):
+    X = one_rng.normal(size=(200, 3))
+    model = robust(2, max_iter=3).fit(np.concatenate([X, X + 6]))
+    hidden = replace(
+        model.dependent_,
+        mixture=replace(
+            model.dependent_.mixture, weights=model.dependent_.mixture.weights * (model.dependent_.groups == 0)
+        ),
+    )
+    with pytest.warns(IdentifiabilityWarning, match=r"No row is most probably in class 1, of size 0\.0%"):
+        warn_of_hidden(np.array([1.0, 0.0]), hidden.log_joint(X))
+    model.dependent_ = hidden
+    summary = diagnose(model, X, n_permutations=9, random_state=0).summary()
+    assert "No row is most probably in class 1" in summary
+    far = diagnose(model, 100 * X, n_permutations=9, random_state=0)
+    assert set(far.outside) == {"0", "1", "2"}
+    assert "outside the range or scale that the model was fitted to" in far.summary()
+
+
+def test_a_fit_warns_of_classes_that_win_no_row():
+    X = np.random.default_rng(0).normal(size=(300, 3))
+    with pytest.warns(IdentifiabilityWarning) as caught:
+        MultiViewMixture(6, random_state=0).fit(X)
+    assert any("No row is most probably in" in str(one.message) for one in caught)
+
+
+def test_a_display_of_joint_densities_names_what_draws_a_mixture(fitted):
+    with pytest.raises(TypeError, match="LowRankDensity; got a MultiViewMixture, whose views ComponentDisplay draws"):
+        DensityDisplay.from_estimator(fitted[0])

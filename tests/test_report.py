@@ -393,6 +393,13 @@ def test_densities_from_rows_are_weighted_by_posteriors(rng):
     np.testing.assert_allclose(shares.densities[:, 0], np.bincount(y) / len(y))
 
 
+def test_columns_of_rounded_values_are_drawn_smoothly(rng):
+    rows = np.round(4 * rng.normal(size=(20_000, 1)))
+    view = row_densities(rows, np.ones((20_000, 1)), "x", real(rows, np.ones(1), rng))
+    curve = view.densities[:, 0]
+    assert np.sum((curve[1:-1] > curve[:-2]) & (curve[1:-1] > curve[2:])) == 1
+
+
 def test_contours_of_a_cone_are_circles():
     x, y = np.meshgrid(np.arange(41), np.arange(51), indexing="ij")
     (loop,) = contours(30 - np.hypot(x - 20, y - 25), 18.0)
