@@ -471,11 +471,15 @@ def test_one_row_is_one(cells, capsys):
 
 
 def test_info_looks_at_some_columns_and_at_raw_channels(cells, capsys):
-    Path("notes.csv").write_text("a,note,b\n1,x,2\n")
+    Path("notes.csv").write_text("a,note,b,c,c\n1,x,2,3,4\n")
+    Path("words.csv").write_text("a,b\nx,y\n")
     write_fcs(cells / "spill.fcs", spillover="x")
 
-    assert "column 'note': 'x' is not a number" in sentence(capsys, "info", "notes.csv")
+    _, out, _ = run(capsys, "info", "notes.csv")
+    assert out.startswith("notes.csv: csv, 1 row, 2 columns\n")
+    assert "of no use to `fit`, which takes others with --columns or --views: note (not numbers), c (a name that" in out
     assert run(capsys, "info", "notes.csv", "--columns", "a,b")[0] == 0
+    assert "column 'a': 'x' is not a number" in sentence(capsys, "info", "words.csv")
     assert run(capsys, "info", "spill.fcs", "--no-compensation")[0] == 0
 
 

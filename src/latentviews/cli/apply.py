@@ -34,7 +34,7 @@ from latentviews.cli.fit import LABELS, find_posteriors, split_names, stem
 from latentviews.cli.output import output_file
 from latentviews.cli.progress import Progress
 from latentviews.diagnostics import CERTAIN, most_probable, outside_range, outside_sentence
-from latentviews.io import Table, write_labels
+from latentviews.io import InputError, Table, open_source, unusable_columns, write_labels
 from latentviews.io.h5ad import write_labels as write_h5ad_labels
 from latentviews.report import write_report
 from latentviews.report.markup import counted
@@ -195,9 +195,24 @@ def run_info(arguments: argparse.Namespace) -> None:
         model = load_model(path)
         tell(arguments, describe_model(model), summarize_model(model))
     else:
-        table = read(arguments, None if arguments.columns is None else split_names(arguments.columns))
-        summary = summarize_table(table)
+        table, unusable = read_usable(arguments)
+        summary = summarize_table(table) | {"unusable": unusable}
         tell(arguments, describe_table(table, summary), summary)
+
+
+def read_usable(arguments: argparse.Namespace) -> tuple[Table, dict[str, str]]:
+    """The columns asked for, or all that hold numbers; and why the others do not."""
+    if arguments.columns is not None:
+        return read(arguments, split_names(arguments.columns)), {}
+    try:
+        return read(arguments), {}
+    except InputError:
+        source = open_source(arguments.file, compensate=False, delimiter=arguments.delimiter, header=arguments.header)
+        unusable = unusable_columns(arguments.file, delimiter=arguments.delimiter, header=arguments.header)
+        usable = [name for name in source.names if name not in unusable]
+        if not unusable or not usable:
+            raise
+        return read(arguments, usable), unusable
 
 
 def is_model(path: Path) -> bool:
@@ -281,6 +296,11 @@ def describe_table(table: Table, summary: dict[str, Any]) -> str:
     for one in summary["columns"]:
         numbers = "  ".join(f"{'-' if one[key] is None else format(one[key], '.5g'):>11}" for key in NUMBERS)
         lines.append(f"{one['name']:<{width}}  {numbers}  {one['missing']:>9,}  {one['scale'] or 'as it is'}")
-    if summary["left_out"]:
-        lines += ["", f"left out unless named: {', '.join(summary['left_out'])}"]
+    unusable = summary["unusable"]
+    left_out = [name for name in summary["left_out"] if name not in unusable]
+    if left_out:
+        lines += ["", f"left out unless named: {', '.join(left_out)}"]
+    if unusable:
+        listed = ", ".join(f"{name} ({why})" for name, why in unusable.items())
+        lines += ["", f"of no use to `fit`, which takes others with --columns or --views: {listed}"]
     return "\n".join(lines)

@@ -126,6 +126,21 @@ def read_table(
     return Table(values, path.name, source.format, Reading(names, tuple(scales), compensate), left_out)
 
 
+def unusable_columns(path: Any, *, delimiter: str | None = None, header: bool | None = None) -> dict[str, str]:
+    """The columns of a file that cannot be read as numbers, and why; those of the same name are one."""
+    source = open_source(Path(path), compensate=False, delimiter=delimiter, header=header)
+    found = {}
+    for j, name in enumerate(source.names):
+        if source.names.count(name) > 1:
+            found[name] = "a name that occurs twice"
+            continue
+        try:
+            _check_finite(Path(path), source.read([j]), [name])
+        except InputError:
+            found[name] = "not numbers"
+    return found
+
+
 def open_source(
     path: Path, *, compensate: bool = True, delimiter: str | None = None, header: bool | None = None
 ) -> Source:
