@@ -32,15 +32,18 @@ def test_demo_prints_what_it_found_and_writes_a_figure(tmp_path, capsys):
     assert re.search(r"time to fit +[\d.]+ s", out)
 
 
-def test_demo_compares_every_class_with_its_own_truth():
-    result = demo.run_demo()
+@pytest.fixture(scope="module")
+def result():
+    return demo.run_demo()
 
+
+def test_demo_compares_every_class_with_its_own_truth(result):
     assert list(result.true_weights) == sorted(result.true_weights, reverse=True)
     assert 0 < result.error < 0.25 * result.size
 
 
-def test_demo_draws_the_true_densities_dashed_beneath_the_found_ones():
-    result, axes = demo.run_demo(), demo.offscreen_axes(3)
+def test_demo_draws_the_true_densities_dashed_beneath_the_found_ones(result):
+    axes = demo.offscreen_axes(3)
 
     demo.draw_demo(result, axes)
 
@@ -51,7 +54,8 @@ def test_demo_draws_the_true_densities_dashed_beneath_the_found_ones():
         assert max(line.get_zorder() for line in true) < min(line.get_zorder() for line in found)
 
 
-def test_demo_runs_again_over_its_own_figure_and_leaves_nothing_else(tmp_path, capsys, monkeypatch):
+def test_demo_runs_again_over_its_own_figure_and_leaves_nothing_else(result, tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr(demo, "run_demo", lambda: result)
     monkeypatch.setattr(demo, "write_report", lambda model, X, path, **options: path.touch())
     (tmp_path / "components.png").write_bytes(b"old")
 

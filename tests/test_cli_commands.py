@@ -2,6 +2,7 @@
 
 import contextlib
 import errno
+import io
 import json
 import os
 import pty
@@ -20,14 +21,15 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from latentviews import MultiViewMixture, cli, load, save
+from latentviews import Copulas, MultiViewMixture, cli, load, save
+from latentviews._progress import Part, observed
 from latentviews.cli import apply, fit, main, output
-from latentviews.cli.common import labels_of
 from latentviews.cli.progress import FitObserver, Progress, Stage
 from latentviews.datasets import make_multiview
+from latentviews.diagnostics import most_probable
 from latentviews.io import read_table
 from latentviews.metrics import label_accuracy
-from test_io import write_fcs, write_h5ad
+from test_io import write_fcs, write_h5ad, write_zarr
 
 COMMAND = Path(sys.executable).with_name("latentviews")
 FILES = ["labels.csv", "model.latentviews", "report.html", "summary.json"]
@@ -124,7 +126,10 @@ def test_fit_finds_the_number_of_classes_and_the_views(data, cells, capsys):
 def test_rows_that_the_classes_leave_to_noise_have_no_class():
     posteriors = np.array([[0.9, 0.1], [0.2, 0.1], [0.5 - 1e-17, 0.5], [0.0, 1.0], [0.4, 0.3]])
 
-    assert labels_of(posteriors).tolist() == [0, -1, 0, 1, 0]
+    labels, certainty = most_probable(posteriors)
+
+    assert labels.tolist() == [0, -1, 0, 1, 0]
+    np.testing.assert_allclose(certainty, [0.9, 0.7, 0.5, 1, 0.4])
 
 
 def test_quiet_prints_nothing(cells, capsys):
@@ -210,7 +215,11 @@ def test_warnings_are_told_on_standard_error_and_in_the_summary(cells, capsys):
         (["cells.csv", "--views", "FS,,SS", "CD3", "CD19"], "'FS,,SS' does not name columns"),
         (["cells.csv", *VIEWS, "--columns", "FS"], "--views names the columns already"),
         (["cells.csv", "--columns", "FS,SS"], "needs at least three views; got 2"),
-        (["cells.csv", *VIEWS, "--delimiter", "ab"], "--delimiter is one character; got 'ab'"),
+        (["cells.csv", *VIEWS, "--noise", "--dependence", "none"], "--noise goes with --dependence copula"),
+        (["cells.csv", "--delimiter", ";"], "the delimiter is another one, set --delimiter."),
+        (["spill.fcs"], "spill.fcs has a spillover matrix that cannot be used"),
+        (["spill.fcs"], "--no-compensation reads the file without."),
+        (["damaged.zarr"], "damaged.zarr, rows 1 to 3: a chunk cannot be read; it may be damaged"),
         (
             ["cells.csv", *VIEWS, "--delimiter", ";"],
             "single column, 'FS,SS,CD3,CD19,label'. Is its delimiter another one",
@@ -230,6 +239,11 @@ def test_what_can_be_put_right_is_one_sentence_and_nothing_is_written(argv, said
     Path("empty.csv").write_text("")
     write_fcs(cells / "cut.fcs")
     Path("cut.fcs").write_bytes(Path("cut.fcs").read_bytes()[:-3])
+    write_fcs(cells / "spill.fcs", spillover="x")
+    write_zarr(cells / "damaged.zarr")
+    for chunk in Path("damaged.zarr/c").rglob("*"):
+        if chunk.is_file():
+            chunk.write_bytes(b"nonsense")
     before = sorted(os.listdir())
 
     assert said in sentence(capsys, "fit", *argv)
@@ -305,6 +319,9 @@ def test_predict_prints_the_shares_of_the_classes(fitted, capsys):
         (["predict", "cells.csv", "cells.csv"], "cells.csv is not a model that latentviews saved"),
         (["predict", "unfitted", "cells.csv"], "unfitted holds a MultiViewMixture, which is no fitted mixture"),
         (["predict", "o", "few.csv"], "few.csv has no columns 'SS', 'CD3', 'CD19'"),
+        (["predict", "o", "renamed.csv"], "has no column 'CD19'; it has 'FS', 'SS', 'CD3', 'antigen'."),
+        (["info", "cut.latentviews"], "cut.latentviews is not a model that latentviews saved, or it is cut short"),
+        (["predict", "cut.latentviews", "cells.csv"], "it is cut short"),
         (["predict", "o", "cells.csv", "--out", "o/labels.csv"], "o/labels.csv would be overwritten; pass --force"),
         (["predict", "o", "cells.csv", "--out", "p.txt"], "--out needs a name that ends in .csv, .parquet or .h5ad"),
         (["predict", "o", "cells.csv", "--out", "p.h5ad"], "cells.csv is no AnnData file, so p.h5ad cannot be one"),
@@ -320,6 +337,8 @@ def test_predict_prints_the_shares_of_the_classes(fitted, capsys):
 def test_other_commands_say_in_one_sentence_what_is_wrong(argv, said, fitted, capsys):
     save(MultiViewMixture(), "unfitted")
     Path("few.csv").write_text("FS,x\n1,2\n")
+    Path("renamed.csv").write_text("FS,SS,CD3,antigen\n1,2,3,4\n")
+    Path("cut.latentviews").write_bytes(Path("o/model.latentviews").read_bytes()[:-2000])
     with zipfile.ZipFile("book.xlsx", "w") as book:
         book.writestr("sheet", "1")
     before = sorted(path for path in Path().rglob("*"))
@@ -357,6 +376,8 @@ def test_info_on_a_file_shows_its_columns(data, cells, capsys):
 def test_info_on_a_model_shows_its_views_and_classes(fitted, capsys):
     _, out, _ = run(capsys, "info", "o")
     weights = load("o/model.latentviews").weights_
+    assert "independent inside classes" in out
+    assert "no class; stray rows go to the likeliest one" in out
 
     assert out.splitlines()[0] == "a fitted MultiViewMixture: 2 classes in 4 views"
     assert "FS | SS | CD3 | CD19" in out
@@ -364,7 +385,183 @@ def test_info_on_a_model_shows_its_views_and_classes(fitted, capsys):
     assert json.loads(run(capsys, "info", "o/model.latentviews", "--json")[1])["weights"] == weights.tolist()
 
 
+# ------------------------------------------------------------------------------------------------- noise, and doubt
+
+
+@pytest.fixture(scope="module")
+def strays(tmp_path_factory):
+    """A file of two balls and stray rows, and the one fit with noise behind the tests below, with its real report."""
+    here = tmp_path_factory.mktemp("strays")
+    rng = np.random.default_rng(0)
+    X = np.where(np.arange(300)[:, None] < 200, -4.0, 4.0) + 0.6 * rng.normal(size=(300, 3))
+    frame = pd.DataFrame(np.concatenate([X, rng.uniform(-9, 9, size=(30, 3))]), columns=["a", "b", "c"])
+    frame.to_csv(here / "x.csv", index=False)
+    out = io.StringIO()
+    with contextlib.redirect_stdout(out), contextlib.chdir(here):
+        assert main(["fit", "x.csv", "-k", "2", "--noise", "--out", "o"]) == 0
+    return here, out.getvalue()
+
+
+def test_noise_is_shown_wherever_classes_are(strays, capsys, monkeypatch):
+    here, said = strays
+    monkeypatch.chdir(here)
+    labels, summary = pd.read_csv("o/labels.csv"), json.loads(Path("o/summary.json").read_text())
+
+    assert list(labels) == ["row", "class", "p0", "p1", "p_noise"]
+    np.testing.assert_allclose(labels[["p0", "p1", "p_noise"]].sum(axis=1), 1, atol=3e-6)
+    assert np.mean(labels["class"][300:] == -1) > 0.7
+    assert np.mean(labels["class"][:300] == -1) < 0.03
+    n_noise = int(np.sum(labels["class"] == -1))
+    assert (summary["dependence"], summary["noise_rows"]) == ("copula", n_noise)
+    assert summary["noise_weight"] == pytest.approx(30 / 330, abs=0.03)
+    assert re.search(rf"^noise +0\.\d+ +{n_noise} ", said, flags=re.MULTILINE)
+    assert summary["uncertain_rows"] < 0.1  # noise is no doubt
+    _, shown, _ = run(capsys, "info", "o")
+    assert "may depend on each other inside classes (copula; agreement of starts" in shown
+    assert re.search(r"^noise +a class, called -1, of weight 0\.\d+", shown, flags=re.MULTILINE)
+    assert "2 classes and noise in 330 rows" in Path("o/report.html").read_text()
+
+
+def test_predict_calls_far_rows_noise_and_says_which_columns_are_off(strays, capsys, monkeypatch, tmp_path):
+    monkeypatch.chdir(strays[0])
+    frame = pd.read_csv("x.csv")
+    frame["b"] *= 1000
+    frame.to_csv(tmp_path / "off.csv", index=False)
+
+    status, out, err = run(capsys, "predict", "o", tmp_path / "off.csv", "--out", tmp_path / "off-labels.csv")
+
+    assert status == 0
+    assert re.match(r"warning: Values lie outside the range or scale .* in b \(\d+% of the rows\): ", err)
+    assert err.count("\n") == 1
+    assert np.mean(pd.read_csv(tmp_path / "off-labels.csv")["class"] == -1) > 0.9
+    assert re.search(r"^noise +\d+ +\d+\.\d%$", out, flags=re.MULTILINE)
+    assert run(capsys, "predict", "o", "x.csv", "--out", tmp_path / "same.csv")[2] == ""
+
+
+def test_report_says_which_columns_are_off(fitted, capsys):
+    frame = pd.read_csv("cells.csv")
+    frame["CD3"] /= 1000  # another unit: all values in a small part of the range
+    frame.to_csv("off.csv", index=False)
+
+    status, _, err = run(capsys, "report", "o", "off.csv")
+
+    assert status == 0
+    assert "outside the range or scale that the model was fitted to, in CD3 (100% of the rows)" in err
+
+
+def test_classes_that_win_no_row_are_told_of(cells, capsys, monkeypatch):
+    fit_as_usual = MultiViewMixture.fit
+
+    def hide(model, X):
+        fit_as_usual(model, X)
+        model.weights_ = np.array([1.0, 0.0])
+        return model
+
+    monkeypatch.setattr(MultiViewMixture, "fit", hide)
+    _, out, _ = run(capsys, "fit", "cells.csv", *VIEWS, "-k", 2, "--out", "o")
+
+    assert "no row is most probably in class 1\n" in out
+
+
+def test_one_row_is_one(cells, capsys):
+    Path("one.csv").write_text("a,b\n1,2\n")
+
+    assert run(capsys, "info", "one.csv")[1].splitlines()[0] == "one.csv: csv, 1 row, 2 columns"
+    assert "one.csv has 1 row, too few for the 2 classes of -k" in sentence(capsys, "fit", "one.csv", "-k", 2)
+
+
+def test_info_looks_at_some_columns_and_at_raw_channels(cells, capsys):
+    Path("notes.csv").write_text("a,note,b,c,c\n1,x,2,3,4\n")
+    Path("words.csv").write_text("a,b\nx,y\n")
+    write_fcs(cells / "spill.fcs", spillover="x")
+
+    _, out, _ = run(capsys, "info", "notes.csv")
+    assert out.startswith("notes.csv: csv, 1 row, 2 columns\n")
+    assert "of no use to `fit`, which takes others with --columns or --views: note (not numbers), c (a name that" in out
+    assert run(capsys, "info", "notes.csv", "--columns", "a,b")[0] == 0
+    assert "column 'a': 'x' is not a number" in sentence(capsys, "info", "words.csv")
+    assert run(capsys, "info", "spill.fcs", "--no-compensation")[0] == 0
+
+
+def retouched(source, target, change):
+    """A model file whose tree and arrays were changed."""
+    with zipfile.ZipFile(source) as old, zipfile.ZipFile(target, "w") as new:
+        entries = {name: old.read(name) for name in old.namelist()}
+        tree = json.loads(entries["model.json"])
+        change(
+            next(node["state"] for node in tree["objects"] if node.get("class", [""])[-1] == "MultiViewMixture"),
+            entries,
+        )
+        entries["model.json"] = json.dumps(tree).encode()
+        for name, content in entries.items():
+            new.writestr(name, content)
+
+
+def put(name, value):
+    return lambda state, entries: state.update({name: value})
+
+
+def with_nan(state, entries):
+    for name in [name for name in entries if name.endswith(".npy")]:
+        array = np.load(io.BytesIO(entries[name]))
+        if array.dtype.kind == "f":
+            buffer = io.BytesIO()
+            np.save(buffer, np.full_like(array, np.nan))
+            entries[name] = buffer.getvalue()
+
+
+TAMPERED = {
+    "a word for classes": put("n_components_", "two"),
+    "another number of classes": put("n_components_", 5),
+    "no weights": put("weights_", None),
+    "views that are none": put("views_", 3),
+    "names that are none": put("feature_names_in_", 7),
+    "a reading that is none": put("reading_", "cells.csv"),
+    "no numbers": with_nan,
+}
+
+
+@pytest.mark.parametrize("case", TAMPERED)
+def test_a_model_that_was_tampered_with_is_one_sentence(case, fitted, capsys):
+    retouched("o/model.latentviews", "bad.latentviews", TAMPERED[case])
+
+    for argv in (["info", "bad.latentviews"], ["predict", "bad.latentviews", "cells.csv"]):
+        assert "bad.latentviews is a damaged model" in sentence(capsys, *argv)
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (["--delimiter", ""], "--delimiter: it is one character"),
+        (["--delimiter", "ab"], "--delimiter: it is one character, such as , or ; or \\t; got 'ab'"),
+        (["--seed", "-1"], "--seed: it is a whole number, zero or more; got '-1'"),
+        (["--cofactor", "inf"], "--cofactor: it is a positive, finite number; got 'inf'"),
+        (["--cofactor", "x"], "--cofactor: it is a positive, finite number"),
+        (["--out", ""], "--out: it names a place, and the name is empty"),
+    ],
+    ids=str,
+)
+def test_options_that_cannot_be_are_refused_before_anything_is_done(options, said, cells, capsys):
+    with pytest.raises(SystemExit) as stop:
+        main(["fit", "cells.csv", *VIEWS, "-k", "2", *options])
+
+    assert stop.value.code == 2
+    assert said in capsys.readouterr().err.splitlines()[-1]
+    assert os.listdir() == ["cells.csv"]
+
+
 # ------------------------------------------------------------------------------------------ the end of a command
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no /dev/full")
+def test_an_output_that_takes_nothing_is_one_sentence(cells):
+    """A real process: what Python does when it ends counts as well."""
+    script = f"{COMMAND} info cells.csv > /dev/full; echo $?; {COMMAND} info cells.csv >&-; echo $?"
+
+    done = subprocess.run(["bash", "-c", script], capture_output=True, text=True, cwd=cells, check=True)
+
+    assert done.stdout.split() == ["2", "0"]
+    assert done.stderr == "latentviews info: cannot write to standard output (no space left on device).\n"
 
 
 def test_an_unexpected_error_is_status_one_with_a_traceback(cells, capsys, monkeypatch):
@@ -536,7 +733,35 @@ def test_the_way_of_a_fit_is_measured_on_the_logarithm_of_its_gain():
     assert shares[0] == 0
     np.testing.assert_allclose(shares[1:4], np.array([1, 2, 3]) / np.log10(0.09 / 1e-5), rtol=0.01)
     assert shares[-1] == 0.99  # it is over when the fit says so
+    assert shares == sorted(shares)
     assert all(rate.endswith(" steps/s") for _, rate in recorder.seen)
+
+
+def test_the_way_of_several_starts_never_shrinks():
+    recorder = Recorder()
+    observer = FitObserver(recorder)
+
+    for number in range(4):
+        for step in range(1, 6):
+            observer("start", step, -(10.0**-step), Part(number, 4, 1e-4))
+
+    shares = [share for share, _ in recorder.seen]
+    assert shares == sorted(shares)
+    assert [shares[5 * number - 1] for number in (1, 2, 3)] == pytest.approx([0.25, 0.5, 0.75])
+    assert 0.9 < shares[-1] < 1
+
+
+def test_a_fit_with_copulas_tells_how_far_it_is(data):
+    recorder = Recorder()
+    model = MultiViewMixture(2, dependence=Copulas(n_starts=1, max_iter=8), random_state=0)
+
+    with observed(FitObserver(recorder)):
+        model.fit(data.X)
+
+    shares = [share for share, _ in recorder.seen]
+    assert shares == sorted(shares)
+    assert shares[0] < 0.3
+    assert shares[-1] > 0.66
 
 
 def test_the_observer_hears_every_step_of_a_fit(data):
@@ -566,7 +791,7 @@ def test_the_lines_of_the_readme_run(data, cells, capsys):
     section = re.search(r"## From a file(.*?)\n## ", readme, flags=re.DOTALL)[1]
     lines, code = re.findall(r"```(?:python)?\n(.*?)```", section, flags=re.DOTALL)
     detectors, markers = ["FSC-A", "SSC-A", "FL1-A", "FL2-A", "FL4-A"], ["", "", "CD3", "CD5", "CD19"]
-    X = 200 * np.sinh(make_multiview(300, 2, n_views=5, random_state=0).X)
+    X = 200 * np.sinh(make_multiview(150, 2, n_views=5, random_state=0).X)
     for name in ("cells.fcs", "other.fcs"):
         write_fcs(cells / name, X, detectors, markers)
 

@@ -5,7 +5,7 @@ import pytest
 from scipy import stats
 from scipy.integrate import trapezoid
 
-from latentviews.copulas import CopulaMixture, Frame, Margins, fit_copulas, refit
+from latentviews.copulas import CopulaMixture, Frame, Margins, fit_copulas, refit, reweigh
 
 FALSE_ALARM = 1e-6
 
@@ -90,11 +90,11 @@ def test_a_missing_value_leaves_the_margin_of_the_others(mixture):
 def test_densities_have_mass_one(mixture):
     part = mixture[0].some_columns([0, 1])
     axes = [
-        np.linspace(low - 30, high + 30, 700)
+        np.linspace(low - 30, high + 30, 400)
         for low, high in zip(part.margins.frame.low, part.margins.frame.high, strict=True)
     ]
     points = np.stack(np.meshgrid(*axes, [0.0], indexing="ij"), axis=-1).reshape(-1, 3)
-    density = np.exp(part.log_joint(part.margins.frame.cells(points))).reshape(3, 700, 700)
+    density = np.exp(part.log_joint(part.margins.frame.cells(points))).reshape(3, 400, 400)
     mass = trapezoid(trapezoid(density, axes[1]), axes[0])
     np.testing.assert_allclose(mass, 0.99 * part.weights, rtol=0.01)
 
@@ -168,3 +168,31 @@ def test_a_step_over_batches_is_a_step_over_their_rows(mixture, rng):
     np.testing.assert_allclose(whole.correlations, parts.correlations)
     np.testing.assert_allclose(whole.margins.shares, parts.margins.shares, atol=1e-15)
     assert whole.noise == pytest.approx(parts.noise)
+
+
+def test_a_background_that_explains_rows_is_a_density_with_far_tails(rng):
+    table = rng.normal(size=(400, 2)) * [1, 3]
+    frame = Frame.around(table, [0, 1], np.array([0.2, 0.6]), boxed=True)
+    axes = [np.linspace(low - 300, high + 300, 40_001) for low, high in frame.box.T]
+    for t, axis in enumerate(axes):
+        density = np.exp(frame.some([t]).cells(np.column_stack([axis, axis])).log_uniform)
+        assert trapezoid(density, axis) == pytest.approx(1, abs=0.01)
+        drawn = frame.sample_background(20_000, rng)[:, t]
+        inside = (axis >= frame.box[0, t]) & (axis <= frame.box[1, t])
+        share = trapezoid(density[inside], axis[inside])
+        assert (
+            stats.binomtest(int(np.sum((drawn >= frame.box[0, t]) & (drawn <= frame.box[1, t]))), 20_000, share).pvalue
+            > FALSE_ALARM
+        )
+    far = frame.cells(np.array([[1e8, np.nan], [0.0, 0.0], [np.nan, np.nan]])).log_uniform
+    assert np.isfinite(far).all()
+    assert far[0] < far[1] < far[2] == 0
+
+
+def test_weights_alone_are_fitted_to_rows_that_shape_no_component(rng):
+    table = np.concatenate([rng.normal(size=(900, 2)), rng.uniform(-10, 10, size=(100, 2))])
+    frame = Frame.around(table, [0, 1], np.full(2, 0.3), boxed=True)
+    fit = fit_copulas(frame, table[:900], np.ones((900, 1)))
+    found = reweigh(fit.mixture, table, None)
+    assert found.noise == pytest.approx(0.1, abs=0.03)
+    assert found.margins is fit.mixture.margins

@@ -2,7 +2,6 @@
 
 import gzip
 import re
-import struct
 import sys
 
 import h5py
@@ -114,7 +113,7 @@ def test_missing_columns_are_named_with_their_nearest_matches(name, tmp_path):
 
     with pytest.raises(InputError, match=re.escape(f"{tmp_path / name} has no column 'cd33'; did you mean 'CD3'")):
         read_table(tmp_path / name, ["cd33"])
-    with pytest.raises(InputError, match="has no columns 'q', 'xyz'; it has CD3, CD5, CD19"):
+    with pytest.raises(InputError, match="has no columns 'q', 'xyz'; it has 'CD3', 'CD5', 'CD19'"):
         read_table(tmp_path / name, ["q", "CD3", "xyz"])
 
 
@@ -289,7 +288,7 @@ def test_fcs_is_compensated_by_its_spillover(tmp_path, rng):
 def test_a_spillover_that_cannot_be_used_is_one_sentence(spillover, tmp_path):
     write_fcs(tmp_path / "a.fcs", spillover=spillover)
 
-    with pytest.raises(InputError, match=r"a.fcs has a spillover matrix that cannot be used .*--no-compensation"):
+    with pytest.raises(InputError, match=r"a.fcs has a spillover matrix that cannot be used .*the option `compensate`"):
         read_table(tmp_path / "a.fcs")
     assert read_table(tmp_path / "a.fcs", compensate=False).values.shape == (3, 3)
 
@@ -312,21 +311,63 @@ def test_fluorescence_is_transformed_and_scatter_and_time_are_not(tmp_path, rng)
     np.testing.assert_array_equal(arcsinh, np.column_stack([np.arcsinh(values[:, 2] / 5), values[:, 3]]))
 
 
-def integer_fcs(path, channels, events, bits=16):
-    """FCS 2.0 with integers, as analogue instruments wrote it: a channel has a name, $PnE and a range."""
-    words = {"$MODE": "L", "$DATATYPE": "I", "$BYTEORD": "4,3,2,1", "$NEXTDATA": "0"}
+def raw_fcs(path, channels, events, *, kind="I", bits=16, order=">", version="2.0", **more):
+    """FCS as instruments write it: a channel has a name, $PnE and a range; more keywords as they are."""
+    byte_order = {">": "4,3,2,1", "<": "1,2,3,4"}[order]
+    words = {"$MODE": "L", "$DATATYPE": kind, "$BYTEORD": byte_order, "$NEXTDATA": "0"}
     words |= {"$PAR": str(len(channels)), "$TOT": str(len(events))}
     for n, (name, amplification, size) in enumerate(channels, 1):
         words |= {f"$P{n}N": name, f"$P{n}E": amplification, f"$P{n}R": str(size), f"$P{n}B": str(bits)}
-    segment = ("\\" + "\\".join(part for pair in words.items() for part in pair) + "\\").encode()
-    data = struct.pack(f">{np.size(events)}H", *np.ravel(events).tolist())
-    ends = [58, 58 + len(segment) - 1, 58 + len(segment), 58 + len(segment) + len(data) - 1]
-    path.write_bytes(b"FCS2.0    " + "".join(f"{end:8d}" for end in ends).encode() + b" " * 16 + segment + data)
+    words |= more
+    code = {"I": f"u{bits // 8}", "F": "f4", "D": "f8"}[kind]
+    data = np.asarray(events).astype(np.dtype(code).newbyteorder(order)).tobytes()
+    start = 58 + sum(len(key) + len(value) + 2 for key, value in words.items()) + 1 + 40
+    words |= {"$BEGINDATA": f"{start:08d}", "$ENDDATA": f"{start + len(data) - 1:08d}"}  # 40 characters with delimiters
+    segment = ("\\" + "\\".join(part for pair in words.items() for part in pair) + "\\").encode().ljust(start - 58)
+    ends = "".join(f"{end:8d}" for end in [58, start - 1, start, start + len(data) - 1])
+    path.write_bytes(f"FCS{version}    {ends}".encode() + b" " * 16 + segment + data)
+
+
+@pytest.mark.parametrize("order", ["<", ">"], ids=["little endian", "big endian"])
+@pytest.mark.parametrize(("kind", "bits"), [("I", 8), ("I", 16), ("I", 32), ("F", 32), ("D", 64)])
+def test_numbers_of_every_kind_width_and_byte_order_are_read(kind, bits, order, tmp_path):
+    events = [[1, 200], [17, 3], [100, 255]]
+    size = 2 ** min(bits, 18)
+    options = {"kind": kind, "bits": bits, "order": order, "version": "3.1"}
+    raw_fcs(tmp_path / "a.fcs", [("FSC-A", "0,0", size), ("FL1-A", "0,0", size)], events, **options)
+
+    np.testing.assert_array_equal(read_table(tmp_path / "a.fcs", transform="none").values, events)
+
+
+def test_bits_beyond_the_range_of_a_channel_are_masked(tmp_path):
+    """FCS 3.1, $PnR: "a bit mask is applied when reading", since instruments use the upper bits for other things."""
+    raw_fcs(tmp_path / "a.fcs", [("FS", "0,0", 1024), ("SS", "0,0", 1000)], [[1024 + 5, 7], [1023, 4096 + 999]])
+
+    np.testing.assert_array_equal(read_table(tmp_path / "a.fcs", transform="none").values, [[5, 7], [1023, 999]])
+
+
+def test_gain_and_time_step_are_taken_out(tmp_path):
+    channels = [("FL1-A", "0,0", 262144), ("Time", "0,0", 262144)]
+    more = {"$P1G": "4", "$TIMESTEP": "0.5"}
+    raw_fcs(tmp_path / "a.fcs", channels, [[8, 10], [20, 11]], bits=32, version="3.1", **more)
+
+    table = read_table(tmp_path / "a.fcs", ["FL1-A", "Time"], transform="none")
+
+    np.testing.assert_allclose(table.values, [[2, 5], [5, 5.5]])
+    assert read_table(tmp_path / "a.fcs", ["FL1-A"]).reading.transforms[0].top == 262144 / 4
+
+
+@pytest.mark.parametrize("key", ["$SPILLOVER", "SPILL", "SPILLOVER", "spillover"])
+def test_every_name_of_the_spillover_is_known(key, tmp_path):
+    channels = [("FL1-A", "0,0", 1024), ("FL2-A", "0,0", 1024)]
+    raw_fcs(tmp_path / "a.fcs", channels, [[100, 10], [20, 2]], version="3.1", **{key: "2,FL1-A,FL2-A,1,0.1,0,1"})
+
+    np.testing.assert_allclose(read_table(tmp_path / "a.fcs", transform="none").values, [[100, 0], [20, 0]], atol=1e-9)
 
 
 def test_logarithmic_channels_of_old_files_become_linear(tmp_path):
     events = [[100, 0], [512, 512], [1023, 1023]]
-    integer_fcs(tmp_path / "old.fcs", [("FS", "0,0", 1024), ("FL1", "4,1", 1024)], events)
+    raw_fcs(tmp_path / "old.fcs", [("FS", "0,0", 1024), ("FL1", "4,1", 1024)], events)
 
     table = read_table(tmp_path / "old.fcs", transform="none")
 
@@ -393,12 +434,18 @@ def test_a_model_keeps_how_its_file_was_read(tmp_path, rng):
 # -------------------------------------------------------------------------------------------------------- scales
 
 
-def test_logicle_agrees_with_the_values_of_gating_ml():
-    """Gating-ML 2.0, section 6.4: T = 1000, W = 1, M = 4, A = 0."""
-    data = [-10, -5, -1, 0, 0.3, 1, 3, 10, 100, 1000]
-    published = [0.067574, 0.147986, 0.228752, 0.25, 0.256384, 0.271248, 0.312897, 0.432426, 0.739548, 1]
+GATING_ML = {  # Gating-ML 2.0, table 8: T, W, M and A, and the scale at the data below
+    (1000, 1, 4, 0): [0.067574, 0.147986, 0.228752, 0.25, 0.256384, 0.271248, 0.312897, 0.432426, 0.739548, 1],
+    (1000, 1, 4, 1): [0.254059, 0.318389, 0.383001, 0.4, 0.405107, 0.416999, 0.450318, 0.545941, 0.791638, 1],
+    (1000, 0, 4, 1): [-0.200009, -0.139829, -0.000856, 0.2, 0.303776, 0.400856, 0.495521, 0.600009, 0.8, 1],
+}
 
-    np.testing.assert_allclose(Logicle(1000, 1, 4, 0)(data), published, atol=1e-6)
+
+@pytest.mark.parametrize("parameters", GATING_ML, ids=str)
+def test_logicle_agrees_with_the_values_of_gating_ml(parameters):
+    data = [-10, -5, -1, 0, 0.3, 1, 3, 10, 100, 1000]
+
+    np.testing.assert_allclose(Logicle(*parameters)(data), GATING_ML[parameters], atol=1e-6)
 
 
 SCALES = [Logicle(), Logicle(1000, 0), Logicle(1e4, 2.25), Logicle(1e4, 0.3, 4.5, 1), Logicle(1e3, 1, 4, -0.5)]
@@ -444,8 +491,13 @@ def test_scales_can_be_asked_for_in_any_format(tmp_path):
     assert logicle.top == 3e5
     with pytest.raises(InputError, match="transform must be one of"):
         read_table(tmp_path / "a.csv", transform="log")
-    with pytest.raises(InputError, match="cofactor must be positive"):
+    with pytest.raises(InputError, match="option `cofactor` must be positive and finite"):
         read_table(tmp_path / "a.csv", transform="arcsinh", cofactor=0)
+    with pytest.raises(InputError, match="option `cofactor` must be positive and finite"):
+        read_table(tmp_path / "a.csv", transform="arcsinh", cofactor=np.inf)
+    for delimiter in ("", "ab", "é", '"'):
+        with pytest.raises(InputError, match="option `delimiter` is one character"):
+            read_table(tmp_path / "a.csv", delimiter=delimiter)
 
 
 # --------------------------------------------------------------------------------------------- the other formats

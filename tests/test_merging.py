@@ -116,3 +116,12 @@ def test_the_adjusted_rand_index_is_scikit_learns(sizes, rng):
     a, b = (rng.integers(size, size=50) for size in sizes)
     assert adjusted_rand(a, b) == pytest.approx(adjusted_rand_score(a, b))
     assert adjusted_rand(a, a) == 1
+
+
+def test_a_part_that_wins_no_row_goes_to_the_one_it_shares_rows_with(rng):
+    rows = np.concatenate([rng.normal(size=(300, 2)), rng.normal(size=(300, 2)) + 8])
+    one = (np.arange(600) < 300).astype(float)
+    posteriors = np.stack([0.6 * one, 0.4 * one, 1 - one])
+    parts = Landscape(rows, rng).parts(posteriors, multivariate_normal([0, 0]).logpdf(rows % 8))
+    assert len(set(merge_until(parts, 0.75, 0.005))) == 3
+    np.testing.assert_array_equal(merge_until(parts, 0.75, 0.005, hidden=True), [0, 0, 1])

@@ -277,7 +277,7 @@ def test_noise_is_counted_apart(model, data):
 
 
 def test_a_class_without_rows_is_held_against_the_fit(contents):
-    hidden = replace(contents, counts=np.array([500, 300, 0]))
+    hidden = replace(contents, diagnosis=replace(contents.diagnosis, counts=np.array([500, 300, 0])))
     assert len(hidden.findings) == len(contents.findings) + 1
     assert "No row is most probably in class 2" in page(hidden)
     assert "Read it with care" in page(hidden)
@@ -391,6 +391,13 @@ def test_densities_from_rows_are_weighted_by_posteriors(rng):
     codes = y[:, None].astype(float)
     shares = row_densities(codes, np.full((len(y), 2), 0.5), "x", discrete(codes, np.ones(1), rng))
     np.testing.assert_allclose(shares.densities[:, 0], np.bincount(y) / len(y))
+
+
+def test_columns_of_rounded_values_are_drawn_smoothly(rng):
+    rows = np.round(4 * rng.normal(size=(20_000, 1)))
+    view = row_densities(rows, np.ones((20_000, 1)), "x", real(rows, np.ones(1), rng))
+    curve = view.densities[:, 0]
+    assert np.sum((curve[1:-1] > curve[:-2]) & (curve[1:-1] > curve[2:])) == 1
 
 
 def test_contours_of_a_cone_are_circles():

@@ -4,7 +4,7 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import Any
+from typing import Any, NamedTuple
 
 try:
     from sklearn.callback import CallbackSupportMixin, with_callbacks
@@ -18,15 +18,25 @@ except ImportError:  # scikit-learn before 1.9
         return method
 
 
-Report = Callable[[str, int, float], bool]
-Observer = Callable[[str, int, float], None]
+class Part(NamedTuple):
+    """Which of several equal parts of a fit a step belongs to, and the gain at which the part ends."""
+
+    number: int = 0
+    of: int = 1
+    last_gain: float = 1e-5
+
+
+Report = Callable[..., bool]  # of a task, a step, an objective, and a Part where a fit has several
+Observer = Callable[[str, int, float, Part], None]
+
+WHOLE = Part()
 
 _observer: ContextVar[Observer | None] = ContextVar("observer", default=None)
 
 
 @contextmanager
 def observed(observer: Observer) -> Iterator[None]:
-    """Tell ``observer(task, step, objective)`` of every step of the fits inside, whatever estimators they are of."""
+    """Tell ``observer(task, step, objective, part)`` of every step of the fits inside, of whatever estimators."""
     token = _observer.set(observer)
     try:
         yield
@@ -45,11 +55,11 @@ def reporter(estimator: Any, verbose: int) -> tuple[Report, Callable[[], None]]:
         context = estimator._init_callback_context(max_subtasks=None)
         context.call_on_fit_task_begin(estimator=estimator)
 
-    def report(task: str, step: int, objective: float) -> bool:
+    def report(task: str, step: int, objective: float, part: Part = WHOLE) -> bool:
         if verbose:
             sys.stderr.write(f"{type(estimator).__name__}: {task}, step {step}, log-likelihood a row {objective:.6f}\n")
         if observer is not None:
-            observer(task, step, objective)
+            observer(task, step, objective, part)
         if context is None:
             return False
         inner = context.subcontext(task_name=task, max_subtasks=0)

@@ -4,8 +4,8 @@ r"""Mixtures whose components may have dependent columns: a Gaussian copula over
           \qquad z_t = \Phi^{-1}(F_{jt}(x_t))
 
 A margin f_jt is a weighted kernel density estimate on a grid, with a hundredth of a wide Gaussian so that far rows have
-a density too. A uniform background takes up stray rows. Margins over several columns are the same with a sub-matrix of
-R, so a missing value costs nothing but its column.
+a density too. A uniform background takes up stray rows (Banfield & Raftery 1993). Margins over several columns are the
+same with a sub-matrix of R, so a missing value costs nothing but its column.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -23,9 +23,12 @@ from latentviews.features import linear_bins
 TINY = np.finfo(float).tiny
 N_BINS = 256
 TAIL = 0.01  # of a margin is a Gaussian three times as wide, which reaches beyond its grid
+BOXED_TAIL = 1e-4  # the same where a background explains far rows
 CLIP = 1e-5  # distribution functions are kept this far from zero and one
 MARGIN = 5.0  # bandwidths by which a grid exceeds the data
 NOISE = (1e-4, 0.1)  # least and largest weight of the background
+CLASS_NOISE = (1e-4, 0.5)  # where it is to explain rows
+FAR = 0.1  # of its box is where such a background has fallen to an eighth outside it, as distance⁻³ farther out
 RIDGE = 1e-3  # correlations are shrunk at least so much
 
 
@@ -37,15 +40,18 @@ class Frame:
     low: np.ndarray  # (d,)
     high: np.ndarray  # (d,)
     bandwidths: np.ndarray  # (d,)
+    box: np.ndarray | None = None  # (2, d), where the background lies if it is to explain rows; else it fills the range
 
     @classmethod
-    def around(cls, table: np.ndarray, columns: Sequence[int], bandwidths: np.ndarray) -> "Frame":
+    def around(
+        cls, table: np.ndarray, columns: Sequence[int], bandwidths: np.ndarray, *, boxed: bool = False
+    ) -> "Frame":
         """The range of the rows of a table, less a few that are so far out that the grids would be coarse."""
         x, reach = table[:, columns], N_BINS / 8 * bandwidths
         inner = np.nanquantile(x, [0.005, 0.995], axis=0)
         low = np.maximum(np.nanmin(x, axis=0), inner[0] - reach) - bandwidths / 2
         high = np.minimum(np.nanmax(x, axis=0), inner[1] + reach) + bandwidths / 2
-        return cls(list(columns), low, high, bandwidths)
+        return cls(list(columns), low, high, bandwidths, inner if boxed else None)
 
     @cached_property
     def grids(self) -> np.ndarray:
@@ -56,7 +62,17 @@ class Frame:
     def some(self, where: Sequence[int]) -> "Frame":
         """The frame of some of the columns, given by their places in ``columns``."""
         where = list(where)
-        return Frame([self.columns[t] for t in where], self.low[where], self.high[where], self.bandwidths[where])
+        columns, box = [self.columns[t] for t in where], None if self.box is None else self.box[:, where]
+        return Frame(columns, self.low[where], self.high[where], self.bandwidths[where], box)
+
+    @property
+    def tail(self) -> float:
+        """The share of a margin that is a wide Gaussian."""
+        return TAIL if self.box is None else BOXED_TAIL
+
+    def bounded(self, noise: float) -> float:
+        """A weight that the background may have."""
+        return float(np.clip(noise, *(NOISE if self.box is None else CLASS_NOISE)))
 
     def cells(self, table: np.ndarray) -> "Cells":
         """The rows of a table on the grids; NaN is missing."""
@@ -68,9 +84,30 @@ class Frame:
             bins = [streams.weigh(part, here.astype(float)) for part, here in zip(bins, present, strict=True)]
         outside = np.flatnonzero(np.any((x < self.grids[:, :1]) | (x > self.grids[:, -1:]), axis=0))
         beyond = x[:, outside] - np.clip(x[:, outside], self.grids[:, :1], self.grids[:, -1:])
-        inside = np.all((x >= self.low[:, None]) & (x <= self.high[:, None]), axis=0)
-        log_uniform = np.where(inside, -np.log(self.high - self.low) @ present, -np.inf)
-        return Cells(bins, None if present.all() else present, outside, beyond, log_uniform)
+        return Cells(bins, None if present.all() else present, outside, beyond, self._log_background(x, present))
+
+    def _log_background(self, x: np.ndarray, present: np.ndarray) -> np.ndarray:
+        """The log-density of the background at rows (d, n), over the columns that are present.
+
+        Uniform in the range and zero outside; or uniform in the box, and (1 + u / FAR)⁻³ of that u boxes away from it,
+        so that far rows are nearer to it than to any component, whose tails are Gaussian.
+        """
+        if self.box is None:
+            inside = np.all((x >= self.low[:, None]) & (x <= self.high[:, None]), axis=0)
+            return np.where(inside, -np.log(self.high - self.low) @ present, -np.inf)
+        low, high = self.box[:, :, None]
+        away = np.abs(x - np.clip(x, low, high)) / (high - low)
+        return -np.sum((np.log((high - low) * (1 + FAR)) + 3 * np.log1p(away / FAR)) * present, axis=0)
+
+    def sample_background(self, size: int, rng: np.random.Generator) -> np.ndarray:
+        """Rows of the background, (size, d)."""
+        if self.box is None:
+            return rng.uniform(self.low, self.high, size=(size, len(self.low)))
+        low, high = self.box
+        rows = rng.uniform(low, high, size=(size, len(low)))
+        away = FAR * ((1 - rng.random(rows.shape)) ** -0.5 - 1) * (high - low)
+        below, out = rng.random(rows.shape) < 0.5, rng.random(rows.shape) < FAR / (1 + FAR)
+        return np.where(out, np.where(below, low - away, high + away), rows)
 
     @cached_property
     def smoothers(self) -> np.ndarray:
@@ -86,7 +123,7 @@ class Cells(NamedTuple):
     present: np.ndarray | None  # (d, n), None where nothing is missing
     outside: np.ndarray  # (m,), the rows with a value outside its grid
     beyond: np.ndarray  # (d, m), how far outside it is
-    log_uniform: np.ndarray  # (n,), the uniform density over the range of the columns a row has
+    log_uniform: np.ndarray  # (n,), the log-density of the background over the columns a row has
 
     @property
     def n_rows(self) -> int:
@@ -131,10 +168,11 @@ class Margins:
         smooth = self.frame.smoothers @ self.shares
         apart = (self.frame.grids[:, :, None] - self.centers[:, None, :]) / self.reaches[:, None, :]
         wide = np.exp(-0.5 * apart**2) / (np.sqrt(2 * np.pi) * self.reaches[:, None, :])
-        density = np.maximum((1 - TAIL) * smooth + TAIL * wide, TINY)
+        tail = self.frame.tail
+        density = np.maximum((1 - tail) * smooth + tail * wide, TINY)
         step = self.frame.grids[:, 1] - self.frame.grids[:, 0]
         below = (np.cumsum(smooth, axis=1) - smooth / 2) * step[:, None, None]
-        distribution = (1 - TAIL) * below + TAIL * ndtr(apart)
+        distribution = (1 - tail) * below + tail * ndtr(apart)
         return np.log(density), ndtri(np.clip(distribution, CLIP, 1 - CLIP))
 
     def at(self, cells: Cells) -> tuple[np.ndarray, np.ndarray]:
@@ -264,7 +302,7 @@ def fit_copulas(
         if report(n_iter, objective) or converged:
             break
         before, shares = objective, expected.shares * counts
-        noise = float(np.clip(1 - shares.sum() / counts.sum(), *NOISE))
+        noise = frame.bounded(1 - shares.sum() / counts.sum())
     return CopulaFit(mixture, expected, objective, n_iter, converged)
 
 
@@ -288,8 +326,27 @@ def refit(mixture: CopulaMixture, data: Any, weights: np.ndarray | None) -> Copu
     total = streams.total(data, margin_sums, weights)
     mass, margins = total.sums[0], Margins(frame, _normalised(total.sums[1]))
     correlations = _correlations(*streams.total(data, score_sums, weights).sums)
-    noise = float(np.clip(1 - mass.sum() / total.weight, *NOISE))
+    noise = frame.bounded(1 - mass.sum() / total.weight)
     return CopulaMixture(mass / mass.sum(), noise, margins, correlations)
+
+
+def reweigh(mixture: CopulaMixture, data: Any, weights: np.ndarray | None, steps: int = 10) -> CopulaMixture:
+    """The weights of the components and of the background after some steps over all rows of ``data``.
+
+    The components stay as they are: margins without a shape would grow along stray rows, one bandwidth a step.
+    """
+    frame = mixture.margins.frame
+
+    def mass_sums(batch: Any, weight: Any) -> tuple[np.ndarray, ...]:
+        shares = mixture.expected(frame.cells(to_numpy(batch))).shares
+        return (shares.sum(axis=1) if weight is None else shares @ weight,)
+
+    for _ in range(steps):
+        total = streams.total(data, mass_sums, weights)
+        mass = total.sums[0]
+        noise = frame.bounded(1 - mass.sum() / total.weight)
+        mixture = replace(mixture, weights=mass / mass.sum(), noise=noise)
+    return mixture
 
 
 def _maximised(frame: Frame, cells: Cells, shares: np.ndarray, noise: float) -> tuple[CopulaMixture, np.ndarray]:

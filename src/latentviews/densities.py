@@ -21,7 +21,7 @@ WIDTHS = tuple(2 ** (i / 3) for i in range(-4, 4))  # bandwidths to choose from,
 
 
 def within_class_bandwidth(kernel: Kernel, x: np.ndarray, posteriors: np.ndarray) -> Any:
-    """Silverman's rule with the spread inside classes, a bandwidth a column; one for angles."""
+    """Silverman's rule with the spread inside classes, never finer than rounding; one a column, one for angles."""
     masses = np.maximum(posteriors.sum(axis=0), TINY)
     n, dim = masses.sum() / len(masses), x.shape[1]
     rate = (4 / (n * (dim + 2))) ** (1 / (dim + 4))
@@ -30,7 +30,7 @@ def within_class_bandwidth(kernel: Kernel, x: np.ndarray, posteriors: np.ndarray
         return rate * float(np.sqrt(-2 * np.log(resultants.clip(0.05, 1 - 1e-9))).mean())
     means = posteriors.T @ x / masses[:, None]
     squares = sum(r @ (x - m) ** 2 for r, m in zip(posteriors.T, means, strict=True))
-    return rate * np.sqrt(np.asarray(squares) / masses.sum())
+    return np.maximum(rate * np.sqrt(np.asarray(squares) / masses.sum()), [resolution(column) for column in x.T])
 
 
 def density_maps(

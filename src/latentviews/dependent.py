@@ -12,7 +12,7 @@ import numpy as np
 from scipy.special import logsumexp
 
 from latentviews._arrays import to_numpy
-from latentviews.copulas import Cells, CopulaMixture, fit_copulas
+from latentviews.copulas import Cells, CopulaMixture, fit_copulas, reweigh
 from latentviews.embeddings import Components, as_rows
 from latentviews.features import BinnedFeatures, LandmarkFeatures
 from latentviews.kernels import Gaussian
@@ -53,6 +53,12 @@ class DependentClasses:
         inside = self.groups >= 0
         shares = np.bincount(self.groups[inside], self.mixture.weights[inside], self.n_classes)
         return shares / shares.sum()
+
+    @property
+    def noise_weight(self) -> float:
+        """How common noise is where it is a class, beside all classes together; zero where it is none."""
+        parts = float(self.mixture.weights[self.groups < 0].sum())
+        return self.mixture.noise + (1 - self.mixture.noise) * parts if self.noise_class else 0.0
 
     @property
     def n_parameters(self) -> float:
@@ -98,7 +104,7 @@ class DependentClasses:
             rows[members[:, None], frame.columns] = (
                 self.mixture.sample(j, len(members), rng)
                 if j < len(self.groups)
-                else rng.uniform(frame.low, frame.high, size=(len(members), len(frame.low)))
+                else frame.sample_background(len(members), rng)
             )
         labels = np.append(self.groups, -1)[drawn]
         stray = np.flatnonzero(labels < 0)
@@ -129,9 +135,15 @@ class DependentClasses:
         self, table: np.ndarray, counts: np.ndarray, values: np.ndarray, has_value: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray]:
         """Class weights and means of ``values`` after a few steps of EM on rows that count so often, from this fit."""
-        start = self.mixture.expected(self._cells(table)).posteriors.T
-        frame = self.mixture.margins.frame
-        found = fit_copulas(frame, table, start, counts, max_iter=REFIT_STEPS).expected.posteriors
+        start, frame = self.mixture.expected(self._cells(table)), self.mixture.margins.frame
+        if self.noise_class:
+            inside = start.shares.sum(axis=0) > 0.5
+            refitted = fit_copulas(
+                frame, table[inside], start.posteriors[:, inside].T, counts[inside], max_iter=REFIT_STEPS
+            )
+            found = reweigh(refitted.mixture, table, counts).expected(self._cells(table)).shares
+        else:
+            found = fit_copulas(frame, table, start.posteriors.T, counts, max_iter=REFIT_STEPS).expected.posteriors
         shares = (np.eye(self.n_classes + 1)[self.groups].T[:-1] @ found * counts).T  # -1 is the last column
         means = values @ shares / np.maximum(has_value @ shares, TINY)
         return shares.sum(axis=0) / shares.sum(), means

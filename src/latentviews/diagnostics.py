@@ -12,9 +12,9 @@ from latentviews import streams
 from latentviews._arrays import to_numpy
 from latentviews._validation import check_count
 from latentviews.comparison import TestResult, independence_test
-from latentviews.domains import Circle, Discrete, Domain
+from latentviews.domains import Circle, Discrete, Domain, Real
 from latentviews.kernels import Delta, Gaussian, Kernel, VonMises
-from latentviews.models.estimation import Estimate
+from latentviews.models.estimation import Estimate, hidden_sentence
 from latentviews.moment_quality import MomentQuality, moment_quality
 from latentviews.views import Columns, read_table
 
@@ -26,8 +26,48 @@ WEAK = (
     0.1  # dependence below this, a correlation of some .15, hardly moves a class; errors in posteriors can make as much
 )
 CERTAIN = 0.8  # a posterior below this is uncertain
+FAR = 0.01  # rows beyond the range of a fit that are too many
+SQUEEZED = 0.02  # of the spread in a fit: less is another scale
 AGREED = 0.7  # partitions of different starts this alike agree
 CLOSE = 0.01  # starts this near in log-likelihood a row agree
+
+
+def most_probable(posteriors: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The most probable class of every row and its probability; -1 is noise, which has what classes leave to one."""
+    noise, best = 1 - posteriors.sum(axis=1), posteriors.max(axis=1)
+    return np.where(noise > best, -1, posteriors.argmax(axis=1)), np.maximum(noise, best)
+
+
+def outside_range(model: Any, rows: np.ndarray) -> dict[int, float]:
+    """Columns whose values a model was not fitted to, and the share of rows in each that it does not know.
+
+    Those with more than a hundredth of the rows beyond all that the model was fitted to, or with values so close to
+    each other that they must be on another scale (then the share is one).
+    """
+    found = {}
+    for view, component in zip(model.views_, model.components_, strict=True):
+        domain = component.domain
+        if not isinstance(domain, Real):
+            continue
+        low, high = domain.nodes.min(axis=0), domain.nodes.max(axis=0)
+        for c, j in enumerate(view):
+            x = rows[~np.isnan(rows[:, j]), j]
+            share = float(np.mean((x < low[c]) | (x > high[c]))) if len(x) else 0.0
+            if len(x) >= FEWEST_MEMBERS and np.ptp(np.quantile(x, [0.05, 0.95])) < SQUEEZED * domain.spread[c]:
+                share = 1.0
+            if share > FAR:
+                found[j] = share
+    return found
+
+
+def outside_sentence(found: dict[int, float], names: Sequence[str]) -> str:
+    """What `outside_range` found."""
+    listed = [f"{names[j]} ({share:.0%} of the rows)" for j, share in list(found.items())[:8]]
+    more = f" and {len(found) - 8} more" if len(found) > 8 else ""
+    return (
+        f"Values lie outside the range or scale that the model was fitted to, in {', '.join(listed)}{more}: their "
+        "classes mean little. Are they in the same units, and transformed in the same way?"
+    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,6 +120,8 @@ class Diagnosis:
     clipped: np.ndarray = field(repr=False)  # (n_views, k), the share of their mass that was negative
     effective_rows: np.ndarray  # (k,), Kish's (Σ r)² / Σ r² of the posteriors r
     certainty: np.ndarray = field(repr=False)  # (n_rows,), the largest posterior of every row
+    counts: np.ndarray  # (k,), rows by their most probable class
+    outside: dict[str, float]  # columns beyond the range of the fit, and the share of the rows that are
     dependence: WithinClassDependence = field(repr=False)
     start_objectives: dict[str, float]  # what every start reached
     converged: bool
@@ -98,7 +140,8 @@ class Diagnosis:
     @property
     def findings(self) -> list[Finding]:
         """Everything that was looked at, in the order of the summary."""
-        return [*_on_moments(self), *_on_components(self), *_on_dependence(self), *_on_starts(self), *_on_rows(self)]
+        parts = (_on_range, _on_moments, _on_components, _on_dependence, _on_starts, _on_rows)
+        return [finding for part in parts for finding in part(self)]
 
     def summary(self) -> str:
         """What can be trusted, what cannot, and what to do, in plain sentences."""
@@ -160,6 +203,8 @@ def diagnose(model: Any, X: Any, *, n_permutations: int = 199, random_state: Any
     allows = getattr(model, "dependent_", None)
     posteriors = (allows or Estimate(model.weights_, model.components_, columns)).posteriors(rows)
     domains = [component._domain() for component in model.components_]
+    labels, certainty = most_probable(posteriors)
+    names = getattr(model, "feature_names_in_", range(rows.shape[1]))
     return Diagnosis(
         n_rows=len(rows),
         view_names=_view_names(model),
@@ -168,7 +213,9 @@ def diagnose(model: Any, X: Any, *, n_permutations: int = 199, random_state: Any
         mass=np.stack([component.mass for component in model.components_]),
         clipped=np.stack([component.clipped for component in model.components_]),
         effective_rows=posteriors.sum(axis=0) ** 2 / np.maximum((posteriors**2).sum(axis=0), np.finfo(float).tiny),
-        certainty=posteriors.max(axis=1),
+        certainty=certainty,
+        counts=np.bincount(labels[labels >= 0], minlength=posteriors.shape[1]),
+        outside={str(names[j]): share for j, share in outside_range(model, rows).items()},
         dependence=within_class_dependence(rows, columns, domains, posteriors, n_permutations, rng),
         start_objectives=dict(getattr(model, "start_objectives_", {})),
         converged=bool(model.converged_),
@@ -236,6 +283,12 @@ def corrected_pvalues(tests: Sequence[TestResult]) -> np.ndarray:
 
 
 # ------------------------------------------------------------------------------------------- what a person reads
+
+
+def _on_range(diagnosis: Diagnosis) -> Iterator[Finding]:
+    if diagnosis.outside:
+        shares = dict(enumerate(diagnosis.outside.values()))
+        yield Finding(False, outside_sentence(shares, list(diagnosis.outside)))
 
 
 def _on_moments(diagnosis: Diagnosis) -> Iterator[Finding]:
@@ -354,3 +407,6 @@ def _on_rows(diagnosis: Diagnosis) -> Iterator[Finding]:
             "" if share <= 0.2 else " Use `predict_proba`, not `predict`: classes overlap, their shares are still good."
         ),
     )
+    hidden = hidden_sentence(diagnosis.counts, diagnosis.weights)
+    if hidden:
+        yield Finding(False, hidden)

@@ -206,6 +206,11 @@ class DensityDisplay:
             Passed to matplotlib's ``contour``.
         """
         check_is_fitted(estimator)
+        if not hasattr(estimator, "marginal"):
+            raise TypeError(
+                f"DensityDisplay draws two columns of a fitted LowRankDensity; got a {type(estimator).__name__}, whose "
+                "views ComponentDisplay draws."
+            )
         if len(columns) != 2:
             raise ValueError(f"DensityDisplay draws two columns; got {list(columns)}.")
         density = estimator.conditional(columns, given or {})

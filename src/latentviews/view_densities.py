@@ -6,7 +6,7 @@ from typing import Any, Self
 import numpy as np
 from scipy.ndimage import gaussian_filter1d
 
-from latentviews.bandwidths import weighted_isj
+from latentviews.bandwidths import resolution, weighted_isj
 from latentviews.domains import Circle, Discrete, Domain
 from latentviews.embeddings import Components
 
@@ -111,10 +111,10 @@ def row_densities(rows: np.ndarray, posteriors: np.ndarray, name: str, domain: D
     margin = 0.0 if around else 0.04 * (ends[1] - ends[0])
     edges = np.linspace(ends[0] - margin, ends[1] + margin, 257)
     step = edges[1] - edges[0]
-    columns = []
+    columns, unit = [], resolution(rows[:, 0])  # values on a lattice are not to be resolved
     for chances in posteriors.T:
         counts = np.histogram(rows[:, 0], edges, weights=chances)[0]
-        width = weighted_isj(np.maximum(counts, TINY), step, chances.sum()) / step
+        width = max(weighted_isj(np.maximum(counts, TINY), step, chances.sum()), unit) / step
         smooth = gaussian_filter1d(counts, width, mode="wrap" if around else "constant")
         columns.append(smooth / (step * max(chances.sum(), TINY)))
     return ViewDensities((name,), (edges[:-1] + step / 2,), np.stack(columns, axis=1), rows)

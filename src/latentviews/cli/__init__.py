@@ -6,13 +6,14 @@ import signal
 import sys
 import threading
 import traceback
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
 from latentviews import __version__
 from latentviews.cli import apply, demo, fit
-from latentviews.cli.common import CommandError
+from latentviews.cli.common import CommandError, in_options
+from latentviews.cli.output import FULL
 from latentviews.io import InputError
 from latentviews.saving import SavingError
 
@@ -45,9 +46,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         with _terminations():
             arguments.run(arguments)
-            sys.stdout.flush()
+            if sys.stdout is not None:  # it is where standard output is closed
+                sys.stdout.flush()
     except (CommandError, InputError, SavingError) as error:
-        say(str(error))
+        say(in_options(str(error)))
         return INPUT
     except KeyboardInterrupt:
         say("interrupted; no file was left half-written.")
@@ -56,13 +58,28 @@ def main(argv: Sequence[str] | None = None) -> int:
         say("terminated; no file was left half-written.")
         return TERMINATED
     except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # or Python complains when it ends
+        _forget_output()
         return BROKEN_PIPE
+    except OSError as error:
+        if error.errno not in FULL:
+            return _unexpected(error, say)
+        _forget_output()
+        say(f"cannot write to standard output ({(error.strerror or str(error)).lower()}).")
+        return INPUT
     except Exception as error:
-        traceback.print_exc()
-        say(f"unexpected {type(error).__name__}: {error}. This is a bug; please report it with the lines above.")
-        return UNEXPECTED
+        return _unexpected(error, say)
     return OK
+
+
+def _forget_output() -> None:
+    """Send what is left of the output nowhere, or Python complains when it ends."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def _unexpected(error: Exception, say: Callable[[str], None]) -> int:
+    traceback.print_exc()
+    say(f"unexpected {type(error).__name__}: {error}. This is a bug; please report it with the lines above.")
+    return UNEXPECTED
 
 
 class _TerminatedError(BaseException):

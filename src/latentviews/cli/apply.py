@@ -12,25 +12,32 @@ from latentviews.cli.common import (
     CommandError,
     add_file,
     add_manners,
+    add_out,
+    add_scales,
+    add_seed,
     blamed_on,
     check_not_input,
+    dependence_of,
     gathered_warnings,
-    labels_of,
+    has_noise,
     load_model,
     new_command,
+    noise_of,
+    noise_weight,
     read,
     read_for,
     rows_of,
     tell,
     view_names,
 )
-from latentviews.cli.fit import LABELS, find_posteriors, stem
+from latentviews.cli.fit import LABELS, find_posteriors, split_names, stem
 from latentviews.cli.output import output_file
 from latentviews.cli.progress import Progress
-from latentviews.diagnostics import CERTAIN
-from latentviews.io import Table, write_labels
+from latentviews.diagnostics import CERTAIN, most_probable, outside_range, outside_sentence
+from latentviews.io import InputError, Table, open_source, unusable_columns, write_labels
 from latentviews.io.h5ad import write_labels as write_h5ad_labels
 from latentviews.report import write_report
+from latentviews.report.markup import counted
 
 NUMBERS = ("least", "median", "most")
 
@@ -53,9 +60,8 @@ def add_predict(commands: Any) -> None:
     )
     add_model(parser)
     add_file(parser)
-    parser.add_argument(
-        "--out",
-        type=Path,
+    add_out(
+        parser,
         metavar="FILE",
         help="a .csv or .parquet file, or .h5ad for data that are (default: FILE-labels.csv)",
     )
@@ -78,13 +84,14 @@ def run_predict(arguments: argparse.Namespace) -> None:
             raise CommandError(f"{arguments.file} is no AnnData file, so {out} cannot be one; name a .csv or .parquet.")
         with gathered_warnings(told), blamed_on(arguments.file):
             posteriors = find_posteriors(model, rows_of(table, model), progress)
-        labels = labels_of(posteriors)
+        told += outside(model, table)
+        labels, certainty = most_probable(posteriors)
         if kind == "h5ad":
-            write_h5ad_labels(arguments.file, aside, labels, posteriors)
+            write_h5ad_labels(arguments.file, aside, labels, posteriors, noise_of(model, posteriors))
         else:
-            write_labels(aside, labels, posteriors, kind)
+            write_labels(aside, labels, posteriors, kind, noise_of(model, posteriors))
     counts = [int(np.sum(labels == h)) for h in range(posteriors.shape[1])]
-    uncertain = float(np.mean(posteriors.max(axis=1) < CERTAIN))
+    uncertain = float(np.mean(certainty < CERTAIN))
     summary = {
         "command": "predict",
         "file": str(arguments.file),
@@ -96,13 +103,19 @@ def run_predict(arguments: argparse.Namespace) -> None:
         "warnings": told,
         "files": [str(out)],
     }
-    text = [f"{arguments.file}: {len(labels):,} rows", "", "class        rows    share"]
+    text = [f"{arguments.file}: {counted(len(labels), 'row')}", "", "class        rows    share"]
     text += [f"{h:5d}   {count:9,d}   {count / len(labels):6.1%}" for h, count in enumerate(counts)]
     noise = len(labels) - sum(counts)
-    if noise:
+    if noise or has_noise(model):
         text.append(f"noise   {noise:9,d}   {noise / len(labels):6.1%}")
     text += ["", f"rows of no class above {CERTAIN}   {uncertain:.1%}", f"wrote   {out}"]
     tell(arguments, "\n".join(text), summary)
+
+
+def outside(model: Any, table: Table) -> list[str]:
+    """A sentence on columns that are not on the scale of the fit, if any."""
+    found = outside_range(model, table.values)
+    return [outside_sentence(found, table.columns)] if found else []
 
 
 def _labels_kind(out: Path, asked: str | None) -> str:
@@ -128,9 +141,9 @@ def add_report(commands: Any) -> None:
     )
     add_model(parser)
     add_file(parser)
-    parser.add_argument("--out", type=Path, metavar="FILE", help="an .html file (default: FILE-report.html)")
+    add_out(parser, metavar="FILE", help="an .html file (default: FILE-report.html)")
     parser.add_argument("--title", help="of the report")
-    parser.add_argument("--seed", type=int, default=0, metavar="N", help="of all random choices (default: 0)")
+    add_seed(parser)
     add_manners(parser)
     parser.set_defaults(run=run_report)
 
@@ -143,6 +156,7 @@ def run_report(arguments: argparse.Namespace) -> None:
     with output_file(out, force=arguments.force) as aside, Progress(not arguments.quiet) as progress:
         with progress.stage("reading"):
             table = read_for(model, arguments)
+        told += outside(model, table)
         with progress.stage("report"), gathered_warnings(told), blamed_on(arguments.file):
             write_report(
                 model,
@@ -168,6 +182,8 @@ def add_info(commands: Any) -> None:
         "  latentviews info cells.fcs\n  latentviews info cells --json\n",
     )
     add_file(parser)
+    parser.add_argument("--columns", metavar="NAMES", help="the columns to look at, with commas between (default: all)")
+    add_scales(parser)
     add_manners(parser, writes=False)
     parser.set_defaults(run=run_info)
 
@@ -175,13 +191,35 @@ def add_info(commands: Any) -> None:
 def run_info(arguments: argparse.Namespace) -> None:
     """Print."""
     path = arguments.file
-    if (path / MODEL).exists() or (zipfile.is_zipfile(path) and not path.name.endswith(".zarr.zip")):
+    if is_model(path):
         model = load_model(path)
         tell(arguments, describe_model(model), summarize_model(model))
     else:
-        table = read(arguments)
-        summary = summarize_table(table)
+        table, unusable = read_usable(arguments)
+        summary = summarize_table(table) | {"unusable": unusable}
         tell(arguments, describe_table(table, summary), summary)
+
+
+def read_usable(arguments: argparse.Namespace) -> tuple[Table, dict[str, str]]:
+    """The columns asked for, or all that hold numbers; and why the others do not."""
+    if arguments.columns is not None:
+        return read(arguments, split_names(arguments.columns)), {}
+    try:
+        return read(arguments), {}
+    except InputError:
+        source = open_source(arguments.file, compensate=False, delimiter=arguments.delimiter, header=arguments.header)
+        unusable = unusable_columns(arguments.file, delimiter=arguments.delimiter, header=arguments.header)
+        usable = [name for name in source.names if name not in unusable]
+        if not unusable or not usable:
+            raise
+        return read(arguments, usable), unusable
+
+
+def is_model(path: Path) -> bool:
+    """Whether a path is to be read as a model, whole or damaged, rather than as a table."""
+    if (path / MODEL).exists() or path.suffix == Path(MODEL).suffix:
+        return True
+    return zipfile.is_zipfile(path) and not path.name.endswith(".zarr.zip")
 
 
 def summarize_model(model: Any) -> dict[str, Any]:
@@ -191,6 +229,9 @@ def summarize_model(model: Any) -> dict[str, Any]:
         "class": type(model).__name__,
         "n_classes": int(model.n_components_),
         "weights": model.weights_.tolist(),
+        "dependence": dependence_of(model),
+        "noise_weight": noise_weight(model),
+        "agreement": float(model.agreement_) if dependence_of(model) else None,
         "views": view_names(model),
         "transforms": None if reading is None else [None if one is None else repr(one) for one in reading.transforms],
         "columns": list(map(str, getattr(model, "feature_names_in_", range(model.n_features_in_)))),
@@ -201,10 +242,17 @@ def describe_model(model: Any) -> str:
     """The same for people."""
     summary = summarize_model(model)
     scales = zip(summary["columns"], summary["transforms"] or [], strict=False)
+    k, dependence = summary["n_classes"], "assumed to be independent inside classes"
+    if summary["dependence"]:
+        dependence = f"may depend on each other inside classes (copula; agreement of starts {summary['agreement']:.2f})"
+    noise = "no class; stray rows go to the likeliest one"
+    if summary["noise_weight"] is not None:
+        noise = f"a class, called -1, of weight {summary['noise_weight']:.3f} beside the others"
     lines = [
-        f"a fitted {summary['class']}: {summary['n_classes']} classes in {len(summary['views'])} views",
-        f"views     {' | '.join(summary['views'])}",
+        f"a fitted {summary['class']}: {k} class{'' if k == 1 else 'es'} in {counted(len(summary['views']), 'view')}",
+        f"views     {' | '.join(summary['views'])}, {dependence}",
         f"weights   {'  '.join(f'{weight:.3f}' for weight in summary['weights'])}",
+        f"noise     {noise}",
         *(f"scale     {name}: {scale}" for name, scale in scales if scale),
     ]
     return "\n".join(lines)
@@ -240,13 +288,19 @@ def describe_table(table: Table, summary: dict[str, Any]) -> str:
     """The same for people."""
     width = max(len("column"), *(len(name) for name in table.columns))
     lines = [
-        f"{summary['file']}: {summary['format']}, {summary['n_rows']:,} rows, {len(table.columns)} columns",
+        f"{summary['file']}: {summary['format']}, {counted(summary['n_rows'], 'row')}, "
+        f"{counted(len(table.columns), 'column')}",
         "",
         f"{'column':<{width}}  {'least':>11}  {'median':>11}  {'most':>11}  {'missing':>9}  scale",
     ]
     for one in summary["columns"]:
         numbers = "  ".join(f"{'-' if one[key] is None else format(one[key], '.5g'):>11}" for key in NUMBERS)
         lines.append(f"{one['name']:<{width}}  {numbers}  {one['missing']:>9,}  {one['scale'] or 'as it is'}")
-    if summary["left_out"]:
-        lines += ["", f"left out unless named: {', '.join(summary['left_out'])}"]
+    unusable = summary["unusable"]
+    left_out = [name for name in summary["left_out"] if name not in unusable]
+    if left_out:
+        lines += ["", f"left out unless named: {', '.join(left_out)}"]
+    if unusable:
+        listed = ", ".join(f"{name} ({why})" for name, why in unusable.items())
+        lines += ["", f"of no use to `fit`, which takes others with --columns or --views: {listed}"]
     return "\n".join(lines)

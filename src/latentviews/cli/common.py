@@ -2,6 +2,8 @@
 
 import argparse
 import json
+import math
+import re
 import sys
 import warnings
 from collections.abc import Iterator
@@ -39,7 +41,7 @@ def add_file(parser: argparse.ArgumentParser) -> None:
         "file", type=Path, metavar="FILE", help="a CSV, TSV (gzipped or not), Parquet, NPY, Zarr, FCS or h5ad file"
     )
     text = parser.add_argument_group("how text files are written, where that is not found out")
-    text.add_argument("--delimiter", metavar="C", help=r"the character between cells; \t for a tab")
+    text.add_argument("--delimiter", type=one_character, metavar="C", help=r"the character between cells; \t for a tab")
     text.add_argument(
         "--header",
         action=argparse.BooleanOptionalAction,
@@ -59,12 +61,55 @@ def add_scales(parser: argparse.ArgumentParser) -> None:
     )
     scales.add_argument(
         "--cofactor",
-        type=float,
+        type=positive,
         default=COFACTOR,
         metavar="X",
         help=f"of arcsinh (default: {COFACTOR:g}, usual for fluorescence; 5 for mass cytometry)",
     )
     scales.add_argument("--no-compensation", action="store_true", help="do not use the spillover matrix of an FCS file")
+
+
+def add_seed(parser: argparse.ArgumentParser) -> None:
+    """Where random choices start."""
+    parser.add_argument("--seed", type=whole, default=0, metavar="N", help="of all random choices (default: 0)")
+
+
+def add_out(parser: argparse.ArgumentParser, **options: Any) -> None:
+    """Where results go."""
+    parser.add_argument("--out", type=named, **options)
+
+
+def one_character(text: str) -> str:
+    """A delimiter."""
+    text = text.replace("\\t", "\t")
+    if len(text) != 1 or not text.isascii() or text in '"\n\r\0':
+        raise argparse.ArgumentTypeError(f"it is one character, such as , or ; or \\t; got {text!r}")
+    return text
+
+
+def positive(text: str) -> float:
+    """A positive, finite number."""
+    try:
+        value = float(text)
+    except ValueError:
+        value = math.nan
+    if not 0 < value < math.inf:
+        raise argparse.ArgumentTypeError(f"it is a positive, finite number; got {text!r}")
+    return value
+
+
+def whole(text: str) -> int:
+    """A whole number, zero or more."""
+    if not text.isascii() or not text.isdecimal():
+        raise argparse.ArgumentTypeError(f"it is a whole number, zero or more; got {text!r}")
+    return int(text)
+
+
+def named(text: str) -> Path:
+    """A place that has a name."""
+    if not text.strip():
+        raise argparse.ArgumentTypeError("it names a place, and the name is empty")
+    return Path(text)
 
 
 def add_manners(parser: argparse.ArgumentParser, *, writes: bool = True) -> None:
@@ -77,9 +122,6 @@ def add_manners(parser: argparse.ArgumentParser, *, writes: bool = True) -> None
 
 def read(arguments: argparse.Namespace, columns: list[str] | None = None, reading: Reading | None = None) -> Table:
     """The table in FILE, as the options say."""
-    delimiter = arguments.delimiter and arguments.delimiter.replace("\\t", "\t")
-    if delimiter and len(delimiter) != 1:
-        raise CommandError(f"--delimiter is one character; got {arguments.delimiter!r}.")
     return read_table(
         arguments.file,
         columns,
@@ -87,7 +129,7 @@ def read(arguments: argparse.Namespace, columns: list[str] | None = None, readin
         transform=getattr(arguments, "transform", "auto"),
         cofactor=getattr(arguments, "cofactor", COFACTOR),
         compensate=not getattr(arguments, "no_compensation", False),
-        delimiter=delimiter,
+        delimiter=arguments.delimiter,
         header=arguments.header,
     )
 
@@ -105,14 +147,53 @@ def load_model(path: Path) -> Any:
         raise CommandError(f"{path} cannot be read ({(error.strerror or str(error)).lower()}).") from error
     if not hasattr(model, "predict_proba") or not hasattr(model, "weights_"):
         raise CommandError(f"{path} holds a {type(model).__name__}, which is no fitted mixture.")
+    try:
+        fault = _fault(model)
+    except Exception as error:  # whatever parts that do not fit together lead to
+        fault = f"{type(error).__name__}: {error}"
+    if fault:
+        raise CommandError(f"{path} is a damaged model: {fault}. Fit it again, or use a copy that is whole.")
     return model
+
+
+def _fault(model: Any) -> str | None:
+    """What does not fit together in a model that was read; None where it judges a row in the middle of its data."""
+    k, weights, d = model.n_components_, np.asarray(model.weights_), model.n_features_in_
+    if type(k) is not int or weights.shape != (k,):
+        return f"it says that it has {k!r:.80} classes, and has weights of shape {weights.shape}"
+    if not np.all(weights >= 0) or not np.isclose(weights.sum(), 1):
+        return "the weights of its classes are no shares of one"
+    if len(model.components_) != len(model.views_) or any(view.n_components != k for view in model.components_):
+        return f"its views do not have distributions of {k} classes each"
+    names = getattr(model, "feature_names_in_", None)
+    if names is not None and (len(names) != d or not all(isinstance(name, str) for name in names)):
+        return f"it does not name its {d} columns"
+    reading = getattr(model, "reading_", None)
+    if reading is not None:
+        known = isinstance(reading, Reading) and all(isinstance(name, str) for name in reading.columns)
+        if not known or not len(reading.columns) == len(reading.transforms) == d:
+            return "it does not say how its file was read"
+        for scale in reading.transforms:
+            if scale is not None and not np.isfinite(scale(np.array([0.0, 1.0]))).all():
+                return "one of its scales is none"
+    row = np.full((1, d), np.nan)
+    for view, component in zip(model.views_, model.components_, strict=True):
+        nodes = component._domain().nodes
+        row[0, view] = nodes[len(nodes) // 2]
+    if not np.isfinite(model._estimate().posteriors(row)).all():
+        return "it gives no probabilities"
+    return None
 
 
 def read_for(model: Any, arguments: argparse.Namespace) -> Table:
     """The table in FILE, read as the one that the model was fitted to."""
     reading = getattr(model, "reading_", None)
     if reading is not None:
-        return read(arguments, reading=reading)
+        try:
+            return read(arguments, reading=reading)
+        except InputError as error:
+            other = "the model was fitted to compensated channels, so that it is needed"
+            raise InputError(str(error).replace("the option `compensate` reads the file without", other)) from error
     names = getattr(model, "feature_names_in_", None)  # a model that was saved in Python
     table = read(arguments, None if names is None else list(map(str, names)))
     if len(table.columns) != model.n_features_in_:
@@ -133,10 +214,40 @@ def view_names(model: Any) -> list[str]:
     return ["+".join(str(names[j]) for j in view) for view in model.views_]
 
 
-def labels_of(posteriors: np.ndarray) -> np.ndarray:
-    """The most probable class of every row; -1 for noise, which has what the classes leave to one."""
-    noise = 1 - posteriors.sum(axis=1)
-    return np.where(noise > posteriors.max(axis=1), -1, posteriors.argmax(axis=1))
+def has_noise(model: Any) -> bool:
+    """Whether noise is a class of a model."""
+    return getattr(model, "dependent_", None) is not None and model.dependent_.noise_class
+
+
+def noise_weight(model: Any) -> float | None:
+    """How common noise is, where it is a class."""
+    return float(model.dependent_.noise_weight) if has_noise(model) else None
+
+
+def noise_of(model: Any, posteriors: np.ndarray) -> np.ndarray | None:
+    """The probability of noise, where it is a class."""
+    return np.clip(1 - posteriors.sum(axis=1), 0.0, 1.0) if has_noise(model) else None
+
+
+def dependence_of(model: Any) -> str | None:
+    """What a fit does about views that depend on each other inside classes."""
+    return None if getattr(model, "dependent_", None) is None else "copula"
+
+
+SPOKEN = (  # what sentences of the library call things, and what they are called here
+    (r"the option `compensate`", "--no-compensation"),
+    (r"the option `(\w+)`", r"--\1"),
+    (r'dependence="copula"', "--dependence copula"),
+    (r", or see `agreement_` and `start_objectives_`", ", and see the report"),
+    (r"\bn_components\b", "-k"),
+)
+
+
+def in_options(sentence: str) -> str:
+    """A sentence of the library in the words of the command line."""
+    for pattern, words in SPOKEN:
+        sentence = re.sub(pattern, words, sentence)
+    return sentence
 
 
 @contextmanager
@@ -145,7 +256,7 @@ def gathered_warnings(found: list[str]) -> Iterator[None]:
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", UserWarning)
         yield
-    found.extend(dict.fromkeys(str(one.message) for one in caught if issubclass(one.category, UserWarning)))
+    found.extend(dict.fromkeys(in_options(str(one.message)) for one in caught if issubclass(one.category, UserWarning)))
 
 
 @contextmanager

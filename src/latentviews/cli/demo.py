@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from latentviews import MultiViewMixture
-from latentviews.cli.common import REPORT, CommandError, new_command
+from latentviews.cli.common import REPORT, CommandError, add_out, new_command
 from latentviews.cli.output import output_directory
 from latentviews.datasets import MultiViewData, make_multiview
 from latentviews.metrics import Reordered, density_error, label_accuracy, match_components
@@ -29,9 +29,8 @@ def add_demo(commands: Any) -> None:
         f"how close they come to the truth; write the figure {FIGURE} and {REPORT}.",
         "  latentviews demo --out figures",
     )
-    parser.add_argument(
-        "--out",
-        type=Path,
+    add_out(
+        parser,
         default=Path("demo"),
         metavar="DIR",
         help="where the files go, made if it is not there (default: demo); those of an older demo are replaced",

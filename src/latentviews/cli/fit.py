@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from latentviews import MultiViewMixture, __version__
+from latentviews import Copulas, MultiViewMixture, __version__
 from latentviews.cli.common import (
     MODEL,
     REPORT,
@@ -17,22 +17,27 @@ from latentviews.cli.common import (
     CommandError,
     add_file,
     add_manners,
+    add_out,
     add_scales,
+    add_seed,
     blamed_on,
+    dependence_of,
     gathered_warnings,
-    labels_of,
     new_command,
+    noise_of,
+    noise_weight,
     read,
     tell,
     view_names,
 )
 from latentviews.cli.output import output_directory
 from latentviews.cli.progress import Progress
-from latentviews.diagnostics import CERTAIN
+from latentviews.diagnostics import CERTAIN, most_probable
 from latentviews.grouping import suggest_views
 from latentviews.io import Table, write_labels
 from latentviews.io.h5ad import write_labels as write_h5ad_labels
 from latentviews.report import write_report
+from latentviews.report.markup import counted
 from latentviews.saving import save
 
 BATCH = 50_000  # rows whose classes are found between two looks at the progress bar
@@ -70,12 +75,17 @@ def add_fit(commands: Any) -> None:
     parser.add_argument(
         "--dependence",
         choices=["none", "copula"],
-        default="none",
         help="`copula` for classes inside which views may depend on each other (default: none)",
     )
+    parser.add_argument(
+        "--noise",
+        action="store_true",
+        help="leave stray rows to a class of noise, called -1, rather than to the likeliest class; brings --dependence "
+        "copula with it",
+    )
     parser.add_argument("--columns", metavar="NAMES", help="the columns to use, with commas between (default: all)")
-    parser.add_argument("--out", type=Path, metavar="DIR", help="where results go (default: the name of FILE)")
-    parser.add_argument("--seed", type=int, default=0, metavar="N", help="of all random choices (default: 0)")
+    add_out(parser, metavar="DIR", help="where results go (default: the name of FILE)")
+    add_seed(parser)
     parser.add_argument("--labels-format", choices=list(LABELS), default="csv", help="(default: csv)")
     add_scales(parser)
     add_manners(parser)
@@ -97,13 +107,14 @@ def run(arguments: argparse.Namespace) -> None:
     """Read, fit, write."""
     k = parse_classes(arguments.classes)
     views, columns = parse_views(arguments.views, arguments.columns)
+    dependence = parse_dependence(arguments.dependence, arguments.noise)
     out = arguments.out or Path(stem(arguments.file))
     names = [MODEL, LABELS[arguments.labels_format], SUMMARY, REPORT]
     with output_directory(out, names, force=arguments.force, ours=OURS) as aside:
         with Progress(not arguments.quiet) as progress:
             with progress.stage("reading"):
                 table = read(arguments, columns)
-            fitted = fit_table(table, k, views, arguments, progress)
+            fitted = fit_table(table, k, views, dependence, arguments, progress)
             files = write_results(aside, fitted, arguments, progress)
         summary = summarize(fitted, arguments, files)
         (aside / SUMMARY).write_text(json.dumps(summary, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
@@ -117,6 +128,15 @@ def parse_classes(text: str) -> int | str:
     if not text.isdecimal() or int(text) < 1:
         raise CommandError(f"-k is a number of at least 1, or auto; got {text!r}.")
     return int(text)
+
+
+def parse_dependence(asked: str | None, noise: bool) -> Copulas | str | None:
+    """--dependence and --noise as the model takes them."""
+    if noise and asked == "none":
+        raise CommandError("--noise goes with --dependence copula, not with none; leave one out.")
+    if noise:
+        return Copulas(noise=True)
+    return asked if asked == "copula" else None
 
 
 def parse_views(views: list[str] | None, columns: str | None) -> tuple[list[list[str]] | str | None, list[str] | None]:
@@ -152,11 +172,17 @@ def stem(path: Path) -> str:
 
 
 def fit_table(
-    table: Table, k: int | str, views: list[list[str]] | str | None, arguments: argparse.Namespace, progress: Progress
+    table: Table,
+    k: int | str,
+    views: list[list[str]] | str | None,
+    dependence: Copulas | str | None,
+    arguments: argparse.Namespace,
+    progress: Progress,
 ) -> Fitted:
     """Views, the model, and the posteriors of all rows."""
     if isinstance(k, int) and k > len(table.values):
-        raise CommandError(f"{arguments.file} has {len(table.values)} rows, too few for the {k} classes of -k.")
+        rows = counted(len(table.values), "row")
+        raise CommandError(f"{arguments.file} has {rows}, too few for the {k} classes of -k.")
     started, frame, suggestion = time.perf_counter(), table.frame(), None
     told: list[str] = []
     with blamed_on(arguments.file), gathered_warnings(told):
@@ -166,7 +192,6 @@ def fit_table(
             groups, suggestion = [list(view) for view in found.views], found.summary()
         else:
             groups = in_table_order(views, table)
-        dependence = None if arguments.dependence == "none" else arguments.dependence
         model: Any = MultiViewMixture(k, views=groups, dependence=dependence, random_state=arguments.seed)
         with progress.fitting("fitting"):
             model.fit(frame)
@@ -190,18 +215,23 @@ def find_posteriors(model: Any, rows: Any, progress: Progress) -> np.ndarray:
             parts.append(model.predict_proba(rows[start : start + BATCH]))
             done = min(start + BATCH, len(rows))
             stage.update(done, len(rows), f"{done / max(time.monotonic() - started, 1e-9):,.0f} rows/s")
-    return np.concatenate(parts)
+    posteriors = np.concatenate(parts)
+    if not np.isfinite(posteriors).all():
+        row = int(np.flatnonzero(~np.isfinite(posteriors).all(axis=1))[0])
+        raise CommandError(f"the model gives no probabilities for row {row + 1:,}; it may be damaged: fit it again.")
+    return posteriors
 
 
 def write_results(aside: Path, fitted: Fitted, arguments: argparse.Namespace, progress: Progress) -> list[str]:
     """All files but the summary; their names."""
     table, model, posteriors = fitted[:3]
-    name, labels = LABELS[arguments.labels_format], labels_of(posteriors)
+    name, labels = LABELS[arguments.labels_format], most_probable(posteriors)[0]
+    noise = noise_of(model, posteriors)
     with progress.stage("writing"):
         save(model, aside / MODEL)
-        write_labels(aside / name, labels, posteriors)
+        write_labels(aside / name, labels, posteriors, noise=noise)
         if table.format == "h5ad":
-            write_h5ad_labels(arguments.file, aside / LABELLED, labels, posteriors)
+            write_h5ad_labels(arguments.file, aside / LABELLED, labels, posteriors, noise)
     with progress.stage("report"):
         write_report(
             model,
@@ -218,7 +248,7 @@ def write_results(aside: Path, fitted: Fitted, arguments: argparse.Namespace, pr
 def summarize(fitted: Fitted, arguments: argparse.Namespace, files: list[str]) -> dict[str, Any]:
     """What was done and found, for machines."""
     table, model, posteriors = fitted[:3]
-    labels, certainty = labels_of(posteriors), posteriors.max(axis=1)
+    labels, certainty = most_probable(posteriors)
     names = view_names(model)
     return {
         "latentviews": __version__,
@@ -235,6 +265,7 @@ def summarize(fitted: Fitted, arguments: argparse.Namespace, files: list[str]) -
         "views": [[table.columns[j] for j in view] for view in model.views_],
         "view_names": names,
         "views_chosen": fitted.suggestion,
+        "dependence": dependence_of(model),
         "n_classes": model.n_components_,
         "n_classes_chosen": "auto" if model.n_components == "auto" else "given",
         "classes": [
@@ -246,6 +277,7 @@ def summarize(fitted: Fitted, arguments: argparse.Namespace, files: list[str]) -
             }
             for h, weight in enumerate(model.weights_)
         ],
+        "noise_weight": noise_weight(model),
         "noise_rows": int(np.sum(labels == -1)),
         "uncertain_rows": float(np.mean(certainty < CERTAIN)),
         "log_likelihood": _number(model.lower_bound_),
@@ -264,13 +296,15 @@ def _number(value: float) -> float | None:
 
 def describe(fitted: Fitted, summary: dict[str, Any], out: Path) -> str:
     """The same for people."""
+    noise = f"noise   {summary['noise_weight'] or 0:6.3f}   {summary['noise_rows']:9,d}   (beside the classes)"
     how = "counted" if summary["n_classes_chosen"] == "auto" else "as asked for"
     lines = [
-        f"{summary['file']}: {summary['n_rows']:,} rows, {len(summary['columns'])} columns",
+        f"{summary['file']}: {counted(summary['n_rows'], 'row')}, {counted(len(summary['columns']), 'column')}",
         f"views: {' | '.join(summary['view_names'])}",
         *([f"  {fitted.suggestion}"] if fitted.suggestion else []),
         *([f"left out: {', '.join(summary['left_out'])}"] if summary["left_out"] else []),
-        f"{summary['n_classes']} classes, {how}",
+        f"{summary['n_classes']} class{'' if summary['n_classes'] == 1 else 'es'}, {how}",
+        *(["views may depend on each other inside classes (copula)"] if summary["dependence"] else []),
         "",
         "class   weight        rows   mean certainty",
         *(
@@ -278,7 +312,8 @@ def describe(fitted: Fitted, summary: dict[str, Any], out: Path) -> str:
             + (f"{one['mean_certainty']:14.3f}" if one["n_rows"] else f"{'-':>14}")
             for one in summary["classes"]
         ),
-        *([f"noise{summary['noise_rows']:21,d}"] if summary["noise_rows"] else []),
+        *([noise] if summary["noise_weight"] is not None else []),
+        *(f"no row is most probably in class {one['class']}" for one in summary["classes"] if not one["n_rows"]),
         "",
         f"rows of no class above {CERTAIN}   {summary['uncertain_rows']:.1%}",
         f"converged   {'yes' if summary['converged'] else 'no'}, after {summary['n_iter']} steps",

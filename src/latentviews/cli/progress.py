@@ -7,9 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from latentviews._progress import observed
-
-LAST_GAIN = 1e-5  # log-likelihood a row and step below which a polish stops
+from latentviews._progress import WHOLE, Part, observed
 
 
 class Progress:
@@ -61,34 +59,34 @@ class Stage:
 
 
 class FitObserver:
-    """Steps of a fit as a share of the way to convergence.
+    """Steps of a fit as a share of the way to its end, which never shrinks.
 
     EM gains less with every step, about in proportion to what is left, and stops at a known gain: the share is
-    measured on the logarithm of the gain, from the first one to the last.
+    measured on the logarithm of the gain, from the first one to the last. A fit of several parts, such as starts, has
+    so much of its way behind it as parts are done.
     """
 
     def __init__(self, stage: Stage):
         self.stage = stage
-        self._step, self._objective, self._share = math.inf, 0.0, 0.0
-        self._begun, self._first_step, self._first_gain = 0.0, 0, 0.0
+        self._part, self._step, self._objective, self._first_gain = -1, 0, 0.0, 0.0
+        self._begun, self._steps, self._share = 0.0, 0, 0.0
 
-    def __call__(self, task: str, step: int, objective: float) -> None:
+    def __call__(self, task: str, step: int, objective: float, part: Part = WHOLE) -> None:
         """Called at every step."""
-        now = time.monotonic()
-        if step <= self._step:  # the first step of a fit
-            self._begun, self._first_step, self._first_gain, self._share = now, step, 0.0, 0.0
+        self._begun = self._begun or time.monotonic()
+        done, last = 0.0, part.last_gain
+        if part.number == self._part and step > self._step:
+            gain = max(abs(objective - self._objective) / (step - self._step), last)
+            self._first_gain = self._first_gain or max(gain, 2 * last)
+            done = min(math.log(self._first_gain / gain) / math.log(self._first_gain / last), 0.99)
         else:
-            gain = max((objective - self._objective) / (step - self._step), LAST_GAIN)
-            self._first_gain = self._first_gain or max(gain, 2 * LAST_GAIN)
-            self._share = max(self._share, min(_way(self._first_gain, gain), 0.99))
-            rate = (step - self._first_step) / max(now - self._begun, 1e-9)
+            self._first_gain = 0.0
+        self._part, self._step, self._objective = part.number, step, objective
+        self._share = max(self._share, (part.number + max(done, 0.0)) / part.of)
+        if self._steps:
+            rate = self._steps / max(time.monotonic() - self._begun, 1e-9)
             self.stage.update(self._share, 1.0, f"{rate:,.0f} steps/s")
-        self._step, self._objective = step, objective
-
-
-def _way(first: float, gain: float) -> float:
-    """How much of the way from the first gain to the last is behind."""
-    return math.log(first / gain) / math.log(first / LAST_GAIN)
+        self._steps += 1
 
 
 def _bars() -> Any:

@@ -126,6 +126,21 @@ def read_table(
     return Table(values, path.name, source.format, Reading(names, tuple(scales), compensate), left_out)
 
 
+def unusable_columns(path: Any, *, delimiter: str | None = None, header: bool | None = None) -> dict[str, str]:
+    """The columns of a file that cannot be read as numbers, and why; those of the same name are one."""
+    source = open_source(Path(path), compensate=False, delimiter=delimiter, header=header)
+    found = {}
+    for j, name in enumerate(source.names):
+        if source.names.count(name) > 1:
+            found[name] = "a name that occurs twice"
+            continue
+        try:
+            _check_finite(Path(path), source.read([j]), [name])
+        except InputError:
+            found[name] = "not numbers"
+    return found
+
+
 def open_source(
     path: Path, *, compensate: bool = True, delimiter: str | None = None, header: bool | None = None
 ) -> Source:
@@ -179,8 +194,8 @@ def _scales(
     """A scale for every column, None where it stays as it is."""
     fcs = source.format == "fcs"
     kind = ("logicle" if fcs else "none") if transform == "auto" else transform
-    if not cofactor > 0:
-        raise InputError(f"cofactor must be positive; got {cofactor:g}.")
+    if not 0 < cofactor < np.inf:
+        raise InputError(f"The option `cofactor` must be positive and finite; got {cofactor:g}.")
     scales: list[Transform | None] = []
     for name, column in zip(names, values.T, strict=True):
         if kind == "none" or (fcs and name not in source.tops):

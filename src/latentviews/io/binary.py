@@ -79,7 +79,13 @@ def open_zarr(path: Path) -> Source:
     def read(columns: list[int]) -> np.ndarray:
         values = np.empty((array.shape[0], len(columns)))
         for start in range(0, len(values), ROWS):
-            values[start : start + ROWS] = np.asarray(array[start : start + ROWS])[:, columns]
+            try:
+                values[start : start + ROWS] = np.asarray(array[start : start + ROWS])[:, columns]
+            except Exception as error:  # many kinds, none of them documented
+                rows = f"rows {start + 1:,} to {min(start + ROWS, len(values)):,}"
+                raise InputError(
+                    f"{path}, {rows}: a chunk cannot be read; it may be damaged ({_first_line(error)})."
+                ) from error
         return values
 
     return Source("zarr", names, read)

@@ -86,6 +86,7 @@ def _spillover(path: Path, flow: Any) -> tuple[list[int], np.ndarray] | None:
         np.linalg.inv(matrix)
     except (ValueError, np.linalg.LinAlgError) as error:
         raise InputError(
-            f"{path} has a spillover matrix that cannot be used ({error}); read the file without (--no-compensation)."
+            f"{path} has a spillover matrix that cannot be used ({error}); the option `compensate` reads the file "
+            "without."
         ) from error
     return None if np.array_equal(matrix, np.eye(len(matrix))) else (channels, matrix)

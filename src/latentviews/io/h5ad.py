@@ -34,19 +34,25 @@ def open_h5ad(path: Path) -> Source:
         raise InputError(f"{path} holds no observations.")
 
     def read(columns: list[int]) -> np.ndarray:
-        with h5py.File(path) as file:
-            return _columns(file["X"], columns)
+        try:
+            with h5py.File(path) as file:
+                return _columns(file["X"], columns)
+        except (OSError, KeyError, ValueError, IndexError) as error:
+            raise InputError(f"{path} cannot be read to its end; it may be damaged ({error}).") from error
 
     return Source("h5ad", names, read)
 
 
-def write_labels(source: Path, path: Path, labels: np.ndarray, posteriors: np.ndarray) -> None:
-    """A copy of ``source`` with the class and posteriors of every observation in ``obs``."""
+def write_labels(
+    source: Path, path: Path, labels: np.ndarray, posteriors: np.ndarray, noise: np.ndarray | None = None
+) -> None:
+    """A copy of ``source`` with the class and posteriors of every observation in ``obs``; noise has no category."""
     h5py = require("h5py", "Writing AnnData files")
     shutil.copyfile(source, path)
     with h5py.File(path, "r+") as file:
         obs = file["obs"]
         added = {PREFIX + "class": None} | {f"{PREFIX}p{h}": column for h, column in enumerate(posteriors.T)}
+        added |= {} if noise is None else {PREFIX + "p_noise": noise}
         for name in [name for name in obs if name.startswith(PREFIX)]:
             del obs[name]
         for name, column in added.items():

@@ -9,10 +9,12 @@ from latentviews.io.source import require
 DIGITS = 6  # of a probability in text
 
 
-def write_labels(path: Path, labels: np.ndarray, posteriors: np.ndarray, kind: str | None = None) -> None:
+def write_labels(
+    path: Path, labels: np.ndarray, posteriors: np.ndarray, kind: str | None = None, noise: np.ndarray | None = None
+) -> None:
     """A row for every row of the data: its number from 1, its class, and the probability of every class.
 
-    As "csv" or "parquet"; by default as the name ends.
+    As "csv" or "parquet"; by default as the name ends. Where ``noise`` is a class, its probability is the last column.
     """
     pyarrow = require("pyarrow", "Writing labels")
     parquet = path.suffix in (".parquet", ".pq") if kind is None else kind == "parquet"
@@ -20,6 +22,9 @@ def write_labels(path: Path, labels: np.ndarray, posteriors: np.ndarray, kind: s
         posteriors = posteriors.round(DIGITS)
     names = ["row", "class", *(f"p{h}" for h in range(posteriors.shape[1]))]
     columns = [np.arange(1, len(labels) + 1), labels, *posteriors.T]
+    if noise is not None:
+        names.append("p_noise")
+        columns.append(noise if parquet else noise.round(DIGITS))
     table = pyarrow.table(dict(zip(names, map(np.ascontiguousarray, columns), strict=True)))
     if parquet:
         require("pyarrow.parquet", "Writing Parquet files").write_table(table, path)

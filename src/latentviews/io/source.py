@@ -29,7 +29,7 @@ class Source:
         """The places of columns, or a sentence that names those that are not there and their nearest matches."""
         absent = [name for name in wanted if name not in self.names and name not in self.aliases]
         if absent:
-            raise InputError(f"{path} has no {_listed('column', absent)}{self._instead(absent)}")
+            raise InputError(f"{path} has no {_listed('column', absent)}{self._instead(absent, wanted)}")
         places = []
         for name in wanted:
             name = name if name in self.names else self.aliases[name]
@@ -39,15 +39,16 @@ class Source:
             places.append(self.names.index(name))
         return places
 
-    def _instead(self, absent: list[str]) -> str:
-        known = {name.casefold(): name for name in [*self.aliases, *self.names]}
+    def _instead(self, absent: list[str], wanted: list[str]) -> str:
+        """What may have been meant; columns that are wanted by their own name are not."""
+        known = {name.casefold(): name for name in [*self.aliases, *self.names] if name not in wanted}
         near = [known[m] for name in absent for m in get_close_matches(name.casefold(), known, 2)]
-        if near:
+        if near and len(self.names) > 1:
             return f"; did you mean {' or '.join(map(repr, dict.fromkeys(near)))}?"
         if len(self.names) == 1:
             only = f"{self.names[0]!r:.80}"
             return f"; it has a single column, {only}. Is its delimiter another one? Set the option `delimiter`."
-        shown = ", ".join(self.names[:20])
+        shown = ", ".join(map(repr, self.names[:20]))
         return f"; it has {shown}{', …' if len(self.names) > 20 else ''}."
 
 

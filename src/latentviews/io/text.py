@@ -35,6 +35,8 @@ class Dialect:
 
 def open_text(path: Path, *, delimiter: str | None = None, header: bool | None = None) -> Source:
     """The columns of a delimited text file, plain or gzipped."""
+    if delimiter is not None and (len(delimiter) != 1 or not delimiter.isascii() or delimiter in '"\n\r\0'):
+        raise InputError(f"The option `delimiter` is one character, such as ',' or a tab; got {delimiter!r}.")
     dialect, first = _sniff(path, delimiter, header)
     names = [name.strip() for name in first] if dialect.header else numbered(len(first))
     usual = [j for j, name in enumerate(names) if name]  # an index that pandas or R wrote has no name
@@ -173,7 +175,7 @@ def _blame(path: Path, dialect: Dialect, names: list[str], columns: list[int]) -
                 )
             for j in columns:
                 if not is_number(row[j], dialect.decimal):
-                    raise InputError(_not_a_number(place, names[j], row[j], number[0], dialect))
+                    raise InputError(_not_a_number(place, names, j, row[j], number[0], dialect))
 
 
 def _counting(path: Path, rows: Iterator[list[str]]) -> Iterator[tuple[int, list[str]]]:
@@ -184,9 +186,11 @@ def _counting(path: Path, rows: Iterator[list[str]]) -> Iterator[tuple[int, list
         yield number, row
 
 
-def _not_a_number(place: str, name: str, cell: str, number: int, dialect: Dialect) -> str:
+def _not_a_number(place: str, names: list[str], j: int, cell: str, number: int, dialect: Dialect) -> str:
     hint = " If the first line is a header, set the option `header`." if number == 1 and not dialect.header else ""
+    if len(names) == 1:
+        hint = " It is the only column: if the delimiter is another one, set the option `delimiter`."
     return (
-        f"{place}, column {name!r}: {cell.strip()!r:.60} is not a number; a missing value is an empty cell or NA, and "
-        f"the option `columns` names the columns to use.{hint}"
+        f"{place}, column {names[j]!r:.80}: {cell.strip()!r:.60} is not a number; a missing value is an empty cell or "
+        f"NA, and the option `columns` names the columns to use.{hint}"
     )

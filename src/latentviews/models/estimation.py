@@ -99,6 +99,23 @@ class Estimate(NamedTuple):
         return np.exp(joint - logsumexp(joint, axis=1, keepdims=True))
 
 
+def hidden_sentence(counts: np.ndarray, weights: np.ndarray) -> str | None:
+    """On classes that win no row, given how many rows each wins; None where there are none."""
+    hidden = [f"class {h}, of size {weights[h]:.1%}" for h in np.flatnonzero(counts == 0)]
+    if not hidden:
+        return None
+    rest = "it hides beneath others, and may be none of its own" if len(hidden) == 1 else "they hide beneath others"
+    return f"No row is most probably in {', or in '.join(hidden)}: {rest}. Try fewer classes."
+
+
+def warn_of_hidden(weights: np.ndarray, joint: np.ndarray) -> None:
+    """Warn of classes that no row is most probably in, given the joint density of rows and classes."""
+    counts = np.bincount(joint.argmax(axis=1), minlength=len(weights))[: len(weights)]
+    sentence = hidden_sentence(counts, weights)
+    if sentence:
+        warnings.warn(sentence, IdentifiabilityWarning, stacklevel=5)
+
+
 class PosteriorMixin(DensityMixin):
     """What follows from ``_log_joint(X)``, the log of the joint density of rows and classes, and the components."""
 

@@ -6,17 +6,20 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.optimize import linear_sum_assignment
+from scipy.special import gammaln
 from sklearn import config_context
 from sklearn.base import BaseEstimator
 from sklearn.cluster import KMeans
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import adjusted_rand_score
 from sklearn.mixture import GaussianMixture
+from sklearn.neighbors import NearestNeighbors
 from sklearn.utils.parallel import Parallel, delayed
 
-from latentviews._progress import Report
+from latentviews._progress import Part, Report
 from latentviews._validation import IdentifiabilityWarning, UnsupportedError, check_count
-from latentviews.copulas import CopulaFit, CopulaMixture, Expected, Frame, fit_copulas, refit
+from latentviews.bandwidths import resolution
+from latentviews.copulas import CopulaFit, CopulaMixture, Expected, Frame, fit_copulas, refit, reweigh
 from latentviews.dependent import DependentClasses, DependentView
 from latentviews.domains import DOMAINS
 from latentviews.features import OneHotFeatures
@@ -30,10 +33,12 @@ from latentviews.models.estimation import (
     spectral_steps,
 )
 
+TINY = np.finfo(float).tiny
 DOUBTFUL = 0.5  # agreement of starts below which their answer is one of several
 START_ROWS = 5000  # rows that a start, and EM from it, are fitted to
 GAUSSIAN_ROWS = 2500  # rows that a Gaussian mixture is fitted to
 FEWEST = 20  # rows a component should have
+NEIGHBORS = 10  # of a row tell how sparse its place is
 
 
 class Copulas(BaseEstimator):
@@ -50,10 +55,12 @@ class Copulas(BaseEstimator):
     n_parts : int, default=10
         Components before merging; at least twice as many as classes are used, and fewer where rows are few.
     bandwidth : float, default=0.2
-        Of the margins, in standard deviations of their columns.
+        Of the margins, in standard deviations of their columns; at least the step of rounded or counted values.
     noise : bool, default=False
-        Whether rows that a uniform background or components lighter than ``least`` explain best make a class of their
-        own, -1. If not, they go to the class that is most probable without the background.
+        Whether noise is a class of its own, -1: rows that a uniform background explains best, rows of components that
+        are sparser than if all rows were spread evenly over the range of the columns, and rows of components lighter
+        than ``least`` that a valley parts from all others. Rows far outside the range are noise then, too. If not, all
+        rows go to the class that is most probable without the background.
     ratio : float, default=0.75
         Where the number of classes is not given: valleys of the density above this share of the lower peak beside
         them do not part classes.
@@ -89,9 +96,14 @@ class Copulas(BaseEstimator):
         check_count("n_starts", self.n_starts)
         check_count("n_parts", self.n_parts)
         check_count("max_iter", self.max_iter)
+        if not isinstance(self.noise, bool | np.bool_):
+            raise ValueError(
+                f"Copulas needs noise=True, a class of its own for stray rows, or False; got {self.noise!r}."
+            )
         if not _is_number(self.bandwidth) or not 0 < self.bandwidth < np.inf:
             raise ValueError(
-                f"Copulas needs a positive bandwidth, in standard deviations of the columns; got {self.bandwidth!r}."
+                "Copulas needs a positive, finite bandwidth, in standard deviations of the columns; got "
+                f"{self.bandwidth!r}."
             )
         if not _is_number(self.tol) or not self.tol > 0:
             raise ValueError(f"Copulas needs a positive tol, a gain of log-likelihood a row; got {self.tol!r}.")
@@ -166,16 +178,30 @@ def portfolio(
     settings.check()
     used = [j for columns in problem.columns for j in columns]
     rows, scales = _standardised(problem.pilot[:, used])
-    frame = Frame.around(problem.pilot, used, settings.bandwidth * scales)
+    units = [resolution(x[~np.isnan(x)]) for x in problem.pilot[:, used].T]  # what rounded or counted values resolve
+    frame = Frame.around(problem.pilot, used, np.maximum(settings.bandwidth * scales, units), boxed=settings.noise)
+    weights, volume = problem.pilot_weights, 0.0
+    if frame.box is not None:
+        volume = float(np.log(np.ptp(frame.box, axis=0)).sum())
+        weights = _without_strays(rows, weights, volume - float(np.log(scales).sum()), problem.rng)
     n_parts = max(settings.n_parts, 2 * (n_classes or 0))
     n_parts = max(min(n_parts, len(rows) // FEWEST), n_classes or 1)
     moments, spectrum = _spectral(problem, n_parts, spectral)
-    starts = list(_starts(problem, rows, n_parts, settings.n_starts, moments))
-    tasks = (delayed(_fit)(start, frame, problem.pilot, settings, report) for start in starts)
-    fits = Parallel(n_jobs, prefer="threads")(tasks)
+    count = 1 if n_parts == 1 else 2 * settings.n_starts + (moments is not None)
+    starts: list[Start] = []
+
+    def tasks() -> Iterator[Any]:  # a start is made when its turn comes, so that the steps told of are spread evenly
+        for i, start in enumerate(_starts(problem, rows, n_parts, settings.n_starts, moments, weights)):
+            starts.append(start)
+            yield delayed(_fit)(start, frame, problem.pilot, settings, report, Part(i, count, settings.tol))
+
+    fits = Parallel(n_jobs, prefer="threads")(tasks())
+    if settings.noise:
+        fits = [fit._replace(mixture=reweigh(fit.mixture, problem.pilot, problem.pilot_weights)) for fit in fits]
     cells = frame.cells(problem.pilot)
     expected = [fit.mixture.expected(cells) for fit in fits]
-    chosen = _choose(problem, Landscape(rows, problem.rng, problem.pilot_weights), expected, settings, n_classes)
+    landscape = Landscape(rows, problem.rng, weights)
+    chosen = _choose(problem, landscape, expected, volume, settings, n_classes)
     fit = fits[chosen.start]
     classes = _classes(problem, fit.mixture, chosen, settings.noise)
     objectives = [float(np.average(step.log_density, weights=problem.pilot_weights)) for step in expected]
@@ -191,14 +217,14 @@ def portfolio(
     )
 
 
-def _fit(start: "Start", frame: Frame, table: np.ndarray, settings: Copulas, report: Report) -> CopulaFit:
+def _fit(start: "Start", frame: Frame, table: np.ndarray, settings: Copulas, report: Report, part: Part) -> CopulaFit:
     return fit_copulas(
         frame,
         table[start.rows],
         start.posteriors,
         max_iter=settings.max_iter,
         tol=settings.tol,
-        report=lambda n_iter, objective: report(start.name, n_iter, objective),
+        report=lambda n_iter, objective: report(start.name, n_iter, objective, part),
     )
 
 
@@ -222,6 +248,24 @@ def _standardised(table: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return np.nan_to_num((near - center) / scales), scales
 
 
+def _without_strays(
+    rows: np.ndarray, weights: np.ndarray | None, volume: float, rng: np.random.Generator
+) -> np.ndarray:
+    """The weights of the rows, zero where neighbours are farther than if all were spread evenly over their box.
+
+    Those rows may be noise, and are not to shape the components. The ball up to the k-th neighbour of a row among m
+    others holds about k / m of the rows.
+    """
+    d = rows.shape[1]
+    some = rng.permutation(len(rows))[:START_ROWS]
+    count = min(NEIGHBORS, len(some) - 1)
+    far = NearestNeighbors(n_neighbors=count + 1).fit(rows[some]).kneighbors(rows)[0][:, -1]
+    log_ball = d / 2 * np.log(np.pi) - gammaln(d / 2 + 1) + d * np.log(np.maximum(far, TINY))
+    dense = np.log(count / len(some)) - log_ball + volume >= 0
+    kept = dense * (np.ones(len(rows)) if weights is None else weights)
+    return kept if np.count_nonzero(kept) >= len(rows) / 2 else np.ones(len(rows)) if weights is None else weights
+
+
 # -------------------------------------------------------------------------------------------------- the starts
 
 
@@ -234,18 +278,23 @@ class Start(NamedTuple):
 
 
 def _starts(
-    problem: Problem, rows: np.ndarray, n_parts: int, n_starts: int, moments: Spectral | None
+    problem: Problem,
+    rows: np.ndarray,
+    n_parts: int,
+    n_starts: int,
+    moments: Spectral | None,
+    weights: np.ndarray | None,
 ) -> Iterator[Start]:
     """Gaussian mixtures and k-means, each on rows of its own, and the spectral estimate.
 
     Rows are drawn with their weights as chances, so that those drawn need no weights.
     """
-    weights = problem.pilot_weights
     chances = None if weights is None else weights / weights.sum()
-    size = min(len(rows), START_ROWS)
+    again = problem.pilot_weights is not None  # a row may be drawn twice
+    size = min(len(rows) if again or weights is None else int(np.count_nonzero(weights)), START_ROWS)
 
     def draw() -> np.ndarray:
-        return problem.rng.choice(len(rows), size, replace=weights is not None, p=chances)
+        return problem.rng.choice(len(rows), size, replace=again, p=chances)
 
     if n_parts == 1:
         yield Start("one part", draw(), np.ones((size, 1)))
@@ -300,13 +349,20 @@ class Choice(NamedTuple):
 
 
 def _choose(
-    problem: Problem, landscape: Landscape, expected: Sequence[Expected], settings: Copulas, n_classes: int | None
+    problem: Problem,
+    landscape: Landscape,
+    expected: Sequence[Expected],
+    volume: float,
+    settings: Copulas,
+    n_classes: int | None,
 ) -> Choice:
     """Of all starts and ways to merge their parts, the medoid, or what agrees best with known classes."""
     found = [
-        (i, groups, _labels(step, groups))
+        (i, groups, _labels(step, groups, settings.noise))
         for i, step in enumerate(expected)
-        for groups in _mergers(landscape.parts(step.posteriors, step.log_density), settings, n_classes)
+        for groups in _mergers(
+            landscape.parts(step.posteriors, step.log_density), _heights(step, volume), settings, n_classes
+        )
     ]
     partitions = [labels for *_, labels in found]
     center = medoid(partitions)
@@ -317,20 +373,30 @@ def _choose(
 
 def _classes(problem: Problem, mixture: CopulaMixture, chosen: Choice, noise: bool) -> DependentClasses:
     """The classes, with steps over all rows, named as known rows name them."""
-    for _ in range(FULL_STEPS if problem.partial else 1):
+    steps = FULL_STEPS if problem.partial else 1
+    if noise:
+        mixture = reweigh(mixture, problem.data, problem.weights, steps)
+    for _ in range(0 if noise else steps):
         mixture = refit(mixture, problem.data, problem.weights)
     classes = DependentClasses(mixture, chosen.groups, problem.columns, noise)
     return classes if problem.allowed is None else classes.take(_naming(problem.allowed, chosen.labels))
 
 
-def _mergers(parts: Parts, settings: Copulas, n_classes: int | None) -> list[np.ndarray]:
+def _heights(expected: Expected, volume: float) -> np.ndarray:
+    """The mean log-density where the rows of every part are, beside that of rows spread evenly over their box, (J,)."""
+    return expected.shares @ expected.log_density / np.maximum(expected.shares.sum(axis=1), TINY) + volume
+
+
+def _mergers(parts: Parts, heights: np.ndarray, settings: Copulas, n_classes: int | None) -> list[np.ndarray]:
     """The classes of the parts of a fit, in every way that is tried; -1 is noise."""
     kept = np.arange(len(parts.mass))
     if settings.noise:
-        heavy = np.flatnonzero(parts.mass >= settings.least)
-        kept = heavy if len(heavy) >= (n_classes or 1) else kept
+        apart = (parts.ratio - np.eye(len(kept))).max(axis=1) < settings.ratio
+        noisy = (heights < 0) | ((parts.mass < settings.least) & apart)
+        fewest = min(n_classes or 1, len(kept))
+        kept = np.flatnonzero(~noisy) if np.sum(~noisy) >= fewest else np.sort(np.argsort(-heights)[:fewest])
     if n_classes is None:
-        merged = [merge_until(parts.take(kept), settings.ratio, settings.least)]
+        merged = [merge_until(parts.take(kept), settings.ratio, settings.least, hidden=settings.noise)]
     else:
         merged = [merge(parts.take(kept), n_classes, cost) for cost in (valley_cost, confusion_cost)]
     every = np.full((len(merged), len(parts.mass)), -1)
@@ -338,9 +404,12 @@ def _mergers(parts: Parts, settings: Copulas, n_classes: int | None) -> list[np.
     return list(every)
 
 
-def _labels(expected: Expected, groups: np.ndarray) -> np.ndarray:
+def _labels(expected: Expected, groups: np.ndarray, noise: bool) -> np.ndarray:
     """The class of every row of the pilot; noise is the last."""
-    return (np.eye(groups.max() + 2)[groups].T @ expected.posteriors).argmax(axis=0)
+    chances = np.eye(groups.max() + 2)[groups].T @ (expected.shares if noise else expected.posteriors)
+    if noise:
+        chances[-1] += 1 - expected.shares.sum(axis=0)
+    return chances.argmax(axis=0)
 
 
 def _closest_to(allowed: np.ndarray, partitions: list[np.ndarray]) -> int:

@@ -12,7 +12,7 @@ from scipy import stats
 
 from latentviews import streams
 from latentviews._validation import UnsupportedError
-from latentviews.diagnostics import Diagnosis, Finding, diagnose
+from latentviews.diagnostics import Diagnosis, Finding, diagnose, most_probable
 from latentviews.domains import Circle, Discrete
 from latentviews.selection import RankTest, rank_test
 from latentviews.view_densities import ViewDensities, row_densities, view_densities
@@ -89,16 +89,8 @@ class Contents:
 
     @property
     def findings(self) -> list[Finding]:
-        """What `diagnose` looked at, and classes that hide beneath others."""
-        empty = [h for h, count in enumerate(self.counts) if not count]
-        return self.diagnosis.findings + [
-            Finding(
-                False,
-                f"No row is most probably in class {h}, of size {self.sizes.weights[h]:.1%}: it hides beneath "
-                "others, and may be none of its own. Try fewer classes.",
-            )
-            for h in empty
-        ]
+        """What `diagnose` looked at."""
+        return self.diagnosis.findings
 
 
 def gather(
@@ -116,7 +108,8 @@ def gather(
     plain, table, names = read_rows(model, X, columns)
     (some,) = streams.sample(table, ROWS, rng)
     posteriors = plain.predict_proba(some)
-    labels, k = _labels(posteriors), posteriors.shape[1]
+    labels, k = most_probable(posteriors)[0], posteriors.shape[1]
+    counts = np.bincount(labels[labels >= 0], minlength=k)
     if k > CLASSES:
         raise ValueError(f"A report shows at most {CLASSES} classes; the model has {k}.")
     view_names = ["+".join(names[j] for j in view) for view in plain.views_]
@@ -137,13 +130,13 @@ def gather(
         columns=described,
         view_names=view_names,
         sizes=_sizes(plain, table, posteriors, rng),
-        counts=np.bincount(labels[labels >= 0], minlength=k),
+        counts=counts,
         n_noise=int(np.sum(labels < 0)),
         certainty=_certainty(posteriors, labels),
         confused=_confused(posteriors),
         panels=[panel for _, panel in panels],
         panel_views=[t for t, _ in panels],
-        diagnosis=replace(_diagnosis(plain, table, rng), view_names=tuple(view_names)),
+        diagnosis=_diagnosis(plain, table, rng, names, counts),
         rank=_rank(plain, table, rng),
         points=_points(described, plain, some, posteriors, rng),
     )
@@ -227,11 +220,6 @@ def _fixed_errors(weights: np.ndarray, posteriors: np.ndarray) -> np.ndarray:
     return np.sqrt([*np.diag(covariance), covariance.sum()])
 
 
-def _labels(posteriors: np.ndarray) -> np.ndarray:
-    """The most probable class of every row; -1 where noise, which has what the classes leave to one, is more so."""
-    return np.where(1 - posteriors.sum(axis=1) > posteriors.max(axis=1), -1, posteriors.argmax(axis=1))
-
-
 def _certainty(posteriors: np.ndarray, labels: np.ndarray) -> np.ndarray:
     """The shares of every class's rows whose largest posterior lies between `STEPS`, (k, 4)."""
     counts = np.zeros((posteriors.shape[1], len(STEPS) + 1))
@@ -312,9 +300,9 @@ def _points(
     low, high = np.array(scales).T
     share = (values - low) / np.where(high > low, high - low, 1.0)
     whole = np.where(np.isnan(share), 65535, np.round(65534 * share)).astype(np.uint16)
-    labels = _labels(chances)
+    labels, certain = most_probable(chances)
     labels = np.where(labels < 0, chances.shape[1], labels).astype(np.uint8)
-    certainty = np.round(255 * chances.max(axis=1)).astype(np.uint8)
+    certainty = np.round(255 * certain).astype(np.uint8)
     return Points(list(range(len(used))), whole, scales, limits, labels, certainty)
 
 
@@ -330,11 +318,16 @@ def _axis(values: np.ndarray, kind: str) -> tuple[float, float]:
 # ------------------------------------------------------------------------------------------------------------ tests
 
 
-def _diagnosis(model: Any, table: np.ndarray, rng: np.random.Generator) -> Diagnosis:
-    """What `diagnose` says, with fewer permutations where there are many pairs of views."""
+def _diagnosis(
+    model: Any, table: np.ndarray, rng: np.random.Generator, names: list[str], counts: np.ndarray
+) -> Diagnosis:
+    """What `diagnose` says with these names, and with fewer permutations where there are many pairs of views."""
     n_views = len(model.views_)
     tests = len(model.weights_) * n_views * (n_views - 1) // 2
-    return diagnose(model, table, n_permutations=199 if tests <= 12 else 79, random_state=rng)
+    found = diagnose(model, table, n_permutations=199 if tests <= 12 else 79, random_state=rng)
+    outside = {names[int(j)]: share for j, share in found.outside.items()}
+    view_names = tuple("+".join(names[j] for j in view) for view in model.views_)
+    return replace(found, view_names=view_names, counts=counts, outside=outside)
 
 
 def _rank(model: Any, table: np.ndarray, rng: np.random.Generator) -> RankTest | None:

@@ -11,7 +11,7 @@ from latentviews import __version__
 from latentviews._plotting import PALETTE
 from latentviews.report import sections
 from latentviews.report.contents import Contents
-from latentviews.report.markup import Html, name, script_json, tag
+from latentviews.report.markup import Html, counted, name, script_json, tag
 
 SECTIONS = {
     "answer": "The answer",
@@ -100,7 +100,8 @@ def _base64(values: np.ndarray) -> str:
 def _header(contents: Contents) -> Html:
     k, n_views = len(contents.counts), len(contents.view_names)
     facts = [
-        f"{k} {'class' if k == 1 else 'classes'}{' and noise' if contents.n_noise else ''} in {contents.n_rows:,} rows",
+        f"{k} {'class' if k == 1 else 'classes'}{' and noise' if contents.n_noise else ''} in "
+        + counted(contents.n_rows, "row"),
         f"{n_views} views of {len(contents.columns)} columns",
         f"{contents.made.day} {contents.made:%B %Y, %H:%M}",
     ]

@@ -47,6 +47,8 @@ def answer_section(contents: Contents) -> Html:
     head = ["class", "size", "95 % interval", "rows most probably in it", "share of rows", "rows it rests on"]
     behind = table(head, rows, "Sizes of the classes")
     caption = "The size of every class with its 95 % interval. " + sizes.method
+    if contents.n_noise:
+        caption += " Sizes are shares of what is not noise."
     if not whole:
         caption += f" Rows were counted in a sample of {contents.n_classified:,}."
     figure = _figure(figures.sizes_figure(contents), caption, behind)
