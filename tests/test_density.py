@@ -283,6 +283,30 @@ def test_bad_input_gets_one_clear_sentence(options, change, message):
         LowRankDensity(**options).fit(X)
 
 
+@pytest.mark.parametrize("method", METHODS, ids=repr)
+def test_rows_of_which_folds_see_one_value_have_a_density(method):
+    X = two_clusters(60, 3, np.random.default_rng(0))
+    rare = np.column_stack([X, np.eye(60)[7]])  # constant in every fold but one
+    seldom = np.column_stack([X, np.where(np.arange(60) < 2, X[:, 0], np.nan)])
+    for rows, rank in ((rare, "auto"), (seldom, 2), (X[:3], "auto"), (X[:2], 2)):
+        model = fit(method, rows, rank)
+        assert np.all(np.isfinite(model.score_samples(rows)))
+        assert np.all(np.isfinite(model.sample(5)))
+
+
+@pytest.mark.parametrize("method", METHODS, ids=repr)
+def test_where_the_origin_lies_does_not_matter(method):
+    X = np.round(two_clusters(100, 3, np.random.default_rng(0)), 3)
+    np.testing.assert_allclose(fit(method, X + 1e8).score_samples(X + 1e8), fit(method, X).score_samples(X), atol=1e-4)
+
+
+@pytest.mark.parametrize("method", METHODS, ids=repr)
+def test_values_far_from_all_rows_have_next_to_no_density(method):
+    model = fit(method, two_clusters(100, 3, np.random.default_rng(0)))
+    for far in (1e3, 1e150, -1e300):
+        assert -np.inf < model.score_samples([[far, 0.0, far]])[0] < -500
+
+
 def test_what_is_no_method_or_has_no_density_is_refused():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(40, 3))

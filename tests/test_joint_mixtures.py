@@ -19,7 +19,7 @@ def gaussian_mixture(k, c, rng):
     correlations = random_correlations(k, c, rng)
     mixture = CopulaMixture(
         rng.dirichlet(np.full(k, 3.0)),
-        (Normals(list(range(c)), np.full(c, 1e-9), center, spread),),
+        (Normals(list(range(c)), np.full(c, 1e-9), np.zeros(c), center, spread),),
         np.zeros((k, c)),
         correlations,
     )

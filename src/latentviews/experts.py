@@ -9,7 +9,7 @@ from scipy.special import logsumexp
 
 from latentviews.joint_mixtures import CopulaMixture, fit_em, start_at, step_over
 from latentviews.kernels import Kernel, VonMises
-from latentviews.margins import Margins, Normals, Shares, Tables
+from latentviews.margins import Margins, Normals, Shares, Tables, spanning
 
 TINY = np.finfo(float).tiny
 SHORT = 8  # EM steps to compare starts by
@@ -26,12 +26,14 @@ class Expert(NamedTuple):
     normal: bool  # normal margins in place of tables
     shrinkage: float | None  # of correlations, in units of (columns + 1) / rows; None for products
 
-    def margins(self, table: np.ndarray, kernels: Mapping[int, Kernel]) -> list[Margins]:
+    def margins(self, data: "Rows") -> list[Margins]:
         """Margins for the columns of a table, by the domains of their kernels."""
+        table, kernels = data.table, data.kernels
         real = [j for j, kernel in kernels.items() if kernel.domain == "real"]
         groups: list[Margins] = []
         if real:
-            groups.append(Normals.around(table, real) if self.normal else Tables.around(table, real, 1.0))
+            seen = table if data.whole is None else spanning(table, data.whole)
+            groups.append(Normals.around(seen, real) if self.normal else Tables.around(seen, real, 1.0))
         for j, kernel in kernels.items():
             if kernel.domain == "discrete":
                 groups.append(Shares.of_codes(table, j))
@@ -42,7 +44,7 @@ class Expert(NamedTuple):
 
     def fit(self, data: "Rows", start: np.ndarray, max_iter: int, tol: float) -> CopulaMixture:
         """EM from a guess of the posteriors."""
-        guess = start_at(self.margins(data.table, data.kernels), data.table, start, self.shrinkage, data.weights)
+        guess = start_at(self.margins(data), data.table, start, self.shrinkage, data.weights)
         return fit_em(guess, data.table, self.shrinkage, data.weights, max_iter, tol).mixture
 
 
@@ -52,10 +54,12 @@ class Rows(NamedTuple):
     table: np.ndarray  # NaN where a value is missing
     kernels: Mapping[int, Kernel]  # of every column that is used
     weights: np.ndarray | None = None
+    whole: np.ndarray | None = None  # the table that these are some rows of
 
     def some(self, rows: np.ndarray) -> "Rows":
         """Some of the rows."""
-        return self._replace(table=self.table[rows], weights=None if self.weights is None else self.weights[rows])
+        weights = None if self.weights is None else self.weights[rows]
+        return Rows(self.table[rows], self.kernels, weights, self.table if self.whole is None else self.whole)
 
 
 @dataclass(frozen=True, eq=False)
@@ -102,7 +106,7 @@ def best_start(rows: Rows, guesses: Sequence[np.ndarray]) -> np.ndarray:
     if len(guesses) == 1:
         return guesses[0]
     product = Expert(guesses[0].shape[1], False, None)
-    margins = product.margins(rows.table, rows.kernels)
+    margins = product.margins(rows)
     fits = [
         fit_em(start_at(margins, rows.table, guess, None, rows.weights), rows.table, None, rows.weights, SHORT)
         for guess in guesses

@@ -22,6 +22,7 @@ BROADER = 3.0  # its standard deviation, in those of the component
 EXTREME = 8.0  # normal scores stay within so many standard deviations
 NARROWEST = 0.03  # a component's standard deviation in those of the column, at least
 MOST_BINS = 1024
+FAR = 1e100  # standard deviations beyond which values count as equally far: their squares are finite
 
 
 def _nothing() -> np.ndarray:
@@ -60,6 +61,15 @@ class Margins(ABC):
     @abstractmethod
     def take(self, places: Sequence[int]) -> "Margins":
         """Some of the columns."""
+
+
+def spanning(table: np.ndarray, whole: np.ndarray) -> np.ndarray:
+    """The rows, and beneath them the ends of what ``whole`` spans in columns that have one value here, or none."""
+    flat = ~(np.fmin.reduce(table) < np.fmax.reduce(table))
+    if not flat.any():
+        return table
+    ends = np.stack([np.fmin.reduce(whole), np.fmax.reduce(whole)])
+    return np.concatenate([table, np.where(flat, ends, np.nan)])
 
 
 @dataclass(frozen=True, eq=False)
@@ -124,7 +134,8 @@ class Tables(Margins):
     def _outside(self, x: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Where values lie off the grids, and how far in units of the broad law."""
         rows, places = np.nonzero((x < self.low) | (x > self.low + self.step * (self.n_bins - 1)))
-        return rows, places, (x[rows, places, None] - self.center[places]) / self.spread[places]
+        far = (x[rows, places, None] - self.center[places]) / self.spread[places]
+        return rows, places, np.clip(far, -FAR, FAR)
 
     def sums(self, x: np.ndarray, shares: np.ndarray) -> np.ndarray:
         """The components' shares of the grid points, (c · n_bins, k)."""
@@ -143,7 +154,7 @@ class Tables(Margins):
         """Weighted kernel density estimates from shares of grid points."""
         mass = sums.reshape(len(self.columns), self.n_bins, -1)
         mass = mass / np.maximum(mass.sum(axis=1, keepdims=True), TINY)
-        grid = self.low[:, None] + self.step[:, None] * np.arange(self.n_bins)
+        grid = self.step[:, None] * np.arange(self.n_bins)  # from where it begins, since squares are subtracted
         center = np.einsum("cg,cgk->ck", grid, mass)
         variance = np.maximum(np.einsum("cg,cgk->ck", grid**2, mass) - center**2, self.step[:, None] ** 2 / 4)
         width = 1.06 * self.factor * np.sqrt(variance) * np.maximum(counts, 1.0) ** -0.2
@@ -157,6 +168,7 @@ class Tables(Margins):
         cells = (density[:, 1:] + density[:, :-1]) / 2 * self.step[:, None, None]
         start = BROAD * ndtr(offset[:, :1])
         cumulative = np.concatenate([start, start + np.cumsum(cells, axis=1)], axis=1)
+        center = self.low[:, None] + center
         return replace(self, density=density, cumulative=cumulative, center=center, spread=spread)
 
     def _smoothed(self, mass: np.ndarray, width: np.ndarray) -> np.ndarray:
@@ -194,6 +206,7 @@ class Normals(Margins):
     """Real columns, each with a normal law a component: with correlations, Gaussian mixtures."""
 
     least: np.ndarray  # (c,), the smallest standard deviation
+    origin: np.ndarray  # (c,), near the values: squares are of distances from it
     center: np.ndarray = field(default_factory=_nothing, repr=False)  # (c, k)
     spread: np.ndarray = field(default_factory=_nothing, repr=False)  # (c, k)
 
@@ -202,7 +215,8 @@ class Normals(Margins):
     @classmethod
     def around(cls, table: np.ndarray, columns: list[int]) -> "Normals":
         """Laws no narrower than a share of the columns' own spread."""
-        return cls(columns, NARROWEST * np.nanstd(table[:, columns], axis=0))
+        x = table[:, columns]
+        return cls(columns, NARROWEST * np.nanstd(x, axis=0), np.nanmean(x, axis=0))
 
     def log_density(self, x: np.ndarray) -> np.ndarray:
         """Log-densities, (n, c, k)."""
@@ -210,12 +224,13 @@ class Normals(Margins):
 
     def scores(self, x: np.ndarray) -> np.ndarray:
         """Standardised values, (n, c, k)."""
-        return (np.where(np.isnan(x), 0.0, x)[:, :, None] - self.center) / self.spread
+        scores = (np.where(np.isnan(x), 0.0, x)[:, :, None] - self.center) / self.spread
+        return np.clip(scores, -FAR, FAR, out=scores)
 
     def sums(self, x: np.ndarray, shares: np.ndarray) -> np.ndarray:
         """Mass, sums and sums of squares, (3, c, k)."""
         here = ~np.isnan(x)
-        x = np.where(here, x, 0.0)
+        x = np.where(here, x - self.origin, 0.0)
         return np.stack([here.T.astype(float) @ shares, x.T @ shares, (x**2).T @ shares])
 
     def updated(self, sums: np.ndarray, counts: np.ndarray) -> "Normals":
@@ -223,7 +238,7 @@ class Normals(Margins):
         mass = np.maximum(sums[0], TINY)
         center = sums[1] / mass
         variance = np.maximum(sums[2] / mass - center**2, 0.0) + self.least[:, None] ** 2
-        return replace(self, center=center, spread=np.sqrt(variance))
+        return replace(self, center=self.origin[:, None] + center, spread=np.sqrt(variance))
 
     def draw(self, scores: np.ndarray, component: int) -> np.ndarray:
         """Values with these normal scores, (n, c)."""
@@ -231,7 +246,8 @@ class Normals(Margins):
 
     def take(self, places: Sequence[int]) -> "Normals":
         """Some of the columns."""
-        chosen: dict[str, Any] = {name: getattr(self, name)[list(places)] for name in ("least", "center", "spread")}
+        parts = ("least", "origin", "center", "spread")
+        chosen: dict[str, Any] = {name: getattr(self, name)[list(places)] for name in parts}
         return replace(self, columns=[self.columns[p] for p in places], **chosen)
 
 

@@ -22,6 +22,7 @@ from latentviews.trees import Tree
 TINY = np.finfo(float).tiny
 FLOOR_ROWS = 2000  # rows of the kernel density estimate beneath
 DRAWS = 2000  # for the normaliser
+FAR = 1e100  # bandwidths beyond which values count as equally far: their squares are finite
 SPREAD_ROWS = 256  # rows behind the broad half of its proposal
 
 
@@ -54,7 +55,9 @@ class ProductKDE:
         plain = [j for j in complete if type(self.kernels[j]) is Gaussian]
         if plain:
             widths = np.array([float(self.kernels[j].get_params()["bandwidth"]) for j in plain])
-            x, y = table[:, plain] / widths, self.rows[:, plain] / widths
+            middle = self.rows[:, plain].mean(axis=0)  # squares are subtracted from each other
+            x = np.clip((table[:, plain] - middle) / widths, -FAR, FAR)
+            y = (self.rows[:, plain] - middle) / widths
             logs += x @ y.T - 0.5 * np.sum(x**2, axis=1)[:, None] - 0.5 * np.sum(y**2, axis=1)[None, :]
             logs -= np.log(widths).sum() + len(plain) / 2 * np.log(2 * np.pi)
         for j in self.free:
