@@ -1,6 +1,7 @@
 import matplotlib as mpl
 import numpy as np
 import pandas as pd
+import polars as pl
 import pytest
 from scipy import stats
 from sklearn.base import clone
@@ -188,8 +189,9 @@ def test_every_edge_may_have_its_own_rank(rng):
     assert list(model.density_.train.ranks.values()) == [1, 2, 3]
     with pytest.raises(ValueError, match="one for each of the 3 edges; got 2"):
         fit(SIGNED, X, rank=[1, 2])
-    with pytest.raises(ValueError, match="rank must be an integer"):
-        fit(FAST, X, rank=[1, 2, 3])
+    by_tolerance = fit(SignedTrain(0.5, tol=0.1), X, rank=20)
+    assert by_tolerance.rank_ == list(by_tolerance.density_.train.ranks.values())
+    assert 1 < max(by_tolerance.rank_) < 20
 
 
 def test_few_rows_are_decomposed_exactly_and_many_by_sketches(rng):
@@ -246,6 +248,15 @@ def test_weights_count_rows(rng):
     assert np.mean(model.sample(4000)[:, 0] < 2.5) == pytest.approx(0.75, abs=0.05)
 
 
+def test_rows_beyond_the_pilot_are_used_where_some_count_for_nothing():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(4000, 2)) + 8.0 * (np.arange(4000) % 4 == 0)[:, None]
+    weights = np.where(np.arange(4000) % 4 == 1, 0.0, np.where(np.arange(4000) % 4 == 0, 6.0, 1.0))
+    for rows, weight in ((X, weights), (Batches((X, weights)), None)):
+        model = LowRankDensity(2, method=PRODUCTS, pilot_size=60, random_state=0).fit(rows, sample_weight=weight)
+        assert model.density_.parts[0].weights.max() == pytest.approx(0.75, abs=1e-3)
+
+
 def test_constant_columns_are_left_out_with_a_warning_and_accounted_for():
     rng = np.random.default_rng(0)
     X = two_clusters(200, 3, rng)
@@ -255,19 +266,55 @@ def test_constant_columns_are_left_out_with_a_warning_and_accounted_for():
     np.testing.assert_allclose(model.score_samples(X), fit(FAST, X[:, [0, 2]]).score_samples(X[:, [0, 2]]))
     assert np.all(model.sample(10)[:, 1] == 7.0)
     assert model.score_samples(np.array([[0.0, 6.0, 0.0]]))[0] == -np.inf
-    with pytest.raises(ValueError, match=r"different ones of \[0, 2\]"):
+    with pytest.raises(ValueError, match=r"Columns \[1\] are constant .* the others are \[0, 2\]"):
         model.marginal([1])
+    given = model.conditional([0], {1: 7.0, 2: 1.0})
+    np.testing.assert_array_equal(given.score_samples(X[:, 0]), model.conditional([0], {2: 1.0}).score_samples(X[:, 0]))
+    with pytest.raises(ValueError, match=r"Column 1 is always 7\.0; there is no density given 6\.0"):
+        model.conditional([0], {1: 6.0})
+
+
+def test_constant_columns_are_left_out_of_a_given_tree():
+    X = two_clusters(60, 5, np.random.default_rng(0))
+    X[:, 1] = 7.0
+    with pytest.warns(UserWarning, match=r"Columns \[1\] are constant"):
+        model = fit(SIGNED, X, tree=((0, 1), (2, 4), 3))
+    rest = fit(SIGNED, X[:, [0, 2, 3, 4]], tree=(0, (1, 3), 2))
+    assert model.tree_.edges == rest.tree_.edges
+    np.testing.assert_allclose(model.score_samples(X), rest.score_samples(X[:, [0, 2, 3, 4]]))
+
+
+def test_a_column_that_varies_outside_the_pilot_alone_is_named():
+    X = two_clusters(2000, 3, np.random.default_rng(0))
+    X[:, 1] = np.arange(2000) == 1500
+    for rows in (X, Batches(X[:1000], X[1000:])):
+        with pytest.raises(ValueError, match=r"Columns \[1\] are constant in the 20 rows of the pilot alone"):
+            fit(FAST, rows, pilot_size=20)
 
 
 @pytest.mark.parametrize(
     ("options", "change", "message"),
     [
-        ({"rank": 0}, None, "rank must be an integer of at least 1; got 0"),
+        ({"rank": 0}, None, 'rank must be an integer of at least 1, a list of one an edge, or "auto"; got 0'),
+        ({"rank": "two"}, None, "rank must be an integer .* got 'two'"),
+        ({"rank": {0: 1}}, None, "rank must be an integer .* got {0: 1}"),
+        ({"rank": np.array([[1, 2]])}, None, "rank must be an integer .* got array"),
+        ({"rank": [1, 2]}, None, r"Stack has one rank for all columns; SignedTrain takes one an edge; got \[1, 2\]"),
         ({"rank": 50}, None, "rank 50 needs at least 50 rows; got n_samples = 40"),
         ({"method": SIGNED, "tree": (0, 1)}, None, "leaves of the tree must be the columns 0 to 2"),
         ({"method": SIGNED, "tree": "star"}, None, "tree must be"),
         ({"method": SignedTrain(0.5, floor=0)}, None, "floor must be between 0 and 1"),
         ({"method": SignedTrain("isj")}, None, 'bandwidth must be "cv"'),
+        ({"method": SignedTrain([1.0, 2.0])}, None, 'bandwidth must be "cv", a positive number, or one for each of 3'),
+        ({"method": SignedTrain(0.0)}, None, 'bandwidth must be "cv", a positive number'),
+        ({"method": SignedTrain(factors=())}, None, "factors must be positive numbers, at least one"),
+        ({"method": SignedTrain(factors=(1, -1))}, None, "factors must be positive numbers, at least one"),
+        ({"method": SignedTrain(0.5, tol=-1.0)}, None, "tol must be a number of at least 0; got -1.0"),
+        ({"method": SignedTrain(0.5, exact_rows="many")}, None, "exact_rows must be an integer of at least"),
+        ({"method": SignedTrain(ranks=3)}, None, "ranks must be a sequence of integers; got 3"),
+        ({"method": Stack(3)}, None, "ranks must be a sequence of integers; got 3"),
+        ({"method": Stack(max_iter=0)}, None, "max_iter must be an integer of at least 1"),
+        ({"method": Stack(tol="small")}, None, "tol must be a number of at least 0; got 'small'"),
         ({"kernel": [Gaussian()]}, None, "one object or one a column; got 1 for 3"),
         ({"method": Stack(n_folds=1)}, None, "n_folds must be an integer of at least 2"),
         ({}, (slice(None), 1), r"Columns \[1\] have no value in any row"),
@@ -281,6 +328,16 @@ def test_bad_input_gets_one_clear_sentence(options, change, message):
         X[change] = np.nan
     with pytest.raises(ValueError, match=message):
         LowRankDensity(**options).fit(X)
+
+
+@pytest.mark.parametrize("scale", [1e-150, 1e150])
+def test_columns_too_wide_or_narrow_for_floating_point_are_named(scale):
+    X = two_clusters(40, 3, np.random.default_rng(0))
+    X[:, 1] *= scale
+    with pytest.raises(ValueError, match=r"Columns \[1\] span .*; scale them first"):
+        LowRankDensity().fit(X)
+    with pytest.raises(ValueError, match=r"product of 40 kernels .* scale the columns first"):
+        fit(SignedTrain(factors=(0.5,)), scale ** (1 / 15) * two_clusters(50, 40, np.random.default_rng(0)))
 
 
 @pytest.mark.parametrize("method", METHODS, ids=repr)
@@ -322,15 +379,34 @@ def test_what_is_no_method_or_has_no_density_is_refused():
         LowRankDensity().fit(Batches())
     holes = X.copy()
     holes[:20, 0] = holes[20:, 1] = np.nan
-    with pytest.raises(ValueError, match="rows without missing values; got 0"):
+    with pytest.raises(ValueError, match="at least 2 rows without missing values; got 0"):
         fit(SIGNED, holes)
+    holes[0] = 0.0
+    with pytest.raises(ValueError, match="at least 5 rows without missing values; got 1"):
+        fit(SIGNED, holes, rank=5)
+    late = two_clusters(300, 2, rng)
+    late[290] = np.nan
+    with pytest.raises(ValueError, match=r"Rows \[290\] have no value at all"):
+        fit(FAST, late, pilot_size=50)
+    with pytest.raises(ValueError, match="1 of 300 rows of the pilot have no value at all"):
+        fit(FAST, Batches(late))
     model = fit(FAST, X)
     with pytest.raises(ValueError, match=r"Columns \[1\] are both asked for and given"):
         model.conditional([0, 1], {1: 0.0})
-    with pytest.raises(ValueError, match="must be finite numbers"):
-        model.conditional([0], {1: np.nan})
+    for wrong in (np.nan, "high", None, [1.0, 2.0]):
+        with pytest.raises(ValueError, match="must be finite numbers"):
+            model.conditional([0], {1: wrong})
+    for wrong in ([1], None):
+        with pytest.raises(ValueError, match="given must be a dict"):
+            model.conditional([0], wrong)
+    for wrong in ([5], [-1], [True], ["a"], [0, 0], [], None, [[0]]):
+        with pytest.raises(ValueError, match=r"Columns must be different ones of 0 to 2, or their names; got"):
+            model.marginal(wrong)
+    np.testing.assert_array_equal(model.marginal(1).score_samples(X[:, 1]), model.marginal([1]).score_samples(X[:, 1]))
     with pytest.raises(ValueError, match=r"a value for each of the columns \[0, 1\]"):
         model.marginal([0, 1]).score_samples(X)
+    with pytest.raises(ValueError, match="infinity"):
+        model.marginal([0]).score_samples([np.inf])
 
 
 def test_columns_have_names_and_models_clone_and_search():
@@ -340,6 +416,11 @@ def test_columns_have_names_and_models_clone_and_search():
     np.testing.assert_allclose(
         model.marginal(["c", "a"]).score_samples(X[["c", "a"]]), model.marginal([2, 0]).score_samples(X[["c", "a"]])
     )
+    pair = model.marginal(["c", "a"])
+    np.testing.assert_array_equal(pair.score_samples(X), pair.score_samples(X[["c", "a"]]))  # found by their names
+    np.testing.assert_array_equal(pair.score_samples(pl.from_pandas(X)), pair.score_samples(X))
+    with pytest.raises(ValueError, match=r"Rows need the columns \['c', 'a'\]; got \['a', 'b'\]"):
+        pair.score_samples(X[["a", "b"]])
     assert model.conditional(["a"], {"b": 1.0}).columns == [0]
     named = fit(SIGNED, X, tree=(("a", "c"), "b"))
     assert frozenset([0, 2]) in named.tree_.edges

@@ -1,3 +1,5 @@
+from functools import reduce
+
 import networkx as nx
 import numpy as np
 import pytest
@@ -62,6 +64,11 @@ def test_theorem_2_bounds_the_error(tree, rng):
         assert error <= bound * (1 + 1e-9)
         assert bound / np.sqrt(len(shape.edges)) <= error * (1 + 1e-9)  # no cut does better than its own best
         assert 0 < error < norm
+    ranks = [1 + e % 3 for e in range(len(shape.edges))]
+    error, _ = frobenius(exact_train(rows, features, shape, ranks), rows)
+    bound = theorem_2_bound(rows, features, shape, ranks)
+    assert error <= bound * (1 + 1e-9)
+    assert theorem_2_bound(rows, features, shape, 3) < bound <= theorem_2_bound(rows, features, shape, 1)
 
 
 def test_the_caterpillar_cuts_one_edge_less_than_it_has_columns_and_a_tree_at_most_2d_less_3():
@@ -71,9 +78,11 @@ def test_the_caterpillar_cuts_one_edge_less_than_it_has_columns_and_a_tree_at_mo
     assert len(read_tree((0, 1, 2, 3, 4, 5), 6).edges) == 9
 
 
-@pytest.mark.parametrize("tree", [((0, 1), (2, 3), 4), (((0, 1), 2), (3, 4))], ids=repr)
 @pytest.mark.parametrize("rank", [2, 3])
-def test_theorem_1_every_edge_of_a_latent_tree_has_at_most_the_rank_of_its_hidden_variables(tree, rank, rng):
+def test_theorem_1_every_edge_of_a_latent_tree_has_at_most_the_rank_of_its_hidden_variables(rank, rng):
+    tree, other = random_nested(5, rng), random_nested(5, rng)
+    while quartets(read_tree(tree, 5), 5) == quartets(read_tree(other, 5), 5):
+        other = random_nested(5, rng)
     table = latent_tree_table(tree, rank, (3, 4, 3, 4, 3), rng)
     rows, weights, features = population(table)
     train = exact_train(rows, features, read_tree(tree, 5), None, weights=weights)
@@ -81,7 +90,7 @@ def test_theorem_1_every_edge_of_a_latent_tree_has_at_most_the_rank_of_its_hidde
         assert np.all(spectrum[rank:] < 1e-12 * spectrum[0])
     cut = exact_train(rows, features, read_tree(tree, 5), rank, weights=weights)
     np.testing.assert_allclose(cut.at(rows), table.ravel(), atol=1e-10)
-    wrong = exact_train(rows, features, read_tree(((0, 3), (1, 4), 2), 5), rank, weights=weights)
+    wrong = exact_train(rows, features, read_tree(other, 5), rank, weights=weights)
     assert np.abs(wrong.at(rows) - table.ravel()).max() > 1e-6
 
 
@@ -136,6 +145,16 @@ def test_queries_are_expectations_of_products(rng):
     assert found == pytest.approx(np.mean(f * g), abs=1e-8)
     with pytest.raises(ValueError, match="functions of the columns"):
         train.expectation({5: ([0.0], [1.0])})
+
+
+def test_where_the_estimate_is_not_positive_it_has_no_conditional():
+    ring = np.eye(8) + np.roll(np.eye(8), 1, axis=1) + np.roll(np.eye(8), -1, axis=1)
+    rows, weights, features = population((ring / 48)[:, :, None] * np.ones(2))
+    train = exact_train(rows, features, caterpillar(3), 3, weights=weights)
+    assert train.marginal([0, 1]).at([[0.0, 3.0]])[0] < -1e-3
+    with pytest.raises(ValueError, match=r"estimate is -0.0.* at \{0: 0.0, 1: 3.0\}, so it has no conditional there"):
+        train.conditional({0: 0.0, 1: 3.0})
+    assert train.conditional({0: 0.0, 1: 1.0}).mass == pytest.approx(1.0)
 
 
 def test_ranks_may_differ_between_edges_or_follow_from_a_tolerance(rng):
@@ -201,6 +220,15 @@ def test_a_networkx_tree_is_read_as_its_nested_tuples():
     named = nx.Graph([("h", "x"), ("h", "y"), ("h", "z")])
     assert read_tree(named, 3, ["x", "y", "z"]).n_columns == 3
     assert read_tree(nx.Graph([(0, 1)]), 2).n_columns == 2
+    rooted = nx.DiGraph([("a", 0), ("a", 1), ("a", "b"), ("b", 2), ("b", 3)])
+    assert read_tree(rooted, 4).edges == read_tree(graph, 4).edges
+
+
+def test_columns_that_are_not_used_are_cut_off_the_tree():
+    assert read_tree(((0, 1), (2, (3, 4))), 5, columns=[0, 3, 4]).edges == read_tree((0, (1, 2)), 3).edges
+    assert read_tree("caterpillar", 5, columns=[0, 3, 4]).edges == caterpillar(3).edges
+    with pytest.raises(ValueError, match="the columns 0 to 4, each once"):
+        read_tree((0, (1, 2)), 5, columns=[0, 3, 4])
 
 
 @pytest.mark.parametrize(
@@ -212,12 +240,14 @@ def test_a_networkx_tree_is_read_as_its_nested_tuples():
         ((0, 1, ()), "no columns below it"),
         ("star", 'tree must be "caterpillar", "auto", nested tuples'),
         (5, 'tree must be "caterpillar", "auto", nested tuples'),
+        (nx.Graph, 'tree must be "caterpillar", "auto", nested tuples'),
+        (reduce(lambda part, _: (part,), range(5000), 0), "nested more deeply than can be read"),
         (nx.cycle_graph(4), "must be a tree: connected, without cycles"),
         (nx.path_graph(3), "Every column must be a leaf"),
         (nx.Graph([("h", 0), ("h", 1), ("h", "u")]), "column numbers, or names of columns; got 'u'"),
         (nx.Graph([("h", 0), ("h", 1), ("k", 2), ("k", "l"), ("k", "m"), ("l", "m")]), "must be a tree"),
     ],
-    ids=str,
+    ids=range(12),
 )
 def test_a_tree_that_does_not_fit_the_columns_is_refused(tree, message):
     with pytest.raises(ValueError, match=message):

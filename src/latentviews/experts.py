@@ -32,7 +32,7 @@ class Expert(NamedTuple):
         real = [j for j, kernel in kernels.items() if kernel.domain == "real"]
         groups: list[Margins] = []
         if real:
-            seen = table if data.whole is None else spanning(table, data.whole)
+            seen = table if data.whole is None else spanning(table, data.whole, real)
             groups.append(Normals.around(seen, real) if self.normal else Tables.around(seen, real, 1.0))
         for j, kernel in kernels.items():
             if kernel.domain == "discrete":

@@ -63,13 +63,14 @@ class Margins(ABC):
         """Some of the columns."""
 
 
-def spanning(table: np.ndarray, whole: np.ndarray) -> np.ndarray:
-    """The rows, and beneath them the ends of what ``whole`` spans in columns that have one value here, or none."""
-    flat = ~(np.fmin.reduce(table) < np.fmax.reduce(table))
-    if not flat.any():
+def spanning(table: np.ndarray, whole: np.ndarray, columns: Sequence[int]) -> np.ndarray:
+    """The rows, and beneath them the ends of what ``whole`` spans in those columns with one value here, or none."""
+    flat = [j for j in columns if not np.fmin.reduce(table[:, j]) < np.fmax.reduce(table[:, j])]
+    if not flat:
         return table
-    ends = np.stack([np.fmin.reduce(whole), np.fmax.reduce(whole)])
-    return np.concatenate([table, np.where(flat, ends, np.nan)])
+    ends = np.full((2, table.shape[1]), np.nan)
+    ends[:, flat] = np.fmin.reduce(whole[:, flat]), np.fmax.reduce(whole[:, flat])
+    return np.concatenate([table, ends])
 
 
 @dataclass(frozen=True, eq=False)

@@ -103,8 +103,8 @@ class TrainEmbedding:
         values = {j: to_numpy(self.features[j].transform(np.array([[float(x)]]))) for j, x in given.items()}
         found = replace(self, fixed={**self.fixed, **values})
         mass = found.mass
-        if not abs(mass) > 0:
-            raise ValueError(f"The estimate is zero at {dict(given)}, so it has no conditional there.")
+        if not mass > 0:
+            raise ValueError(f"The estimate is {mass:.3g} at {dict(given)}, so it has no conditional there.")
         return replace(found, scale=found.scale / mass)
 
     def squared_norm(self) -> float:
@@ -247,16 +247,19 @@ def frobenius(
 
 
 def theorem_2_bound(
-    rows: np.ndarray, features: Sequence[Any], tree: Tree, rank: int, weights: np.ndarray | None = None
+    rows: np.ndarray, features: Sequence[Any], tree: Tree, rank: Any, weights: np.ndarray | None = None
 ) -> float:
-    """√(edges) · ε, with ε the largest error of a best rank-r approximation of C cut along one edge of the tree."""
+    """√(edges) · ε, with ε the largest error of a best rank-r approximation of C cut along one edge of the tree.
+
+    ``rank`` is one for all edges, or one an edge.
+    """
     shares = np.full(len(rows), 1 / len(rows)) if weights is None else weights / weights.sum()
     phi = leaf_features(features, range(len(features)), rows)
-    worst = 0.0
-    for edge in tree.edges:
+    worst, ranks = 0.0, tree.ranks(rank)
+    for v, edge in zip(tree.edge_vertices, tree.edges, strict=True):
         inside, outside = _gram([phi[j] for j in edge]), _gram([one for j, one in enumerate(phi) if j not in edge])
         values, vectors = np.linalg.eigh(inside)
         root = vectors * np.sqrt(np.maximum(values, 0.0)) * shares[:, None]
         spectrum = np.linalg.eigvalsh(root.T @ outside @ root)[::-1]
-        worst = max(worst, float(np.maximum(spectrum[rank:], 0.0).sum()))
+        worst = max(worst, float(np.maximum(spectrum[ranks[v] :], 0.0).sum()))
     return float(np.sqrt(len(tree.edges) * worst))

@@ -63,10 +63,10 @@ class Tree:
     @cached_property
     def edges(self) -> tuple[frozenset[int], ...]:
         """The columns on one side of every edge that is cut to a rank, once an edge."""
-        return tuple(self.leaves[v] for v in self._edge_vertices)
+        return tuple(self.leaves[v] for v in self.edge_vertices)
 
     @cached_property
-    def _edge_vertices(self) -> tuple[int, ...]:
+    def edge_vertices(self) -> tuple[int, ...]:
         """The vertices below those edges; the two at the root share theirs."""
         pair = self.children[self.root]
         twin = pair[1] if pair is not None and all(self.truncated[v] for v in pair) else None
@@ -81,7 +81,7 @@ class Tree:
             numbers = [None if r is None else check_count("rank", r) for r in rank]
         else:
             numbers = [None if rank is None else check_count("rank", rank)] * size
-        found = dict(zip(self._edge_vertices, numbers, strict=True))
+        found = dict(zip(self.edge_vertices, numbers, strict=True))
         pair = self.children[self.root]
         if pair is not None and self.truncated[pair[1]]:
             found[pair[1]] = found[pair[0]]
@@ -99,32 +99,45 @@ def caterpillar(n_columns: int) -> Tree:
     return Tree(tuple(children), tuple(columns), chain=True)
 
 
-def read_tree(tree: Any, n_columns: int, names: Sequence[str] | None = None) -> Tree:
+def read_tree(
+    tree: Any, n_columns: int, names: Sequence[str] | None = None, columns: Sequence[int] | None = None
+) -> Tree:
     """A tree over all columns from "caterpillar", nested tuples of columns, or a networkx tree with columns as leaves.
+
+    Where ``columns`` are given the others are cut off it, and its leaves are the places of columns among those.
 
     Examples
     --------
     >>> [sorted(edge) for edge in read_tree(((0, 1), (2, 3)), 4).edges]
     [[0], [1], [0, 1], [2], [3]]
     """
+    kept = range(n_columns) if columns is None else columns
     if isinstance(tree, Tree):
-        _check_leaves(sorted(tree.leaves[tree.root]), n_columns)
+        _check_leaves(sorted(tree.leaves[tree.root]), len(kept))
         return tree
     if isinstance(tree, str):
         if tree != "caterpillar":
             raise ValueError(
                 f'tree must be "caterpillar", "auto", nested tuples of columns, or a networkx tree; got {tree!r}.'
             )
-        return caterpillar(n_columns)
-    if hasattr(tree, "adj"):
-        tree = _nested_from_graph(tree, n_columns, names)
+        return caterpillar(len(kept))
+    try:
+        return _from_nested(_places(_read_nested(tree, n_columns, names), kept))
+    except RecursionError:
+        raise ValueError('The tree is nested more deeply than can be read; use tree="caterpillar".') from None
+
+
+def _read_nested(tree: Any, n_columns: int, names: Sequence[str] | None) -> Any:
+    """Nested tuples of column numbers, each once."""
+    if hasattr(tree, "adj") and not isinstance(tree, type):
+        tree = _nested_from_graph(tree.to_undirected(), n_columns, names)
     if not isinstance(tree, tuple | list):
         raise ValueError(
             f'tree must be "caterpillar", "auto", nested tuples of columns, or a networkx tree; got {tree!r}.'
         )
     nested = _numbered(tree, names)
     _check_leaves(sorted(_flat(nested)), n_columns)
-    return _from_nested(nested)
+    return nested
 
 
 def _check_leaves(found: list[int], n_columns: int) -> None:
@@ -143,6 +156,13 @@ def _numbered(part: Any, names: Sequence[str] | None) -> Any:
     if isinstance(part, bool) or not isinstance(part, int | np.integer):
         raise ValueError(f"The leaves of the tree must be column numbers, or names of columns; got {part!r}.")
     return int(part)
+
+
+def _places(part: Any, kept: Sequence[int]) -> Any:
+    """Nested tuples of places among the columns that are kept; an empty one where none is."""
+    if not isinstance(part, tuple):
+        return kept.index(part) if part in kept else ()
+    return tuple(below for below in (_places(child, kept) for child in part) if below != ())
 
 
 def _flat(part: Any) -> Iterator[int]:

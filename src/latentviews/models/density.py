@@ -1,13 +1,13 @@
 """The joint density of many columns."""
 
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, DensityMixin
-from sklearn.utils.validation import check_is_fitted
+from sklearn.utils.validation import check_array, check_is_fitted
 
 from latentviews import streams
 from latentviews._arrays import to_numpy
@@ -18,6 +18,7 @@ from latentviews.models.density_methods import Estimated, Problem, Stack
 from latentviews.views import CheckedBatches, is_stream
 
 PILOT = 20_000
+NARROW, WIDE = 1e-100, 1e100  # what columns may span: their squares are numbers
 
 
 @dataclass(frozen=True, eq=False)
@@ -26,9 +27,14 @@ class ColumnDensity:
 
     joint: Any  # a density over numbered columns
     columns: list[int]  # in the order in which rows are given
+    names: list[str] | None = None  # theirs, by which they are found in a data frame
 
     def _table(self, X: Any) -> np.ndarray:
-        rows = np.asarray(X, dtype=float)
+        if self.names is not None and hasattr(X, "columns"):
+            if not set(self.names) <= set(X.columns):
+                raise ValueError(f"Rows need the columns {self.names}; got {list(X.columns)}.")
+            X = X[self.names]
+        rows = check_array(X, dtype=float, ensure_2d=False, ensure_min_samples=0, ensure_all_finite="allow-nan")
         rows = rows[:, None] if rows.ndim == 1 and len(self.columns) == 1 else np.atleast_2d(rows)
         if rows.ndim != 2 or rows.shape[1] != len(self.columns):
             raise ValueError(f"Rows need a value for each of the columns {self.columns}; got shape {rows.shape}.")
@@ -44,6 +50,36 @@ class ColumnDensity:
         """Rows drawn from the density."""
         rng = np.random.default_rng(random_state)
         return self.joint.sample(check_count("n_samples", n_samples), rng, 1 + max(self.columns))[:, self.columns]
+
+
+def _check_empty_rows(data: Any, weights: np.ndarray | None, pilot: np.ndarray) -> None:
+    """A sentence on rows that have no value."""
+    known = streams.is_array(data)
+    empty = np.isnan(data if known else pilot).all(axis=1)
+    if known and weights is not None:
+        empty &= weights > 0
+    if empty.any():
+        which = (
+            f"Rows {np.flatnonzero(empty)[:5].tolist()}"
+            if known
+            else f"{empty.sum()} of {len(pilot)} rows of the pilot"
+        )
+        raise ValueError(f"{which} have no value at all and say nothing; leave them out.")
+
+
+def _check_constants(constants: Mapping[int, float], data: Any, weights: np.ndarray | None, size: int) -> None:
+    """A sentence on columns that are constant in the pilot, but not in all rows that count."""
+    columns, values = list(constants), np.array(list(constants.values()))
+    varies = np.zeros(len(columns), dtype=bool)
+    for batch, weight in streams.batches(data, weights):
+        x = to_numpy(batch)[:, columns]
+        x = x if weight is None else x[np.asarray(weight) > 0]
+        varies |= (~np.isnan(x) & (x != values)).any(axis=0)
+    if varies.any():
+        found = [columns[c] for c in np.flatnonzero(varies)]
+        raise ValueError(
+            f"Columns {found} are constant in the {size} rows of the pilot alone; leave them out, or raise pilot_size."
+        )
 
 
 class LowRankDensity(CallbackSupportMixin, DensityMixin, BaseEstimator):
@@ -148,6 +184,8 @@ class LowRankDensity(CallbackSupportMixin, DensityMixin, BaseEstimator):
         size = check_count("pilot_size", self.pilot_size, 2)
         pilot, pilot_weights = streams.sample(data, size, rng, weights)
         pilot = to_numpy(pilot)
+        rows = data.shape[0] if streams.is_array(data) else np.inf
+        everything = data if size <= len(pilot) < rows else None
         if pilot_weights is not None:  # rows that count for nothing would still widen grids
             pilot, pilot_weights = pilot[pilot_weights > 0], pilot_weights[pilot_weights > 0]
         least = max(largest, 2)
@@ -155,23 +193,19 @@ class LowRankDensity(CallbackSupportMixin, DensityMixin, BaseEstimator):
             raise ValueError(
                 f"A density of rank {self.rank} needs at least {least} rows; got n_samples = {len(pilot)}."
             )
-        empty = np.flatnonzero(np.isnan(pilot).all(axis=1))
-        if len(empty):
-            raise ValueError(f"Rows {empty[:5].tolist()} have no value at all and say nothing; leave them out.")
-        self._settle_columns(pilot)
+        _check_empty_rows(data, weights, pilot)
+        self._settle_columns(pilot, everything, weights)
         kernels = self._kernels()
-        rows = data.shape[0] if streams.is_array(data) else np.inf
-        partial = size <= len(pilot) < rows
         names = getattr(self, "feature_names_in_", None)
         return Problem(
-            data if partial else None,
+            everything,
             weights,
             pilot,
             pilot_weights,
             kernels,
             self.rank,
             self.tree,
-            None if names is None else [str(names[j]) for j in self.columns_],
+            None if names is None else list(names),
             rng,
             report,
         )
@@ -180,8 +214,13 @@ class LowRankDensity(CallbackSupportMixin, DensityMixin, BaseEstimator):
         """The largest rank asked for, checked; one where it is to be chosen."""
         if isinstance(self.rank, str) and self.rank == "auto":
             return 1
-        several = isinstance(self.rank, list | tuple | np.ndarray) and len(self.rank) > 0
-        return max(check_count("rank", rank) for rank in (self.rank if several else [self.rank]))
+        several = isinstance(self.rank, list | tuple | np.ndarray) and np.ndim(self.rank) == 1 and len(self.rank) > 0
+        try:
+            return max(check_count("rank", rank) for rank in (self.rank if several else [self.rank]))
+        except ValueError:
+            raise ValueError(
+                f'rank must be an integer of at least 1, a list of one an edge, or "auto"; got {self.rank!r}.'
+            ) from None
 
     def _data(self, X: Any, *, reset: bool) -> Any:
         if not is_stream(X):
@@ -193,7 +232,7 @@ class LowRankDensity(CallbackSupportMixin, DensityMixin, BaseEstimator):
             check_rows(self, first[0] if isinstance(first, tuple) else first, reset=True, missing=True)
         return CheckedBatches(self, X)
 
-    def _settle_columns(self, pilot: np.ndarray) -> None:
+    def _settle_columns(self, pilot: np.ndarray, everything: Any, weights: np.ndarray | None) -> None:
         """The columns that vary, and the values of those that do not."""
         missing = np.flatnonzero(np.isnan(pilot).all(axis=0))
         if len(missing):
@@ -203,6 +242,12 @@ class LowRankDensity(CallbackSupportMixin, DensityMixin, BaseEstimator):
         self.columns_ = [j for j in range(pilot.shape[1]) if j not in self.constants_]
         if not self.columns_:
             raise ValueError(f"All {pilot.shape[1]} columns are constant over {len(pilot)} rows; there is no density.")
+        wide = np.subtract(high / 2, low / 2)[self.columns_]  # halves: the whole may overflow
+        extreme = [j for j, width in zip(self.columns_, wide, strict=True) if not NARROW < width < WIDE]
+        if extreme:
+            raise ValueError(f"Columns {extreme} span less than {NARROW} or more than {WIDE}; scale them first.")
+        if self.constants_ and everything is not None:
+            _check_constants(self.constants_, everything, weights, len(pilot))
         if self.constants_:
             warnings.warn(
                 f"Columns {list(self.constants_)} are constant and were left out; the density is that of the others, "
@@ -256,30 +301,56 @@ class LowRankDensity(CallbackSupportMixin, DensityMixin, BaseEstimator):
         """The density of some columns, by number or name."""
         check_is_fitted(self)
         chosen = self._numbers(columns)
-        return ColumnDensity(self.density_.marginal(chosen), chosen)
+        return ColumnDensity(self.density_.marginal(chosen), chosen, self._names(chosen))
 
     def conditional(self, columns: Sequence[Any], given: Mapping[Any, float]) -> ColumnDensity:
         """The density of some columns given the values of others, by number or name; the rest are integrated out."""
         check_is_fitted(self)
-        chosen, known = self._numbers(columns), self._numbers(list(given))
-        both = sorted(set(chosen) & set(known))
+        chosen, values = self._numbers(columns), self._known(given)
+        both = sorted(set(chosen) & set(values))
         if both:
             raise ValueError(f"Columns {both} are both asked for and given; name each once.")
-        values = dict(zip(known, map(float, given.values()), strict=True))
-        if not np.all(np.isfinite(list(values.values()))):
-            raise ValueError(f"Values to condition on must be finite numbers; got {dict(given)!r}.")
-        joint = self.density_.marginal([*chosen, *known])
-        return ColumnDensity(joint.conditional(values) if values else joint, chosen)
+        joint = self.density_.marginal([*chosen, *values])
+        return ColumnDensity(joint.conditional(values) if values else joint, chosen, self._names(chosen))
 
-    def _numbers(self, columns: Sequence[Any]) -> list[int]:
+    def _known(self, given: Mapping[Any, float]) -> dict[int, float]:
+        """Values to condition on, by column number, constant columns left out."""
+        if not isinstance(given, Mapping):
+            raise ValueError(f"given must be a dict from columns to values; got {given!r}.")
+        known = self._numbers(list(given), constant=True) if given else []
+        numbers = [isinstance(value, int | float | np.number) and np.isfinite(value) for value in given.values()]
+        if not all(numbers):
+            raise ValueError(f"Values to condition on must be finite numbers; got {dict(given)!r}.")
+        values = dict(zip(known, map(float, given.values()), strict=True))
+        for j, constant in self.constants_.items():
+            value = values.pop(j, constant)
+            if value != constant:
+                raise ValueError(f"Column {j} is always {constant}; there is no density given {value}.")
+        return values
+
+    def _numbers(self, columns: Any, *, constant: bool = False) -> list[int]:
+        """Different columns by number, from numbers or names; constant ones only where they are allowed."""
         names = list(getattr(self, "feature_names_in_", []))
-        found = [names.index(c) if c in names else c for c in ([columns] if isinstance(columns, str) else columns)]
-        wrong = [
-            c for c in found if isinstance(c, bool) or not isinstance(c, int | np.integer) or c not in self.columns_
-        ]
-        if wrong or len(set(found)) != len(found):
-            raise ValueError(f"Columns must be different ones of {self.columns_}, or their names; got {list(columns)}.")
-        return [int(c) for c in found]
+        listed = list(columns) if isinstance(columns, Iterable) and not isinstance(columns, str) else [columns]
+        found = [names.index(c) if isinstance(c, str) and c in names else c for c in listed]
+        known = [int(c) for c in found if isinstance(c, int | np.integer) and not isinstance(c, bool)]
+        if (
+            not found
+            or len(known) < len(found)
+            or len(set(known)) < len(known)
+            or not set(known) <= set(range(self.n_features_in_))
+        ):
+            raise ValueError(
+                f"Columns must be different ones of 0 to {self.n_features_in_ - 1}, or their names; got {columns!r}."
+            )
+        flat = [c for c in known if c in self.constants_]
+        if flat and not constant:
+            raise ValueError(f"Columns {flat} are constant and have no density; the others are {self.columns_}.")
+        return known
+
+    def _names(self, columns: Sequence[int]) -> list[str] | None:
+        names = getattr(self, "feature_names_in_", None)
+        return None if names is None else [str(names[j]) for j in columns]
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -9,7 +9,7 @@ from sklearn.base import BaseEstimator
 
 from latentviews._arrays import to_numpy
 from latentviews._progress import Report
-from latentviews._validation import UnsupportedError, check_count
+from latentviews._validation import UnsupportedError, check_count, check_nonnegative
 from latentviews.bandwidths import median
 from latentviews.experts import (
     Expert,
@@ -30,6 +30,7 @@ from latentviews.trees import Tree, embedding_distances, read_tree, tree_from_di
 from latentviews.views import Views, fit_views
 
 START_LANDMARKS = 64
+LOG_RANGE = 600.0  # products of kernels beyond exp(± 700) are no numbers
 FEW_PER_COMPONENT = 20  # rows: ranks that leave fewer to a component are not tried
 
 
@@ -43,7 +44,7 @@ class Problem(NamedTuple):
     kernels: Mapping[int, Kernel]  # of every column that varies
     rank: Any  # a number, "auto", or one an edge
     tree: Any
-    names: list[str] | None  # of those columns
+    names: list[str] | None  # of all columns
     rng: np.random.Generator
     report: Report
 
@@ -51,6 +52,9 @@ class Problem(NamedTuple):
         """The ranks to try."""
         if not isinstance(self.rank, str):
             return [self.rank]
+        if not isinstance(choices, Sequence | np.ndarray) or isinstance(choices, str):
+            raise ValueError(f"ranks must be a sequence of integers; got {choices!r}.")
+        choices = [check_count("rank", rank) for rank in choices]
         return [r for r in choices if r == 1 or r * FEW_PER_COMPONENT <= len(self.pilot)] or [1]
 
 
@@ -142,9 +146,13 @@ def _experts(rank: int, coupled: bool) -> list[Expert]:
 def _stacked(method: Stack, problem: Problem, kinds: Any) -> Estimated:
     """Starts, held-out densities of every expert, shares, and a last fit to all rows."""
     n_folds = check_count("n_folds", method.n_folds, 2)
+    max_iter, tol = check_count("max_iter", method.max_iter), check_nonnegative("tol", method.tol)
+    if isinstance(problem.rank, Sequence | np.ndarray) and not isinstance(problem.rank, str):
+        name = type(method).__name__
+        raise ValueError(f"{name} has one rank for all columns; SignedTrain takes one an edge; got {problem.rank!r}.")
     rows = Rows(problem.pilot, problem.kernels, problem.pilot_weights)
     coupled = sum(kernel.domain == "real" for kernel in problem.kernels.values()) > 1
-    ranks = [check_count("rank", rank) for rank in problem.ranks(method.ranks)]
+    ranks = problem.ranks(method.ranks)
     experts = [expert for rank in ranks for expert in kinds(rank, coupled)]
     views = _three_groups(problem) if max(ranks) > 1 else None
     starts = {rank: best_start(rows, _guesses(problem, views, rank)) for rank in ranks}
@@ -157,15 +165,15 @@ def _stacked(method: Stack, problem: Problem, kinds: Any) -> Estimated:
             experts,
             {rank: start[trial] for rank, start in starts.items()},
             fold,
-            method.max_iter,
-            method.tol,
+            max_iter,
+            tol,
             lambda step, objective: problem.report("held out", step, objective),
         )
         weights = None if rows.weights is None else rows.weights[trial]
         shares = method.shares(log_densities, weights)
         if problem.data is not None:
             shares = pruned(log_densities, shares, weights)
-    density = fit_stack(rows, experts, starts, shares, method.max_iter, method.tol, problem.data, problem.weights)
+    density = fit_stack(rows, experts, starts, shares, max_iter, tol, problem.data, problem.weights)
     return Estimated(density, experts[int(shares.argmax())].rank, None)
 
 
@@ -254,19 +262,25 @@ class SignedTrain(BaseEstimator):
         self._check(problem)
         whole = ~np.isnan(problem.pilot[:, list(problem.kernels)]).any(axis=1)
         rows, weights = problem.pilot[whole], None if problem.pilot_weights is None else problem.pilot_weights[whole]
-        if len(rows) < 2:
-            raise ValueError(f"SignedTrain is fitted to rows without missing values; got {len(rows)} of them.")
-        choices = self._bandwidths(rows, problem.kernels)
         ranks = problem.ranks(self.ranks)
+        least = max(2, int(np.max(ranks)) if len(ranks) == 1 else 2)
+        if len(rows) < least:
+            raise ValueError(
+                f"SignedTrain needs at least {least} rows without missing values; got {len(rows)}. Stack takes them."
+            )
+        choices = self._bandwidths(rows, problem.kernels)
         tree = self._tree(rows, problem, choices[len(choices) // 2], int(np.max(ranks)))
         pairs = [(widths, rank) for widths in choices for rank in ranks]
         widths, rank = pairs[0] if len(pairs) == 1 else self._choose(rows, problem, tree, pairs)
         density = self._fit(rows, problem, tree, widths, rank, weights, problem.data)
-        return Estimated(density, rank, tree)
+        return Estimated(density, list(density.train.ranks.values()) if self.tol else rank, tree)
 
     def _check(self, problem: Problem) -> None:
-        if not 0 < self.floor < 1:
+        if isinstance(self.floor, str) or not 0 < self.floor < 1:
             raise ValueError(f"floor must be between 0 and 1; got {self.floor!r}.")
+        check_nonnegative("tol", self.tol)
+        check_count("exact_rows", self.exact_rows, 0)
+        check_count("trial_rows", self.trial_rows, 2)
         for kernel in problem.kernels.values():
             if not isinstance(kernel, Gaussian | VonMises | Delta):
                 raise TypeError(f"SignedTrain takes Gaussian, VonMises and Delta kernels; got {kernel!r}.")
@@ -275,23 +289,41 @@ class SignedTrain(BaseEstimator):
         """Kernels with numbers for bandwidths, one set a choice."""
         real = [j for j, kernel in kernels.items() if isinstance(kernel, Gaussian)]
         others = {j: kernel.adapt(rows[:, [j]]) for j, kernel in kernels.items() if j not in real}
-        if isinstance(self.bandwidth, str):
-            if self.bandwidth != "cv":
-                raise ValueError(f'bandwidth must be "cv", a number, or one a column; got {self.bandwidth!r}.')
-            base = median(rows[:, real]) if real else 1.0
-            widths = [np.full(len(real), factor * base) for factor in (self.factors if real else (1.0,))]
-        else:
-            widths = [np.broadcast_to(np.asarray(self.bandwidth, dtype=float), (len(real),))]
         found = []
-        for choice in widths:
+        for choice in self._widths(rows[:, real]):
             chosen: dict[int, Kernel] = {j: Gaussian(float(s)) for j, s in zip(real, choice, strict=True)}
             found.append({j: {**others, **chosen}[j] for j in kernels})
         return found
 
+    def _widths(self, x: np.ndarray) -> list[np.ndarray]:
+        """The bandwidths of real columns, one array a choice, checked."""
+        size = x.shape[1]
+        if isinstance(self.bandwidth, str) and self.bandwidth == "cv":
+            factors = np.asarray(self.factors, dtype=float)
+            if factors.ndim != 1 or not len(factors) or not np.all(factors > 0):
+                raise ValueError(f"factors must be positive numbers, at least one; got {self.factors!r}.")
+            base = median(x) if size else 1.0
+            widths = [np.full(size, factor * base) for factor in (factors if size else factors[:1])]
+        else:
+            given = np.nan if isinstance(self.bandwidth, str) else np.asarray(self.bandwidth, dtype=float)
+            if np.shape(given) not in ((), (size,)) or not np.all(given > 0):
+                raise ValueError(
+                    f'bandwidth must be "cv", a positive number, or one for each of {size} real columns; '
+                    f"got {self.bandwidth!r}."
+                )
+            widths = [np.broadcast_to(given, (size,))]
+        numbers = [width for width in widths if abs(np.log(np.sqrt(2 * np.pi) * width).sum()) < LOG_RANGE]
+        if not numbers:
+            raise ValueError(
+                f"The product of {size} kernels with bandwidths near {np.median(widths):.2g} leaves the range of "
+                "floating point; scale the columns first, for one by TransformedDensity(..., StandardScaler())."
+            )
+        return numbers
+
     def _tree(self, rows: np.ndarray, problem: Problem, kernels: Mapping[int, Kernel], rank: int) -> Tree:
         places = list(problem.kernels)
         if not (isinstance(problem.tree, str) and problem.tree == "auto"):
-            return read_tree(problem.tree, len(places), problem.names)
+            return read_tree(problem.tree, problem.pilot.shape[1], problem.names, places)
         few = rows[: self.exact_rows]
         phi = [column_features(kernels[j], few[:, [j]], 24).transform(few[:, [j]]) for j in places]
         return read_tree(tree_from_distances(embedding_distances(phi, rank)), len(places))
