@@ -1,3 +1,5 @@
+import warnings
+
 import matplotlib as mpl
 import numpy as np
 import pandas as pd
@@ -468,9 +470,11 @@ def test_whitened_rows_are_white_and_come_back(rng):
         WhitenScale(shrinkage=0.0).fit(X[:3])
     with pytest.raises(ValueError, match=r"columns that are constant; leave out \[0\]"):
         WhitenScale().fit(np.column_stack([np.ones(300), X]))
-    for wrong in (2.0, "none"):
+    for wrong in (2.0, "none", None):
         with pytest.raises(ValueError, match="a number from 0 to 1"):
             WhitenScale(shrinkage=wrong).fit(X)
+    with pytest.raises(ValueError, match=r"expects rows of 4 columns; got shape \(300, 2\)"):
+        scale.inverse_transform(Y[:, :2])
 
 
 @pytest.mark.parametrize(
@@ -485,6 +489,17 @@ def test_likelihoods_are_in_the_units_of_the_data(transformer, rng):
     np.testing.assert_allclose(model.score_samples(X), direct, atol=1e-3)
     assert model.score(X) == pytest.approx(direct.mean(), abs=1e-3)
     np.testing.assert_allclose(model.sample(2000).std(axis=0), X.std(axis=0), rtol=0.2)
+
+
+def test_the_jacobian_is_right_whatever_the_units_and_names():
+    X = two_clusters(100, 2, np.random.default_rng(0))
+    frame, units, origin = pd.DataFrame(X, columns=["a", "b"]), np.array([1e13, 1e-13]), np.array([1e15, 0.0])
+    model = TransformedDensity(KernelDensity(), StandardScaler())
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        direct = model.fit(frame).score(frame)
+    moved = units * X + origin
+    assert model.fit(moved).score(moved) == pytest.approx(direct - np.log(units).sum(), abs=1e-8)
 
 
 def test_a_transformer_that_is_not_linear_is_refused():
@@ -513,6 +528,14 @@ def test_the_spectral_baseline_scores_rows_and_says_what_it_is_worth(rng):
     assert model.score(X) == pytest.approx(fit(SignedTrain(0.8), X).score(X), abs=0.1)
     with pytest.raises(ValueError, match="at least 5 rows and two columns"):
         LatentTreeSpectral(5).fit(X[:3])
+    for wrong in ("isj", [1.0, 2.0], -1.0):
+        with pytest.raises(ValueError, match='bandwidth must be a positive number or "median"'):
+            LatentTreeSpectral(bandwidth=wrong).fit(X)
+    for wrong in (0, "low"):
+        with pytest.raises(ValueError, match="floor must be between 0 and 1"):
+            LatentTreeSpectral(floor=wrong).fit(X)
+    with pytest.raises(ValueError, match="All 4 columns are constant over 500 rows"):
+        LatentTreeSpectral().fit(np.ones_like(X))
 
 
 def test_contours_of_two_columns_are_drawn():

@@ -1,5 +1,6 @@
 """Linear changes of units whose Jacobian is kept, and densities in the units of the data."""
 
+import warnings
 from typing import Any, Self
 
 import numpy as np
@@ -76,7 +77,7 @@ class WhitenScale(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
             if self.shrinkage != "auto":
                 raise ValueError(f'shrinkage must be "auto" or a number from 0 to 1; got {self.shrinkage!r}.')
             self.shrinkage_ = float(ledoit_wolf(scaled, assume_centered=True)[1])
-        elif 0 <= self.shrinkage <= 1:
+        elif self.shrinkage is not None and 0 <= self.shrinkage <= 1:
             self.shrinkage_ = float(self.shrinkage)
         else:
             raise ValueError(f'shrinkage must be "auto" or a number from 0 to 1; got {self.shrinkage!r}.')
@@ -90,26 +91,34 @@ class WhitenScale(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
     def inverse_transform(self, X: Any) -> np.ndarray:
         """Rows in the units of the data."""
         check_is_fitted(self)
-        return np.linalg.solve(self.matrix_.T, to_numpy(X).T).T + self.mean_
+        rows = np.asarray(X, dtype=float)
+        if rows.ndim != 2 or rows.shape[1] != len(self.mean_):
+            raise ValueError(f"WhitenScale expects rows of {len(self.mean_)} columns; got shape {rows.shape}.")
+        return np.linalg.solve(self.matrix_.T, rows.T).T + self.mean_
 
 
-def log_jacobian(transformer: Any) -> float:
+def log_jacobian(transformer: Any, rows: Any) -> float:
     """Log |det| of the linear map of a fitted transformer: what its log-densities lack to be in the original units.
 
     `WhitenScale` has it; of others (`StandardScaler`, `PCA(whiten=True)` with all components, pipelines of them) it is
-    measured on the unit vectors.
+    measured by steps of a standard deviation from the mean of some ``rows``.
     """
     if hasattr(transformer, "log_jacobian_"):
         return float(transformer.log_jacobian_)
-    size = transformer.n_features_in_
-    moved = to_numpy(transformer.transform(np.concatenate([np.zeros((1, size)), np.eye(size), 2 * np.eye(size)])))
+    x = np.asarray(rows, dtype=float)
+    size, center, spread = x.shape[1], np.nanmean(x, axis=0), np.nanstd(x, axis=0)
+    steps = np.diag(np.where(spread > 0, spread, 1.0))
+    points = center + np.concatenate([np.zeros((1, size)), steps, 2 * steps])
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "X does not have valid feature names")
+        moved = to_numpy(transformer.transform(points))
     columns = moved[1 : size + 1] - moved[0]
     if columns.shape != (size, size) or not np.allclose(moved[size + 1 :] - moved[0], 2 * columns):
         raise TypeError(
             f"Densities in original units need a linear, invertible transformer, or one with `log_jacobian_`; "
             f"{type(transformer).__name__} is not."
         )
-    return float(np.linalg.slogdet(columns)[1])
+    return float(np.linalg.slogdet(columns)[1] - np.log(np.diag(steps)).sum())
 
 
 class TransformedDensity(DensityMixin, BaseEstimator):
@@ -146,7 +155,7 @@ class TransformedDensity(DensityMixin, BaseEstimator):
         """Fit the transformer, then the density to what it gives."""
         self.transformer_ = WhitenScale() if self.transformer is None else clone(self.transformer)
         self.density_ = clone(self.density).fit(self.transformer_.fit_transform(X))
-        self.log_jacobian_ = log_jacobian(self.transformer_)
+        self.log_jacobian_ = log_jacobian(self.transformer_, X)
         self.n_features_in_ = self.transformer_.n_features_in_
         return self
 

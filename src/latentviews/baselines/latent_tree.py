@@ -9,10 +9,10 @@ from sklearn.base import BaseEstimator, DensityMixin
 from sklearn.utils.validation import check_is_fitted
 
 from latentviews._arrays import to_numpy
-from latentviews._validation import all_or_nothing, check_bandwidth, check_count, check_rows
+from latentviews._validation import all_or_nothing, check_count, check_rows
 from latentviews.bandwidths import median
 from latentviews.kernels import Gaussian
-from latentviews.signed import ProductKDE, SignedDensity, column_features
+from latentviews.signed import ProductKDE, SignedDensity, check_floor, column_features
 from latentviews.trains import TrainEmbedding, khatri_rao, leaf_features
 from latentviews.trees import caterpillar
 
@@ -54,14 +54,20 @@ class LatentTreeSpectral(DensityMixin, BaseEstimator):
     @all_or_nothing
     def fit(self, X: Any, y: Any = None) -> Self:
         """Moments of neighbours, and the operators from them."""
-        rank, bandwidth = check_count("rank", self.rank), check_bandwidth("bandwidth", self.bandwidth)
+        rank = check_count("rank", self.rank)
+        by_rule = isinstance(self.bandwidth, str) and self.bandwidth == "median"
+        if not by_rule and not (isinstance(self.bandwidth, int | float | np.number) and self.bandwidth > 0):
+            raise ValueError(f'bandwidth must be a positive number or "median"; got {self.bandwidth!r}.')
+        check_floor(self.floor)
         rows = to_numpy(check_rows(self, X, reset=True))
         if len(rows) < max(rank, 2) or rows.shape[1] < 2:
             raise ValueError(
                 f"A latent tree of rank {rank} needs at least {max(rank, 2)} rows and two columns; got n_samples = "
                 f"{len(rows)} and n_features = {rows.shape[1]}."
             )
-        width = median(rows) if isinstance(bandwidth, str) else float(bandwidth)
+        if np.all(rows == rows[0]):
+            raise ValueError(f"All {rows.shape[1]} columns are constant over {len(rows)} rows; there is no density.")
+        width = median(rows) if by_rule else float(self.bandwidth)
         kernels = {j: Gaussian(width) for j in range(rows.shape[1])}
         features = [column_features(kernels[j], rows[:, [j]], 100) for j in kernels]
         cores = chain_operators(leaf_features(features, range(rows.shape[1]), rows), rank)

@@ -23,7 +23,7 @@ from latentviews.experts import (
 from latentviews.features import LandmarkFeatures
 from latentviews.kernels import Delta, Gaussian, Kernel, VonMises
 from latentviews.models.estimation import CLUSTER_ROWS, kmeans_posteriors
-from latentviews.signed import SignedDensity, column_features, signed_density
+from latentviews.signed import SignedDensity, check_floor, column_features, signed_density
 from latentviews.spectral import spectral_fit
 from latentviews.tensors import JointDiagonalization
 from latentviews.trees import Tree, embedding_distances, read_tree, tree_from_distances
@@ -276,8 +276,7 @@ class SignedTrain(BaseEstimator):
         return Estimated(density, list(density.train.ranks.values()) if self.tol else rank, tree)
 
     def _check(self, problem: Problem) -> None:
-        if isinstance(self.floor, str) or not 0 < self.floor < 1:
-            raise ValueError(f"floor must be between 0 and 1; got {self.floor!r}.")
+        check_floor(self.floor)
         check_nonnegative("tol", self.tol)
         check_count("exact_rows", self.exact_rows, 0)
         check_count("trial_rows", self.trial_rows, 2)
