@@ -46,7 +46,7 @@ METHODS = [FAST, PRODUCTS, SIGNED]  # a new method is added here
 
 
 @parametrize_with_checks(
-    [LowRankDensity(2, method=method) for method in (FAST, SIGNED)]
+    [LowRankDensity(2, method=method) for method in (Stack(n_folds=2, max_iter=3), SIGNED)]
     + [WhitenScale(), TransformedDensity(KernelDensity()), LatentTreeSpectral()],
 )
 def test_scikit_learns_checks_pass(estimator, check):
@@ -75,7 +75,7 @@ def fit(method, X, rank=2, **options):
 def test_the_density_integrates_to_one_by_quadrature_in_two_dimensions(method, rng):
     X = two_clusters(300, 2, rng) @ np.array([[1.0, 0.5], [0.0, 1.0]])
     model = fit(method, X)
-    points = np.linspace(-25, 30, 199)
+    points = np.linspace(-15, 19, 125)
     square = np.stack(np.meshgrid(points, points), axis=-1).reshape(-1, 2)
     total = np.exp(model.score_samples(square)).sum() * (points[1] - points[0]) ** 2
     assert total == pytest.approx(1.0, abs=0.01)
@@ -88,7 +88,7 @@ def test_the_density_integrates_to_one_by_importance_sampling_in_six_dimensions(
     proposal = GaussianMixture(2, random_state=0).fit(X)
     proposal.covariances_ = 2 * proposal.covariances_
     proposal.precisions_cholesky_ = proposal.precisions_cholesky_ / np.sqrt(2)
-    draws = proposal.sample(20_000)[0]
+    draws = proposal.sample(12_000)[0]
     ratio = np.exp(model.score_samples(draws) - proposal.score_samples(draws))
     limit = stats.norm.isf(1e-4) * ratio.std() / np.sqrt(len(ratio)) + 0.02  # 1 % lies far out in a broad law
     assert ratio.mean() == pytest.approx(1.0, abs=limit)
@@ -126,7 +126,7 @@ def test_marginals_of_the_signed_estimate_are_contractions_of_its_tree(rng):
 
 @pytest.mark.parametrize("method", METHODS, ids=repr)
 def test_samples_follow_the_density(method, rng):
-    X = two_clusters(400, 3, rng) @ np.array([[1.0, 0.6, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]])
+    X = two_clusters(200, 3, rng) @ np.array([[1.0, 0.6, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]])
     model = fit(method, X)
     proposal = 6 * rng.standard_t(5, size=(20_000, 3)) + X.mean(axis=0)
     log_proposal = stats.t.logpdf((proposal - X.mean(axis=0)) / 6, 5).sum(axis=1) - 3 * np.log(6)
@@ -143,7 +143,7 @@ def test_samples_follow_the_density(method, rng):
 def test_the_default_is_near_the_truth_where_it_is_gaussian_and_beats_kernel_density_estimates(rng):
     X, Y = two_clusters(600, 5, rng), two_clusters(2000, 5, rng)
     truth = np.logaddexp(*(stats.norm.logpdf(Y, m).sum(axis=1) for m in (0, 3))) - np.log(2)
-    model = LowRankDensity(method=Stack((1, 2, 4), n_folds=3), random_state=0).fit(X)
+    model = LowRankDensity(method=Stack((1, 2), n_folds=3), random_state=0).fit(X)
     assert model.score(Y) > truth.mean() - 0.1
     kde = KernelDensity(bandwidth=0.6).fit(X)
     assert model.score(Y) > kde.score(Y) / len(Y) + 0.1
@@ -153,15 +153,15 @@ def test_the_default_is_near_the_truth_where_it_is_gaussian_and_beats_kernel_den
 
 def test_the_rank_of_products_is_chosen_by_held_out_likelihood(rng):
     centers = np.array([[0, 0, 0, 0], [6, 0, 6, 0], [0, 6, 6, 6]])
-    X = centers[rng.integers(3, size=900)] + rng.normal(size=(900, 4))
-    model = fit(ProductMixture((1, 2, 3, 4), n_folds=3, trial_rows=900), X, "auto")
+    X = centers[rng.integers(3, size=450)] + rng.normal(size=(450, 4))
+    model = fit(ProductMixture((1, 2, 3, 4), n_folds=2, max_iter=40), X, "auto")
     assert model.rank_ in (3, 4)
     assert len(model.density_.parts) == 1
 
 
 def test_the_signed_estimate_reports_its_mass_and_negatives(rng):
-    X = two_clusters(150, 4, rng)
-    full = fit(SignedTrain(0.6), X, 150)
+    X = two_clusters(100, 4, rng)
+    full = fit(SignedTrain(0.6), X, 100)
     kde = np.prod([Gaussian(0.6).gram(X[:, [j]], X[:, [j]]) for j in range(4)], axis=0).mean(axis=1)
     np.testing.assert_allclose(full.score_samples(X), np.log(kde), atol=1e-5)
     assert full.mass_ == pytest.approx(1.0, abs=1e-6)
@@ -223,7 +223,7 @@ def test_numbers_codes_and_angles_stand_side_by_side(method, rng):
 
 @pytest.mark.parametrize("method", METHODS, ids=repr)
 def test_missing_values_are_integrated_out(method, rng):
-    X = two_clusters(400, 4, rng)
+    X = two_clusters(200, 4, rng)
     whole = fit(method, X)
     holes = X.copy()
     holes[rng.random(X.shape) < 0.1] = np.nan

@@ -269,7 +269,7 @@ def related(design, n, d, rng):
 @pytest.mark.parametrize("tree", ["caterpillar", ((0, 1), (2, 3), ((4, 5), (6, 7)))], ids=["caterpillar", "balanced"])
 @pytest.mark.parametrize("rank", [2, 5])
 def test_the_sketched_train_is_within_two_per_cent_of_the_exact_error(design, tree, rank, rng):
-    rows = related(design, 600, 8, rng)
+    rows = related(design, 400, 8, rng)
     features = [LandmarkFeatures(Gaussian(1.0), 30, selection="cholesky").fit(x[:, None]) for x in rows.T]
     exact, norm = frobenius(exact_train(rows, features, read_tree(tree, 8), rank), rows)
     found, _ = frobenius(sketched_train(rows, features, read_tree(tree, 8), rank, rng), rows)
