@@ -95,8 +95,8 @@ class LowRankDensity(CallbackSupportMixin, DensityMixin, BaseEstimator):
         The number of components, or of singular vectors at every edge of the tree (or at each, for `SignedTrain`, in
         the order of ``tree_.edges``). "auto" chooses, or combines several, by held-out likelihood.
     tree : "caterpillar", "auto", nested tuples of columns or networkx tree, default="caterpillar"
-        The latent tree of `SignedTrain`: its leaves are the columns. "auto" learns it from distances between
-        embeddings. The other methods have one hidden variable and need no tree.
+        The latent tree of `SignedTrain`: its leaves are the columns, by number or name; constant ones are cut off it.
+        "auto" learns it from distances between embeddings. The other methods have one hidden variable and need no tree.
     method : Stack, ProductMixture or SignedTrain, default=Stack()
     kernel : Kernel or list of one a column, default=Gaussian()
         What the values of a column are: numbers for `Gaussian`, codes for `Delta`, angles for `VonMises`.
@@ -109,7 +109,8 @@ class LowRankDensity(CallbackSupportMixin, DensityMixin, BaseEstimator):
     ----------
     density_ : StackedMixture or SignedDensity
     rank_ : int, or one an edge
-        The rank that was chosen: of the part with the largest share in a stack.
+        The rank that was chosen: of the part with the largest share in a stack; at every edge of ``tree_`` where they
+        follow from the tolerance of `SignedTrain`.
     mass_ : float
         The integral of the estimate before anything is done to it: one, but for `SignedTrain`.
     negative_share_ : float
@@ -119,6 +120,7 @@ class LowRankDensity(CallbackSupportMixin, DensityMixin, BaseEstimator):
     constants_ : dict
         The values of columns that do not: the density has a point mass there.
     tree_ : Tree or None
+        Its leaves are places in ``columns_``.
 
     Examples
     --------
