@@ -76,13 +76,6 @@ def check_count(name: str, value: Any, low: int = 1) -> int:
     return int(value)
 
 
-def check_nonnegative(name: str, value: Any) -> float:
-    """``value`` as a finite float of at least zero."""
-    if isinstance(value, bool) or not isinstance(value, int | float | np.number) or not 0 <= value < np.inf:
-        raise ValueError(f"{name} must be a number of at least 0; got {value!r}.")
-    return float(value)
-
-
 def check_positive(name: str, value: Any) -> float:
     """``value`` as a positive, finite float."""
     if isinstance(value, bool) or not isinstance(value, int | float | np.number) or not 0 < value < np.inf:
