@@ -515,3 +515,14 @@ def test_the_unit_of_weights_does_not_matter(rng):
     np.testing.assert_allclose(one.weights_, two.weights_, atol=1e-6)
     with pytest.raises(ValueError, match="n_samples = 1"):
         MultiViewMixture(2).fit(X, sample_weight=np.eye(500)[3])
+
+
+def test_classes_of_a_view_with_several_columns_have_bandwidths_of_their_own(rng):
+    y = rng.integers(2, size=1200)
+    spread = np.where(y == 1, 0.1, 2.0)[:, None]
+    X = np.hstack([3.0 * y[:, None] + spread * rng.normal(size=(1200, 2)) for _ in range(3)])
+    model = MultiViewMixture(2, views=[[0, 1], [2, 3], [4, 5]], random_state=0).fit(X)
+    narrow = int(model.predict(X[y == 1]).mean().round())
+    peak = model.components_[0].density(np.array([[3.0, 3.0], [0.0, 0.0]]))
+    truth = 1 / (2 * np.pi * np.array([0.1, 2.0]) ** 2)
+    np.testing.assert_allclose([peak[0, narrow], peak[1, 1 - narrow]], truth, rtol=0.35)

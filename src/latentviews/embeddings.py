@@ -32,6 +32,11 @@ class Components(ABC):
 
     domain: Domain | None = field(repr=False)
 
+    @property
+    def smooths(self) -> bool:
+        """Whether a known kernel makes densities of the values; somebody's own transformer may make anything."""
+        return True
+
     @abstractmethod
     def at(self, x: Any) -> np.ndarray:
         """The raw values ⟨φ(x), μ_h⟩, (n, k): a density estimate that may be negative. A vector x is one column."""
@@ -143,6 +148,11 @@ class Embedding(Components):
 
     features: Any
     vectors: np.ndarray = field(repr=False)
+
+    @property
+    def smooths(self) -> bool:
+        """Whether the features are those of a known kernel."""
+        return hasattr(self.features, "kernel_")
 
     @property
     def n_components(self) -> int:

@@ -39,6 +39,10 @@ class Views:
             return None
         return np.stack([~np.isnan(batch[:, columns]).any(axis=1) for columns in self.columns], axis=1).astype(float)
 
+    def some(self, which: Sequence[int]) -> "Views":
+        """Some of the views."""
+        return Views(tuple(self.columns[t] for t in which), tuple(self.features[t] for t in which))
+
     def from_raw(self, t: int, moment: np.ndarray) -> np.ndarray:
         """tailᵀ @ moment: a sum of raw vectors of view t as a sum of feature vectors."""
         tail = getattr(self.features[t], "tail_", None)

@@ -116,8 +116,14 @@ def kernel_values(x: np.ndarray, points: np.ndarray, widths: np.ndarray) -> np.n
     dim = x.shape[1]
     center = points.mean(axis=0)
     x, points = x - center, points - center
-    squares = (x**2).sum(axis=1)[:, None] + (points**2).sum(axis=1) - 2 * x @ points.T
-    return np.exp(-0.5 * np.maximum(squares, 0.0) / widths**2) / ((2 * np.pi) ** (dim / 2) * widths**dim)
+    values = x @ (-2 * points.T)
+    values += (x**2).sum(axis=1)[:, None]
+    values += (points**2).sum(axis=1)
+    np.maximum(values, 0.0, out=values)
+    values *= -0.5 / widths**2
+    np.exp(values, out=values)
+    values /= (2 * np.pi) ** (dim / 2) * widths**dim
+    return values
 
 
 def weighted_samples(
@@ -126,13 +132,15 @@ def weighted_samples(
     halves: tuple[np.ndarray, np.ndarray],
     domain: Domain,
     rng: np.random.Generator,
+    n_judged: int = POINTS,
 ) -> WeightedSample:
     """Components from rows (n, d) and their posteriors, with bandwidths that held-out rows prefer, a component each.
 
     Tried are kernels of several widths, the same everywhere or narrower where rows are many (Abramson 1982), each with
-    as much of the component's own Gaussian beside it as makes held-out rows likeliest.
+    as much of the component's own Gaussian beside it as makes held-out rows likeliest; ``n_judged`` rows of each half
+    are asked.
     """
-    few = [half[rng.permutation(len(half))[:POINTS]] for half in halves]
+    few = [half[rng.permutation(len(half))[:n_judged]] for half in halves]
     rows = np.sort(rng.permutation(len(x))[:POINTS])
     k, dim = posteriors.shape[1], x.shape[1]
     points = np.concatenate([x[rows], np.zeros((k, dim))])

@@ -16,18 +16,21 @@ from latentviews._arrays import to_numpy
 from latentviews._progress import Report
 from latentviews._validation import IdentifiabilityWarning, UnsupportedError, allowed_classes, check_count
 from latentviews.densities import density_maps, reestimate
-from latentviews.domains import Domain
+from latentviews.domains import Domain, Real
 from latentviews.embeddings import Components, components_in, domain_for
+from latentviews.features import LandmarkFeatures
 from latentviews.kernels import Gaussian, Kernel
 from latentviews.polish import Pilot, Polished
 from latentviews.spectral import SpectralFit, spectral_fit
 from latentviews.tensors import Solver
 from latentviews.views import Columns, Views, fit_views, with_bandwidth
+from latentviews.weighted_samples import WeightedSample, weighted_samples
 
 TINY = np.finfo(float).tiny
 SPECTRAL_FACTORS = (1.0, 0.5)  # starts from moments at these widths of the kernel's rule
 CLUSTER_ROWS = 4000  # rows that k-means sees
 KNOWN_ROWS = 20_000  # rows with known labels that name the classes
+JUDGED = 400  # rows of either half that choose bandwidths of views of several columns
 FULL_STEPS = 2  # EM steps over all rows after the pilot's have converged
 
 
@@ -282,10 +285,43 @@ def polished_estimate(
             polished = polished.step_over(problem.data, weights)
     posteriors = polished.posteriors(problem.pilot, problem.allowed)
     maps = density_maps(problem.pilot, views, problem.blocks, posteriors, density_bandwidth)
-    shares, components = reestimate(
-        problem.data, polished.posteriors, maps, problem.blocks, domains_of(problem, maps), weights
+    domains = domains_of(problem, maps)
+    sampled = _several_real(maps, domains) if is_auto(density_bandwidth) else set()
+    rest = [t for t in range(len(problem.columns)) if t not in sampled]
+    blocks = [problem.blocks[t] for t in rest]
+    shares, found = reestimate(
+        problem.data, polished.posteriors, maps.some(rest), blocks, [domains[t] for t in rest], weights
     )
-    return Estimate(shares, components, problem.columns), polished
+    components = dict(zip(rest, found, strict=True))
+    for block in sorted({problem.blocks[t] for t in sampled}):
+        members = _members(problem.blocks, block)
+        sample = _weighted(problem, members, posteriors, domains[members[0]])
+        components |= dict.fromkeys(members, sample)
+    return Estimate(shares, [components[t] for t in range(len(problem.columns))], problem.columns), polished
+
+
+def is_auto(bandwidth: Any) -> bool:
+    """Whether densities choose their own bandwidths."""
+    return isinstance(bandwidth, str) and bandwidth == "auto"
+
+
+def _several_real(maps: Views, domains: Sequence[Domain | None]) -> set[int]:
+    """The views of several real columns, whose densities are weighted samples."""
+    pairs = zip(maps.features, domains, strict=True)
+    return {
+        t for t, (phi, domain) in enumerate(pairs) if isinstance(phi, LandmarkFeatures) and isinstance(domain, Real)
+    }
+
+
+def _weighted(problem: Problem, members: Sequence[int], posteriors: np.ndarray, domain: Any) -> WeightedSample:
+    """The density of the views ``members``, which share one, from the pilot's rows that have them."""
+    if problem.pilot_weights is not None:
+        posteriors = posteriors * problem.pilot_weights[:, None]
+    x = np.concatenate([problem.pilot[:, problem.columns[t]] for t in members])
+    present = ~np.isnan(x).any(axis=1)
+    rows = np.arange(present.sum())
+    shares = np.tile(posteriors, (len(members), 1))[present]
+    return weighted_samples(x[present], shares, (rows[::2], rows[1::2]), domain, problem.rng, JUDGED)
 
 
 def domains_of(problem: Problem, maps: Views) -> list[Domain | None]:

@@ -210,7 +210,7 @@ class MultiViewMixture(CallbackSupportMixin, PosteriorMixin, BaseEstimator):
         if problem.allowed is None:  # labels name the classes; without them the commonest comes first
             order = np.argsort(-fitted.weights, kind="stable")
         self._set_classes(fitted, order)
-        if all(view.domain is not None for view in self.components_):  # those without have no densities
+        if all(view.domain is not None and view.smooths for view in self.components_):  # others have no densities
             warn_of_hidden(self.weights_, self._estimate().log_joint(problem.pilot))
         finish()
         return self
