@@ -76,7 +76,7 @@ SHAPES: dict[str, dict[str, Any]] = {  # how our two ways go through the rows; f
         "data": digits,
         "features": 2048,
         "fixed": {"n_epochs": 20, "batch_size": 64},
-        "fresh": {"n_epochs": 20, "batch_size": 64},
+        "fresh": {"n_epochs": 10, "batch_size": 64},
     },
     "mnist": {
         "data": mnist,

@@ -248,7 +248,7 @@ class LandmarkPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         rows = check_rows(self, X, reset=first)
         if first:
             size = check_count("pilot_size", self.pilot_size)
-            self._pick(to_numpy(rows[:size, :]), np.random.default_rng(self.random_state))
+            self._pick(to_numpy(streams.head(rows, size)), np.random.default_rng(self.random_state))
         return self._add(rows)
 
     def _pick(self, pilot: np.ndarray, rng: np.random.Generator) -> None:
@@ -285,7 +285,7 @@ class LandmarkPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
                 "components, or give more rows or landmarks."
             )
         values, vectors = rotation_of(covariance)
-        self.explained_variance_, self.components_ = values[:rank], vectors[:, :rank].T
+        self.explained_variance_, self.components_ = values[:rank], vectors[:, :rank].T.copy()
         self.explained_variance_ratio_ = values[:rank] / max(float(height) - self.mean_ @ self.mean_, TINY)
         self._n_features_out = rank
 
