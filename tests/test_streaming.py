@@ -18,7 +18,7 @@ from latentviews import (
     load,
     save,
 )
-from latentviews._validation import UnsupportedError
+from latentviews._validation import DivergenceError, UnsupportedError
 from latentviews.chains import draw_states
 from latentviews.datasets import make_multiview
 from latentviews.metrics import Reordered, density_error, label_accuracy, match_components, weight_error
@@ -75,8 +75,8 @@ def test_every_row_after_the_pilot_counts_and_none_is_kept():
     assert sizes[-1] <= sizes[4]
 
 
-def test_fit_starts_afresh_and_so_does_a_stream_after_it(rng):
-    X, _, _ = make_multiview(3000, 2, random_state=rng)
+def test_fit_starts_afresh_and_so_does_a_stream_after_it():
+    X, _, _ = make_multiview(3000, 2, random_state=0)
     model = MultiViewMixture(2, polish=None, random_state=0).fit(X)
 
     again = clone(model).partial_fit(X).fit(X)
@@ -233,6 +233,23 @@ def test_rows_may_come_a_few_at_a_time():
 
     assert model.stream_.upcoming.weight == 300  # from the 1,000th row after the pilot on
     assert label_accuracy(y, model.predict(X)) > 0.95
+
+
+def test_a_stream_unlike_its_first_batch_is_reported_and_leaves_the_model_as_it_was():
+    X, _, _ = make_multiview(1000, 2, random_state=0)
+    model = MultiViewMixture(2, kernel=Gaussian(0.05), random_state=0).partial_fit(X)
+    kept = []
+
+    def go_on():
+        while len(kept) < 20:
+            kept.append(model.predict_proba(X))
+            model.partial_fit(np.tile(X[:1], (1024, 1)))  # one row alone, whose eigenvalue is far beyond all others
+
+    with pytest.raises(DivergenceError, match="The steps diverge.* Give a first batch that is like the others"):
+        go_on()
+
+    np.testing.assert_array_equal(model.predict_proba(X), kept[-1])
+    assert np.all(np.isfinite(kept[-1]))
 
 
 def test_a_chain_starts_from_three_rows_in_a_row():

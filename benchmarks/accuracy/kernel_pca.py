@@ -263,9 +263,9 @@ def methods(
 
     def quick(center: bool) -> Callable[..., Any]:
         model = LandmarkPCA(
-            rank(center), kernel=kernel, n_landmarks=80, selection="uniform", center=center, random_state=seed
+            rank(center), kernel=kernel, n_landmarks=60, selection="uniform", center=center, random_state=seed
         )
-        return lambda X: model.fit(X[:1500]).transform
+        return lambda X: model.fit(X[:1000]).transform
 
     doubly = DoublyStochasticPCA(r, kernel=kernel, random_state=seed)
     oja = DoublyStochasticPCA(r, kernel=kernel, max_blocks=blocks, random_state=seed)
@@ -274,8 +274,8 @@ def methods(
         "random features + Oja": (False, {"blocks": blocks}, stream(oja)),
         "landmarks": (False, {"landmarks": landmarks}, landmark_pca(False)),
         "landmarks, centred": (True, {"landmarks": landmarks}, landmark_pca(True)),
-        "landmarks, 1,500 rows": (False, {"landmarks": 80}, quick(False)),
-        "landmarks, 1,500 rows, centred": (True, {"landmarks": 80}, quick(True)),
+        "landmarks, 1,000 rows": (False, {"landmarks": 60}, quick(False)),
+        "landmarks, 1,000 rows, centred": (True, {"landmarks": 60}, quick(True)),
         "exact on a subsample": (False, {"rows": subsample}, exact),
         "scikit-learn KernelPCA on a subsample, centred": (True, {"rows": subsample}, theirs),
         "scikit-learn IncrementalPCA over RBFSampler, centred": (True, {"features": waves}, incremental),

@@ -80,8 +80,8 @@ SHAPES: dict[str, dict[str, Any]] = {  # how our two ways go through the rows; f
     },
     "mnist": {
         "data": mnist,
-        "features": 8192,
-        "fixed": {"n_epochs": 10, "batch_size": 512},
+        "features": 4096,
+        "fixed": {"n_epochs": 6, "batch_size": 512},
         "fresh": {"n_epochs": 2, "batch_size": 1024, "n_frequencies": 256},
     },
 }
