@@ -90,7 +90,7 @@ def test_digits_are_read_as_well_as_by_an_svm():
 def test_features_without_bound_learn_too():
     train, test, labels, truth = digits()
     model = DoublyStochasticClassifier(
-        kernel=Gaussian(2.1), n_blocks=None, n_frequencies=64, batch_size=64, step_size=4.0, n_epochs=4, random_state=0
+        kernel=Gaussian(2.1), n_blocks=None, n_frequencies=64, batch_size=128, step_size=4.0, n_epochs=4, random_state=0
     ).fit(train, labels)
 
     assert model.score(test, truth) > 0.94

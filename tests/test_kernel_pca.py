@@ -224,7 +224,7 @@ def test_a_generator_and_an_array_give_the_same_model():
 @pytest.mark.parametrize("model", MODELS, ids=repr)
 @pytest.mark.parametrize("library", [np, strict], ids=["numpy", "strict"])
 def test_a_saved_model_goes_on_with_its_stream(model, library, tmp_path):
-    first, second = map(library.asarray, np.random.default_rng(0).normal(size=(2, 300, 2)))
+    first, second = map(library.asarray, np.random.default_rng(0).normal(size=(2, 100, 2)))
     straight = clone(model).partial_fit(first)
     save(straight, tmp_path / "model")
 

@@ -245,7 +245,7 @@ def test_a_stream_unlike_its_first_batch_is_reported_and_leaves_the_model_as_it_
             kept.append(model.predict_proba(X))
             model.partial_fit(np.tile(X[:1], (1024, 1)))  # one row alone, whose eigenvalue is far beyond all others
 
-    with pytest.raises(DivergenceError, match="The steps diverge.* Give a first batch that is like the others"):
+    with pytest.raises(DivergenceError, match=r"The steps diverge.* Give a first batch that is like the others"):
         go_on()
 
     np.testing.assert_array_equal(model.predict_proba(X), kept[-1])
