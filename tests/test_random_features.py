@@ -87,11 +87,11 @@ def test_fourier_features_err_no_more_than_scikit_learns(rng):
     x, kernel = rng.normal(size=(10, 4)), UnitHeight(Gaussian(1.5))
     peer = RBFSampler(gamma=0.5 / 1.5**2, n_components=128)
 
-    theirs = np.mean(kernel_errors(peer, x, kernel, 30, rng) ** 2)
+    theirs = np.mean(kernel_errors(peer, x, kernel, 60, rng) ** 2)
 
-    for selection in SELECTIONS:
+    for selection in ("independent", "orthogonal", "lattice"):
         phi = FourierFeatures(Gaussian(1.5), 64, selection=selection, unit_height=True)
-        assert np.mean(kernel_errors(phi, x, kernel, 30, rng) ** 2) < 1.2 * theirs
+        assert np.mean(kernel_errors(phi, x, kernel, 60, rng) ** 2) < 1.2 * theirs
 
 
 def test_features_of_angles_have_whole_frequencies(rng):
