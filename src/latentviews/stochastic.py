@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 from array_api_compat import device
+from scipy import linalg
 
 from latentviews._arrays import like, moved, namespace, to_numpy
 from latentviews._validation import DivergenceError, UnsupportedError
@@ -197,9 +198,11 @@ def check_step(mean_square: float, rank: int, remedy: str) -> None:
         )
 
 
-def rotation_of(covariance: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Eigenvalues of a covariance, decreasing, and the rotation to its axes, signs settled."""
-    values, vectors = np.linalg.eigh(covariance)
+def rotation_of(covariance: np.ndarray, rank: int | None = None) -> tuple[np.ndarray, np.ndarray]:
+    """Eigenvalues of a covariance, decreasing, and the rotation to its axes, signs settled; the ``rank`` leading ones."""
+    size = len(covariance)
+    leading = None if rank is None else (size - rank, size - 1)
+    values, vectors = linalg.eigh(covariance, subset_by_index=leading, check_finite=False)
     values, vectors = values[::-1], vectors[:, ::-1]
     signs = np.sign(vectors[np.abs(vectors).argmax(axis=0), np.arange(len(values))])
     return np.maximum(values, 0.0), vectors * signs
