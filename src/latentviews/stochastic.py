@@ -199,7 +199,7 @@ def check_step(mean_square: float, rank: int, remedy: str) -> None:
 
 
 def rotation_of(covariance: np.ndarray, rank: int | None = None) -> tuple[np.ndarray, np.ndarray]:
-    """Eigenvalues of a covariance, decreasing, and the rotation to its axes, signs settled; the ``rank`` leading ones."""
+    """The eigenvalues of a covariance, decreasing, and the rotation to its axes, signs settled; the leading if few."""
     size = len(covariance)
     leading = None if rank is None else (size - rank, size - 1)
     values, vectors = linalg.eigh(covariance, subset_by_index=leading, check_finite=False)
