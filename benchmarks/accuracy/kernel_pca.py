@@ -302,8 +302,8 @@ def memory() -> None:
                 error = sine(np.asarray(transform(test)), true[centred], centred=centred)
                 runs[key] = {"error": error, "seconds": round(seconds, 4), "rank": ranks[centred], **sizes}
                 print(f"d = {dim:3d}  {name:52s}  {error:.4f}  {seconds:7.4f} s  {sizes}", flush=True)
-            rows = table(runs)
-            _record.save(path, {"table": rows, "answers": answers(rows), "runs": runs})
+                rows = table(runs)
+                _record.save(path, {"table": rows, "answers": answers(rows), "runs": runs})
     for answer in answers(table(runs)):
         print(answer)
 
