@@ -1,11 +1,11 @@
 import array_api_strict as strict
 import numpy as np
 import pytest
-from scipy import linalg, stats
+from scipy import linalg, special, stats
 from sklearn.base import clone
-from sklearn.kernel_approximation import PolynomialCountSketch
+from sklearn.kernel_approximation import PolynomialCountSketch, RBFSampler
 
-from latentviews.kernels import Delta, Gaussian, Kernel, Laplace, Linear, Matern, Polynomial, VonMises
+from latentviews.kernels import Delta, Gaussian, Kernel, Laplace, Linear, Matern, Polynomial, UnitHeight, VonMises
 from latentviews.random_features import (
     SELECTIONS,
     FourierFeatures,
@@ -74,13 +74,36 @@ def test_independent_features_have_the_variance_of_the_theory(rng):
     x, m, kernel = rng.normal(size=(5, 3)), 16, Gaussian(1.5)
     height = kernel.gram(x[:1], x[:1])[0, 0]
 
-    errors = kernel_errors(FourierFeatures(kernel, m), x, kernel, 600, rng) / height
+    errors = kernel_errors(FourierFeatures(kernel, m), x, kernel, 300, rng) / height
 
     i, j = np.triu_indices(5, 1)
     theory = (1 - (kernel.gram(x, x) / height)[i, j] ** 2) ** 2 / (
         2 * m
     )  # of cos ωᵀδ: (1 - k²)² / 2 (Yu et al. 2016, lemma 1)
     np.testing.assert_allclose(errors.var(axis=0), theory, rtol=0.4)
+
+
+def test_fourier_features_err_no_more_than_scikit_learns(rng):
+    x, kernel = rng.normal(size=(10, 4)), UnitHeight(Gaussian(1.5))
+    peer = RBFSampler(gamma=0.5 / 1.5**2, n_components=128)
+
+    theirs = np.mean(kernel_errors(peer, x, kernel, 60, rng) ** 2)
+
+    for selection in ("independent", "orthogonal", "lattice"):
+        phi = FourierFeatures(Gaussian(1.5), 64, selection=selection, unit_height=True)
+        assert np.mean(kernel_errors(phi, x, kernel, 60, rng) ** 2) < 1.2 * theirs
+
+
+def test_features_of_angles_have_whole_frequencies(rng):
+    x = rng.uniform(-np.pi, np.pi, size=(5, 2))
+    phi = FourierFeatures(VonMises(0.3), 64, random_state=0).fit(x)
+
+    np.testing.assert_array_equal(phi.frequencies_, np.round(phi.frequencies_))
+    np.testing.assert_allclose(phi.transform(x), phi.transform(x + 2 * np.pi), atol=1e-10)
+    points = (np.arange(10_000)[:, None] + 0.5) / 10_000
+    found = VonMises(0.3).spectral(points, 1)[0]
+    for n in range(-15, 16):  # the kernel's own Fourier coefficients, e^(-κ) I_n(κ)
+        assert np.mean(found == n) == pytest.approx(special.ive(n, 0.3**-2), abs=1.1e-4)
 
 
 @pytest.mark.parametrize(

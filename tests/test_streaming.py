@@ -1,13 +1,25 @@
-"""`MultiViewMixture.partial_fit`: a stream that is seen once."""
+"""`MultiViewMixture.partial_fit` and `KernelHMM.partial_fit`: streams that are seen once."""
 
 import pickle
+from itertools import pairwise
 
 import numpy as np
 import pytest
 from sklearn.base import clone
 
-from latentviews import Delta, FourierFeatures, Gaussian, LandmarkFeatures, MultiViewMixture
-from latentviews._validation import UnsupportedError
+from latentviews import (
+    Delta,
+    FourierFeatures,
+    Gaussian,
+    KernelHMM,
+    LandmarkFeatures,
+    MultiViewMixture,
+    VonMises,
+    load,
+    save,
+)
+from latentviews._validation import DivergenceError, UnsupportedError
+from latentviews.chains import draw_states
 from latentviews.datasets import make_multiview
 from latentviews.metrics import Reordered, density_error, label_accuracy, match_components, weight_error
 
@@ -63,20 +75,8 @@ def test_every_row_after_the_pilot_counts_and_none_is_kept():
     assert sizes[-1] <= sizes[4]
 
 
-def test_a_stream_goes_on_after_it_was_saved():
-    X, _, _ = make_multiview(6000, 2, random_state=0)
-    model = MultiViewMixture(2, pilot_size=2000, random_state=0)
-    straight = stream_fit(clone(model), X, 1500)
-
-    stopped = stream_fit(clone(model), X[:3000], 1500)
-    resumed = stream_fit(pickle.loads(pickle.dumps(stopped)), X[3000:], 1500)
-
-    np.testing.assert_allclose(resumed.weights_, straight.weights_, atol=1e-10)
-    np.testing.assert_allclose(resumed.predict_proba(X[:100]), straight.predict_proba(X[:100]), atol=1e-8)
-
-
-def test_fit_starts_afresh_and_so_does_a_stream_after_it(rng):
-    X, _, _ = make_multiview(3000, 2, random_state=rng)
+def test_fit_starts_afresh_and_so_does_a_stream_after_it():
+    X, _, _ = make_multiview(3000, 2, random_state=0)
     model = MultiViewMixture(2, polish=None, random_state=0).fit(X)
 
     again = clone(model).partial_fit(X).fit(X)
@@ -134,3 +134,131 @@ def test_what_a_stream_cannot_be_gets_a_sentence(model, batch, error, message):
     with pytest.raises(error, match=message):
         model.partial_fit(batch)
     assert not hasattr(model, "stream_")
+
+
+TRANSITION = np.array([[0.8, 0.15, 0.05], [0.1, 0.8, 0.1], [0.05, 0.25, 0.7]])
+CHAIN = KernelHMM(3, density_bandwidth=0.3, pilot_size=2000, random_state=0)
+
+
+def sequences(lengths, seed=0, n_sensors=1):
+    rng = np.random.default_rng(seed)
+    states = draw_states(np.full(3, 1 / 3), TRANSITION, np.asarray(lengths), rng)
+    return 2.0 * states[:, None] + rng.normal(size=(len(states), n_sensors)) * 0.7
+
+
+def chain_stream(model, X, size):
+    for start in range(0, len(X), size):
+        model.partial_fit(X[start : start + size])
+    return model
+
+
+def by_mean(model, view=0):
+    """Densities, transitions and weights with the states in the order of what they emit."""
+    grid = np.linspace(-4, 8, 200)
+    density = model.components_[view].density(grid)
+    order = np.argsort(grid @ density)
+    return density[:, order], model.transition_[np.ix_(order, order)], model.weights_[order]
+
+
+def test_a_chain_from_a_stream_is_that_of_all_rows():
+    X = sequences([15_000])
+    whole = by_mean(clone(CHAIN).set_params(polish=None).fit(X))
+
+    streamed = by_mean(chain_stream(clone(CHAIN), X, 1500))
+
+    assert np.linalg.norm(streamed[0] - whole[0]) < 0.03 * np.linalg.norm(whole[0])
+    np.testing.assert_allclose(streamed[1], whole[1], atol=0.03)
+    np.testing.assert_allclose(streamed[1], TRANSITION, atol=0.05)
+    np.testing.assert_allclose(streamed[2], whole[2], atol=0.02)
+
+
+def test_triples_go_over_the_boundaries_of_batches_and_end_with_sequences():
+    X = sequences([3000, 40, 2, 60])
+    bounds = [0, 2500, 2501, 2502, 2600, 3000]  # of the first sequence's batches
+    parts = clone(CHAIN)
+    for low, high in pairwise(bounds):
+        parts.partial_fit(X[low:high])
+    parts.partial_fit(X[3000:3062], lengths=[40, 2, 20]).partial_fit(X[3062:])
+    whole = clone(CHAIN).partial_fit(X[:2500]).partial_fit(X[2500:3000])
+    whole.partial_fit(X[3000:], lengths=[40, 2, 60])
+
+    assert parts.stream_.fit.current.weight == 2998 + 38 + 58
+    np.testing.assert_allclose(parts.transition_, whole.transition_, atol=1e-8)
+    np.testing.assert_allclose(parts.predict_proba(X), whole.predict_proba(X), atol=1e-6)
+
+
+def test_a_chain_keeps_two_rows_of_its_stream():
+    X = sequences([12_000])
+    model, sizes = clone(CHAIN), []
+    for start in range(0, 12_000, 1000):
+        model.partial_fit(X[start : start + 1000])
+        sizes.append(len(pickle.dumps(model.stream_)))
+
+    np.testing.assert_array_equal(model.stream_.end, X[-2:])
+    assert sizes[-1] <= sizes[4]
+
+
+def test_sensors_missing_values_and_angles_come_in_streams_of_chains():
+    X = sequences([8000], n_sensors=3)
+    X[:, 2] = np.arctan2(np.sin(X[:, 2]), np.cos(X[:, 2]))
+    X[np.random.default_rng(1).random(X.shape) < 0.02] = np.nan
+    model = clone(CHAIN).set_params(views=[[0, 1], [2]], kernel=[Gaussian("median"), VonMises(0.5)])
+
+    chain_stream(model.set_params(density_bandwidth=None), X, 2000)
+
+    order = np.argsort(model.components_[0].expectation(lambda x: x[:, 0]))
+    np.testing.assert_allclose(model.transition_[np.ix_(order, order)], TRANSITION, atol=0.06)
+
+
+@pytest.mark.parametrize("model", [MultiViewMixture(2, pilot_size=1200, random_state=0), CHAIN], ids=repr)
+def test_a_stream_that_was_saved_goes_on(model, tmp_path):
+    X = sequences([2400]) if isinstance(model, KernelHMM) else make_multiview(2400, 2, random_state=0)[0]
+    straight = clone(model).partial_fit(X[:1000])
+    save(straight, tmp_path / "model")
+
+    restored = load(tmp_path / "model")
+
+    for part in (X[1000:1700], X[1700:]):
+        straight.partial_fit(part)
+        restored.partial_fit(part)
+    np.testing.assert_array_equal(restored.predict_proba(X), straight.predict_proba(X))
+
+
+def test_rows_may_come_a_few_at_a_time():
+    X, y, _ = make_multiview(2400, 3, separation=4.0, random_state=0)
+    model = MultiViewMixture(3, pilot_size=1200, random_state=0).partial_fit(X[:1000])
+
+    for start in range(1000, 2400, 50):  # too few to whiten by when the pilot is full
+        model.partial_fit(X[start : start + 50])
+
+    assert model.stream_.upcoming.weight == 300  # from the 1,000th row after the pilot on
+    assert label_accuracy(y, model.predict(X)) > 0.95
+
+
+def test_a_stream_unlike_its_first_batch_is_reported_and_leaves_the_model_as_it_was():
+    X, _, _ = make_multiview(1000, 2, random_state=0)
+    model = MultiViewMixture(2, kernel=Gaussian(0.05), random_state=0).partial_fit(X)
+    kept = []
+
+    def go_on():
+        while len(kept) < 20:
+            kept.append(model.predict_proba(X))
+            model.partial_fit(np.tile(X[:1], (1024, 1)))  # one row alone, whose eigenvalue is far beyond all others
+
+    with pytest.raises(DivergenceError, match=r"The steps diverge.* Give a first batch that is like the others"):
+        go_on()
+
+    np.testing.assert_array_equal(model.predict_proba(X), kept[-1])
+    assert np.all(np.isfinite(kept[-1]))
+
+
+def test_a_chain_starts_from_three_rows_in_a_row():
+    X = sequences([30])
+    with pytest.raises(ValueError, match="learns from three consecutive rows"):
+        clone(CHAIN).partial_fit(X[:2])
+    with pytest.raises(UnsupportedError, match="Give a larger first batch"):
+        clone(CHAIN).partial_fit(X[:6])
+    with pytest.raises(TypeError, match="shift-invariant kernel"):
+        KernelHMM(2, kernel=Delta()).partial_fit((X > 1).astype(float))
+    again = clone(CHAIN).set_params(polish=None).partial_fit(sequences([1500])).fit(sequences([600]))
+    assert not hasattr(again, "stream_")

@@ -76,12 +76,12 @@ SHAPES: dict[str, dict[str, Any]] = {  # how our two ways go through the rows; f
         "data": digits,
         "features": 2048,
         "fixed": {"n_epochs": 20, "batch_size": 64},
-        "fresh": {"n_epochs": 20, "batch_size": 64},
+        "fresh": {"n_epochs": 10, "batch_size": 64},
     },
     "mnist": {
         "data": mnist,
-        "features": 8192,
-        "fixed": {"n_epochs": 10, "batch_size": 512},
+        "features": 4096,
+        "fixed": {"n_epochs": 6, "batch_size": 512},
         "fresh": {"n_epochs": 2, "batch_size": 1024, "n_frequencies": 256},
     },
 }

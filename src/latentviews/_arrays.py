@@ -22,6 +22,8 @@ def like(values: Any, x: Any) -> Any:
     """``values`` in the library, on the device and of the dtype of ``x``."""
     if is_numpy_array(x) or sparse.issparse(x):
         return np.asarray(values, dtype=x.dtype)
+    if not is_foreign(values):
+        values = np.asarray(values, order="C")  # PyTorch takes no negative strides
     return namespace(x).asarray(values, dtype=x.dtype, device=device(x))
 
 
@@ -34,12 +36,15 @@ def moved(values: Any, x: Any) -> Any:
 
 def to_numpy(x: Any) -> np.ndarray:
     """``x`` as a dense float64 NumPy array on the host."""
-    if sparse.issparse(x):
-        x = x.toarray()
-    if is_foreign(x):
-        on_host = x.__dlpack_device__()[0] == 1  # DLPack's number for main memory
-        x = np.from_dlpack(x if on_host else to_device(x, "cpu"))
-    return np.asarray(x, dtype=np.float64)
+    return np.asarray(x.toarray() if sparse.issparse(x) else on_host(x), dtype=np.float64)
+
+
+def on_host(x: Any) -> Any:
+    """An array of another library as a NumPy array of its own dtype; anything else as it is."""
+    if not is_foreign(x):
+        return x
+    there = x.__dlpack_device__()[0] == 1  # DLPack's number for main memory
+    return np.from_dlpack(x if there else to_device(x, "cpu"))
 
 
 def normal_quantile(points: Any) -> Any:

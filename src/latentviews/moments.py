@@ -22,22 +22,31 @@ def pair_moments(data: Any, embed: Embed, weights: Any = None) -> Pairs:
     ``embed`` takes a batch to its feature vectors, one array a view, with zeros where ``embed.present(batch)``, if it
     has such a method, says that a view is missing.
     """
-    keys: list[tuple[int, int]] = []
+    return as_pairs(pair_total(data, embed, weights))
+
+
+def pair_total(data: Any, embed: Embed, weights: Any = None) -> Total:
+    """The sums that `pair_moments` are made of; those of disjoint rows merge."""
 
     def row_sum(batch: Any, weight: Any) -> tuple[Any, ...]:
         phi = embed(batch)
-        keys[:] = combinations(range(len(phi)), 2)
         here, weighed = _presence(embed, batch, phi), [weigh(view, weight) for view in phi]
         counts = here.T @ weigh(here, None if weight is None else to_numpy(weight))
-        return (counts, *(weighed[s].T @ phi[t] for s, t in keys))
+        return (counts, *(weighed[s].T @ phi[t] for s, t in combinations(range(len(phi)), 2)))
 
-    counts, *sums = total(data, row_sum, weights).sums
+    return total(data, row_sum, weights)
+
+
+def as_pairs(sums: Total) -> Pairs:
+    """Pair moments from the sums of `pair_total`."""
+    counts, *products = sums.sums
+    keys = list(combinations(range(len(counts)), 2))
     for s, t in keys:
         if not counts[s, t] > 0:
             raise UnsupportedError(
                 f"No row has both view {s} and view {t}, so nothing is known of how they go together."
             )
-    return {(s, t): sums[i] / counts[s, t] for i, (s, t) in enumerate(keys)}
+    return {(s, t): product / counts[s, t] for (s, t), product in zip(keys, products, strict=True)}
 
 
 def _presence(embed: Any, batch: Any, phi: Sequence[Any]) -> np.ndarray:

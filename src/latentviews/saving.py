@@ -25,6 +25,8 @@ import numpy as np
 from scipy import sparse
 from sklearn.base import BaseEstimator
 
+from latentviews._arrays import on_host
+
 FORMAT = "latentviews model"
 VERSION = 1  # raised when older releases could not read what is written
 TREE = "model.json"
@@ -213,6 +215,7 @@ class _Writer:
         return number
 
     def _object(self, value: Any, where: str) -> Any:
+        value = on_host(value)  # what was learnt on a device is read back as NumPy's, and goes where rows are
         if type(value) is np.ndarray:
             return {"array": self._array(value, where)}
         if sparse.issparse(value) and type(value).__name__ in SPARSE:

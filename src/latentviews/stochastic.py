@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 from array_api_compat import device
+from scipy import linalg
 
 from latentviews._arrays import like, moved, namespace, to_numpy
 from latentviews._validation import DivergenceError, UnsupportedError
@@ -142,7 +143,7 @@ def oja_step(f: Expansion, x: Any, rate: float, cap: int | None = None) -> tuple
     """
     values = f.unrotated(x)
     covariance = to_numpy(values.T @ values) / x.shape[0]
-    check_step(float(np.trace(covariance)), covariance.shape[0])
+    check_step(float(np.trace(covariance)), len(covariance), "Take smaller steps (step_size) or larger batches")
     shrink = like(np.eye(len(covariance)) - rate * covariance, values)
     return f.updated(x, partial(_times, shrink), values * (rate / x.shape[0]), cap), covariance
 
@@ -180,7 +181,7 @@ def cross_step(f: Sequence[Expansion], x: Sequence[Any], rate: float, cap: int |
     n_rows, values = x[0].shape[0], [one.unrotated(rows) for one, rows in zip(f, x, strict=True)]
     everything, stepped = sum(values), []
     for one, rows, own in zip(f, x, values, strict=True):
-        check_step(float(to_numpy(own**2).sum()) / n_rows, own.shape[1])
+        check_step(float(to_numpy(own**2).sum()) / n_rows, own.shape[1], "Give a first batch that is like the others")
         others = everything - own
         cross = to_numpy(own.T @ others) / n_rows
         shrink = like(np.eye(len(cross)) - rate * (cross + cross.T) / 2, own)
@@ -188,18 +189,20 @@ def cross_step(f: Sequence[Expansion], x: Sequence[Any], rate: float, cap: int |
     return tuple(stepped)
 
 
-def check_step(mean_square: float, rank: int) -> None:
+def check_step(mean_square: float, rank: int, remedy: str) -> None:
     """Refuse values beyond what orthonormal functions can have where the kernel's height is one."""
     if not mean_square < 10 * rank:
         raise DivergenceError(
             f"The steps diverge: values have a mean square of {mean_square:.3g}, and eigenfunctions at most 1 each. "
-            "Take smaller steps (step_size) or larger batches (batch_size); the model is as it was before this batch."
+            f"{remedy}; the model is as it was before this batch."
         )
 
 
-def rotation_of(covariance: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Eigenvalues of a covariance, decreasing, and the rotation to its axes, signs settled."""
-    values, vectors = np.linalg.eigh(covariance)
+def rotation_of(covariance: np.ndarray, rank: int | None = None) -> tuple[np.ndarray, np.ndarray]:
+    """The eigenvalues of a covariance, decreasing, and the rotation to its axes, signs settled; the leading if few."""
+    size = len(covariance)
+    leading = None if rank is None else (size - rank, size - 1)
+    values, vectors = linalg.eigh(covariance, subset_by_index=leading, check_finite=False)
     values, vectors = values[::-1], vectors[:, ::-1]
     signs = np.sign(vectors[np.abs(vectors).argmax(axis=0), np.arange(len(values))])
     return np.maximum(values, 0.0), vectors * signs

@@ -53,6 +53,11 @@ def batches(data: Any, weights: Any = None, size: int = BATCH) -> Iterator[tuple
         yield batch if isinstance(batch, tuple) else (batch, None)
 
 
+def head(x: Any, size: int) -> Any:
+    """The first rows of an array of any library, at most ``size``."""
+    return x[: min(size, x.shape[0]), ...]
+
+
 def once(data: Any, size: int, *along: Any) -> Iterator[tuple[Any, ...]]:
     """Batches of at most ``size`` rows, and what belongs to them in the arrays ``along``, from data read a single time.
 

@@ -4,14 +4,14 @@ from collections.abc import Callable, Iterator
 from typing import Any, Self
 
 import numpy as np
-from array_api_compat import device, to_device
+from array_api_compat import device
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, column_or_1d
 
 from latentviews import streams
-from latentviews._arrays import is_foreign, like, namespace, to_numpy
+from latentviews._arrays import is_foreign, like, namespace, on_host, to_numpy
 from latentviews._progress import CallbackSupportMixin, reporter, with_callbacks
 from latentviews._validation import all_or_nothing, check_ability, check_count, check_positive, check_rows, is_batches
 from latentviews.gradients import GradientFit, start_gradient
@@ -242,7 +242,7 @@ class DoublyStochasticClassifier(ClassifierMixin, _Settings):
             )
         x, labels = self._read(X, y, classes)
         if not hasattr(self, "fit_"):
-            self._begin(x[:PILOT, :], labels[:PILOT])
+            self._begin(streams.head(x, PILOT), labels[:PILOT])
         for rows, part in streams.once(x, check_count("batch_size", self.batch_size), labels):
             self._learn(rows, part)
         return self
@@ -369,7 +369,7 @@ validation_fraction, n_iter_no_change, verbose, random_state
         """One more batch of the stream; a step for every ``batch_size`` rows."""
         x, targets = self._read(X, y)
         if not hasattr(self, "fit_"):
-            self._begin(x[:PILOT, :], targets[:PILOT])
+            self._begin(streams.head(x, PILOT), targets[:PILOT])
         for rows, part in streams.once(x, check_count("batch_size", self.batch_size), targets):
             self._learn(rows, part)
         return self
@@ -418,7 +418,7 @@ def take_rows(x: Any, rows: np.ndarray) -> Any:
 
 def class_labels(y: Any, n_rows: int) -> np.ndarray:
     """Labels on the host, one a row."""
-    y = column_or_1d(np.from_dlpack(to_device(y, "cpu")) if is_foreign(y) else y, warn=True)
+    y = column_or_1d(on_host(y), warn=True)
     if len(y) != n_rows:
         raise ValueError(f"y needs one label for each of {n_rows} rows; got {len(y)}.")
     return y

@@ -29,6 +29,7 @@ from latentviews.models.chain_estimation import (
 from latentviews.models.estimation import Problem, SpectralSettings
 from latentviews.models.forecast import Forecast
 from latentviews.models.sequences import check_lengths, check_origins, draw_windows, stretches
+from latentviews.models.streaming import ChainStream, start_chain_stream
 from latentviews.polish import Sieve
 from latentviews.selection import RankTest, dependence_rank
 from latentviews.spectral import SpectralFit
@@ -48,7 +49,8 @@ class KernelHMM(CallbackSupportMixin, DensityMixin, BaseEstimator):
 
     Three consecutive rows are three views that are independent given the middle state, so emissions and transitions
     come from the moments of triples (Song, Anandkumar, Dai & Xie 2014, section 4), whether or not the chain is
-    stationary. By default that starts Baum–Welch with nonparametric emissions (``polish``).
+    stationary. By default that starts Baum–Welch with nonparametric emissions (``polish``). ``partial_fit`` learns from
+    a stream that is seen once.
 
     Parameters
     ----------
@@ -154,6 +156,7 @@ class KernelHMM(CallbackSupportMixin, DensityMixin, BaseEstimator):
             How long every sequence is; by default all rows are one.
         """
         report, finish = reporter(self, self.verbose)
+        self.__dict__.pop("stream_", None)  # an earlier fit's
         problem = self._read(X, lengths)
         chain = self._fit(problem, report)
         shares = chain.smoothing(problem.rows.data, problem.lengths).posteriors.mean(axis=0)
@@ -165,19 +168,62 @@ class KernelHMM(CallbackSupportMixin, DensityMixin, BaseEstimator):
         finish()
         return self
 
+    @all_or_nothing
+    def partial_fit(self, X: Any, y: Any = None, *, lengths: Any = None) -> Self:
+        """More rows of a stream that is seen once: the states behind all rows so far, of which the last two are kept.
+
+        Without ``lengths``, the rows go on where those of the last call ended, as ``fit`` takes all rows for one
+        sequence; they may come one at a time. With ``lengths``, they are sequences that begin here, and a next call
+        without ``lengths`` goes on with the last of them. So whatever the batches, the triples are those of ``fit``.
+
+        The projections are learnt by doubly stochastic steps (`latentviews.stochastic`) from the first ``pilot_size``
+        triples. Baum–Welch would need rows again, so this is the spectral estimate. Bandwidths and the range of the
+        densities are read off the first batch: give it some thousand rows. Densities of views of several columns stand
+        on at most 200 rows of it as landmarks, or on none with ``features=FourierFeatures(...)`` and
+        ``density_bandwidth=None``.
+
+        Parameters
+        ----------
+        X : array or DataFrame of shape (n_samples, n_features)
+        y : ignored
+        lengths : list of ints or None
+        """
+        solver, problem = self._solver(), None
+        if not hasattr(self, "stream_"):
+            problem = self._read(X, lengths)
+            self.views_, self.n_states_ = problem.rows.columns, problem.rows.rank
+            self.stream_: ChainStream = start_chain_stream(problem, self._spectral_bandwidth(), self.pilot_size)
+        table, _ = read_sequences(self, X, reset=False)
+        self.stream_ = self.stream_.add(table, None if lengths is None else check_lengths(lengths, len(table)))
+        found = self.stream_.fit.solve(solver, np.random.default_rng(self.random_state))
+        self.start_, self.transition_, self.components_, _ = self.stream_.estimate(found)  # the commonest state first
+        self.weights_ = found.weights / found.weights.sum()
+        self.lower_bound_ = np.nan
+        self.start_objectives_: dict[str, float] = {}
+        self._keep_spectral(found, found.whitening.spectrum)
+        self.converged_, self.n_iter_ = True, 0
+        if problem is not None:
+            self._check_states(problem)
+        return self
+
+    def _solver(self) -> Solver:
+        return JointDiagonalization() if self.solver is None else check_ability("solver", self.solver, "decompose")
+
+    def _spectral_bandwidth(self) -> Any:
+        """The bandwidth of emissions that no polish follows."""
+        if isinstance(self.density_bandwidth, str) and self.density_bandwidth == "auto":
+            return "isj" if self.kernel is None and self.features is None else None
+        return self.density_bandwidth
+
     def _fit(self, problem: SequenceProblem, report: Report) -> ChainEstimate:
         """The estimate, and what is worth keeping of the way to it."""
-        solver = JointDiagonalization() if self.solver is None else check_ability("solver", self.solver, "decompose")
-        settings = SpectralSettings(solver, None, False)
+        settings = SpectralSettings(self._solver(), None, False)
         polish, prototypes = self.polish, problem.rows.prototypes
         if isinstance(polish, str) and polish == "auto":
             polish = Sieve(tol=TOLERANCE)
         self.lower_bound_, self.start_objectives_ = np.nan, {}
         if polish is None:
-            bandwidth = self.density_bandwidth
-            if isinstance(bandwidth, str) and bandwidth == "auto":
-                bandwidth = "isj" if self.kernel is None and self.features is None else None
-            chain, spectral = spectral_chain(problem, settings, prototypes, bandwidth, all_rows=True)
+            chain, spectral = spectral_chain(problem, settings, prototypes, self._spectral_bandwidth(), all_rows=True)
             self._keep_spectral(spectral.fit, spectral.fit.whitening.spectrum)
             self.converged_, self.n_iter_ = True, 0
             return chain

@@ -238,7 +238,7 @@ class LandmarkPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         """Pick landmarks among the rows of ``X`` and add up all rows; an iterable of batches is read twice."""
         rng, data = np.random.default_rng(self.random_state), X if is_batches(X) else check_rows(self, X, reset=True)
         pilot = to_numpy(streams.sample(data, check_count("pilot_size", self.pilot_size), rng)[0])
-        self._pick(check_rows(self, pilot, reset=is_batches(X)), rng)
+        self._pick(check_rows(self, pilot, reset=True) if is_batches(X) else pilot, rng)
         return self._add(data)
 
     @all_or_nothing
@@ -248,7 +248,7 @@ class LandmarkPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         rows = check_rows(self, X, reset=first)
         if first:
             size = check_count("pilot_size", self.pilot_size)
-            self._pick(to_numpy(rows[:size, :]), np.random.default_rng(self.random_state))
+            self._pick(to_numpy(streams.head(rows, size)), np.random.default_rng(self.random_state))
         return self._add(rows)
 
     def _pick(self, pilot: np.ndarray, rng: np.random.Generator) -> None:
@@ -284,9 +284,9 @@ class LandmarkPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
                 f"{rank} components need as many features; the landmarks give {len(covariance)}. Ask for fewer "
                 "components, or give more rows or landmarks."
             )
-        values, vectors = rotation_of(covariance)
-        self.explained_variance_, self.components_ = values[:rank], vectors[:, :rank].T
-        self.explained_variance_ratio_ = values[:rank] / max(float(height) - self.mean_ @ self.mean_, TINY)
+        self.explained_variance_, vectors = rotation_of(covariance, rank)
+        self.components_ = vectors.T.copy()
+        self.explained_variance_ratio_ = self.explained_variance_ / max(float(height) - self.mean_ @ self.mean_, TINY)
         self._n_features_out = rank
 
     def transform(self, X: Any) -> Any:

@@ -243,7 +243,8 @@ class MultiViewMixture(CallbackSupportMixin, PosteriorMixin, BaseEstimator):
         self.polished_: Polished | None = None
         self.dependent_: DependentClasses | None = None
         self.stream_ = self.stream_.add(rows, check_weights(sample_weight, rows), self.reference)
-        found, estimate = self.stream_.solve(settings, np.random.default_rng(self.random_state))
+        found = self.stream_.solve(settings.solver, np.random.default_rng(self.random_state))
+        estimate = self.stream_.estimate(found)
         self.lower_bound_ = np.nan
         self.start_objectives_: dict[str, float] = {}
         self._keep_spectral(found, found.whitening.spectrum, self.n_components_)

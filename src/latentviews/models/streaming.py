@@ -1,7 +1,8 @@
-"""Mixtures from a stream that is seen once: subspaces by doubly stochastic steps, then sums.
+"""Mixtures and chains from a stream that is seen once: subspaces by doubly stochastic steps, then sums.
 
 Any projection will do whose span holds the classes. Batches at the beginning improve the projections; the sums that
-the answer is made of begin after the first batch, and begin again once with the projections of the whole pilot.
+the answer is made of begin after the first batch, and begin again once with the projections of the whole pilot. The
+rows of a chain's stream are triples of consecutive ones, whose class is the state in the middle.
 """
 
 from dataclasses import dataclass, replace
@@ -11,13 +12,18 @@ import numpy as np
 
 from latentviews import streams
 from latentviews._validation import UnsupportedError
+from latentviews.chains import stationary
 from latentviews.densities import density_maps
 from latentviews.domains import Domain
-from latentviews.models.estimation import Estimate, Problem, Spectral, SpectralSettings, as_estimate, domains_of
-from latentviews.moments import as_moments, pair_moments, whitened_total
+from latentviews.embeddings import components_in
+from latentviews.models.chain_estimation import MIDDLE, ChainEstimate, SequenceProblem
+from latentviews.models.estimation import Estimate, Problem, Spectral, as_estimate, domains_of
+from latentviews.models.sequences import triples
+from latentviews.moments import as_moments, as_pairs, pair_total, whitened_total
 from latentviews.random_features import check_shift_invariant
-from latentviews.spectral import SpectralFit, solve
+from latentviews.spectral import SpectralFit, nearest_law, solve
 from latentviews.stochastic import Expansion, RandomBlocks, StepSizes, cross_step, cross_warm_start
+from latentviews.tensors import Solver
 from latentviews.views import Columns, Views, fit_views
 from latentviews.whitening import Whitening, whiten
 
@@ -26,6 +32,7 @@ START = 4 * BATCH  # rows of the first batch that the steps start from
 FREQUENCIES = 32  # a block
 BLOCKS = 8  # the most; only the span of a projection matters, and it need not be exact
 FACTOR = 2.0  # of the step sizes
+ENOUGH = 1000  # rows whose pair moments tell how to whiten the projections
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,11 +41,12 @@ class Projected:
 
     views: Views
     whitening: Whitening
+    lift: Views  # the maps in which components are wanted
     total: streams.Total | None = None
 
-    def add(self, rows: Any, weights: Any, lift: Views) -> "Projected":
+    def add(self, rows: Any, weights: Any) -> "Projected":
         """The same with the sums of more rows."""
-        more = whitened_total(rows, self.views, self.whitening, weights, lift)
+        more = whitened_total(rows, self.views, self.whitening, weights, self.lift)
         return replace(self, total=more if self.total is None else self.total.merge(more))
 
     @property
@@ -59,21 +67,20 @@ class StreamFit:
     subspaces: tuple[Expansion, ...]  # one a view
     steps: StepSizes
     pilot_size: int  # rows that the subspaces are learnt from
-    n_seen: int = 0  # of those
+    middles: tuple[int, ...] = ()  # of triples: views of the middle row, each between those before and after it
+    n_seen: int = 0  # rows of the pilot
+    pairs: streams.Total | None = None  # of the projections learnt, while too few rows tell how to whiten them
+    n_paired: int = 0  # rows in those sums
     current: Projected | None = None
     upcoming: Projected | None = None  # better projections, whose sums have fewer rows so far
 
     def add(self, rows: np.ndarray, weights: Any, reference: int | None) -> "StreamFit":
         """The state after one more batch."""
-        fit = self._learn(rows)
-        first, learning = self.current is None, fit is not self
-        if first or (learning and fit.n_seen >= fit.pilot_size):
-            frozen = fit._freeze(rows, weights, reference)
-            fit = replace(fit, current=frozen) if first else replace(fit, upcoming=frozen)
+        fit = self._learn(rows)._project(rows, weights, reference)
         assert fit.current is not None
-        current, upcoming = fit.current.add(rows, weights, fit.lift), fit.upcoming
+        current, upcoming = fit.current.add(rows, weights), fit.upcoming
         if upcoming is not None:
-            upcoming = upcoming.add(rows, weights, fit.lift)
+            upcoming = upcoming.add(rows, weights)
             if 2 * upcoming.weight >= current.weight:  # as many rows since the pilot as in it
                 current, upcoming = upcoming, None
         return replace(fit, current=current, upcoming=upcoming)
@@ -89,18 +96,78 @@ class StreamFit:
             seen += len(part)
         return replace(self, subspaces=subspaces, n_seen=seen)
 
-    def _freeze(self, rows: np.ndarray, weights: Any, reference: int | None) -> Projected:
+    def _project(self, rows: np.ndarray, weights: Any, reference: int | None) -> "StreamFit":
+        """Projections from the first batch, and better ones once the pilot is full and enough rows have followed."""
+        first, full = self.current is None, self.n_seen >= self.pilot_size
+        if not first and (not full or self.n_paired >= ENOUGH):
+            return self
         views = Views(self.columns, self.subspaces)
-        return Projected(views, whiten(pair_moments(rows, views, weights), self.rank, reference))
+        pairs, count = pair_total(rows, views, weights), self.n_paired + len(rows)
+        pairs = pairs if self.pairs is None else self.pairs.merge(pairs)
+        if not first and count < ENOUGH:
+            return replace(self, pairs=pairs, n_paired=count)
+        found = Projected(views, whiten(as_pairs(pairs), self.rank, reference), self._lift())
+        if first:
+            return replace(self, current=found, n_paired=ENOUGH if full else 0)
+        return replace(self, upcoming=found, pairs=None, n_paired=count)
 
-    def solve(self, settings: SpectralSettings, rng: np.random.Generator) -> tuple[SpectralFit, Estimate]:
+    def _lift(self) -> Views:
+        """The maps of the components; what comes before and after a middle row is wanted in its coordinates alone."""
+        features = list(self.lift.features)
+        for t in self.middles:
+            features[t - 1] = features[t + 1] = self.subspaces[t]
+        return replace(self.lift, features=tuple(features))
+
+    def solve(self, solver: Solver, rng: np.random.Generator) -> SpectralFit:
         """The classes of all rows summed so far."""
         assert self.current is not None
         assert self.current.total is not None
-        moments = as_moments(self.current.total)
-        lifts = tuple(self.lift.from_raw(t, moment) for t, moment in enumerate(moments.lifts))
-        found = solve(self.current.whitening, moments._replace(lifts=lifts), settings.solver, rng)
-        return found, as_estimate(Spectral(found, self.lift, self.lift), self.blocks, self.domains)
+        moments, lift = as_moments(self.current.total), self.current.lift
+        lifts = tuple(lift.from_raw(t, moment) for t, moment in enumerate(moments.lifts))
+        return solve(self.current.whitening, moments._replace(lifts=lifts), solver, rng)
+
+    def estimate(self, found: SpectralFit) -> Estimate:
+        """Classes as weights and components."""
+        return as_estimate(Spectral(found, self.lift, self.lift), self.blocks, self.domains)
+
+
+@dataclass(frozen=True, eq=False)
+class ChainStream:
+    """All that is kept of a stream of sequences: what is kept of its triples, and the last two rows."""
+
+    fit: StreamFit
+    columns: Columns  # of every sensor, in a row
+    end: np.ndarray  # (at most 2, n_features), the end of the last sequence
+
+    def add(self, rows: np.ndarray, lengths: np.ndarray | None) -> "ChainStream":
+        """The state after more rows: whole sequences of these lengths, or more of the last one (None)."""
+        if lengths is None:
+            rows = np.concatenate([self.end, rows])
+            lengths = np.array([len(rows)])
+        three = triples(rows, lengths)
+        fit = self.fit.add(three, None, MIDDLE) if len(three) else self.fit
+        return replace(self, fit=fit, end=rows[-min(2, lengths[-1]) :].copy())
+
+    def estimate(self, found: SpectralFit) -> ChainEstimate:
+        """The chain of all rows summed so far.
+
+        With y(x) = downᵀ U(x) of the middle views, O = E[y(x_t) | h_t] = V diag(π)^(-1/2), and the rows of A solve
+        O A_hᵀ = E[y(x_{t+1}) | h_t = h], which the lift of the views after the middle has: see `transition_matrix`.
+        """
+        fit, whitening = self.fit, found.whitening
+        emissions = found.decomposition.vectors * found.decomposition.values
+        ahead = sum(whitening.down[t].T @ found.vectors[t + 1] for t in fit.middles)
+        transition = np.stack([nearest_law(emissions, column) for column in np.transpose(ahead)])
+        components = [components_in(fit.lift.features[t], found.vectors[t], fit.domains[t]) for t in fit.middles]
+        return ChainEstimate(stationary(transition), transition, components, self.columns)
+
+
+def start_chain_stream(problem: SequenceProblem, density_bandwidth: Any, pilot_size: int) -> ChainStream:
+    """The state before the first sequences are added."""
+    three = problem.triples()
+    fit = start_stream(three, density_bandwidth, pilot_size)
+    fit = replace(fit, middles=tuple(range(MIDDLE, len(three.columns), 3)))
+    return ChainStream(fit, problem.rows.columns, problem.rows.data[:0])
 
 
 def start_stream(problem: Problem, density_bandwidth: Any, pilot_size: int) -> StreamFit:
