@@ -360,7 +360,9 @@ def test_float_labels_are_labels_and_misplaced_ones_are_refused(rng):
         MultiViewMixture(2).fit(X, np.where(labels < 0, np.nan, labels))
 
 
-@pytest.mark.parametrize("form", [lambda y: y[:, None], lambda y: y.astype(object), pd.Series], ids=["column", "objects", "series"])
+@pytest.mark.parametrize(
+    "form", [lambda y: y[:, None], lambda y: y.astype(object), pd.Series], ids=["column", "objects", "series"]
+)
 def test_labels_are_read_from_columns_and_objects(form):
     labels = np.array([0, -1, 1, -1])
     np.testing.assert_array_equal(as_labels(form(labels), np.zeros((4, 3))), labels)
