@@ -339,6 +339,13 @@ BAD_INPUT = {
     "infinity": (lambda X: KernelHMM(2).fit(np.where(X > 1, np.inf, X)), "infinity"),
     "no horizon": (lambda X: KernelHMM(1).fit(X).forecast(X, 0), "horizon must be an integer of at least 1"),
     "lengths at prediction": (lambda X: KernelHMM(1).fit(X).predict(X, lengths=[3]), "add up to 3, and X has 50"),
+    "lengths in the place of y": (lambda X: KernelHMM(2).fit(X, [20, 30]), "got 2 for 50 rows.*lengths=..."),
+    "no level": (lambda X: KernelHMM(1).fit(X).forecast(X).quantile([]), "between 0 and 1, or a list"),
+    "a level in words": (lambda X: KernelHMM(1).fit(X).forecast(X).quantile("median"), "between 0 and 1.*'median'"),
+    "a view that is not there": (
+        lambda X: KernelHMM(1).fit(X).forecast(X).density([0.0], view=3),
+        "view must be a number from 0 to 0; got 3",
+    ),
     "a level of one": (lambda X: KernelHMM(1).fit(X).forecast(X).quantile(1.0), "between 0 and 1"),
     "no view": (lambda X: KernelHMM(1, views=[]).fit(X), "views is empty"),
     "no whole triple": (

@@ -174,6 +174,24 @@ BAD_INPUT = {
         "one of them, not both",
     ),
     "no size": (lambda X: PredictiveStateModel(TwoStageRegression(sizes=(0,))).fit(X), "sizes must be an integer"),
+    "no sizes": (
+        lambda X: PredictiveStateModel(TwoStageRegression(sizes=())).fit(X),
+        "sizes must be a list of integers",
+    ),
+    "one size": (
+        lambda X: PredictiveStateModel(TwoStageRegression(memories=5)).fit(X),
+        "memories must be a list of int",
+    ),
+    "a negative penalty": (
+        lambda X: PredictiveStateModel(ObservableOperators(penalties=(-1.0,))).fit(X),
+        "none negative",
+    ),
+    "lengths in the place of y": (lambda X: PredictiveStateModel(QUICK).fit(X, [100, 100]), "lengths=..."),
+    "a column that is not there": (
+        lambda X: PredictiveStateModel(QUICK, horizon=1).fit(X).forecast(X).density([0.0], column=2),
+        "column must be a number from 0 to 1; got 2",
+    ),
+    "no level": (lambda X: PredictiveStateModel(QUICK, horizon=1).fit(X).forecast(X).quantile([]), "between 0 and 1"),
     "a level of one": (lambda X: PredictiveStateModel(QUICK, horizon=1).fit(X).forecast(X).quantile(1.0), "between 0"),
 }
 

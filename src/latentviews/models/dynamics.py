@@ -6,6 +6,7 @@ learn from feature vectors of rows and give a record that starts a state, moves 
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import product
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -49,6 +50,21 @@ class Series(NamedTuple):
         there = (rows + upto)[:, None] - np.arange(1, size + 1)
         seen = self.x[np.maximum(there, 0)] * (there >= begins[:, None])[:, :, None]
         return seen.reshape(len(rows), -1)
+
+
+def check_choices(name: str, values: Any) -> list[int]:
+    """Numbers to choose from."""
+    if not isinstance(values, Iterable) or not list(values):
+        raise ValueError(f"{name} must be a list of integers to choose from; got {values!r}.")
+    return [check_count(name, value) for value in values]
+
+
+def check_penalties(values: Any) -> list[float]:
+    """Penalties to choose from."""
+    given = np.asarray(values)
+    if given.ndim != 1 or not given.size or given.dtype.kind not in "iuf" or not np.all(given >= 0):
+        raise ValueError(f"penalties must be a list of numbers to choose from, none negative; got {values!r}.")
+    return [float(value) for value in given]
 
 
 class Dynamics(Protocol):
@@ -176,7 +192,8 @@ class ObservableOperators(BaseEstimator):
 
     def candidates(self) -> list[tuple[int, float]]:
         """What there is to choose from."""
-        return [(check_count("sizes", size), float(penalty)) for size in self.sizes for penalty in self.penalties]
+        counts, penalties = check_choices("sizes", self.sizes), check_penalties(self.penalties)
+        return list(product(counts, penalties))
 
     def learn(self, series: Series, choice: tuple[int, float], horizon: int) -> OperatorDynamics:
         """Operators from all triples of consecutive rows."""
@@ -317,12 +334,8 @@ class TwoStageRegression(BaseEstimator):
 
     def candidates(self) -> list[tuple[int, float, int]]:
         """What there is to choose from."""
-        return [
-            (check_count("sizes", size), float(penalty), check_count("memories", memory))
-            for size in self.sizes
-            for penalty in self.penalties
-            for memory in self.memories
-        ]
+        counts, penalties = check_choices("sizes", self.sizes), check_penalties(self.penalties)
+        return list(product(counts, penalties, check_choices("memories", self.memories)))
 
     def learn(self, series: Series, choice: tuple[int, float, int], horizon: int) -> BilinearDynamics:
         """A filter and its forecasts."""

@@ -12,7 +12,7 @@ from latentviews._validation import all_or_nothing, check_ability, check_count, 
 from latentviews.bandwidths import silverman
 from latentviews.kernels import Gaussian, Kernel
 from latentviews.models.dynamics import Dynamics, Series, TwoStageRegression, run
-from latentviews.models.sequences import check_lengths, check_origins
+from latentviews.models.sequences import check_lengths, check_levels, check_origins, check_place
 from latentviews.random_features import FourierFeatures
 
 ANCHORS = 1000  # held-out residuals that forecasts are spread by
@@ -51,9 +51,7 @@ class SampleForecast:
 
     def quantile(self, q: Any) -> np.ndarray:
         """The quantile of every column by itself, (..., horizon, d), and a last axis if ``q`` is a list."""
-        levels = np.atleast_1d(np.asarray(q, dtype=float))
-        if levels.ndim != 1 or not np.all((levels > 0) & (levels < 1)):
-            raise ValueError(f"q must be a level between 0 and 1, or a list of them; got {q!r}.")
+        levels = check_levels(q)
         result = np.empty((*self.center.shape, len(levels)))
         for step in range(self.horizon):
             for j in range(self.center.shape[-1]):
@@ -66,7 +64,7 @@ class SampleForecast:
 
     def density(self, x: Any, column: int = 0) -> np.ndarray:
         """The density of one column at the points ``x``, (..., horizon, len(x))."""
-        points = np.ravel(np.asarray(x, dtype=float))
+        points, column = np.ravel(np.asarray(x, dtype=float)), check_place("column", column, self.center.shape[-1])
         result = np.empty((*self.center.shape[:-1], len(points)))
         for step in range(self.horizon):
             spread = self.residuals[:, step, [column]]
@@ -157,7 +155,7 @@ class PredictiveStateModel(BaseEstimator):
         horizon = check_count("horizon", self.horizon)
         learner = TwoStageRegression() if self.dynamics is None else check_ability("dynamics", self.dynamics, "learn")
         table = np.asarray(check_rows(self, X, reset=True), dtype=float)
-        lengths = check_lengths(lengths, len(table))
+        lengths = check_lengths(lengths, len(table), y)
         fitted, held = _parts(lengths, self.validation, horizon)
         self._fit_features(table, rng)
         known, rest, whole = (
