@@ -109,10 +109,10 @@ def with_one(values: np.ndarray) -> np.ndarray:
     return np.concatenate([values, np.ones((len(values), 1))], axis=1)
 
 
-def ridge(parts: Iterable[tuple[np.ndarray, np.ndarray]], penalty: float) -> np.ndarray:
+def ridge(parts: Iterable[tuple[np.ndarray, np.ndarray]], penalty: float, free: int = 1) -> np.ndarray:
     """(AᵀA / n + penalty · mean diagonal)⁻¹ Aᵀ B / n for inputs A and targets B, some rows at a time.
 
-    The last input is one, and is not penalised.
+    The last ``free`` inputs, one among them, are not penalised.
     """
     gram: Any = 0.0
     cross: Any = 0.0
@@ -121,7 +121,7 @@ def ridge(parts: Iterable[tuple[np.ndarray, np.ndarray]], penalty: float) -> np.
         gram, cross, count = gram + inputs.T @ inputs, cross + inputs.T @ targets, count + len(inputs)
     level = np.trace(gram) / len(gram)
     strength = np.full(len(gram), (penalty + 1e-12) * level)
-    strength[-1] = 1e-12 * level
+    strength[-free:] = 1e-12 * level
     return np.linalg.solve(gram + np.diag(strength), cross)
 
 
@@ -278,8 +278,9 @@ class BilinearDynamics:
         return self.remember.size
 
     def inputs(self, states: np.ndarray, recent: np.ndarray) -> np.ndarray:
-        """What forecasts are linear in."""
-        return with_one(np.concatenate([states, self.remember(recent)], axis=1))
+        """What forecasts are linear in; the last row comes once more, for what is penalised is the way from it."""
+        last = recent[:, : recent.shape[1] // self.memory]
+        return with_one(np.concatenate([states, self.remember(recent), last], axis=1))
 
     def forecast(self, states: np.ndarray, recent: np.ndarray, horizon: int) -> np.ndarray:
         """The next rows, each by a regression of its own."""
@@ -381,7 +382,7 @@ def _readout(
         (dynamics.inputs(states[rows], series.recent(rows, dynamics.memory)), ahead[rows].reshape(len(rows), -1))
         for rows in batches(np.flatnonzero(inside))
     )
-    return ridge(pairs, penalty)
+    return ridge(pairs, penalty, free=1 + series.x.shape[1])
 
 
 def _whole(lengths: np.ndarray, window: int) -> np.ndarray:
