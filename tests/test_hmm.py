@@ -229,6 +229,16 @@ def test_emissions_of_every_kind(kind):
     assert np.all(forecast.quantile(0.1)[:, used] <= forecast.quantile(0.9)[:, used])
 
 
+def test_states_that_differ_in_the_dependence_of_many_columns_are_found(rng):
+    """Six columns, each standard normal in both states: only which of them go together tells the states."""
+    states = draw_states(np.array([0.5, 0.5]), np.array([[0.95, 0.05], [0.05, 0.95]]), np.array([3000]), rng)
+    common, own = rng.normal(size=(3000, 3)), rng.normal(size=(3000, 6))
+    X = np.where(states[:, None] == 1, common[:, [0, 0, 1, 1, 2, 2]], common[:, [0, 1, 2, 0, 1, 2]])
+    X = 0.9 * X + np.sqrt(0.19) * own
+    model = KernelHMM(2, polish=ONE_WIDTH, random_state=0).fit(X[:2000])
+    assert adjusted_rand_score(states[2000:], model.predict(X[2000:])) > 0.8
+
+
 def test_missing_rows_are_passed_over_in_time(shapes, rng):
     model, X, _ = shapes
     holes = X[:300].copy()

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from latentviews.chains import first_rows
-from latentviews.kernels import Kernel
+from latentviews.kernels import Gaussian, Kernel
 from latentviews.polish import Pilot, SieveView
 from latentviews.sieve import Cells, Mixing, chain_smoothing, chain_step, chain_weights, initial_mixing
 from latentviews.views import Columns
@@ -124,6 +124,15 @@ class ChainPilot:
     def by_block(self) -> dict[int, tuple[np.ndarray, Kernel]]:
         """The rows of every view, none missing, and their kernel."""
         return self.rows.by_block()
+
+    def rule(self, x: np.ndarray, kernel: Kernel) -> Kernel:
+        """The kernel of a sieve on the rows ``x`` of a view.
+
+        Several real columns of a sensor are usually not independent in any state. Kernels as wide as a rule for single
+        columns has them would leave most rows between the few landmarks, and states to chance.
+        """
+        several = kernel.domain == "real" and x.shape[1] > 1
+        return Gaussian("scott").adapt(x) if several else self.rows.rule(x, kernel)
 
     def views(self, shared: dict[int, SieveView]) -> tuple[SieveView, ...]:
         """A sieve for every view."""
