@@ -128,8 +128,8 @@ class ChainPilot:
     def rule(self, x: np.ndarray, kernel: Kernel) -> Kernel:
         """The kernel of a sieve on the rows ``x`` of a view.
 
-        The rule for a single column follows its sharpest peak, such as that of a sensor at rest. In several columns that
-        would leave most rows out of the reach of the few landmarks, and their states to chance.
+        The rule for a single column follows its sharpest peak, such as that of a sensor at rest. In several columns
+        that would leave most rows out of the reach of the few landmarks, and their states to chance.
         """
         several = kernel.domain == "real" and x.shape[1] > 1
         return Gaussian("scott").adapt(x) if several else self.rows.rule(x, kernel)
