@@ -24,7 +24,8 @@ from latentviews import (
 from latentviews.chains import best_path, draw_states, filter_states, smooth_states, stationary
 from latentviews.datasets import make_hmm
 from latentviews.features import OneHotFeatures
-from latentviews.models.sequences import triple_columns, triples
+from latentviews.models.sequences import ChainPilot, triple_columns, triples
+from latentviews.polish import Pilot, rule_of_thumb, sieve_view
 from latentviews.spectral import spectral_fit, transition_matrix
 from latentviews.views import Views
 from reference import hsu_kakade_zhang
@@ -170,9 +171,6 @@ def test_the_spectral_estimate_is_a_proper_chain():
 
 
 def test_baum_welch_on_a_sieve_never_loses_likelihood(rng):
-    from latentviews.models.sequences import ChainPilot
-    from latentviews.polish import Pilot, rule_of_thumb, sieve_view
-
     X, _, _ = make_hmm(600, random_state=rng)
     pilot = ChainPilot(Pilot(X, ([0],), [0], [Gaussian()]), np.array([250, 350]))
     cells = [sieve_view(X, 0, rule_of_thumb(X, Gaussian()), 2.0, 0).cells(X)]
@@ -227,6 +225,21 @@ def test_emissions_of_every_kind(kind):
     used = [j for view in views for j in view]
     assert np.isfinite(forecast.mean()[:, used]).all()
     assert np.all(forecast.quantile(0.1)[:, used] <= forecast.quantile(0.9)[:, used])
+
+
+def test_sieves_of_several_columns_reach_the_rows_between_landmarks(rng):
+    """Sensors that are mostly at rest: kernels as narrow as the peak of a column leave most rows to the floor."""
+    X = rng.exponential(size=(1500, 6)) ** 2
+    alone = Pilot(X, ([0, 1, 2, 3, 4, 5],), [0], [Gaussian()])
+    chain = ChainPilot(alone, np.array([1500]))
+
+    def unlikely(rule):
+        cells = chain.cells([sieve_view(X, 0, rule, 1.5, 0)])
+        mixing = chain.initial(cells, rng.dirichlet(np.ones(2), size=1500))
+        return -chain.score(cells, mixing)
+
+    assert unlikely(chain.rule(X, Gaussian())) < 0.2 * unlikely(alone.rule(X, Gaussian()))
+    assert chain.rule(X[:, :1], Gaussian()).bandwidth == alone.rule(X[:, :1], Gaussian()).bandwidth
 
 
 def test_missing_rows_are_passed_over_in_time(shapes, rng):
@@ -339,6 +352,13 @@ BAD_INPUT = {
     "infinity": (lambda X: KernelHMM(2).fit(np.where(X > 1, np.inf, X)), "infinity"),
     "no horizon": (lambda X: KernelHMM(1).fit(X).forecast(X, 0), "horizon must be an integer of at least 1"),
     "lengths at prediction": (lambda X: KernelHMM(1).fit(X).predict(X, lengths=[3]), "add up to 3, and X has 50"),
+    "lengths in the place of y": (lambda X: KernelHMM(2).fit(X, [20, 30]), "got 2 for 50 rows.*lengths=..."),
+    "no level": (lambda X: KernelHMM(1).fit(X).forecast(X).quantile([]), "between 0 and 1, or a list"),
+    "a level in words": (lambda X: KernelHMM(1).fit(X).forecast(X).quantile("median"), "between 0 and 1.*'median'"),
+    "a view that is not there": (
+        lambda X: KernelHMM(1).fit(X).forecast(X).density([0.0], view=3),
+        "view must be a number from 0 to 0; got 3",
+    ),
     "a level of one": (lambda X: KernelHMM(1).fit(X).forecast(X).quantile(1.0), "between 0 and 1"),
     "no view": (lambda X: KernelHMM(1, views=[]).fit(X), "views is empty"),
     "no whole triple": (

@@ -15,10 +15,11 @@ from latentviews import (
     save,
 )
 from latentviews.chains import draw_states, filter_states, stationary
+from latentviews.models.dynamics import Series
 from reference import hsu_kakade_zhang
 from test_hmm import exact_triples, random_chain
 
-QUICK = TwoStageRegression(sizes=(5,), penalties=(1e-2,), windows=(5,))
+QUICK = TwoStageRegression(sizes=(5,), penalties=(1e-2,), memories=(5,), window=5)
 DYNAMICS = [QUICK, ObservableOperators((10,), (1e-3,))]  # a new way to move a state is added here
 
 
@@ -48,7 +49,7 @@ def test_exact_moments_give_hsu_kakade_and_zhangs_predictions(rng):
     log_emissions = np.log(table[sequence])
     filtered = filter_states(log_emissions, stationary(transition), transition, np.array([6])).filtered[-1]
     expected = table @ np.linalg.matrix_power(transition.T, 4) @ filtered
-    np.testing.assert_allclose(np.append(state[0], 1) @ found.readout[3], expected, atol=1e-7)
+    np.testing.assert_allclose(found.forecast(state, np.empty((1, 0)), 4)[0, 3], expected, atol=1e-7)
 
 
 def waves(n, rng):
@@ -57,7 +58,26 @@ def waves(n, rng):
     return np.column_stack([np.sin(phase), np.cos(2 * phase)]) + 0.1 * rng.normal(size=(n, 2))
 
 
-def test_forecasts_of_a_wave_beat_persistence_and_a_straight_line(rng):
+def test_last_rows_end_where_their_sequence_began():
+    series = Series(np.arange(1.0, 8.0)[:, None], np.empty((7, 0)), np.array([4, 3]))
+    np.testing.assert_array_equal(
+        series.recent(np.array([0, 2, 4, 6]), 3), [[0, 0, 0], [2, 1, 0], [0, 0, 0], [6, 5, 0]]
+    )
+    np.testing.assert_array_equal(series.recent(np.array([3, 4]), 2, upto=True), [[4, 3], [5, 0]])
+
+
+def autoregression(X, tests, origins, lag, horizon):
+    """Forecasts by least squares on the last rows, a regression a step."""
+
+    def inputs(table, rows):
+        return np.concatenate([table[rows - k] for k in range(lag)] + [np.ones((len(rows), 1))], axis=1)
+
+    rows = np.arange(lag, len(X) - horizon)
+    steps = [np.linalg.lstsq(inputs(X, rows), X[rows + step], rcond=None)[0] for step in range(1, horizon + 1)]
+    return np.stack([inputs(tests, origins) @ weights for weights in steps], axis=1)
+
+
+def test_forecasts_of_a_wave_beat_persistence_a_straight_line_and_an_autoregression(rng):
     X = waves(2500, rng)
     dynamics = TwoStageRegression((20,), (1e-3, 1e-2), (10,))
     model = PredictiveStateModel(dynamics, horizon=8, random_state=0).fit(X[:2000])
@@ -67,7 +87,10 @@ def test_forecasts_of_a_wave_beat_persistence_and_a_straight_line(rng):
     persistent = np.abs(X[2000 + origins][:, None] - ahead).mean()
     slope = X[2000 + origins] - X[2000 + origins - 1]
     straight = X[2000 + origins][:, None] + slope[:, None] * np.arange(1, 9)[:, None]
-    assert np.abs(forecast.mean() - ahead).mean() < 0.5 * min(persistent, np.abs(straight - ahead).mean())
+    linear = np.abs(autoregression(X[:2000], X[2000:], origins, 10, 8) - ahead).mean()
+    missed = np.abs(forecast.mean() - ahead).mean()
+    assert missed < 0.5 * min(persistent, np.abs(straight - ahead).mean())
+    assert missed < linear
     inside = (forecast.quantile(0.1) < ahead) & (ahead < forecast.quantile(0.9))
     assert 0.7 < inside.mean() < 0.9
 
@@ -151,6 +174,24 @@ BAD_INPUT = {
         "one of them, not both",
     ),
     "no size": (lambda X: PredictiveStateModel(TwoStageRegression(sizes=(0,))).fit(X), "sizes must be an integer"),
+    "no sizes": (
+        lambda X: PredictiveStateModel(TwoStageRegression(sizes=())).fit(X),
+        "sizes must be a list of integers",
+    ),
+    "one size": (
+        lambda X: PredictiveStateModel(TwoStageRegression(memories=5)).fit(X),
+        "memories must be a list of int",
+    ),
+    "a negative penalty": (
+        lambda X: PredictiveStateModel(ObservableOperators(penalties=(-1.0,))).fit(X),
+        "none negative",
+    ),
+    "lengths in the place of y": (lambda X: PredictiveStateModel(QUICK).fit(X, [100, 100]), "lengths=..."),
+    "a column that is not there": (
+        lambda X: PredictiveStateModel(QUICK, horizon=1).fit(X).forecast(X).density([0.0], column=2),
+        "column must be a number from 0 to 1; got 2",
+    ),
+    "no level": (lambda X: PredictiveStateModel(QUICK, horizon=1).fit(X).forecast(X).quantile([]), "between 0 and 1"),
     "a level of one": (lambda X: PredictiveStateModel(QUICK, horizon=1).fit(X).forecast(X).quantile(1.0), "between 0"),
 }
 

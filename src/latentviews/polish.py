@@ -108,6 +108,10 @@ class Pilot(NamedTuple):
             rows[block] = x[~np.isnan(x).any(axis=1)], self.kernels[list(self.blocks).index(block)]
         return rows
 
+    def rule(self, x: np.ndarray, kernel: Kernel) -> Kernel:
+        """The kernel of a sieve on the rows ``x`` of a view."""
+        return rule_of_thumb(x, kernel)
+
     def views(self, shared: dict[int, SieveView]) -> tuple[SieveView, ...]:
         """A sieve for every view from one for every block."""
         return tuple(replace(shared[block], columns=self.columns[t]) for t, block in enumerate(self.blocks))
@@ -225,7 +229,7 @@ class Sieve(BaseEstimator):
         """Fit the sieve to a pilot from guesses of its posteriors."""
         self._check()
         seed = int(rng.integers(2**31))
-        rules = {block: (x, rule_of_thumb(x, kernel)) for block, (x, kernel) in pilot.by_block().items()}
+        rules = {block: (x, pilot.rule(x, kernel)) for block, (x, kernel) in pilot.by_block().items()}
 
         def views(factor: float) -> tuple[SieveView, ...]:
             return pilot.views({block: sieve_view(x, block, rule, factor, seed) for block, (x, rule) in rules.items()})

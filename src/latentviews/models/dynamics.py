@@ -6,19 +6,28 @@ learn from feature vectors of rows and give a record that starts a state, moves 
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import product
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from sklearn.base import BaseEstimator
 
 from latentviews._validation import check_count
+from latentviews.bandwidths import median
 from latentviews.chains import first_rows
+from latentviews.kernels import Gaussian
+from latentviews.random_features import FourierFeatures
 
 TINY = np.finfo(float).tiny
 BATCH = 4096
 CHUNK = 100  # rows over which training states are run side by side
 MOVERS = 20  # directions of a row that move a state
 ROUNDS = 2  # regressions on states that the filter itself has reached
+DIRECTIONS = 20  # of a window of last rows, in which its random features are taken
+FREQUENCIES = 300
+WIDTH = 0.5  # of the kernel of windows, over their median distance
+SHARES = (0.1, 3.0)  # how long last rows and their random features are, beside states whose first direction is one
+STRENGTH = 100.0  # the penalty of forecasts over that of the filter: their inputs are many, and much alike
 
 
 class Series(NamedTuple):
@@ -35,6 +44,28 @@ class Series(NamedTuple):
         ends = np.repeat(np.cumsum(self.lengths), self.lengths)
         return self.x[place], np.arange(n) + horizon <= ends
 
+    def recent(self, rows: np.ndarray, size: int, *, upto: bool = False) -> np.ndarray:
+        """The last rows before these (up to these), newest first, (m, size * d); zeros where their sequence began."""
+        begins = (np.repeat(np.cumsum(self.lengths) - self.lengths, self.lengths))[rows]
+        there = (rows + upto)[:, None] - np.arange(1, size + 1)
+        seen = self.x[np.maximum(there, 0)] * (there >= begins[:, None])[:, :, None]
+        return seen.reshape(len(rows), -1)
+
+
+def check_choices(name: str, values: Any) -> list[int]:
+    """Numbers to choose from."""
+    if not isinstance(values, Iterable) or not list(values):
+        raise ValueError(f"{name} must be a list of integers to choose from; got {values!r}.")
+    return [check_count(name, value) for value in values]
+
+
+def check_penalties(values: Any) -> list[float]:
+    """Penalties to choose from."""
+    given = np.asarray(values)
+    if given.ndim != 1 or not given.size or given.dtype.kind not in "iuf" or not np.all(given >= 0):
+        raise ValueError(f"penalties must be a list of numbers to choose from, none negative; got {values!r}.")
+    return [float(value) for value in given]
+
 
 class Dynamics(Protocol):
     """What was learned of how a predictive state moves."""
@@ -44,11 +75,14 @@ class Dynamics(Protocol):
         """The state before any row, (p,)."""
 
     @property
-    def readout(self) -> np.ndarray:
-        """Forecasts of the rows ahead from a state and one, (horizon, p + 1, d)."""
+    def memory(self) -> int:
+        """How many last rows a forecast is made from, beside the state."""
 
     def step(self, states: np.ndarray, phi: np.ndarray) -> np.ndarray:
         """The states (m, p) after a row with features (m, D) each."""
+
+    def forecast(self, states: np.ndarray, recent: np.ndarray, horizon: int) -> np.ndarray:
+        """The next rows (m, horizon, d) expected from states (m, p) and the last rows (m, memory * d)."""
 
 
 def run(dynamics: Dynamics, phi: np.ndarray, lengths: np.ndarray, starts: np.ndarray | None = None) -> np.ndarray:
@@ -70,20 +104,15 @@ def run(dynamics: Dynamics, phi: np.ndarray, lengths: np.ndarray, starts: np.nda
     return np.concatenate([before, after])
 
 
-def read(dynamics: Dynamics, states: np.ndarray, horizon: int) -> np.ndarray:
-    """Forecasts of the next rows, (m, horizon, d)."""
-    return np.einsum("mp,hpd->mhd", with_one(states), dynamics.readout[:horizon])
-
-
 def with_one(values: np.ndarray) -> np.ndarray:
     """A column of ones beside the values, for intercepts."""
     return np.concatenate([values, np.ones((len(values), 1))], axis=1)
 
 
-def ridge(parts: Iterable[tuple[np.ndarray, np.ndarray]], penalty: float) -> np.ndarray:
+def ridge(parts: Iterable[tuple[np.ndarray, np.ndarray]], penalty: float, free: int = 1) -> np.ndarray:
     """(AᵀA / n + penalty · mean diagonal)⁻¹ Aᵀ B / n for inputs A and targets B, some rows at a time.
 
-    The last input is one, and is not penalised.
+    The last ``free`` inputs, one among them, are not penalised.
     """
     gram: Any = 0.0
     cross: Any = 0.0
@@ -92,7 +121,7 @@ def ridge(parts: Iterable[tuple[np.ndarray, np.ndarray]], penalty: float) -> np.
         gram, cross, count = gram + inputs.T @ inputs, cross + inputs.T @ targets, count + len(inputs)
     level = np.trace(gram) / len(gram)
     strength = np.full(len(gram), (penalty + 1e-12) * level)
-    strength[-1] = 1e-12 * level
+    strength[-free:] = 1e-12 * level
     return np.linalg.solve(gram + np.diag(strength), cross)
 
 
@@ -111,7 +140,12 @@ class OperatorDynamics:
     mass: np.ndarray  # (p,), what a state of mass one gives one with
     embedding: np.ndarray  # (D, p): E[φ(next row) | past] from a state
     limit: float  # the length of the longest feature vector
-    readout: np.ndarray
+    readout: np.ndarray  # (horizon, p, d)
+    memory: int = 0
+
+    def forecast(self, states: np.ndarray, recent: np.ndarray, horizon: int) -> np.ndarray:
+        """The next rows, by steps that are not seen."""
+        return np.einsum("mp,hpd->mhd", states, self.readout[:horizon])
 
     def step(self, states: np.ndarray, phi: np.ndarray) -> np.ndarray:
         """B_x β over its mass.
@@ -158,7 +192,8 @@ class ObservableOperators(BaseEstimator):
 
     def candidates(self) -> list[tuple[int, float]]:
         """What there is to choose from."""
-        return [(check_count("sizes", size), float(penalty)) for size in self.sizes for penalty in self.penalties]
+        counts, penalties = check_choices("sizes", self.sizes), check_penalties(self.penalties)
+        return list(product(counts, penalties))
 
     def learn(self, series: Series, choice: tuple[int, float], horizon: int) -> OperatorDynamics:
         """Operators from all triples of consecutive rows."""
@@ -192,12 +227,38 @@ class ObservableOperators(BaseEstimator):
         operators = np.linalg.solve(c22 + floor * np.eye(len(c22)), joint.T).T.reshape(size, size, -1)
         drift = beyond.T @ behind
         values, power = x.T @ behind, np.eye(size)
-        readout = np.zeros((horizon, size + 1, x.shape[1]))
+        readout = np.empty((horizon, size, x.shape[1]))
         for step in readout:
-            step[:size] = (values @ power).T
+            step[:] = (values @ power).T
             power = drift @ power
         limit = float(np.sqrt((now**2).sum(axis=1).max()))
         return OperatorDynamics(basis.T @ mean, operators, drift, mean @ inverse, c21 @ inverse, limit, readout)
+
+
+@dataclass(frozen=True, eq=False)
+class Memory:
+    """What the last rows say of the next: themselves, and random features of all of them as one point."""
+
+    size: int  # rows
+    directions: np.ndarray  # (size * d, q), of windows of so many rows
+    features: FourierFeatures
+
+    @classmethod
+    def learn(cls, series: Series, size: int) -> "Memory":
+        """Directions and a bandwidth from all windows of ``size`` rows, frequencies from one and the same seed."""
+        rows = np.arange(len(series.x))
+        directions = _directions((series.recent(part, size, upto=True) for part in batches(rows)), DIRECTIONS)
+        some = np.linspace(0, len(rows) - 1, min(len(rows), BATCH)).astype(int)
+        windows = series.recent(some, size, upto=True) @ directions
+        kernel = Gaussian(WIDTH * (median(windows) or 1.0))
+        return cls(
+            size, directions, FourierFeatures(kernel, FREQUENCIES, unit_height=True, random_state=0).fit(windows)
+        )
+
+    def __call__(self, recent: np.ndarray) -> np.ndarray:
+        """Inputs of a regression, (m, size * d + 2 FREQUENCIES)."""
+        alone, together = SHARES
+        return np.concatenate([alone * recent, together * self.features.transform(recent @ self.directions)], axis=1)
 
 
 @dataclass(frozen=True, eq=False)
@@ -208,7 +269,23 @@ class BilinearDynamics:
     project: np.ndarray  # (D, q), features of a row that move the state
     weights: np.ndarray  # (p q + p + q + 1, p)
     limit: float  # the largest norm that training states reached
-    readout: np.ndarray
+    remember: Memory
+    readout: np.ndarray  # (inputs and one, horizon * d)
+
+    @property
+    def memory(self) -> int:
+        """How many last rows a forecast is made from, beside the state."""
+        return self.remember.size
+
+    def inputs(self, states: np.ndarray, recent: np.ndarray) -> np.ndarray:
+        """What forecasts are linear in; the last row comes once more, for what is penalised is the way from it."""
+        last = recent[:, : recent.shape[1] // self.memory]
+        return with_one(np.concatenate([states, self.remember(recent), last], axis=1))
+
+    def forecast(self, states: np.ndarray, recent: np.ndarray, horizon: int) -> np.ndarray:
+        """The next rows, each by a regression of its own."""
+        width = recent.shape[1] // self.memory
+        return (self.inputs(states, recent) @ self.readout[:, : horizon * width]).reshape(-1, horizon, width)
 
     def step(self, states: np.ndarray, phi: np.ndarray) -> np.ndarray:
         """The next states, drawn in to where training states were."""
@@ -229,7 +306,8 @@ class TwoStageRegression(BaseEstimator):
     The state is the expected feature vector of a window of future rows. First it is regressed on a window of past
     rows, which takes the noise of the future out of it; then the next state is regressed on products of the
     state and the features of the row between them, which is the filter. The second regression is repeated on the states
-    that the filter itself reaches, and forecasts are read off those.
+    that the filter itself reaches. Forecasts are regressions, one a step ahead, on the state, the last rows, and random
+    features of these rows as one point, so that they are never far behind an autoregression.
 
     Parameters
     ----------
@@ -237,33 +315,34 @@ class TwoStageRegression(BaseEstimator):
         Dimensions of the state to choose from by validation.
     penalties : tuple of float, default=(1e-3, 1e-2, 1e-1)
         Ridge penalties to choose from by validation, over the mean eigenvalue.
-    windows : tuple of int, default=(10, 25)
-        Rows of past and of future that a state is learned from, to choose from by validation.
+    memories : tuple of int, default=(10, 40)
+        Numbers of last rows that forecasts see beside the state, to choose from by validation.
+    window : int, default=10
+        Rows of past and of future that a state is learned from.
     """
 
     def __init__(
         self,
         sizes: Sequence[int] = (20, 40),
         penalties: Sequence[float] = (1e-3, 1e-2, 1e-1),
-        windows: Sequence[int] = (10, 25),
+        memories: Sequence[int] = (10, 40),
+        window: int = 10,
     ):
         self.sizes = sizes
         self.penalties = penalties
-        self.windows = windows
+        self.memories = memories
+        self.window = window
 
     def candidates(self) -> list[tuple[int, float, int]]:
         """What there is to choose from."""
-        return [
-            (check_count("sizes", size), float(penalty), check_count("windows", window))
-            for size in self.sizes
-            for penalty in self.penalties
-            for window in self.windows
-        ]
+        counts, penalties = check_choices("sizes", self.sizes), check_penalties(self.penalties)
+        return list(product(counts, penalties, check_choices("memories", self.memories)))
 
     def learn(self, series: Series, choice: tuple[int, float, int], horizon: int) -> BilinearDynamics:
         """A filter and its forecasts."""
-        size, penalty, window = choice
-        window = min(window, max(int(series.lengths.max()) // 3, 1))
+        size, penalty, memory = choice
+        longest = max(int(series.lengths.max()) // 3, 1)
+        window = min(check_count("window", self.window), longest)
         first, whole = first_rows(series.lengths), np.flatnonzero(_whole(series.lengths, window))
         futures = _directions((_window(series, rows, range(window)) for rows in batches(whole)), size)
 
@@ -278,6 +357,7 @@ class TwoStageRegression(BaseEstimator):
         project = _directions((series.phi[rows] for rows in batches(np.arange(len(first)))), min(size, MOVERS))
         follow = np.intersect1d(np.flatnonzero(~first), whole) - 1  # rows whose next has a whole window
         limit = 1.5 * float(np.sqrt((guess**2).sum(axis=1)).max())
+        remember = Memory.learn(series, min(memory, longest))
         states = guess
         for stage in range(1 + ROUNDS):  # the second stage, then again on states that the filter reached
             pairs = (
@@ -288,27 +368,28 @@ class TwoStageRegression(BaseEstimator):
                 for rows in batches(follow)
             )
             weights = ridge(pairs, penalty)
-            dynamics = BilinearDynamics(guess[first].mean(axis=0), project, weights, limit, np.empty(0))
+            dynamics = BilinearDynamics(guess[first].mean(axis=0), project, weights, limit, remember, np.empty(0))
             states = _run_chunks(dynamics, series, guess)
-        return replace(dynamics, readout=_readout(series, states, horizon, penalty))
+        return replace(dynamics, readout=_readout(dynamics, series, states, horizon, STRENGTH * penalty))
 
 
-def _readout(series: Series, states: np.ndarray, horizon: int, penalty: float) -> np.ndarray:
-    """Ridge regressions of the rows ahead on the state before them, (horizon, p + 1, d)."""
-    steps = []
-    for step in range(1, horizon + 1):
-        rows = np.flatnonzero(_whole(series.lengths, step, behind=0))
-        steps.append(ridge([(with_one(states[rows]), series.x[rows + step - 1])], penalty))
-    return np.stack(steps)
+def _readout(
+    dynamics: BilinearDynamics, series: Series, states: np.ndarray, horizon: int, penalty: float
+) -> np.ndarray:
+    """Ridge regressions of the rows ahead, wherever all of them are known."""
+    ahead, inside = series.ahead(horizon)
+    pairs = (
+        (dynamics.inputs(states[rows], series.recent(rows, dynamics.memory)), ahead[rows].reshape(len(rows), -1))
+        for rows in batches(np.flatnonzero(inside))
+    )
+    return ridge(pairs, penalty, free=1 + series.x.shape[1])
 
 
-def _whole(lengths: np.ndarray, ahead: int, behind: int | None = None) -> np.ndarray:
+def _whole(lengths: np.ndarray, window: int) -> np.ndarray:
     """Whether so many rows from a row on, and before it, are in its sequence, (n,)."""
     ends = np.repeat(np.cumsum(lengths), lengths)
     place = np.arange(len(ends))
-    return (place - (ahead if behind is None else behind) >= ends - np.repeat(lengths, lengths)) & (
-        place + ahead <= ends
-    )
+    return (place - window >= ends - np.repeat(lengths, lengths)) & (place + window <= ends)
 
 
 def _window(series: Series, rows: np.ndarray, offsets: Sequence[int]) -> np.ndarray:

@@ -11,6 +11,7 @@ from latentviews.chains import draw_states
 from latentviews.domains import Discrete
 from latentviews.embeddings import Components
 from latentviews.models.inference import Conditional
+from latentviews.models.sequences import check_levels, check_place
 from latentviews.views import Columns
 
 
@@ -50,20 +51,18 @@ class Forecast:
 
         Angles are cut at ±π.
         """
-        levels = np.atleast_1d(np.asarray(q, dtype=float))
-        if levels.ndim != 1 or not np.all((levels > 0) & (levels < 1)):
-            raise ValueError(f"q must be a level between 0 and 1, or a list of them; got {q!r}.")
+        levels = check_levels(q)
         flat = self.states.reshape(-1, self.states.shape[-1])
         parts = [self._in_columns([_quantiles(view, flat, level) for view in self.components]) for level in levels]
         return parts[0] if np.ndim(q) == 0 else np.stack(parts, axis=-1)
 
     def density(self, x: Any, view: int = 0) -> np.ndarray:
         """The density of one view at the points ``x``, (..., horizon, len(x))."""
-        return self.states @ self.components[view].density(x).T
+        return self.states @ self._view(view).density(x).T
 
     def log_density(self, x: Any, view: int = 0) -> np.ndarray:
         """The log-density of one view at the points ``x``, finite everywhere, (..., horizon, len(x))."""
-        return np.log(self.states @ np.exp(self.components[view].log_density(x)).T)
+        return np.log(self.states @ np.exp(self._view(view).log_density(x)).T)
 
     def sample(self, n_samples: int = 1, random_state: Any = None) -> np.ndarray:
         """Whole futures, (n_samples, ..., horizon, n_columns): the states of each follow the chain."""
@@ -80,6 +79,9 @@ class Forecast:
                 rows[members] = view.sample(int(state), int(members.sum()), rng)
             parts.append(rows)
         return self._in_columns(parts, shape)
+
+    def _view(self, view: int) -> Components:
+        return self.components[check_place("view", view, len(self.components))]
 
     def _in_columns(self, parts: Sequence[np.ndarray], shape: Any = None) -> np.ndarray:
         """The values of every view, (n, d_t), in the columns of the table; NaN in columns of no view."""

@@ -157,7 +157,7 @@ class KernelHMM(CallbackSupportMixin, DensityMixin, BaseEstimator):
         """
         report, finish = reporter(self, self.verbose)
         self.__dict__.pop("stream_", None)  # an earlier fit's
-        problem = self._read(X, lengths)
+        problem = self._read(X, y, lengths)
         chain = self._fit(problem, report)
         shares = chain.smoothing(problem.rows.data, problem.lengths).posteriors.mean(axis=0)
         order = np.argsort(-shares, kind="stable")
@@ -190,7 +190,7 @@ class KernelHMM(CallbackSupportMixin, DensityMixin, BaseEstimator):
         """
         solver, problem = self._solver(), None
         if not hasattr(self, "stream_"):
-            problem = self._read(X, lengths)
+            problem = self._read(X, y, lengths)
             self.views_, self.n_states_ = problem.rows.columns, problem.rows.rank
             self.stream_: ChainStream = start_chain_stream(problem, self._spectral_bandwidth(), self.pilot_size)
         table, _ = read_sequences(self, X, reset=False)
@@ -305,13 +305,13 @@ class KernelHMM(CallbackSupportMixin, DensityMixin, BaseEstimator):
         table, lengths = self._sequences(X, lengths)
         return self._chain.log_emissions(table), self.start_, self.transition_, lengths
 
-    def _read(self, X: Any, lengths: Any) -> SequenceProblem:
+    def _read(self, X: Any, y: Any, lengths: Any) -> SequenceProblem:
         """Sequences, views and a pilot, or a sentence on what no fit can answer."""
         automatic = isinstance(self.n_states, str) and self.n_states == "auto"
         rank = 1 if automatic else check_count("n_states", self.n_states)
         rng = np.random.default_rng(self.random_state)
         table, columns = read_sequences(self, X, reset=True)
-        lengths = check_lengths(lengths, len(table))
+        lengths = check_lengths(lengths, len(table), y)
         if lengths.max() < 3:
             raise ValueError(
                 f"{type(self).__name__} learns from three consecutive rows, and no sequence has so many; got "

@@ -11,8 +11,8 @@ from sklearn.utils.validation import check_is_fitted
 from latentviews._validation import all_or_nothing, check_ability, check_count, check_rows
 from latentviews.bandwidths import silverman
 from latentviews.kernels import Gaussian, Kernel
-from latentviews.models.dynamics import Dynamics, Series, TwoStageRegression, read, run
-from latentviews.models.sequences import check_lengths, check_origins
+from latentviews.models.dynamics import Dynamics, Series, TwoStageRegression, run
+from latentviews.models.sequences import check_lengths, check_levels, check_origins, check_place
 from latentviews.random_features import FourierFeatures
 
 ANCHORS = 1000  # held-out residuals that forecasts are spread by
@@ -51,9 +51,7 @@ class SampleForecast:
 
     def quantile(self, q: Any) -> np.ndarray:
         """The quantile of every column by itself, (..., horizon, d), and a last axis if ``q`` is a list."""
-        levels = np.atleast_1d(np.asarray(q, dtype=float))
-        if levels.ndim != 1 or not np.all((levels > 0) & (levels < 1)):
-            raise ValueError(f"q must be a level between 0 and 1, or a list of them; got {q!r}.")
+        levels = check_levels(q)
         result = np.empty((*self.center.shape, len(levels)))
         for step in range(self.horizon):
             for j in range(self.center.shape[-1]):
@@ -66,7 +64,7 @@ class SampleForecast:
 
     def density(self, x: Any, column: int = 0) -> np.ndarray:
         """The density of one column at the points ``x``, (..., horizon, len(x))."""
-        points = np.ravel(np.asarray(x, dtype=float))
+        points, column = np.ravel(np.asarray(x, dtype=float)), check_place("column", column, self.center.shape[-1])
         result = np.empty((*self.center.shape[:-1], len(points)))
         for step in range(self.horizon):
             spread = self.residuals[:, step, [column]]
@@ -157,7 +155,7 @@ class PredictiveStateModel(BaseEstimator):
         horizon = check_count("horizon", self.horizon)
         learner = TwoStageRegression() if self.dynamics is None else check_ability("dynamics", self.dynamics, "learn")
         table = np.asarray(check_rows(self, X, reset=True), dtype=float)
-        lengths = check_lengths(lengths, len(table))
+        lengths = check_lengths(lengths, len(table), y)
         fitted, held = _parts(lengths, self.validation, horizon)
         self._fit_features(table, rng)
         known, rest, whole = (
@@ -225,10 +223,11 @@ class PredictiveStateModel(BaseEstimator):
             raise ValueError(
                 f"This model was fitted for {self.horizon} step(s) ahead; got horizon={horizon}. Fit it with more."
             )
-        after, sizes = self._states(X, lengths)
-        last = np.cumsum(sizes) - 1 if origins is None else check_origins(origins, len(after))
+        after, series = self._states(X, lengths)
+        last = np.cumsum(series.lengths) - 1 if origins is None else check_origins(origins, len(after))
         states = after[last]
-        center = self.center_ + self.scale_ * read(self.dynamics_, states, horizon)
+        recent = series.recent(last, self.dynamics_.memory, upto=True)
+        center = self.center_ + self.scale_ * self.dynamics_.forecast(states, recent, horizon)
         squares = euclidean_distances(states, self.anchors_, squared=True)
         squares -= squares.min(axis=1, keepdims=True)
         place = min(NEIGHBOURS, squares.shape[1] - 1)
@@ -243,7 +242,9 @@ class PredictiveStateModel(BaseEstimator):
     def score(self, X: Any, y: Any = None, *, lengths: Any = None) -> float:
         """Minus the mean squared error of forecasts a step ahead, in the columns' standard deviations."""
         series, before = self._run(X, lengths)
-        return -float(np.mean((read(self.dynamics_, before[: len(series.x)], 1)[:, 0] - series.x) ** 2))
+        n = len(series.x)
+        recent = series.recent(np.arange(n), self.dynamics_.memory)
+        return -float(np.mean((self.dynamics_.forecast(before[:n], recent, 1)[:, 0] - series.x) ** 2))
 
     def _run(self, X: Any, lengths: Any) -> tuple[Series, np.ndarray]:
         check_is_fitted(self)
@@ -251,13 +252,13 @@ class PredictiveStateModel(BaseEstimator):
         series = self._series(table, check_lengths(lengths, len(table)))
         return series, run(self.dynamics_, series.phi, series.lengths)
 
-    def _states(self, X: Any, lengths: Any) -> tuple[np.ndarray, np.ndarray]:
-        """The states after every row, and the lengths of the sequences."""
+    def _states(self, X: Any, lengths: Any) -> tuple[np.ndarray, Series]:
+        """The states after every row, and the rows."""
         series, states = self._run(X, lengths)
         n, ends = len(series.x), np.cumsum(series.lengths)
         after = np.concatenate([states[1:n], states[:1]])
         after[ends - 1] = states[n:]
-        return after, series.lengths
+        return after, series
 
 
 def _parts(
@@ -275,11 +276,11 @@ def _parts(
         middle = ends - np.maximum((share * lengths).astype(int), 1)
         early = [np.arange(end - size, m) for end, size, m in zip(ends, lengths, middle, strict=True)]
         late = [np.arange(m, end) for end, m in zip(ends, middle, strict=True)]
-    if max(map(len, early)) < 3 or max(map(len, late)) < horizon:
+    if max(map(len, early)) < max(3, horizon) or max(map(len, late)) < horizon:
         raise ValueError(
             f"Forecasts of {horizon} step(s) need sequences whose held-out part ({share:g} of the rows) is as long, "
-            f"and three rows beside it; got n_samples = {lengths.sum()}, the longest sequence of {lengths.max()} "
-            "row(s). Pass more rows or ask for a shorter horizon."
+            f"and as many rows, at least three, beside it; got n_samples = {lengths.sum()}, the longest sequence of "
+            f"{lengths.max()} row(s). Pass more rows or ask for a shorter horizon."
         )
     early, late = ([piece for piece in part if len(piece)] for part in (early, late))
     return _joined(early), _joined(late)
@@ -291,7 +292,8 @@ def _joined(pieces: list[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
 
 def _missed(dynamics: Dynamics, rest: Series, horizon: int) -> np.ndarray:
     """What forecasts of held-out rows miss by, (n, horizon, d), wherever all of them are known."""
-    states = run(dynamics, rest.phi, rest.lengths)[: len(rest.x)]
     ahead, inside = rest.ahead(horizon)
-    missed = ahead[inside] - read(dynamics, states[inside], horizon)
+    rows = np.flatnonzero(inside)
+    states = run(dynamics, rest.phi, rest.lengths)[rows]
+    missed = ahead[rows] - dynamics.forecast(states, rest.recent(rows, dynamics.memory), horizon)
     return np.where(np.isfinite(missed), missed, 1e6)

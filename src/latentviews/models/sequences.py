@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from latentviews.chains import first_rows
-from latentviews.kernels import Kernel
+from latentviews.kernels import Gaussian, Kernel
 from latentviews.polish import Pilot, SieveView
 from latentviews.sieve import Cells, Mixing, chain_smoothing, chain_step, chain_weights, initial_mixing
 from latentviews.views import Columns
@@ -16,8 +16,16 @@ WINDOW = 500  # rows of a stretch that a pilot is made of
 BATCH = 2**14  # rows whose cells are held at once
 
 
-def check_lengths(lengths: Any, n_rows: int) -> np.ndarray:
-    """How long every sequence is: whole positive numbers that add up to the rows; one sequence by default."""
+def check_lengths(lengths: Any, n_rows: int, y: Any = None) -> np.ndarray:
+    """How long every sequence is: whole positive numbers that add up to the rows; one sequence by default.
+
+    ``y`` is what ``fit`` was given in the place where other libraries have the lengths: it is one a row, or a mistake.
+    """
+    if y is not None and np.size(y) != n_rows:
+        raise ValueError(
+            f"y is ignored and stands for one value a row; got {np.size(y)} for {n_rows} rows. Pass the lengths of "
+            "sequences by name: fit(X, lengths=...)."
+        )
     if lengths is None:
         return np.array([n_rows])
     given = np.atleast_1d(np.asarray(lengths))
@@ -36,6 +44,21 @@ def check_origins(origins: Any, n_rows: int) -> np.ndarray:
     if given.ndim != 1 or not given.size or given.dtype.kind not in "iu" or not np.all((given >= 0) & (given < n_rows)):
         raise ValueError(f"origins must be numbers of rows from 0 to {n_rows - 1}; got {origins!r}.")
     return given
+
+
+def check_levels(q: Any) -> np.ndarray:
+    """Levels of quantiles, (n_levels,)."""
+    levels = np.atleast_1d(np.asarray(q))
+    if levels.ndim != 1 or not levels.size or levels.dtype.kind not in "iuf" or not np.all((levels > 0) & (levels < 1)):
+        raise ValueError(f"q must be a level between 0 and 1, or a list of them; got {q!r}.")
+    return levels
+
+
+def check_place(name: str, place: Any, size: int) -> int:
+    """The number of a view or column of a forecast, from the end where negative."""
+    if isinstance(place, bool) or not isinstance(place, (int, np.integer)) or not -size <= place < size:
+        raise ValueError(f"{name} must be a number from 0 to {size - 1}; got {place!r}.")
+    return int(place)
 
 
 def stretches(rows: np.ndarray, first: np.ndarray) -> np.ndarray:
@@ -101,6 +124,15 @@ class ChainPilot:
     def by_block(self) -> dict[int, tuple[np.ndarray, Kernel]]:
         """The rows of every view, none missing, and their kernel."""
         return self.rows.by_block()
+
+    def rule(self, x: np.ndarray, kernel: Kernel) -> Kernel:
+        """The kernel of a sieve on the rows ``x`` of a view.
+
+        The rule for a single column follows its sharpest peak, such as that of a sensor at rest. In several columns
+        that would leave most rows out of the reach of the few landmarks, and their states to chance.
+        """
+        several = kernel.domain == "real" and x.shape[1] > 1
+        return Gaussian("scott").adapt(x) if several else self.rows.rule(x, kernel)
 
     def views(self, shared: dict[int, SieveView]) -> tuple[SieveView, ...]:
         """A sieve for every view."""
