@@ -9,7 +9,7 @@ the first 1,000 rows of each are used. Of the 80 short runs of basic_motions a q
 jittered by one unit of its rounding, with one seed for all methods, and every sensor's columns are turned and scaled to
 be uncorrelated on the fitted rows, which changes all likelihoods alike. All hidden Markov models have the same number
 of states, and columns that may depend on each other in a state. Peers have one Gaussian or three with full covariances
-a state, run to 50 iterations from two starts, and the most likely counts. Forecasts are made from 400 held-out rows;
+a state, run to 100 iterations from three starts, and the most likely counts. Forecasts are made from 400 held-out rows;
 their errors are in standard deviations of the recorded columns, averaged over columns and steps. Ridge regressions, one
 a step ahead, see the last rows; how many, and their penalty, is chosen on the last fifth of the fitted sequences, on
 which `PredictiveStateModel` chooses too. What is saved is not run again; dynamax is left out where it is not installed.
@@ -36,7 +36,7 @@ from latentviews.chains import best_path, filter_states
 from latentviews.datasets import load_series
 
 RESULTS = Path(__file__).with_name("results") / "series.json"
-STARTS, STEPS, ORIGINS, DRAWS, POOL = 2, 50, 400, 100, 4000
+STARTS, STEPS, ORIGINS, DRAWS, POOL = 3, 100, 400, 100, 4000
 LAGS, PENALTIES = (1, 5, 10, 20, 40, 80), (1e-2, 1.0, 1e2, 1e3, 1e4, 1e5)
 
 
@@ -155,7 +155,7 @@ def kernel_hmm(data: Split) -> Judged:
 
 
 def hmmlearns(data: Split, n_mix: int) -> Judged:
-    """The most likely of two starts of hmmlearn's Gaussian or Gaussian-mixture model."""
+    """The most likely of three starts of hmmlearn's Gaussian or Gaussian-mixture model."""
     from hmmlearn.hmm import GMMHMM, GaussianHMM
 
     k = data.plan.n_states
@@ -182,7 +182,7 @@ def hmmlearns(data: Split, n_mix: int) -> Judged:
 
 
 def dynamaxs(data: Split) -> Judged:
-    """The most likely of two starts by k-means of dynamax's Gaussian-mixture model, on stretches of one length."""
+    """The most likely of three starts by k-means of dynamax's Gaussian-mixture model, on stretches of one length."""
     import jax
     import jax.numpy as jnp
     from dynamax.hidden_markov_model import GaussianMixtureHMM
