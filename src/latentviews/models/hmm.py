@@ -84,7 +84,7 @@ class KernelHMM(CallbackSupportMixin, DensityMixin, BaseEstimator):
         starts from the stationary law.
     transition_ : array of shape (k, k)
         P(next state | state), a row a state.
-    components_ : list of Embedding or BinnedEmbedding, one a view
+    components_ : list of Embedding, BinnedEmbedding or WeightedSample, one a view
         The emissions of every state.
     weights_ : array of shape (k,)
         The share of the rows in every state, decreasing.

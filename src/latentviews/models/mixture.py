@@ -87,9 +87,9 @@ class MultiViewMixture(CallbackSupportMixin, PosteriorMixin, BaseEstimator):
     bandwidth : float, rule or None
         The bandwidth of the kernel in the moments; None leaves the kernel's own.
     density_bandwidth : float, rule, None or "auto", default="auto"
-        The bandwidth of the densities; None takes that of the moments. With a polish, "auto" gives every view its own,
-        and in views of one real column every class; views of several have one a column. Without, it is "isj", or None
-        where ``kernel`` or ``features`` are given.
+        The bandwidth of the densities; None takes that of the moments. With a polish, "auto" gives every view and
+        class its own: a number for one real column, a kernel shaped like the class for several; angles have one a view.
+        Without, it is "isj", or None where ``kernel`` or ``features`` are given.
     polish : polish, None or "auto", default="auto"
         The likelihood step after the spectral start; "auto" is `Sieve()`. None stops at the spectral estimate: the
         paper's own, where ``density_bandwidth`` is None.
@@ -113,7 +113,7 @@ class MultiViewMixture(CallbackSupportMixin, PosteriorMixin, BaseEstimator):
     ----------
     weights_ : array of shape (k,)
         How common the classes are, decreasing, summing to one.
-    components_ : list of Embedding or BinnedEmbedding, one a view
+    components_ : list of Embedding, BinnedEmbedding or WeightedSample, one a view
         The distribution of the view in every class.
     spectrum_ : array
         Singular values of the pair moment: a gap after the k-th speaks for k classes.
