@@ -69,6 +69,11 @@ def is_batches(X: Any) -> bool:
     return isinstance(X, Iterable) and not table
 
 
+def is_auto(setting: Any) -> bool:
+    """Whether a setting is left to the model; it may be an array, which no string is compared with."""
+    return isinstance(setting, str) and setting == "auto"
+
+
 def check_count(name: str, value: Any, low: int = 1) -> int:
     """``value`` as an int of at least ``low``."""
     if isinstance(value, bool | np.bool_) or not isinstance(value, int | np.integer) or value < low:

@@ -8,6 +8,7 @@ import numpy as np
 from sklearn.base import clone
 
 from latentviews import streams
+from latentviews._validation import is_auto
 from latentviews.bandwidths import resolution
 from latentviews.domains import Domain
 from latentviews.embeddings import BinnedEmbedding, Components, components_in
@@ -56,11 +57,11 @@ def _density_map(phi: Any, x: np.ndarray, posteriors: np.ndarray, bandwidth: Any
     if kernel is None or "bandwidth" not in kernel.get_params():
         return phi
     if isinstance(phi, BinnedFeatures):
-        adaptive = isinstance(bandwidth, str) and bandwidth == "auto"
+        adaptive = is_auto(bandwidth)
         kernel = clone(kernel).set_params(bandwidth="isj" if adaptive else bandwidth).adapt(x)
         width = float(kernel.get_params()["bandwidth"])
         return GridFeatures(uniform_grid(x[:, 0], width), kernel, adaptive, resolution(x[:, 0]))
-    if isinstance(bandwidth, str) and (bandwidth == "auto" or (bandwidth == "isj" and kernel.domain == "circle")):
+    if is_auto(bandwidth) or (kernel.domain == "circle" and isinstance(bandwidth, str) and bandwidth == "isj"):
         bandwidth = within_class_bandwidth(kernel, x, posteriors)
     kernel = clone(kernel).set_params(bandwidth=bandwidth)
     return few_landmarks(kernel, x, 0)

@@ -138,8 +138,12 @@ def weighted_samples(
 
     Tried are kernels of several widths, the same everywhere or narrower where rows are many (Abramson 1982), each with
     as much of the component's own Gaussian beside it as makes held-out rows likeliest; ``n_judged`` rows of each half
-    are asked.
+    are asked. Rows with a missing value are left out.
     """
+    present = ~np.isnan(x).any(axis=1)
+    number = np.cumsum(present) - 1
+    halves = tuple(number[half[present[half]]] for half in halves)
+    x, posteriors = x[present], posteriors[present]
     few = [half[rng.permutation(len(half))[:n_judged]] for half in halves]
     rows = np.sort(rng.permutation(len(x))[:POINTS])
     k, dim = posteriors.shape[1], x.shape[1]

@@ -8,7 +8,7 @@ import numpy as np
 from scipy import stats
 from scipy.special import logsumexp
 
-from latentviews._validation import UnsupportedError, all_or_nothing, check_ability, check_count
+from latentviews._validation import UnsupportedError, all_or_nothing, check_ability, check_count, is_auto
 from latentviews.baselines._shared import OneColumnViews, log_joint
 from latentviews.embeddings import as_rows
 from latentviews.features import OneHotFeatures
@@ -114,7 +114,7 @@ class HistogramSpectral(OneColumnViews):
     def _count(self, table: np.ndarray, rank: int, rng: np.random.Generator) -> int:
         """The number of bins."""
         automatic = max(rank, int(np.ceil(2 * len(table) ** (1 / 3))))
-        if isinstance(self.n_bins, str) and self.n_bins == "auto":
+        if is_auto(self.n_bins):
             return automatic
         if isinstance(self.n_bins, str) and self.n_bins == "cv":
             candidates = sorted({max(rank, round(automatic * factor)) for factor in (0.4, 0.6, 1.0, 1.6)})

@@ -1,6 +1,7 @@
 """The command line: ``latentviews demo``, ``fit``, ``predict``, ``report`` and ``info``."""
 
 import argparse
+import errno
 import os
 import signal
 import sys
@@ -61,7 +62,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         _forget_output()
         return BROKEN_PIPE
     except OSError as error:
-        if error.errno not in FULL:
+        if error.errno not in (*FULL, errno.EBADF):  # the latter where it is open for reading alone
             return _unexpected(error, say)
         _forget_output()
         say(f"cannot write to standard output ({(error.strerror or str(error)).lower()}).")

@@ -9,7 +9,7 @@ from sklearn.cluster import KMeans
 
 from latentviews._arrays import to_numpy
 from latentviews._progress import Report
-from latentviews._validation import IdentifiabilityWarning, UnsupportedError
+from latentviews._validation import IdentifiabilityWarning, UnsupportedError, is_auto
 from latentviews.chains import Smoothing, first_rows, smooth_states, stationary
 from latentviews.densities import density_maps, held_out_bandwidths, reestimate
 from latentviews.domains import Real
@@ -34,7 +34,7 @@ from latentviews.selection import dependence_rank
 from latentviews.sieve import chain_laws, chain_smoothing, chain_step
 from latentviews.spectral import transition_matrix
 from latentviews.views import Columns, fit_views
-from latentviews.weighted_samples import WeightedSample, weighted_samples
+from latentviews.weighted_samples import weighted_samples
 
 FULL_STEPS = 2  # steps over all rows after the pilot's have converged
 TEST_ROWS = 4000  # rows on which dependence in time is looked for
@@ -215,30 +215,21 @@ def _densities(
     With "auto", real columns are weighted samples with bandwidths a state that held-out stretches prefer, and several
     angles keep the sieve, whose width they have chosen already.
     """
-    rows, automatic = problem.rows, isinstance(bandwidth, str) and bandwidth == "auto"
+    rows = problem.rows
     maps = density_maps(rows.data, views, rows.blocks, posteriors, bandwidth)
     places = domains_of(rows, maps)
     _, components = reestimate(rows.data, posteriors, maps, rows.blocks, places)
-    if not automatic:
+    if not is_auto(bandwidth):
         return components
     halves = ChainPilot(Pilot(rows.data, rows.columns, rows.blocks, []), problem.lengths).halves()
     for t, (view, columns) in enumerate(zip(components, rows.columns, strict=True)):
         if isinstance(view, BinnedEmbedding):
             components[t] = held_out_bandwidths(view, rows.data[:, columns[0]], posteriors, halves)
         elif isinstance(view.domain, Real):
-            components[t] = _weighted(rows, columns, posteriors, halves, view.domain)
+            components[t] = weighted_samples(rows.data[:, columns], posteriors, halves, view.domain, rows.rng)
         elif isinstance(maps.features[t], LandmarkFeatures):
             components[t] = _sieve_density(polished.views[t], polished.fit.mixing.coefficients[t], rows, t)
     return components
-
-
-def _weighted(rows: Problem, columns: list[int], posteriors: np.ndarray, halves: Any, place: Real) -> WeightedSample:
-    """Several real columns as a weighted sample of the rows that have them."""
-    x = rows.data[:, columns]
-    present = ~np.isnan(x).any(axis=1)
-    number = np.cumsum(present) - 1
-    both = tuple(number[half[present[half]]] for half in halves)
-    return weighted_samples(x[present], posteriors[present], both, place, rows.rng)
 
 
 def _sieve_density(sieve: SieveView, coefficients: np.ndarray, rows: Problem, t: int) -> Embedding:

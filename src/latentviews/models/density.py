@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_array, check_is_fitted
 from latentviews import streams
 from latentviews._arrays import to_numpy
 from latentviews._progress import CallbackSupportMixin, Report, reporter, with_callbacks
-from latentviews._validation import all_or_nothing, check_ability, check_count, check_rows, check_weights
+from latentviews._validation import all_or_nothing, check_ability, check_count, check_rows, check_weights, is_auto
 from latentviews.kernels import Gaussian, Kernel
 from latentviews.models.density_methods import Estimated, Problem, Stack
 from latentviews.views import CheckedBatches, is_stream
@@ -214,7 +214,7 @@ class LowRankDensity(CallbackSupportMixin, DensityMixin, BaseEstimator):
 
     def _largest_rank(self) -> int:
         """The largest rank asked for, checked; one where it is to be chosen."""
-        if isinstance(self.rank, str) and self.rank == "auto":
+        if is_auto(self.rank):
             return 1
         several = isinstance(self.rank, list | tuple | np.ndarray) and np.ndim(self.rank) == 1 and len(self.rank) > 0
         try:

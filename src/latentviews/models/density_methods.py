@@ -9,7 +9,7 @@ from sklearn.base import BaseEstimator
 
 from latentviews._arrays import to_numpy
 from latentviews._progress import Report
-from latentviews._validation import UnsupportedError, check_count, check_nonnegative
+from latentviews._validation import UnsupportedError, check_count, check_nonnegative, is_auto
 from latentviews.bandwidths import median
 from latentviews.experts import (
     Expert,
@@ -321,7 +321,7 @@ class SignedTrain(BaseEstimator):
 
     def _tree(self, rows: np.ndarray, problem: Problem, kernels: Mapping[int, Kernel], rank: int) -> Tree:
         places = list(problem.kernels)
-        if not (isinstance(problem.tree, str) and problem.tree == "auto"):
+        if not is_auto(problem.tree):
             return read_tree(problem.tree, problem.pilot.shape[1], problem.names, places)
         few = rows[: self.exact_rows]
         phi = [column_features(kernels[j], few[:, [j]], 24).transform(few[:, [j]]) for j in places]

@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 from latentviews import streams
 from latentviews._arrays import to_numpy
 from latentviews._progress import Report
-from latentviews._validation import IdentifiabilityWarning, UnsupportedError, allowed_classes, check_count
+from latentviews._validation import IdentifiabilityWarning, UnsupportedError, allowed_classes, check_count, is_auto
 from latentviews.densities import density_maps, reestimate
 from latentviews.domains import Domain, Real
 from latentviews.embeddings import Components, components_in, domain_for
@@ -23,7 +23,7 @@ from latentviews.kernels import Gaussian, Kernel
 from latentviews.polish import Pilot, Polished
 from latentviews.spectral import SpectralFit, spectral_fit
 from latentviews.tensors import Solver
-from latentviews.views import Columns, Views, fit_views, with_bandwidth
+from latentviews.views import Columns, Views, fit_views, stack_block, with_bandwidth
 from latentviews.weighted_samples import WeightedSample, weighted_samples
 
 TINY = np.finfo(float).tiny
@@ -278,64 +278,56 @@ def polished_estimate(
     kernels = [phi.kernel_ if hasattr(phi, "kernel_") else Gaussian() for phi in views.features]
     pilot = Pilot(problem.pilot, problem.columns, problem.blocks, kernels, problem.pilot_weights, problem.allowed)
     polished: Polished = polish.polish(pilot, guesses, problem.rng, n_jobs, report)
-    weights = problem.class_weights
     if problem.partial:
         polished = polished.take(problem.name_classes(polished.posteriors))
         for _ in range(FULL_STEPS):
-            polished = polished.step_over(problem.data, weights)
+            polished = polished.step_over(problem.data, problem.class_weights)
+    return _densities(problem, polished, views, density_bandwidth), polished
+
+
+def _densities(problem: Problem, polished: Polished, views: Views, bandwidth: Any) -> Estimate:
+    """The classes from their posteriors over all rows; those of views of several real columns from the pilot's.
+
+    With "auto" the latter are weighted samples, every class with a kernel shaped like itself.
+    """
     posteriors = polished.posteriors(problem.pilot, problem.allowed)
-    maps = density_maps(problem.pilot, views, problem.blocks, posteriors, density_bandwidth)
-    domains = domains_of(problem, maps)
-    sampled = _several_real(maps, domains) if is_auto(density_bandwidth) else set()
-    rest = [t for t in range(len(problem.columns)) if t not in sampled]
-    blocks = [problem.blocks[t] for t in rest]
+    maps = density_maps(problem.pilot, views, problem.blocks, posteriors, bandwidth)
+    domains, blocks = domains_of(problem, maps), problem.blocks
+    sampled = [is_auto(bandwidth) and isinstance(phi, LandmarkFeatures) for phi in maps.features]
+    sampled = [chosen and isinstance(domain, Real) for chosen, domain in zip(sampled, domains, strict=True)]
+    rest = [t for t, chosen in enumerate(sampled) if not chosen]
     shares, found = reestimate(
-        problem.data, polished.posteriors, maps.some(rest), blocks, [domains[t] for t in rest], weights
+        problem.data,
+        polished.posteriors,
+        maps.some(rest),
+        [blocks[t] for t in rest],
+        [domains[t] for t in rest],
+        problem.class_weights,
     )
-    components = dict(zip(rest, found, strict=True))
-    for block in sorted({problem.blocks[t] for t in sampled}):
-        members = _members(problem.blocks, block)
-        sample = _weighted(problem, members, posteriors, domains[members[0]])
-        components |= dict.fromkeys(members, sample)
-    return Estimate(shares, [components[t] for t in range(len(problem.columns))], problem.columns), polished
+    components: dict[int, Components] = {blocks[t]: component for t, component in zip(rest, found, strict=True)}
+    for t, block in enumerate(blocks):
+        if block not in components:
+            components[block] = _sample(problem, block, posteriors, domains[t])
+    return Estimate(shares, [components[block] for block in blocks], problem.columns)
 
 
-def is_auto(bandwidth: Any) -> bool:
-    """Whether densities choose their own bandwidths."""
-    return isinstance(bandwidth, str) and bandwidth == "auto"
-
-
-def _several_real(maps: Views, domains: Sequence[Domain | None]) -> set[int]:
-    """The views of several real columns, whose densities are weighted samples."""
-    pairs = zip(maps.features, domains, strict=True)
-    return {
-        t for t, (phi, domain) in enumerate(pairs) if isinstance(phi, LandmarkFeatures) and isinstance(domain, Real)
-    }
-
-
-def _weighted(problem: Problem, members: Sequence[int], posteriors: np.ndarray, domain: Any) -> WeightedSample:
-    """The density of the views ``members``, which share one, from the pilot's rows that have them."""
+def _sample(problem: Problem, block: int, posteriors: np.ndarray, domain: Any) -> WeightedSample:
+    """The density that the views of a block share, as rows of the pilot."""
     if problem.pilot_weights is not None:
         posteriors = posteriors * problem.pilot_weights[:, None]
-    x = np.concatenate([problem.pilot[:, problem.columns[t]] for t in members])
-    present = ~np.isnan(x).any(axis=1)
-    rows = np.arange(present.sum())
-    shares = np.tile(posteriors, (len(members), 1))[present]
-    return weighted_samples(x[present], shares, (rows[::2], rows[1::2]), domain, problem.rng, JUDGED)
+    x = stack_block(problem.pilot, problem.columns, problem.blocks, block)
+    shares, rows = np.tile(posteriors, (len(x) // len(posteriors), 1)), np.arange(len(x))
+    return weighted_samples(x, shares, (rows[::2], rows[1::2]), domain, problem.rng, JUDGED)
 
 
 def domains_of(problem: Problem, maps: Views) -> list[Domain | None]:
     """Where the densities of every view live; views of a block share one."""
     shared: dict[int, Domain | None] = {}
-    for t, block in enumerate(problem.blocks):
+    for phi, block in zip(maps.features, problem.blocks, strict=True):
         if block not in shared:
-            table = np.concatenate([problem.pilot[:, problem.columns[s]] for s in _members(problem.blocks, block)])
-            shared[block] = domain_for(maps.features[t], table[~np.isnan(table).any(axis=1)], problem.rng)
+            table = stack_block(problem.pilot, problem.columns, problem.blocks, block)
+            shared[block] = domain_for(phi, table[~np.isnan(table).any(axis=1)], problem.rng)
     return [shared[block] for block in problem.blocks]
-
-
-def _members(blocks: Sequence[int], block: int) -> list[int]:
-    return [t for t, b in enumerate(blocks) if b == block]
 
 
 def scaled(phi: Any, problem: Problem, t: int, factor: float) -> Any:

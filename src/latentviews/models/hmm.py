@@ -15,6 +15,7 @@ from latentviews._validation import (
     check_ability,
     check_bandwidth,
     check_count,
+    is_auto,
 )
 from latentviews.chains import best_path, draw_states, filter_states, first_rows
 from latentviews.kernels import Kernel
@@ -211,7 +212,7 @@ class KernelHMM(CallbackSupportMixin, DensityMixin, BaseEstimator):
 
     def _spectral_bandwidth(self) -> Any:
         """The bandwidth of emissions that no polish follows."""
-        if isinstance(self.density_bandwidth, str) and self.density_bandwidth == "auto":
+        if is_auto(self.density_bandwidth):
             return "isj" if self.kernel is None and self.features is None else None
         return self.density_bandwidth
 
@@ -219,7 +220,7 @@ class KernelHMM(CallbackSupportMixin, DensityMixin, BaseEstimator):
         """The estimate, and what is worth keeping of the way to it."""
         settings = SpectralSettings(self._solver(), None, False)
         polish, prototypes = self.polish, problem.rows.prototypes
-        if isinstance(polish, str) and polish == "auto":
+        if is_auto(polish):
             polish = Sieve(tol=TOLERANCE)
         self.lower_bound_, self.start_objectives_ = np.nan, {}
         if polish is None:
@@ -307,7 +308,7 @@ class KernelHMM(CallbackSupportMixin, DensityMixin, BaseEstimator):
 
     def _read(self, X: Any, y: Any, lengths: Any) -> SequenceProblem:
         """Sequences, views and a pilot, or a sentence on what no fit can answer."""
-        automatic = isinstance(self.n_states, str) and self.n_states == "auto"
+        automatic = is_auto(self.n_states)
         rank = 1 if automatic else check_count("n_states", self.n_states)
         rng = np.random.default_rng(self.random_state)
         table, columns = read_sequences(self, X, reset=True)

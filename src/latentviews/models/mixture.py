@@ -18,6 +18,7 @@ from latentviews._validation import (
     check_bandwidth,
     check_count,
     check_weights,
+    is_auto,
     is_batches,
 )
 from latentviews.dependent import DependentClasses, DependentConditional
@@ -258,14 +259,14 @@ class MultiViewMixture(CallbackSupportMixin, PosteriorMixin, BaseEstimator):
 
     def _spectral_bandwidth(self) -> Any:
         """The bandwidth of densities that no polish follows."""
-        if isinstance(self.density_bandwidth, str) and self.density_bandwidth == "auto":
+        if is_auto(self.density_bandwidth):
             return "isj" if self.kernel is None and self.features is None else None
         return self.density_bandwidth
 
     def _fit(self, problem: Problem, report: Report) -> Estimate:
         """The estimate, and what is worth keeping of the way to it."""
         settings, polish = self._settings(), self.polish
-        if isinstance(polish, str) and polish == "auto":
+        if is_auto(polish):
             polish = Sieve() if all(has_density(phi) for phi in problem.prototypes) else None
         self.polished_ = None
         self.dependent_ = None
@@ -437,7 +438,7 @@ class MultiViewMixture(CallbackSupportMixin, PosteriorMixin, BaseEstimator):
 
     def _counts(self) -> bool:
         """Whether the number of classes is to be found."""
-        return isinstance(self.n_components, str) and self.n_components == "auto"
+        return is_auto(self.n_components)
 
     def _read(self, X: Any, y: Any, sample_weight: Any) -> Problem:
         """Data, views and a pilot, or a sentence on what no fit can answer."""
