@@ -227,19 +227,31 @@ def test_emissions_of_every_kind(kind):
     assert np.all(forecast.quantile(0.1)[:, used] <= forecast.quantile(0.9)[:, used])
 
 
-def test_sieves_of_several_columns_reach_the_rows_between_landmarks(rng):
-    """Sensors that are mostly at rest: kernels as narrow as the peak of a column leave most rows to the floor."""
-    X = rng.exponential(size=(1500, 6)) ** 2
+def test_sieves_of_several_columns_fit_rest_and_motion(rng):
+    """Sensors that are mostly at rest: kernels of one width are too wide for rest or too few for motion."""
+    moving = rng.random(1500) < 0.5
+    X = rng.normal(size=(1500, 6)) * np.where(moving, 1.0, 0.01)[:, None]
     alone = Pilot(X, ([0, 1, 2, 3, 4, 5],), [0], [Gaussian()])
     chain = ChainPilot(alone, np.array([1500]))
 
-    def unlikely(rule):
+    def score(rule):
         cells = chain.cells([sieve_view(X, 0, rule, 1.5, 0)])
-        mixing = chain.initial(cells, rng.dirichlet(np.ones(2), size=1500))
-        return -chain.score(cells, mixing)
+        mixing = chain.initial(cells, np.eye(2)[moving.astype(int)])
+        return chain.score(cells, chain.step(cells, mixing)[0])
 
-    assert unlikely(chain.rule(X, Gaussian())) < 0.2 * unlikely(alone.rule(X, Gaussian()))
-    assert chain.rule(X[:, :1], Gaussian()).bandwidth == alone.rule(X[:, :1], Gaussian()).bandwidth
+    assert score(chain.rule(X, Gaussian(), 0)) > score(alone.rule(X, Gaussian(), 0)) + 2
+    assert chain.rule(X[:, :1], Gaussian(), 0).bandwidth == alone.rule(X[:, :1], Gaussian(), 0).bandwidth
+
+
+def test_states_of_rest_and_motion_are_as_likely_as_under_the_truth(rng):
+    moving = draw_states(np.full(2, 0.5), np.array([[0.95, 0.05], [0.05, 0.95]]), np.array([4000]), rng)
+    spread = np.where(moving, 1.0, 0.05)[:, None]
+    X = rng.normal(size=(4000, 4)) * spread
+    model = KernelHMM(2, random_state=0).fit(X[:2000])
+    assert np.mean(model.predict(X[2000:]) == moving[2000:]) in (pytest.approx(0, abs=0.02), pytest.approx(1, abs=0.02))
+    truth = np.where(moving, 0.0, -4 * np.log(0.05)) - 0.5 * ((X / spread) ** 2).sum(axis=1) - 2 * np.log(2 * np.pi)
+    moves = np.log(0.95) * 0.95 + np.log(0.05) * 0.05
+    assert model.score(X[2000:]) > truth[2000:].mean() + moves - 0.1
 
 
 def test_missing_rows_are_passed_over_in_time(shapes, rng):

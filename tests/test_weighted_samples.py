@@ -3,7 +3,7 @@ import pytest
 from scipy import stats
 
 from latentviews.domains import real
-from latentviews.weighted_samples import weighted_samples
+from latentviews.weighted_samples import stacking_shares, ways, weighted_samples
 
 
 def two_shapes(n, rng):
@@ -48,6 +48,31 @@ def test_it_is_a_density_and_draws_follow_it(sample, rng):
     assert abs(draws[:, 0].mean() - sample.expectation(lambda x: x[:, 0])[1]) < 0.2
     radius = np.sqrt(((draws - 6) ** 2).sum(axis=1))
     assert abs(np.median(radius) - 2) < 0.15
+
+
+def test_the_stack_of_ways_to_smooth_is_above_each_of_them_on_new_rows(sample, rng):
+    x, posteriors = two_shapes(1500, rng)
+    new, labels = two_shapes(2000, rng)
+    alone = [sum(bundle.at(new) for bundle in way) for way in ways(x, posteriors, [6, 12, 25, 50], rng)[0]]
+    for h in range(2):
+        rows = labels[:, h] == 1
+        best = max(np.log(values[rows, h] + 1e-300).mean() for values in alone)
+        assert np.log(sample.density(new[rows])[:, h]).mean() > best - 0.02
+
+
+def test_shares_of_ways_are_those_of_a_mixture(rng):
+    """Rows of 30 % of one law and 70 % of another are made likeliest by these shares."""
+    x = np.concatenate([rng.normal(size=3000), 4 + rng.normal(size=7000)])
+    values = np.stack([stats.norm.pdf(x), stats.norm(4).pdf(x)])[:, :, None]
+    np.testing.assert_allclose(stacking_shares(values, np.ones((len(x), 1)))[:, 0], [0.3, 0.7], atol=0.01)
+
+
+def test_stray_rows_and_few_rows_are_borne(rng):
+    x, posteriors = two_shapes(300, rng)
+    x[:3] += 1e4
+    assert np.where(posteriors, np.log(np.maximum(fitted(x, posteriors, rng).density(x), 1e-300)), 0).min() > -40
+    few, labels = two_shapes(12, rng)
+    assert np.isfinite(fitted(few, labels, rng).log_density(few)).all()
 
 
 def test_components_are_reordered_and_told_apart(sample, rng):

@@ -16,6 +16,7 @@ from sklearn.utils.parallel import Parallel, delayed
 from latentviews import streams
 from latentviews._progress import Report
 from latentviews._validation import check_count, check_nonnegative, check_positive
+from latentviews.codebooks import Codebook
 from latentviews.features import few_landmarks, linear_bins, uniform_grid
 from latentviews.kernels import Delta, Gaussian, Kernel, VonMises
 from latentviews.sieve import (
@@ -47,8 +48,8 @@ class SieveView:
 
     columns: list[int]
     block: int
-    points: np.ndarray  # grid points, values or landmarks, (C, d)
-    kernel: Kernel  # the narrow kernel
+    points: np.ndarray  # grid points, values, landmarks or means, (C, d)
+    kernel: Kernel | Codebook  # the narrow kernel, or Gaussians each of its own shape
     atoms: Any  # (C, B), sparse, or None
     smoother: Any = None  # (C, C), sparse, for npMSL
 
@@ -58,7 +59,10 @@ class SieveView:
         present = ~np.isnan(x).any(axis=1)
         if not present.all():
             x = np.where(present[:, None], x, self.points[:1])
-        rows = self.kernel.gram(x, self.points) if self.atoms is None else linear_bins(x[:, 0], self.points[:, 0])
+        if isinstance(self.kernel, Codebook):
+            rows = self.kernel.densities(x)
+        else:
+            rows = self.kernel.gram(x, self.points) if self.atoms is None else linear_bins(x[:, 0], self.points[:, 0])
         return Cells(rows, self.atoms, None if present.all() else present, self.block, self.smoother)
 
 
@@ -70,9 +74,11 @@ def rule_of_thumb(x: np.ndarray, kernel: Kernel) -> Kernel:
     return rule.adapt(x)
 
 
-def sieve_view(x: np.ndarray, block: int, rule: Kernel, factor: float, seed: int) -> SieveView:
+def sieve_view(x: np.ndarray, block: int, rule: Kernel | Codebook, factor: float, seed: int) -> SieveView:
     """A sieve for one view with the rows ``x``, its kernels ``factor`` times as wide as the rule's."""
     here = list(range(x.shape[1]))
+    if isinstance(rule, Codebook):
+        return SieveView(here, block, rule.means, rule, None)
     if rule.domain == "discrete":
         return SieveView(here, block, np.unique(x, axis=0), rule, None)
     narrow = clone(rule).set_params(bandwidth=factor * rule.get_params()["bandwidth"])
@@ -108,7 +114,7 @@ class Pilot(NamedTuple):
             rows[block] = x[~np.isnan(x).any(axis=1)], self.kernels[list(self.blocks).index(block)]
         return rows
 
-    def rule(self, x: np.ndarray, kernel: Kernel) -> Kernel:
+    def rule(self, x: np.ndarray, kernel: Kernel, seed: int) -> Kernel | Codebook:
         """The kernel of a sieve on the rows ``x`` of a view."""
         return rule_of_thumb(x, kernel)
 
@@ -229,7 +235,7 @@ class Sieve(BaseEstimator):
         """Fit the sieve to a pilot from guesses of its posteriors."""
         self._check()
         seed = int(rng.integers(2**31))
-        rules = {block: (x, pilot.rule(x, kernel)) for block, (x, kernel) in pilot.by_block().items()}
+        rules = {block: (x, pilot.rule(x, kernel, seed)) for block, (x, kernel) in pilot.by_block().items()}
 
         def views(factor: float) -> tuple[SieveView, ...]:
             return pilot.views({block: sieve_view(x, block, rule, factor, seed) for block, (x, rule) in rules.items()})
@@ -238,7 +244,8 @@ class Sieve(BaseEstimator):
         trial, guesses = pilot.some(rows), [start[rows] for start in starts]
         middle = views(sorted(self.factors)[len(self.factors) // 2])
         tried = self._try(trial, middle, guesses, SHORT, n_jobs)
-        factor = self._factor(trial, views, guesses[_best(tried)])
+        fixed = all(isinstance(rule, Codebook) for _, rule in rules.values())  # no width to choose
+        factor = 1.0 if fixed else self._factor(trial, views, guesses[_best(tried)])
         chosen = views(factor)
         objectives = np.array([fit.objective for fit in tried])
         rivals = _rivals(objectives)

@@ -1,46 +1,56 @@
-"""Densities of several real columns as weighted samples, every component with a kernel shaped like itself."""
+"""Densities of several real columns: weighted rows, smoothed by Gaussians of many shapes that held-out rows choose."""
 
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any
+from itertools import pairwise
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from latentviews._arrays import to_numpy
+from latentviews.codebooks import Codebook, fit_codebook, uncorrelating
 from latentviews.domains import Domain
-from latentviews.embeddings import Components, as_rows
+from latentviews.embeddings import Components, as_rows, evaluate
 from latentviews.kernels import Gaussian
 from latentviews.streams import batches
 
 TINY = np.finfo(float).tiny
 POINTS = 1000  # rows that stand for all
-WIDTHS = (0.1, 0.14, 0.2, 0.28, 0.4, 0.56, 0.8)  # kernels to choose from, over the component's own spread
+WIDTHS = (0.14, 0.28, 0.56)  # of kernels, over the spread of their surroundings
+SIZES = (6, 12, 25, 50, 100)  # Gaussians in a codebook
+SURROUNDINGS = 50  # Gaussians whose shapes kernels take
+PER_GAUSSIAN = 8  # rows of a half that there must be for each
+BROAD = 3.0  # how much wider than a component its broadest Gaussian is, for stray rows
 SHRINKAGE = 1e-3  # of a component's covariance towards that of all rows
-SHARE_STEPS = 20  # EM steps for the share of the broad part
+STACKING_STEPS = 100  # EM steps for the shares of the ways to smooth
+NEGLIGIBLE = 1e-4  # of a component: what weighs less is left out
 
 
 @dataclass(frozen=True, eq=False)
 class WeightedSample(Components):
-    """Components as weighted points, each smoothed by a Gaussian shaped like its component.
+    """Components as weighted rows, and their densities as mixtures of Gaussians on and among the rows.
 
-    p(x | h) = Σ_i weights_ih N(x; points_i, (bandwidths_h local_ih)² Σ_h), with Σ_h the component's covariance. A point
-    with a local factor of one over the bandwidth carries the component's own Gaussian.
+    p(x | h) = Σ_i weights_ih N(x; centres_i, widths_i² Σ_g), with g = shapes_i and Σ_g⁻¹ = maps_g maps_gᵀ.
 
     Parameters
     ----------
     domain : Domain
-    points : array of shape (m, d)
-    weights : array of shape (m, k), columns summing to one
-    maps : array of shape (k, d, d), Σ_h⁻¹ = maps_h maps_hᵀ
-    bandwidths : array of shape (k,)
-    local : array of shape (m, k)
+    rows : array of shape (m, d)
+    shares : array of shape (m, k), columns summing to one
+    centres : array of shape (p, d)
+    weights : array of shape (p, k), columns summing to one
+    widths : array of shape (p,)
+    shapes : array of shape (p,), increasing
+    maps : array of shape (g, d, d)
     """
 
-    points: np.ndarray = field(repr=False)
+    rows: np.ndarray = field(repr=False)
+    shares: np.ndarray = field(repr=False)
+    centres: np.ndarray = field(repr=False)
     weights: np.ndarray = field(repr=False)
+    widths: np.ndarray = field(repr=False)
+    shapes: np.ndarray = field(repr=False)
     maps: np.ndarray = field(repr=False)
-    bandwidths: np.ndarray
-    local: np.ndarray = field(repr=False)
 
     @property
     def n_components(self) -> int:
@@ -50,71 +60,89 @@ class WeightedSample(Components):
     def at(self, x: Any) -> np.ndarray:
         """The densities, (n, k)."""
         x = to_numpy(as_rows(x))
-        if x.shape[1] != self.points.shape[1]:
-            raise ValueError(f"This view has {self.points.shape[1]} columns; got {x.shape[1]}.")
-        parts = [self._at(rows) for rows, _ in batches(x)]
+        if x.shape[1] != self.rows.shape[1]:
+            raise ValueError(f"This view has {self.rows.shape[1]} columns; got {x.shape[1]}.")
+        parts = [sum(bundle.at(part) for bundle in self._bundles) for part, _ in batches(x)]
         return np.concatenate(parts) if parts else np.empty((0, self.n_components))
 
-    def _at(self, x: np.ndarray) -> np.ndarray:
-        values = np.empty((len(x), self.n_components))
-        for h, (turn, bandwidth) in enumerate(zip(self.maps, self.bandwidths, strict=True)):
-            used = self.weights[:, h] > 0
-            widths = bandwidth * self.local[used, h]
-            kernel = kernel_values(x @ turn, self.points[used] @ turn, widths)
-            values[:, h] = abs(np.linalg.det(turn)) * (kernel @ self.weights[used, h])
-        return values
+    @cached_property
+    def _bundles(self) -> list["Bundle"]:
+        """The kernels of every shape."""
+        edges = np.searchsorted(self.shapes, np.arange(len(self.maps) + 1))
+        places = [slice(*ends) for ends in pairwise(edges)]
+        return [
+            Bundle(turn, self.centres[i], self.widths[i], self.weights[i])
+            for turn, i in zip(self.maps, places, strict=True)
+        ]
 
     def sample(self, component: int, size: int, rng: np.random.Generator) -> np.ndarray:
         """Rows drawn from the density of one component."""
         weights = self.weights[:, component]
         picked = rng.choice(len(weights), size=size, p=weights / weights.sum())
-        widths = self.bandwidths[component] * self.local[picked, component]
-        noise = widths[:, None] * rng.normal(size=(size, self.points.shape[1]))
-        return self.points[picked] + noise @ np.linalg.inv(self.maps[component])
+        noise = self.widths[picked, None] * rng.normal(size=(size, self.rows.shape[1]))
+        back = np.linalg.inv(self.maps)[self.shapes[picked]]
+        return self.centres[picked] + np.einsum("ij,ijk->ik", noise, back)
 
     def _integrate(self, f: Any) -> np.ndarray:
-        """A callable against the weights themselves, with no smoothing but that of the broad part."""
-        values = np.asarray(f(self.points), dtype=float).reshape(len(self.points))
-        return values @ self.weights / self.weights.sum(axis=0)
+        """A callable against the weighted rows themselves, with no smoothing."""
+        return evaluate(f, self.rows) @ self.shares
 
     def take(self, order: np.ndarray) -> "WeightedSample":
         """The components in another order, or some of them."""
-        return replace(
-            self,
-            weights=self.weights[:, order],
-            maps=self.maps[order],
-            bandwidths=self.bandwidths[order],
-            local=self.local[:, order],
-        )
+        return replace(self, shares=self.shares[:, order], weights=self.weights[:, order])
 
     @property
     def n_parameters(self) -> np.ndarray:
         """The trace of every smoother: how many kernels fit side by side."""
-        heights = np.stack([abs(np.linalg.det(turn)) for turn in self.maps])
-        dim = self.points.shape[1]
-        own = self.weights * heights * (2 * np.pi) ** (-dim / 2) * (self.bandwidths * self.local) ** -dim
-        return (own / np.maximum(self.at(self.points), own + TINY)).sum(axis=0)
+        heights = np.exp(np.linalg.slogdet(self.maps)[1])[self.shapes]
+        dim = self.rows.shape[1]
+        own = self.weights * (heights * (2 * np.pi) ** (-dim / 2) * self.widths**-dim)[:, None]
+        return (own / np.maximum(self.at(self.centres), own + TINY)).sum(axis=0)
 
     @cached_property
     def _positive_mass(self) -> np.ndarray:
         return self.weights.sum(axis=0)  # the kernels are densities: nothing to integrate
 
     def _as_sample(self) -> tuple[np.ndarray, np.ndarray]:
-        return self.points, self.weights
+        return self.rows, self.shares
 
     def _coordinates(self, other: Components) -> np.ndarray:
         points, weights = other._as_sample()
-        spread = np.median(self.bandwidths) * self.points.std(axis=0)
+        spread = WIDTHS[1] * self.rows.std(axis=0)
         kernel = Gaussian(np.where(spread > 0, spread, 1.0))
-        values, vectors = np.linalg.eigh(kernel.gram(self.points, self.points))
+        values, vectors = np.linalg.eigh(kernel.gram(self.rows, self.rows))
         root = vectors / np.sqrt(np.maximum(values, 1e-10 * values[-1]))
-        return root.T @ kernel.gram(self.points, points) @ weights
+        return root.T @ kernel.gram(self.rows, points) @ weights
+
+
+class Bundle(NamedTuple):
+    """Gaussians of one shape: N(x; centres_i, widths_i² Σ), Σ⁻¹ = map mapᵀ, with their weights in every component."""
+
+    map: np.ndarray  # (d, d)
+    centres: np.ndarray  # (m, d)
+    widths: np.ndarray  # (m,)
+    weights: np.ndarray  # (m, k)
+
+    def at(self, x: np.ndarray) -> np.ndarray:
+        """Their part of the densities, (n, k)."""
+        kernel = kernel_values(x @ self.map, self.centres @ self.map, self.widths)
+        return np.exp(np.linalg.slogdet(self.map)[1]) * (kernel @ self.weights)
+
+    def scaled(self, shares: np.ndarray) -> "Bundle":
+        """The same with weights times ``shares`` (k,), and nothing of what is negligible then."""
+        weights = self.weights * shares
+        weights = np.where(weights > NEGLIGIBLE / POINTS, weights, 0.0)
+        kept = weights.any(axis=1)
+        return Bundle(self.map, self.centres[kept], self.widths[kept], weights[kept])
+
+
+Way = list[Bundle]  # a way to smooth: bundles whose weights add up to one in every component
 
 
 def kernel_values(x: np.ndarray, points: np.ndarray, widths: np.ndarray) -> np.ndarray:
     """N(x_i; points_j, widths_j² I), (n, m)."""
     dim = x.shape[1]
-    center = points.mean(axis=0)
+    center = points.mean(axis=0) if len(points) else 0.0
     x, points = x - center, points - center
     values = x @ (-2 * points.T)
     values += (x**2).sum(axis=1)[:, None]
@@ -134,79 +162,103 @@ def weighted_samples(
     rng: np.random.Generator,
     n_judged: int = POINTS,
 ) -> WeightedSample:
-    """Components from rows (n, d) and their posteriors, with bandwidths that held-out rows prefer, a component each.
+    """Components from rows (n, d) and their posteriors, smoothed as held-out rows prefer, a component each.
 
-    Tried are kernels of several widths, the same everywhere or narrower where rows are many (Abramson 1982), each with
-    as much of the component's own Gaussian beside it as makes held-out rows likeliest; ``n_judged`` rows of each half
-    are asked. Rows with a missing value are left out.
+    A density is a mixture of what several `ways` to smooth make of the rows, in shares that make either half of the
+    rows likeliest given the other; ``n_judged`` rows of each half are asked. Rows with a missing value are left out.
     """
     present = ~np.isnan(x).any(axis=1)
     number = np.cumsum(present) - 1
-    halves = tuple(number[half[present[half]]] for half in halves)
-    x, posteriors = x[present], posteriors[present]
-    few = [half[rng.permutation(len(half))[:n_judged]] for half in halves]
-    rows = np.sort(rng.permutation(len(x))[:POINTS])
-    k, dim = posteriors.shape[1], x.shape[1]
-    points = np.concatenate([x[rows], np.zeros((k, dim))])
-    weights, local = np.zeros((len(points), k)), np.ones((len(points), k))
-    maps, bandwidths = np.empty((k, dim, dim)), np.empty(k)
-    for h in range(k):
-        shares = np.maximum(posteriors[:, h], TINY)
-        maps[h], mean = _shape(x, shares)
-        turned = x @ maps[h]
-        width, adaptive, broad = _best_width([(turned[half], shares[half]) for half in few], mean @ maps[h])
-        kept = shares[rows] / shares[rows].sum()
-        factors = _local_factors(turned[rows], kept, width) if adaptive else np.ones(len(rows))
-        points[len(rows) + h], bandwidths[h] = mean, width
-        weights[: len(rows), h], local[: len(rows), h] = (1 - broad) * kept, factors
-        weights[len(rows) + h, h], local[len(rows) + h, h] = broad, 1 / width
-    return WeightedSample(domain, points, weights, maps, bandwidths, local)
+    first, second = (number[half[present[half]]] for half in halves)
+    x, posteriors = x[present], np.maximum(posteriors[present], TINY)
+    judged, values = [], []
+    sizes = [size for size in SIZES if PER_GAUSSIAN * size <= min(len(first), len(second))]
+    for fitted, held in ((first, second), (second, first)):
+        asked = held[rng.permutation(len(held))[:n_judged]]
+        made = ways(x[fitted], posteriors[fitted], sizes, rng)[0]
+        values.append(np.stack([sum(bundle.at(x[asked]) for bundle in way) for way in made]))
+        judged.append(posteriors[asked])
+    stack = stacking_shares(np.concatenate(values, axis=1), np.concatenate(judged))
+    made, rows, shares = ways(x, posteriors, sizes, rng)
+    bundles = [bundle.scaled(share) for way, share in zip(made, stack, strict=True) for bundle in way]
+    return _joined([bundle for bundle in bundles if len(bundle.centres)], domain, rows, shares)
 
 
-def _shape(x: np.ndarray, shares: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """A map that makes the weighted covariance the identity, and the weighted mean."""
-    weights = shares / shares.sum()
-    mean = weights @ x
-    covariance = (x - mean).T @ ((x - mean) * weights[:, None])
-    values, vectors = np.linalg.eigh(covariance + SHRINKAGE * np.diag(x.var(axis=0)))
-    return vectors / np.sqrt(values), mean
+def _joined(bundles: list[Bundle], domain: Domain, rows: np.ndarray, shares: np.ndarray) -> WeightedSample:
+    weights = np.concatenate([bundle.weights for bundle in bundles])
+    return WeightedSample(
+        domain,
+        rows,
+        shares,
+        np.concatenate([bundle.centres for bundle in bundles]),
+        weights / weights.sum(axis=0),
+        np.concatenate([bundle.widths for bundle in bundles]),
+        np.repeat(np.arange(len(bundles)), [len(bundle.centres) for bundle in bundles]),
+        np.stack([bundle.map for bundle in bundles]),
+    )
 
 
-def _best_width(halves: list[tuple[np.ndarray, np.ndarray]], mean: np.ndarray) -> tuple[float, bool, float]:
-    """The width, whether it is local, and the share of the broad part, by the likelihood of either half.
+def stacking_shares(values: np.ndarray, posteriors: np.ndarray) -> np.ndarray:
+    """The mixture of ways (w, n, k) that makes the rows likeliest, a component each, (w, k)."""
+    shares = np.full((len(values), values.shape[2]), 1 / len(values))
+    weights = posteriors / posteriors.sum(axis=0)
+    for _ in range(STACKING_STEPS):
+        mixed = np.einsum("wnk,wk->nk", values, shares) + TINY
+        shares = shares * np.einsum("wnk,nk->wk", values, weights / mixed) + TINY
+        shares = shares / shares.sum(axis=0)
+    return shares
 
-    A half's rows are fewer, so its best width is wider than that of all by 2^(1/(d + 4)).
+
+def ways(
+    x: np.ndarray, posteriors: np.ndarray, sizes: list[int], rng: np.random.Generator
+) -> tuple[list[Way], np.ndarray, np.ndarray]:
+    """Ways to smooth the components, and the rows and shares that stand for them.
+
+    The component's own Gaussian and a broader one; kernels on the rows shaped like the component, narrower where rows
+    are many (Abramson 1982); mixtures of the Gaussians in codebooks of several sizes; and kernels on the rows shaped
+    like the Gaussian of a codebook that they are in.
     """
-    dim = halves[0][0].shape[1]
-    wider = 2 ** (1 / (dim + 4))
-    best = (-np.inf, WIDTHS[-1], False, 1.0)
-    broad = [kernel_values(x, mean[None], np.ones(1))[:, 0] for x, _ in halves]
-    for width in WIDTHS:
-        for adaptive in (False, True):
-            narrow = [_held_out(halves[1 - i], halves[i][0], min(wider * width, 1.0), adaptive) for i in range(2)]
-            score, share = _mixed(np.concatenate(narrow), np.concatenate(broad), np.concatenate([s for _, s in halves]))
-            if score > best[0]:
-                best = (score, width, adaptive, share)
-    return best[1:]
+    some = np.sort(rng.permutation(len(x))[:POINTS])
+    rows, shares = x[some], posteriors[some] / posteriors[some].sum(axis=0)
+    maps, means = _shapes(x, posteriors)
+    made = [_gaussians(maps, means, np.eye(len(maps)), width) for width in (1.0, BROAD)]
+    made += [[_on_rows(turn, rows, shares, h, width) for h, turn in enumerate(maps)] for width in WIDTHS]
+    codebooks = [fit_codebook(x, size, rng) for size in sizes]
+    made += [_gaussians(codes.maps, codes.means, codes.shares(x, posteriors)) for codes in codebooks]
+    for codes in [codes for codes in codebooks if len(codes.means) <= SURROUNDINGS][-1:]:
+        made += [_in_surroundings(codes, rows, shares, width) for width in WIDTHS]
+    return made, rows, shares
 
 
-def _held_out(fitted: tuple[np.ndarray, np.ndarray], x: np.ndarray, width: float, adaptive: bool) -> np.ndarray:
-    points, shares = fitted
-    kept = shares / shares.sum()
-    factors = _local_factors(points, kept, width) if adaptive else np.ones(len(points))
-    return kernel_values(x, points, width * factors) @ kept
+def _gaussians(maps: np.ndarray, means: np.ndarray, weights: np.ndarray, width: float = 1.0) -> Way:
+    return [Bundle(turn, means[[g]], np.array([width]), weights[[g]]) for g, turn in enumerate(maps)]
+
+
+def _in_surroundings(codes: Codebook, rows: np.ndarray, shares: np.ndarray, width: float) -> Way:
+    """Kernels on the rows, each shaped like the Gaussian that it is likeliest from."""
+    place = np.argmax(codes.densities(rows) * codes.weights, axis=1)
+    members = [(codes.maps[b], np.flatnonzero(place == b)) for b in np.unique(place)]
+    return [Bundle(turn, rows[i], np.full(len(i), width), shares[i]) for turn, i in members]
+
+
+def _shapes(x: np.ndarray, posteriors: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Maps that make the components' covariances the identity, (k, d, d), and their means, (k, d)."""
+    ridge = SHRINKAGE * x.var(axis=0)
+    maps = [uncorrelating(x, weights, ridge) for weights in posteriors.T]
+    return np.stack(maps), (posteriors / posteriors.sum(axis=0)).T @ x
+
+
+def _on_rows(turn: np.ndarray, rows: np.ndarray, shares: np.ndarray, component: int, width: float) -> Bundle:
+    """Kernels on the rows of one component, with Abramson's local widths."""
+    here = shares[:, component]
+    kept = np.flatnonzero(here > NEGLIGIBLE / POINTS)
+    factors = _local_factors(rows[kept] @ turn, here[kept] / here[kept].sum(), width)
+    weights = np.zeros((len(kept), shares.shape[1]))
+    weights[:, component] = here[kept] / here[kept].sum()
+    return Bundle(turn, rows[kept], width * factors, weights)
 
 
 def _local_factors(points: np.ndarray, kept: np.ndarray, width: float) -> np.ndarray:
     """Abramson's (p(x) / mean)^(-1/2), with the geometric mean over the rows, within two octaves."""
     log_density = np.log(np.maximum(kernel_values(points, points, np.full(len(points), width)) @ kept, TINY))
     return np.exp(np.clip((kept @ log_density - log_density) / 2, -2 * np.log(2), 2 * np.log(2)))
-
-
-def _mixed(narrow: np.ndarray, broad: np.ndarray, shares: np.ndarray) -> tuple[float, float]:
-    """The weighted log-likelihood of the best mixture of two densities, and the share of the second."""
-    weights, share = shares / shares.sum(), 0.3
-    for _ in range(SHARE_STEPS):
-        both = (1 - share) * narrow + share * broad + TINY
-        share = float(np.clip(weights @ (share * broad / both), 0.01, 0.99))
-    return float(weights @ np.log((1 - share) * narrow + share * broad + TINY)), share

@@ -15,7 +15,7 @@ from latentviews.densities import density_maps, held_out_bandwidths, reestimate
 from latentviews.domains import Real
 from latentviews.embeddings import BinnedEmbedding, Components, Embedding, components_in, domain_for
 from latentviews.features import LandmarkFeatures
-from latentviews.kernels import Gaussian
+from latentviews.kernels import Gaussian, Kernel
 from latentviews.models.estimation import (
     CLUSTER_ROWS,
     SPECTRAL_FACTORS,
@@ -234,6 +234,7 @@ def _densities(
 
 def _sieve_density(sieve: SieveView, coefficients: np.ndarray, rows: Problem, t: int) -> Embedding:
     """The sieve's own Σ_b a_bh k(c_b, ·): the embedding of weights on its landmarks."""
+    assert isinstance(sieve.kernel, Kernel)  # angles
     phi = LandmarkFeatures(sieve.kernel, None).fit(sieve.points)
     x = rows.pilot[:, rows.columns[t]]
     place = domain_for(phi, x[~np.isnan(x).any(axis=1)], rows.rng)

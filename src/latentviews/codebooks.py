@@ -1,0 +1,67 @@
+"""Codebooks: Gaussians side by side, each shaped like the rows around it, as building blocks of densities."""
+
+import warnings
+from typing import NamedTuple
+
+import numpy as np
+import threadpoolctl
+from sklearn import config_context
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.mixture import GaussianMixture
+
+TINY = np.finfo(float).tiny
+ROWS = 10_000  # rows that a codebook is fitted to
+STEPS = 20  # EM steps; more make no better building blocks
+RIDGE = 1e-3  # of the rows' covariance that every Gaussian has at least
+FLAT = 1e-12  # the least variance of a direction, columns having one
+SHARE_STEPS = 5  # EM steps for the shares of classes
+
+
+class Codebook(NamedTuple):
+    """Gaussians N(means_b, Σ_b), Σ_b⁻¹ = maps_b maps_bᵀ, with their shares of all rows."""
+
+    means: np.ndarray  # (M, d)
+    maps: np.ndarray  # (M, d, d)
+    weights: np.ndarray  # (M,)
+
+    def densities(self, x: np.ndarray) -> np.ndarray:
+        """N(x_i; means_b, Σ_b), (n, M)."""
+        values = np.empty((len(x), len(self.means)))
+        for b, (mean, turn) in enumerate(zip(self.means, self.maps, strict=True)):
+            values[:, b] = np.einsum("ij,ij->i", turned := (x - mean) @ turn, turned)
+        heights = np.linalg.slogdet(self.maps)[1] - x.shape[1] / 2 * np.log(2 * np.pi)
+        return np.exp(heights - values / 2)
+
+    def shares(self, x: np.ndarray, posteriors: np.ndarray) -> np.ndarray:
+        """The mixture of these Gaussians that every class is, (M, k), after a few steps of EM from all rows' own."""
+        densities = self.densities(x)
+        shares = np.repeat(self.weights[:, None], posteriors.shape[1], axis=1)
+        for _ in range(SHARE_STEPS):
+            gathered = shares * (densities.T @ (posteriors / np.maximum(densities @ shares, TINY))) + TINY
+            shares = gathered / gathered.sum(axis=0)
+        return shares
+
+
+def fit_codebook(x: np.ndarray, size: int, rng: np.random.Generator) -> Codebook:
+    """A codebook of the rows ``x``, none missing, by EM in coordinates in which they are uncorrelated."""
+    some = x[rng.permutation(len(x))[:ROWS]]
+    mean, turn = some.mean(axis=0), uncorrelating(some)
+    seed = int(rng.integers(2**31))
+    mixture = GaussianMixture(size, init_params="k-means++", reg_covar=RIDGE, max_iter=STEPS, random_state=seed)
+    # its many small products take up to twenty times as long where threads wait for each other
+    with warnings.catch_warnings(), threadpoolctl.threadpool_limits(1), config_context(array_api_dispatch=False):
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        mixture.fit((some - mean) @ turn)
+    means = mean + mixture.means_ @ np.linalg.inv(turn)
+    return Codebook(means, turn @ mixture.precisions_cholesky_, mixture.weights_)
+
+
+def uncorrelating(x: np.ndarray, weights: np.ndarray | None = None, ridge: np.ndarray | float = 0.0) -> np.ndarray:
+    """A map (d, d) that makes the weighted covariance, plus a diagonal, the identity."""
+    weights = np.ones(len(x)) if weights is None else weights / weights.max()
+    centred = x - np.average(x, axis=0, weights=weights)
+    covariance = centred.T @ (centred * weights[:, None]) / weights.sum() + np.diag(np.broadcast_to(ridge, x.shape[1]))
+    units = np.sqrt(np.diag(covariance))
+    units = np.where(units > 0, units, 1.0)
+    values, vectors = np.linalg.eigh(covariance / np.outer(units, units))
+    return vectors / np.sqrt(np.maximum(values, FLAT)) / units[:, None]

@@ -1,0 +1,44 @@
+import numpy as np
+from scipy import stats
+
+from latentviews.codebooks import fit_codebook, uncorrelating
+
+
+def two_balls(n, rng):
+    """Rows of a narrow ball and of a wide one, and which they are of."""
+    labels = rng.integers(2, size=n)
+    return rng.normal(size=(n, 3)) * np.where(labels, 1.0, 0.1)[:, None] + 5 * labels[:, None], labels
+
+
+def test_densities_are_those_of_its_gaussians_and_mix_to_the_rows(rng):
+    x, labels = two_balls(2000, rng)
+    codes = fit_codebook(x, 2, rng)
+    values = codes.densities(x[:20])
+    for b in range(2):
+        law = stats.multivariate_normal(codes.means[b], np.linalg.inv(codes.maps[b] @ codes.maps[b].T))
+        np.testing.assert_allclose(values[:, b], law.pdf(x[:20]), rtol=1e-8)
+    wide = int(np.argmax(codes.means[:, 0]))
+    np.testing.assert_allclose(codes.weights[wide], labels.mean(), atol=1e-3)
+
+
+def test_classes_have_shares_of_their_own(rng):
+    x, labels = two_balls(2000, rng)
+    codes = fit_codebook(x, 2, rng)
+    shares = codes.shares(x, np.eye(2)[labels])
+    wide = int(np.argmax(codes.means[:, 0]))
+    np.testing.assert_allclose(shares[wide], [0.0, 1.0], atol=1e-3)
+    np.testing.assert_allclose(shares.sum(axis=0), 1.0)
+
+
+def test_units_and_places_make_no_difference(rng):
+    x, _ = two_balls(500, rng)
+    turn, place = rng.normal(size=(3, 3)) * np.array([1e-6, 1.0, 1e6]), np.array([1e-4, -1e2, 1e8])
+    here = fit_codebook(x, 5, np.random.default_rng(0)).densities(x)
+    there = fit_codebook(x @ turn + place, 5, np.random.default_rng(0)).densities(x @ turn + place)
+    np.testing.assert_allclose(there * abs(np.linalg.det(turn)), here, rtol=1e-4, atol=1e-300)
+
+
+def test_a_constant_column_leaves_everything_finite(rng):
+    x = np.column_stack([rng.normal(size=200), np.full(200, 7.0)])
+    assert np.isfinite(uncorrelating(x)).all()
+    assert np.isfinite(fit_codebook(x, 3, rng).densities(x)).all()
