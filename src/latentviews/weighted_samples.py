@@ -11,6 +11,7 @@ from latentviews._arrays import to_numpy
 from latentviews.codebooks import Codebook, fit_codebook, uncorrelating
 from latentviews.domains import Domain
 from latentviews.embeddings import Components, as_rows, evaluate
+from latentviews.experts import stacking_shares
 from latentviews.kernels import Gaussian
 from latentviews.streams import batches
 
@@ -22,7 +23,6 @@ SURROUNDINGS = 50  # Gaussians whose shapes kernels take
 PER_GAUSSIAN = 8  # rows of a half that there must be for each
 BROAD = 3.0  # how much wider than a component its broadest Gaussian is, for stray rows
 SHRINKAGE = 1e-3  # of a component's covariance towards that of all rows
-STACKING_STEPS = 100  # EM steps for the shares of the ways to smooth
 NEGLIGIBLE = 1e-4  # of a component: what weighs less is left out
 
 
@@ -171,17 +171,31 @@ def weighted_samples(
     number = np.cumsum(present) - 1
     first, second = (number[half[present[half]]] for half in halves)
     x, posteriors = x[present], np.maximum(posteriors[present], TINY)
-    judged, values = [], []
     sizes = [size for size in SIZES if PER_GAUSSIAN * size <= min(len(first), len(second))]
-    for fitted, held in ((first, second), (second, first)):
-        asked = held[rng.permutation(len(held))[:n_judged]]
-        made = ways(x[fitted], posteriors[fitted], sizes, rng)[0]
-        values.append(np.stack([sum(bundle.at(x[asked]) for bundle in way) for way in made]))
-        judged.append(posteriors[asked])
-    stack = stacking_shares(np.concatenate(values, axis=1), np.concatenate(judged))
+    stack = _held_out_shares(x, posteriors, (first, second), sizes, rng, n_judged)
     made, rows, shares = ways(x, posteriors, sizes, rng)
     bundles = [bundle.scaled(share) for way, share in zip(made, stack, strict=True) for bundle in way]
     return _joined([bundle for bundle in bundles if len(bundle.centres)], domain, rows, shares)
+
+
+def _held_out_shares(
+    x: np.ndarray,
+    posteriors: np.ndarray,
+    halves: tuple[np.ndarray, np.ndarray],
+    sizes: list[int],
+    rng: np.random.Generator,
+    n_judged: int,
+) -> np.ndarray:
+    """The share of every way in every component, (w, k)."""
+    values, weights = [], []
+    for fitted, held in (halves, halves[::-1]):
+        asked = held[rng.permutation(len(held))[:n_judged]]
+        made, _, _ = ways(x[fitted], posteriors[fitted], sizes, rng)
+        values.append(np.stack([sum(bundle.at(x[asked]) for bundle in way) for way in made], axis=-1))
+        weights.append(posteriors[asked])
+    logs = np.log(np.maximum(np.concatenate(values), TINY))  # (n, k, w)
+    judges = np.concatenate(weights)
+    return np.stack([stacking_shares(logs[:, h], judges[:, h]) for h in range(judges.shape[1])], axis=1)
 
 
 def _joined(bundles: list[Bundle], domain: Domain, rows: np.ndarray, shares: np.ndarray) -> WeightedSample:
@@ -196,17 +210,6 @@ def _joined(bundles: list[Bundle], domain: Domain, rows: np.ndarray, shares: np.
         np.repeat(np.arange(len(bundles)), [len(bundle.centres) for bundle in bundles]),
         np.stack([bundle.map for bundle in bundles]),
     )
-
-
-def stacking_shares(values: np.ndarray, posteriors: np.ndarray) -> np.ndarray:
-    """The mixture of ways (w, n, k) that makes the rows likeliest, a component each, (w, k)."""
-    shares = np.full((len(values), values.shape[2]), 1 / len(values))
-    weights = posteriors / posteriors.sum(axis=0)
-    for _ in range(STACKING_STEPS):
-        mixed = np.einsum("wnk,wk->nk", values, shares) + TINY
-        shares = shares * np.einsum("wnk,nk->wk", values, weights / mixed) + TINY
-        shares = shares / shares.sum(axis=0)
-    return shares
 
 
 def ways(

@@ -212,7 +212,7 @@ def _densities(
 ) -> list[Components]:
     """The emissions of every view, from the posteriors of all rows.
 
-    With "auto", real columns are weighted samples with bandwidths a state that held-out stretches prefer, and several
+    With "auto", real columns are weighted samples, smoothed in every state as held-out stretches prefer, and several
     angles keep the sieve, whose width they have chosen already.
     """
     rows = problem.rows

@@ -30,7 +30,7 @@ TINY = np.finfo(float).tiny
 SPECTRAL_FACTORS = (1.0, 0.5)  # starts from moments at these widths of the kernel's rule
 CLUSTER_ROWS = 4000  # rows that k-means sees
 KNOWN_ROWS = 20_000  # rows with known labels that name the classes
-JUDGED = 400  # rows of either half that choose bandwidths of views of several columns
+JUDGED = 400  # rows of either half that choose how views of several columns are smoothed
 FULL_STEPS = 2  # EM steps over all rows after the pilot's have converged
 
 
@@ -288,7 +288,7 @@ def polished_estimate(
 def _densities(problem: Problem, polished: Polished, views: Views, bandwidth: Any) -> Estimate:
     """The classes from their posteriors over all rows; those of views of several real columns from the pilot's.
 
-    With "auto" the latter are weighted samples, every class with a kernel shaped like itself.
+    With "auto" the latter are weighted samples, smoothed as held-out rows prefer.
     """
     posteriors = polished.posteriors(problem.pilot, problem.allowed)
     maps = density_maps(problem.pilot, views, problem.blocks, posteriors, bandwidth)

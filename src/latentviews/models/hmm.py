@@ -68,7 +68,8 @@ class KernelHMM(CallbackSupportMixin, DensityMixin, BaseEstimator):
     bandwidth : float, rule or None
         The bandwidth of the kernel in the moments; None leaves the kernel's own.
     density_bandwidth : float, rule, None or "auto", default="auto"
-        The bandwidth of the emissions; "auto" gives every state the one that held-out stretches prefer.
+        The bandwidth of the emissions; "auto" gives every state the one, and in several columns the stack of kernels
+        and Gaussians, that held-out stretches prefer.
     polish : Sieve, None or "auto", default="auto"
         How Baum–Welch is run; None stops at the spectral estimate.
     pilot_size : int, default=20_000
