@@ -16,7 +16,7 @@ from sklearn.utils.parallel import Parallel, delayed
 from latentviews import streams
 from latentviews._progress import Report
 from latentviews._validation import check_count, check_nonnegative, check_positive
-from latentviews.codebooks import Codebook
+from latentviews.codebooks import Codebook, fit_codebook
 from latentviews.features import few_landmarks, linear_bins, uniform_grid
 from latentviews.kernels import Delta, Gaussian, Kernel, VonMises
 from latentviews.sieve import (
@@ -36,6 +36,7 @@ from latentviews.views import Columns, stack_block
 
 TINY = np.finfo(float).tiny
 MAX_ATOMS = 400  # narrow kernels for a column
+CODES, ROWS_A_CODE = 50, 12  # Gaussians for several columns at most, and rows to each at least
 SHORT = 60  # EM steps to compare starts and widths by
 MARGIN = 0.05  # starts so much worse a row, after those steps, are given up
 SAME = 1e-3  # starts so near a row have found the same classes
@@ -66,10 +67,16 @@ class SieveView:
         return Cells(rows, self.atoms, None if present.all() else present, self.block, self.smoother)
 
 
-def rule_of_thumb(x: np.ndarray, kernel: Kernel) -> Kernel:
-    """The kernel of a sieve on the rows ``x`` of a view, as wide as a rule for densities would have it."""
+def rule_of_thumb(x: np.ndarray, kernel: Kernel, seed: int) -> Kernel | Codebook:
+    """The kernel of a sieve on the rows ``x`` of a view, as wide as a rule for densities would have it.
+
+    Of several real columns, it is a codebook: classes may differ in spread by orders of magnitude, such as those of a
+    sensor at rest and in motion, which no single width fits.
+    """
     if kernel.domain == "discrete":
         return Delta()
+    if kernel.domain == "real" and x.shape[1] > 1:
+        return fit_codebook(x, max(min(CODES, len(x) // ROWS_A_CODE), 1), np.random.default_rng(seed))
     rule: Kernel = VonMises("silverman") if kernel.domain == "circle" else Gaussian("isj")
     return rule.adapt(x)
 
@@ -113,10 +120,6 @@ class Pilot(NamedTuple):
             x = stack_block(self.table, self.columns, self.blocks, block)
             rows[block] = x[~np.isnan(x).any(axis=1)], self.kernels[list(self.blocks).index(block)]
         return rows
-
-    def rule(self, x: np.ndarray, kernel: Kernel, seed: int) -> Kernel | Codebook:
-        """The kernel of a sieve on the rows ``x`` of a view."""
-        return rule_of_thumb(x, kernel)
 
     def views(self, shared: dict[int, SieveView]) -> tuple[SieveView, ...]:
         """A sieve for every view from one for every block."""
@@ -204,6 +207,7 @@ class Sieve(BaseEstimator):
     ----------
     factors : tuple of float, default=(1.5, 2.0, 2.5)
         Widths to choose from by held-out likelihood, in units of the rule of thumb for each view ("isj" for a column).
+        Several real columns have none: their sieve is 50 Gaussians, each shaped like the rows around it.
     max_iter : int, default=1000
         The most EM steps; none is one posterior-weighted re-estimation from the best start.
     tol : float, default=1e-3
@@ -235,7 +239,7 @@ class Sieve(BaseEstimator):
         """Fit the sieve to a pilot from guesses of its posteriors."""
         self._check()
         seed = int(rng.integers(2**31))
-        rules = {block: (x, pilot.rule(x, kernel, seed)) for block, (x, kernel) in pilot.by_block().items()}
+        rules = {block: (x, rule_of_thumb(x, kernel, seed)) for block, (x, kernel) in pilot.by_block().items()}
 
         def views(factor: float) -> tuple[SieveView, ...]:
             return pilot.views({block: sieve_view(x, block, rule, factor, seed) for block, (x, rule) in rules.items()})

@@ -7,14 +7,12 @@ from typing import Any
 import numpy as np
 
 from latentviews.chains import first_rows
-from latentviews.codebooks import Codebook, fit_codebook
 from latentviews.kernels import Kernel
 from latentviews.polish import Pilot, SieveView
 from latentviews.sieve import Cells, Mixing, chain_smoothing, chain_step, chain_weights, initial_mixing
 from latentviews.views import Columns
 
 WINDOW = 500  # rows of a stretch that a pilot is made of
-ATOMS, ROWS_AN_ATOM = 50, 12  # Gaussians of a codebook at most, and rows to each at least
 BATCH = 2**14  # rows whose cells are held at once
 
 
@@ -126,16 +124,6 @@ class ChainPilot:
     def by_block(self) -> dict[int, tuple[np.ndarray, Kernel]]:
         """The rows of every view, none missing, and their kernel."""
         return self.rows.by_block()
-
-    def rule(self, x: np.ndarray, kernel: Kernel, seed: int) -> Kernel | Codebook:
-        """The kernel of a sieve on the rows ``x`` of a view; of several real columns, a codebook.
-
-        States of sensors differ in spread by orders of magnitude, at rest and in motion, which no single width fits.
-        """
-        if kernel.domain == "real" and x.shape[1] > 1:
-            size = max(min(ATOMS, len(x) // ROWS_AN_ATOM), 1)
-            return fit_codebook(x, size, np.random.default_rng(seed))
-        return self.rows.rule(x, kernel, seed)
 
     def views(self, shared: dict[int, SieveView]) -> tuple[SieveView, ...]:
         """A sieve for every view."""
