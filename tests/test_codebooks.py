@@ -32,10 +32,10 @@ def test_classes_have_shares_of_their_own(rng):
 
 def test_units_and_places_make_no_difference(rng):
     x, _ = two_balls(500, rng)
-    turn, place = rng.normal(size=(3, 3)) * np.array([1e-6, 1.0, 1e6]), np.array([1e-4, -1e2, 1e8])
+    units, place = np.array([1e-6, 1.0, 1e6]), np.array([1e-4, -1e2, 1e8])
     here = fit_codebook(x, 5, np.random.default_rng(0)).densities(x)
-    there = fit_codebook(x @ turn + place, 5, np.random.default_rng(0)).densities(x @ turn + place)
-    np.testing.assert_allclose(there * abs(np.linalg.det(turn)), here, rtol=1e-4, atol=1e-300)
+    there = fit_codebook(x * units + place, 5, np.random.default_rng(0)).densities(x * units + place)
+    np.testing.assert_allclose(there * units.prod(), here, rtol=1e-4, atol=1e-300)
 
 
 def test_a_constant_column_leaves_everything_finite(rng):

@@ -50,8 +50,9 @@ def test_it_is_a_density_and_draws_follow_it(sample, rng):
     assert abs(np.median(radius) - 2) < 0.15
 
 
-def test_the_stack_of_ways_to_smooth_is_above_each_of_them_on_new_rows(sample, rng):
+def test_the_stack_of_ways_to_smooth_is_above_each_of_them_on_new_rows(rng):
     x, posteriors = two_shapes(1500, rng)
+    sample = fitted(x, posteriors, rng)
     new, labels = two_shapes(2000, rng)
     alone = [sum(bundle.at(new) for bundle in way) for way in ways(x, posteriors, [6, 12, 25, 50], rng)[0]]
     for h in range(2):

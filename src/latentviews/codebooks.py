@@ -12,7 +12,7 @@ from sklearn.mixture import GaussianMixture
 TINY = np.finfo(float).tiny
 ROWS = 10_000  # rows that a codebook is fitted to
 STEPS = 20  # EM steps; more make no better building blocks
-RIDGE = 1e-3  # of the rows' covariance that every Gaussian has at least
+RIDGE = 1e-3  # of the rows' variances that every Gaussian has at least
 FLAT = 1e-12  # the least variance of a direction, columns having one
 SHARE_STEPS = 5  # EM steps for the shares of classes
 
@@ -43,17 +43,18 @@ class Codebook(NamedTuple):
 
 
 def fit_codebook(x: np.ndarray, size: int, rng: np.random.Generator) -> Codebook:
-    """A codebook of the rows ``x``, none missing, by EM in coordinates in which they are uncorrelated."""
+    """A codebook of the rows ``x``, none missing, by EM from k-means, in columns of one spread."""
     some = x[rng.permutation(len(x))[:ROWS]]
-    mean, turn = some.mean(axis=0), uncorrelating(some)
+    mean, spread = some.mean(axis=0), some.std(axis=0)
+    spread = np.where(spread > 0, spread, 1.0)
     seed = int(rng.integers(2**31))
-    mixture = GaussianMixture(size, init_params="k-means++", reg_covar=RIDGE, max_iter=STEPS, random_state=seed)
+    mixture = GaussianMixture(size, reg_covar=RIDGE, max_iter=STEPS, random_state=seed)
     # its many small products take up to twenty times as long where threads wait for each other
     with warnings.catch_warnings(), threadpoolctl.threadpool_limits(1), config_context(array_api_dispatch=False):
         warnings.simplefilter("ignore", ConvergenceWarning)
-        mixture.fit((some - mean) @ turn)
-    means = mean + mixture.means_ @ np.linalg.inv(turn)
-    return Codebook(means, turn @ mixture.precisions_cholesky_, mixture.weights_)
+        mixture.fit((some - mean) / spread)
+    maps = mixture.precisions_cholesky_ / spread[:, None]
+    return Codebook(mean + mixture.means_ * spread, maps, mixture.weights_)
 
 
 def uncorrelating(x: np.ndarray, weights: np.ndarray | None = None, ridge: np.ndarray | float = 0.0) -> np.ndarray:

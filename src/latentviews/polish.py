@@ -36,7 +36,7 @@ from latentviews.views import Columns, stack_block
 
 TINY = np.finfo(float).tiny
 MAX_ATOMS = 400  # narrow kernels for a column
-CODES, ROWS_A_CODE = 50, 12  # Gaussians for several columns at most, and rows to each at least
+CODES, ROWS_A_CODE = 50, 6  # Gaussians for several columns at most, and rows a column to each at least
 SHORT = 60  # EM steps to compare starts and widths by
 MARGIN = 0.05  # starts so much worse a row, after those steps, are given up
 SAME = 1e-3  # starts so near a row have found the same classes
@@ -76,7 +76,8 @@ def rule_of_thumb(x: np.ndarray, kernel: Kernel, seed: int) -> Kernel | Codebook
     if kernel.domain == "discrete":
         return Delta()
     if kernel.domain == "real" and x.shape[1] > 1:
-        return fit_codebook(x, max(min(CODES, len(x) // ROWS_A_CODE), 1), np.random.default_rng(seed))
+        size = min(CODES, len(x) // (ROWS_A_CODE * x.shape[1]))
+        return fit_codebook(x, max(size, 1), np.random.default_rng(seed))
     rule: Kernel = VonMises("silverman") if kernel.domain == "circle" else Gaussian("isj")
     return rule.adapt(x)
 
@@ -207,7 +208,7 @@ class Sieve(BaseEstimator):
     ----------
     factors : tuple of float, default=(1.5, 2.0, 2.5)
         Widths to choose from by held-out likelihood, in units of the rule of thumb for each view ("isj" for a column).
-        Several real columns have none: their sieve is 50 Gaussians, each shaped like the rows around it.
+        Several real columns have none: their sieve is up to 50 Gaussians, each shaped like the rows around it.
     max_iter : int, default=1000
         The most EM steps; none is one posterior-weighted re-estimation from the best start.
     tol : float, default=1e-3

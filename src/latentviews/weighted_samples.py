@@ -20,7 +20,7 @@ POINTS = 1000  # rows that stand for all
 WIDTHS = (0.14, 0.28, 0.56)  # of kernels, over the spread of their surroundings
 SIZES = (6, 12, 25, 50, 100)  # Gaussians in a codebook
 SURROUNDINGS = 50  # Gaussians whose shapes kernels take
-PER_GAUSSIAN = 8  # rows of a half that there must be for each
+PER_GAUSSIAN = 2  # rows of a half that there must be for each, times two and the number of columns
 BROAD = 3.0  # how much wider than a component its broadest Gaussian is, for stray rows
 SHRINKAGE = 1e-3  # of a component's covariance towards that of all rows
 NEGLIGIBLE = 1e-4  # of a component: what weighs less is left out
@@ -171,7 +171,7 @@ def weighted_samples(
     number = np.cumsum(present) - 1
     first, second = (number[half[present[half]]] for half in halves)
     x, posteriors = x[present], np.maximum(posteriors[present], TINY)
-    sizes = [size for size in SIZES if PER_GAUSSIAN * size <= min(len(first), len(second))]
+    sizes = [size for size in SIZES if PER_GAUSSIAN * (x.shape[1] + 2) * size <= min(len(first), len(second))]
     stack = _held_out_shares(x, posteriors, (first, second), sizes, rng, n_judged)
     made, rows, shares = ways(x, posteriors, sizes, rng)
     bundles = [bundle.scaled(share) for way, share in zip(made, stack, strict=True) for bundle in way]
