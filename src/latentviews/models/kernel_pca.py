@@ -3,7 +3,7 @@
 from typing import Any, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin, clone
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from latentviews import streams
@@ -252,7 +252,7 @@ class LandmarkPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         return self._add(rows)
 
     def _pick(self, pilot: np.ndarray, rng: np.random.Generator) -> None:
-        kernel = Gaussian("median") if self.kernel is None else clone(self.kernel)
+        kernel = Gaussian("median") if self.kernel is None else self.kernel
         kernel = UnitHeight(kernel) if hasattr(kernel, "frequencies") else kernel
         seed = int(rng.integers(2**31))
         maps = LandmarkFeatures(kernel, self.n_landmarks, selection=self.selection, tol=TOL, random_state=seed)
@@ -263,8 +263,9 @@ class LandmarkPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         """Sums of kernel values and their products over more rows, and the components of all so far."""
 
         def row_sum(batch: Any, weight: Any) -> tuple[Any, ...]:
-            xp, raw = namespace(batch), self.features_.raw(batch)
-            raw = xp.astype(raw, xp.float64)  # what is small in the products is divided by what is small in the tail
+            xp = namespace(batch)
+            raw = self._raw(check_rows(self, batch, reset=False) if is_batches(data) else batch)
+            raw = xp.astype(raw, xp.float64, copy=False)  # what is small in products is divided by what is in the tail
             return xp.sum(raw, axis=0), raw.T @ raw, xp.sum(self.features_.kernel_.diagonal(batch))
 
         more = streams.total(data, row_sum)
@@ -272,6 +273,10 @@ class LandmarkPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         self.n_samples_seen_ = int(self.total_.weight)
         self._decompose()
         return self
+
+    def _raw(self, x: Any) -> Any:
+        """The kernel between rows, which have been checked, and the landmarks."""
+        return self.features_.kernel_.gram(x, like(self.features_.landmarks_, x))
 
     def _decompose(self) -> None:
         rank, tail = check_count("n_components", self.n_components), self.features_.tail_
@@ -295,4 +300,4 @@ class LandmarkPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         x = check_rows(self, X, reset=False)
         down, offset = self.features_.tail_ @ self.components_.T, self.components_ @ self.mean_
         down, offset = like(down, x), like(offset, x)
-        return namespace(x).concat([self.features_.raw(rows) @ down - offset for rows, _ in streams.batches(x)], axis=0)
+        return namespace(x).concat([self._raw(rows) @ down - offset for rows, _ in streams.batches(x)], axis=0)
