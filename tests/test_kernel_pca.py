@@ -192,6 +192,15 @@ def test_the_whole_fit_runs_in_other_array_libraries(rng):
     np.testing.assert_allclose(theirs.transform(X[:5]), ours.transform(X[:5]), rtol=1e-8, atol=1e-10)
 
 
+def test_eigenfunctions_can_be_called_on_whole_numbers_and_on_rows_alone():
+    model = DoublyStochasticPCA(2, kernel=Gaussian(1.0), random_state=0).fit(normal_stream(0, 2000))
+    whole = np.array([[-1], [0], [2]])
+
+    np.testing.assert_array_equal(model.eigenfunctions_(whole), model.eigenfunctions_(whole.astype(float)))
+    with pytest.raises(ValueError, match=r"Rows of 1 column\(s\) are expected; got shape \(3, 2\)"):
+        model.eigenfunctions_(np.zeros((3, 2)))
+
+
 @pytest.mark.parametrize("max_blocks", [None, 4])
 def test_memory_is_that_of_the_coefficients(max_blocks):
     model = DoublyStochasticPCA(3, kernel=Gaussian(1.0), batch_size=500, max_blocks=max_blocks, random_state=0)

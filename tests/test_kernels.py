@@ -69,6 +69,13 @@ def test_rows_are_left_as_they_are(kernel, rng):
 
 
 @kernels
+def test_whole_numbers_are_numbers(kernel, rng):
+    x, y = rng.integers(-3, 4, size=(9, 2)), rng.integers(-3, 4, size=(5, 2))
+
+    np.testing.assert_allclose(kernel.gram(x, y), kernel.gram(x.astype(float), y.astype(float)), rtol=1e-12)
+
+
+@kernels
 def test_correlations_are_the_kernel_over_its_heights(kernel, rng):
     x, y = rows(rng), rows(rng)
     heights = np.sqrt(np.outer(kernel.diagonal(x), kernel.diagonal(y)))

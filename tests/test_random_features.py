@@ -281,6 +281,14 @@ def test_a_kernel_that_only_draws_has_independent_frequencies(rng):
         FourierFeatures(OnlyDraws(), 8, selection="lattice").fit(x)
 
 
+@pytest.mark.parametrize("selection", SELECTIONS)
+def test_phases_of_whole_numbers_are_those_of_numbers(selection, rng):
+    phi = FourierFeatures(Gaussian(0.7), 8, selection=selection, random_state=0).fit(rng.normal(size=(9, 2)))
+    whole = rng.integers(-3, 4, size=(5, 2))
+
+    np.testing.assert_allclose(phi.projection_(whole), phi.projection_(whole.astype(float)), rtol=1e-12)
+
+
 def test_heights_out_of_range_get_a_sentence():
     x = np.zeros((2, 5000))
 
