@@ -112,6 +112,8 @@ class FourierFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
 
 def check_shift_invariant(name: str, kernel: Kernel) -> Kernel:
     """``kernel`` if it has frequencies, or a sentence on what was expected."""
+    if isinstance(kernel, type):
+        raise TypeError(f"{name} needs a kernel that is an object, {kernel.__name__}(), not its class.")
     if not hasattr(kernel, "frequencies"):
         raise TypeError(
             f"{name} needs a shift-invariant kernel, one with `frequencies`; "

@@ -17,9 +17,9 @@ from latentviews._validation import (
     check_ability,
     check_bandwidth,
     check_count,
+    check_one_batch,
     check_weights,
     is_auto,
-    is_batches,
 )
 from latentviews.dependent import DependentClasses, DependentConditional
 from latentviews.embeddings import Components, evaluate
@@ -232,8 +232,7 @@ class MultiViewMixture(CallbackSupportMixin, PosteriorMixin, BaseEstimator):
         y : ignored
         sample_weight : array of shape (n_samples,) or None
         """
-        if is_batches(X):
-            raise TypeError("partial_fit takes one batch, an array; call it for every batch of a stream.")
+        check_one_batch(X)
         settings = self._settings()
         if not hasattr(self, "stream_"):
             problem = self._read(X, None, sample_weight)
