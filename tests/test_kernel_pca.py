@@ -198,8 +198,10 @@ def test_eigenfunctions_can_be_called_on_whole_numbers_and_on_rows_alone():
     whole = np.array([[-1], [0], [2]])
 
     np.testing.assert_array_equal(model.eigenfunctions_(whole), model.eigenfunctions_(whole.astype(float)))
-    with pytest.raises(ValueError, match=r"Rows of 1 column\(s\) are expected; got shape \(3, 2\)"):
+    with pytest.raises(ValueError, match=r"An array of 1 column\(s\) is expected; got ndarray of shape \(3, 2\)"):
         model.eigenfunctions_(np.zeros((3, 2)))
+    with pytest.raises(ValueError, match=r"An array of 1 column\(s\) is expected; got list"):
+        model.eigenfunctions_([[0.0]])
 
 
 @pytest.mark.parametrize("max_blocks", [None, 4])
@@ -313,10 +315,11 @@ def test_rows_that_the_kernel_does_not_see_get_a_sentence(selection):
 
 
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
+@pytest.mark.parametrize("selection", ["random_cholesky", "uniform"])
 @pytest.mark.parametrize(("size", "what"), [(1e80, "sums of kernel values"), (1e160, "values of the kernel")])
-def test_numbers_out_of_range_get_a_sentence(size, what, rng):
+def test_numbers_out_of_range_get_a_sentence(size, what, selection, rng):
     with pytest.raises(ValueError, match=f"The {what} are out of range; scale the rows"):
-        LandmarkPCA(1, kernel=Linear(), selection="uniform").fit(size * rng.normal(size=(50, 2)))
+        LandmarkPCA(1, kernel=Linear(), selection=selection).fit(size * rng.normal(size=(50, 2)))
 
 
 def test_an_empty_stream_gets_a_sentence():

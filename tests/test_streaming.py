@@ -120,7 +120,14 @@ def test_the_number_of_classes_can_be_counted_on_the_first_batch():
             MultiViewMixture(2, kernel=Delta()),
             (np.arange(60.0) % 7 % 3).reshape(20, 3),
             TypeError,
-            "shift-invariant kernel",
+            "shift-invariant kernel.*Delta has none. `fit` takes any kernel",
+        ),
+        (KernelHMM(2), iter([]), TypeError, "partial_fit takes one batch, an array"),
+        (
+            MultiViewMixture(2, dependence="copula"),
+            np.random.default_rng(0).normal(size=(99, 3)),
+            ValueError,
+            "partial_fit takes views as independent inside classes; set dependence=None, or use fit",
         ),
         (
             MultiViewMixture(3),

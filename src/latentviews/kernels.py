@@ -395,7 +395,8 @@ class Polynomial(Kernel):
     def checked(self) -> tuple[int, float, float]:
         """Degree, scale and offset, or a sentence where they make no kernel."""
         degree = check_count("degree", self.degree)
-        if not (np.isfinite(self.scale) and self.scale > 0 and np.isfinite(self.offset) and self.offset >= 0):
+        numbers = all(isinstance(value, int | float | np.number) for value in (self.scale, self.offset))
+        if not (numbers and 0 < self.scale < np.inf and 0 <= self.offset < np.inf):
             raise ValueError(
                 f"Polynomial needs a positive scale and an offset of at least zero; got {self.scale!r} and "
                 f"{self.offset!r}."

@@ -160,7 +160,7 @@ class DoublyStochasticPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
             check_count("max_blocks", self.max_blocks)
         check_positive("step_size", self.step_size)
         kernel = Gaussian("median") if self.kernel is None else self.kernel
-        self.kernel_ = check_shift_invariant("DoublyStochasticPCA", kernel).adapt(to_numpy(x))
+        self.kernel_ = check_shift_invariant("DoublyStochasticPCA", kernel, "LandmarkPCA").adapt(to_numpy(x))
         seed = int(np.random.default_rng(self.random_state).integers(2**31))
         size = check_count("n_frequencies", self.n_frequencies)
         self.blocks_ = RandomBlocks(self.kernel_, x.shape[1], size, seed)

@@ -233,6 +233,8 @@ class MultiViewMixture(CallbackSupportMixin, PosteriorMixin, BaseEstimator):
         sample_weight : array of shape (n_samples,) or None
         """
         check_one_batch(X)
+        if self.dependence is not None:
+            raise ValueError("partial_fit takes views as independent inside classes; set dependence=None, or use fit.")
         settings = self._settings()
         if not hasattr(self, "stream_"):
             problem = self._read(X, None, sample_weight)
