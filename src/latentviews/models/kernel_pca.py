@@ -289,10 +289,8 @@ class LandmarkPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         """Sums of kernel values and their products over more rows, and the components of all so far."""
 
         def row_sum(batch: Any, weight: Any) -> tuple[Any, ...]:
-            xp = namespace(batch)
-            raw = xp.astype(
-                self._raw(batch), xp.float64, copy=False
-            )  # the tail divides small products by small numbers
+            xp, raw = namespace(batch), self._raw(batch)
+            raw = xp.astype(raw, xp.float64, copy=False)  # the tail divides small products by small numbers
             weighed = streams.weigh(raw, weight)
             heights = streams.weigh(self.features_.kernel_.diagonal(batch)[:, None], weight)
             return xp.sum(weighed, axis=0), raw.T @ weighed, xp.sum(heights), np.array(batch.shape[0])
