@@ -343,7 +343,12 @@ def fit_small(model, **changes):
 BAD = {
     "kernel": (MODELS[0], {"kernel": Linear()}, TypeError, "DoublyStochasticClassifier needs a shift-invariant kernel"),
     "step": (MODELS[0], {"step_size": 0}, ValueError, "step_size must be a positive, finite number"),
-    "penalty": (MODELS[0], {"penalty": -1}, ValueError, "penalty must be a finite number of at least 0"),
+    "penalty": (MODELS[0], {"penalty": -1}, ValueError, "penalty must be a finite number of at least zero"),
+    "batch": (MODELS[0], {"batch_size": "all"}, ValueError, "batch_size must be an integer of at least 1; got 'all'"),
+    "class": (MODELS[0], {"kernel": Gaussian}, TypeError, r"an object, Gaussian\(\), not its class"),
+    "share": (MODELS[0], {"early_stopping": True, "validation_fraction": "a"}, ValueError, "between 0 and 1; got 'a'"),
+    "classes": (MODELS[1], {"loss": Logistic()}, TypeError, "Logistic is a loss of classes; DoublyStochasticRegressor"),
+    "sides": (MODELS[1], {"loss": Hinge()}, TypeError, "Hinge is a loss of classes; DoublyStochasticRegressor takes"),
     "decay": (MODELS[0], {"decay": -1}, ValueError, "decay must be a positive, finite number"),
     "blocks": (MODELS[0], {"n_blocks": 0}, ValueError, "n_blocks must be an integer of at least 1"),
     "directions": (MODELS[0], {"n_directions": -1}, ValueError, "n_directions must be an integer of at least 0"),
@@ -358,6 +363,18 @@ BAD = {
 def test_what_cannot_be_done_gets_a_sentence(model, changes, error, message):
     with pytest.raises(error, match=message):
         fit_small(model, **changes)
+
+
+@pytest.mark.parametrize("batch_size", [0, "all"])
+def test_a_bad_batch_size_is_told_before_anything_is_computed(batch_size):
+    model = DoublyStochasticClassifier(batch_size=batch_size)
+
+    with pytest.raises(ValueError, match="batch_size must be an integer of at least 1"):
+        model.partial_fit(np.eye(2), [0, 1], classes=[0, 1])
+
+
+def test_penalties_may_be_numbers_of_any_kind():
+    assert fit_small(MODELS[0], penalty=np.float32(1e-3)).classes_.tolist() == [0, 1]
 
 
 def test_steps_that_diverge_are_reported_and_leave_the_model_as_it_was(rng):
@@ -395,8 +412,25 @@ def test_streams_that_cannot_be_read_get_a_sentence(rng):
         model.fit(((X, y) for _ in range(2)), classes=["a", "b", "c"])
     with pytest.raises(TypeError, match=r"A stream must yield pairs \(rows, targets\); got a ndarray"):
         model.fit(Rows(X), classes=["a", "b", "c"])
+    with pytest.raises(TypeError, match="partial_fit takes one batch, an array"):
+        model.partial_fit(Pairs(X, y, 20), y, classes=["a", "b", "c"])
+    with pytest.raises(TypeError, match="partial_fit takes one batch, an array"):
+        DoublyStochasticRegressor().partial_fit(Pairs(X, X, 20), X)
     with pytest.raises(ValueError, match=r"y has 1 target\(s\), and 2 since the first batch"):
         DoublyStochasticRegressor(n_blocks=1).partial_fit(X, X).partial_fit(X, X[:, 0])
+
+
+@pytest.mark.parametrize("model", MODELS, ids=repr)
+def test_what_a_stream_has_no_place_for_gets_a_sentence(model, rng):
+    X, y = rng.normal(size=(60, 2)), np.arange(60) % 2
+    told = {"classes": [0, 1]} if isinstance(model, DoublyStochasticClassifier) else {}
+
+    with pytest.raises(ValueError, match="The stream holds no batch; at least one is needed"):
+        clone(model).fit(Pairs(X[:0], y[:0], 20), **told)
+    with pytest.raises(TypeError, match=r"A stream yields pairs \(rows, targets\); y goes with an array"):
+        clone(model).fit(Pairs(X, y, 20), y, **told)
+    with pytest.raises(ValueError, match="early_stopping sets rows apart, and of a stream none are kept"):
+        clone(model).set_params(early_stopping=True).fit(Pairs(X, y, 20), **told)
 
 
 class Rows:

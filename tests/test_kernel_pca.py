@@ -3,6 +3,7 @@ import tracemalloc
 
 import array_api_strict as strict
 import numpy as np
+import pandas as pd
 import pytest
 from scipy.special import eval_hermite
 from sklearn.base import clone
@@ -192,6 +193,17 @@ def test_the_whole_fit_runs_in_other_array_libraries(rng):
     np.testing.assert_allclose(theirs.transform(X[:5]), ours.transform(X[:5]), rtol=1e-8, atol=1e-10)
 
 
+def test_eigenfunctions_can_be_called_on_whole_numbers_and_on_rows_alone():
+    model = DoublyStochasticPCA(2, kernel=Gaussian(1.0), random_state=0).fit(normal_stream(0, 2000))
+    whole = np.array([[-1], [0], [2]])
+
+    np.testing.assert_array_equal(model.eigenfunctions_(whole), model.eigenfunctions_(whole.astype(float)))
+    with pytest.raises(ValueError, match=r"An array of 1 column\(s\) is expected; got ndarray of shape \(3, 2\)"):
+        model.eigenfunctions_(np.zeros((3, 2)))
+    with pytest.raises(ValueError, match=r"An array of 1 column\(s\) is expected; got list"):
+        model.eigenfunctions_([[0.0]])
+
+
 @pytest.mark.parametrize("max_blocks", [None, 4])
 def test_memory_is_that_of_the_coefficients(max_blocks):
     model = DoublyStochasticPCA(3, kernel=Gaussian(1.0), batch_size=500, max_blocks=max_blocks, random_state=0)
@@ -284,6 +296,9 @@ BAD = {
     "features": (DoublyStochasticPCA(9, n_frequencies=2), UnsupportedError, "shows 4 direction"),
     "landmarks": (LandmarkPCA(50), ValueError, "50 components need as many features; the landmarks give"),
     "pilot": (LandmarkPCA(pilot_size=0), ValueError, "pilot_size must be an integer of at least 1"),
+    "name": (LandmarkPCA(kernel="rbf"), TypeError, "kernel must be an object with a method `gram`; got 'rbf'"),
+    "class": (LandmarkPCA(kernel=Gaussian), TypeError, "kernel must be an object with a method `gram`; got <class"),
+    "stochastic": (DoublyStochasticPCA(kernel=Laplace), TypeError, r"an object, Laplace\(\), not its class"),
 }
 
 
@@ -293,14 +308,58 @@ def test_what_cannot_be_done_gets_a_sentence(model, error, message, rng):
         clone(model).fit(rng.normal(size=(20, 2)))
 
 
+@pytest.mark.parametrize("selection", ["random_cholesky", "uniform"])
+def test_rows_that_the_kernel_does_not_see_get_a_sentence(selection):
+    with pytest.raises(ValueError, match="The kernel is zero between all rows"):
+        LandmarkPCA(1, kernel=Linear(), n_landmarks=5, selection=selection).fit(np.zeros((20, 2)))
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+@pytest.mark.parametrize("selection", ["random_cholesky", "uniform"])
+@pytest.mark.parametrize(("size", "what"), [(1e80, "sums of kernel values"), (1e160, "values of the kernel")])
+def test_numbers_out_of_range_get_a_sentence(size, what, selection, rng):
+    with pytest.raises(ValueError, match=f"The {what} are out of range; scale the rows"):
+        LandmarkPCA(1, kernel=Linear(), selection=selection).fit(size * rng.normal(size=(50, 2)))
+
+
 def test_an_empty_stream_gets_a_sentence():
     with pytest.raises(ValueError, match="hold no row; at least one batch is needed"):
         DoublyStochasticPCA().fit(iter([]))
+    with pytest.raises(ValueError, match="holds no batch; at least one row is needed"):
+        LandmarkPCA().fit(Again([]))
 
 
-def test_a_batch_with_other_columns_gets_a_sentence(rng):
-    with pytest.raises(ValueError, match="X has 3 features, but DoublyStochasticPCA is expecting 2"):
-        DoublyStochasticPCA().fit(iter([rng.normal(size=(50, 2)), rng.normal(size=(50, 3))]))
+def test_a_generator_cannot_be_read_for_landmarks_and_again(rng):
+    with pytest.raises(TypeError, match="Data are read more than once, and a generator only once"):
+        LandmarkPCA().fit(rng.normal(size=(50, 2)) for _ in range(2))
+
+
+@pytest.mark.parametrize("model", MODELS, ids=repr)
+def test_bad_batches_get_a_sentence(model, rng):
+    X, name = rng.normal(size=(50, 2)), type(model).__name__
+
+    with pytest.raises(ValueError, match=f"X has 3 features, but {name} is expecting 2"):
+        clone(model).fit(Again([X, rng.normal(size=(50, 3))]))
+    with pytest.raises(ValueError, match="contains NaN"):
+        clone(model).fit(Again([X, X * np.nan]))
+    with pytest.raises(TypeError, match="partial_fit takes one batch, an array; call it for every batch"):
+        clone(model).partial_fit(Again([X]))
+
+
+def test_rows_of_a_stochastic_stream_come_alone(rng):
+    X = rng.normal(size=(50, 2))
+
+    with pytest.raises(TypeError, match="DoublyStochasticPCA takes batches of rows; got a tuple of 2"):
+        DoublyStochasticPCA().fit(Again([(X, np.ones(50))]))
+
+
+def test_batches_without_rows_are_passed_over(rng):
+    X = rng.normal(size=(100, 2))
+    model = DoublyStochasticPCA(n_frequencies=16, batch_size=50, random_state=0)
+
+    found = clone(model).fit(iter([X[:0], X[:50], X[:0], X[50:]]))
+
+    np.testing.assert_array_equal(found.transform(X), clone(model).fit(X).transform(X))
 
 
 @pytest.mark.parametrize("center", [True, False])
@@ -356,14 +415,45 @@ def test_landmark_sums_add_over_batches_and_streams(rng):
     assert streamed.n_samples_seen_ == 3000
 
 
-class Batches:
-    """A stream that can be read again."""
+def test_weights_in_a_stream_count_rows_more_than_once(rng):
+    X, counts = rng.normal(size=(300, 2)), rng.integers(1, 4, size=300)
+    model = LandmarkPCA(2, kernel=Gaussian(1.0), n_landmarks=None)
+    repeated = clone(model).fit(np.repeat(X, counts, axis=0))
 
-    def __init__(self, X):
-        self.X = X
+    weighted = clone(model).fit(Batches(X, counts))
+
+    np.testing.assert_allclose(weighted.explained_variance_, repeated.explained_variance_, rtol=1e-9)
+    np.testing.assert_allclose(weighted.explained_variance_ratio_, repeated.explained_variance_ratio_, rtol=1e-9)
+    np.testing.assert_allclose(np.abs(weighted.transform(X)), np.abs(repeated.transform(X)), rtol=1e-5, atol=1e-8)
+    assert weighted.n_samples_seen_ == 300
+
+
+@pytest.mark.parametrize("model", MODELS, ids=repr)
+def test_batches_may_be_tables_of_any_kind(model, rng):
+    X = rng.normal(size=(200, 2))
+    parts = [X[:100], X[100:]]
+    expected = clone(model).fit(Again(parts)).transform(X)
+
+    for batches in ([part.tolist() for part in parts], [pd.DataFrame(part) for part in parts]):
+        np.testing.assert_array_equal(clone(model).fit(Again(batches)).transform(X), expected)
+
+
+class Again:
+    """Batches that can be read again."""
+
+    def __init__(self, batches):
+        self.batches = batches
 
     def __iter__(self):
-        return iter(np.array_split(self.X, 7))
+        return iter(self.batches)
+
+
+class Batches(Again):
+    """A stream of the rows of an array, and of their weights."""
+
+    def __init__(self, X, weights=None, count=7):
+        rows = np.array_split(X, count)
+        super().__init__(rows if weights is None else list(zip(rows, np.array_split(weights, count), strict=True)))
 
 
 def test_cross_steps_find_what_views_share(rng):

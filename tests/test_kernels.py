@@ -57,6 +57,25 @@ def test_gram_is_symmetric_and_positive_semidefinite(kernel, rng):
 
 
 @kernels
+def test_rows_are_left_as_they_are(kernel, rng):
+    x, y = rows(rng), rows(rng, 7)
+    before = x.copy(), y.copy()
+
+    kernel.gram(x, x)
+    kernel.correlation(x, y)
+
+    np.testing.assert_array_equal(x, before[0])
+    np.testing.assert_array_equal(y, before[1])
+
+
+@kernels
+def test_whole_numbers_are_numbers(kernel, rng):
+    x, y = rng.integers(-3, 4, size=(9, 2)), rng.integers(-3, 4, size=(5, 2))
+
+    np.testing.assert_allclose(kernel.gram(x, y), kernel.gram(x.astype(float), y.astype(float)), rtol=1e-12)
+
+
+@kernels
 def test_correlations_are_the_kernel_over_its_heights(kernel, rng):
     x, y = rows(rng), rows(rng)
     heights = np.sqrt(np.outer(kernel.diagonal(x), kernel.diagonal(y)))

@@ -281,6 +281,14 @@ def test_a_kernel_that_only_draws_has_independent_frequencies(rng):
         FourierFeatures(OnlyDraws(), 8, selection="lattice").fit(x)
 
 
+@pytest.mark.parametrize("selection", SELECTIONS)
+def test_phases_of_whole_numbers_are_those_of_numbers(selection, rng):
+    phi = FourierFeatures(Gaussian(0.7), 8, selection=selection, random_state=0).fit(rng.normal(size=(9, 2)))
+    whole = rng.integers(-3, 4, size=(5, 2))
+
+    np.testing.assert_allclose(phi.projection_(whole), phi.projection_(whole.astype(float)), rtol=1e-12)
+
+
 def test_heights_out_of_range_get_a_sentence():
     x = np.zeros((2, 5000))
 
@@ -290,7 +298,23 @@ def test_heights_out_of_range_get_a_sentence():
     np.testing.assert_allclose(phi @ phi.T, 1)
 
 
-@pytest.mark.parametrize("kernel", [Polynomial(0), Polynomial(2, -1.0), Polynomial(2, 1.0, -1.0)], ids=repr)
+def test_sketches_are_those_of_the_fit(rng):
+    x, phi = rng.normal(size=(5, 2)), TensorSketchFeatures(n_sketch=8, random_state=0)
+    expected = phi.fit_transform(x)
+
+    np.testing.assert_array_equal(phi.set_params(n_sketch=16).transform(x), expected)
+
+
+NO_KERNELS = [
+    Polynomial(0),
+    Polynomial(2, -1.0),
+    Polynomial(2, 1.0, -1.0),
+    Polynomial(2, "one"),
+    Polynomial(2, 1, None),
+]
+
+
+@pytest.mark.parametrize("kernel", NO_KERNELS, ids=repr)
 def test_polynomials_that_are_no_kernels_are_refused(kernel):
     with pytest.raises(ValueError, match=r"degree must be an integer of at least 1|positive scale and an offset of at"):
         TensorSketchFeatures(kernel).fit(np.zeros((2, 2)))

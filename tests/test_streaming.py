@@ -120,8 +120,9 @@ def test_the_number_of_classes_can_be_counted_on_the_first_batch():
             MultiViewMixture(2, kernel=Delta()),
             (np.arange(60.0) % 7 % 3).reshape(20, 3),
             TypeError,
-            "shift-invariant kernel",
+            "shift-invariant kernel.*Delta has none. `fit` takes any kernel",
         ),
+        (KernelHMM(2), iter([]), TypeError, "partial_fit takes one batch, an array"),
         (
             MultiViewMixture(3),
             np.random.default_rng(0).normal(size=(4, 3)),
@@ -134,6 +135,13 @@ def test_what_a_stream_cannot_be_gets_a_sentence(model, batch, error, message):
     with pytest.raises(error, match=message):
         model.partial_fit(batch)
     assert not hasattr(model, "stream_")
+
+
+def test_dependent_views_have_no_stream():
+    assert hasattr(MultiViewMixture(), "partial_fit")
+    with pytest.raises(AttributeError) as told:
+        MultiViewMixture(dependence="copula").partial_fit(np.eye(3))
+    assert "set dependence=None, or use fit" in str(told.value.__cause__)
 
 
 TRANSITION = np.array([[0.8, 0.15, 0.05], [0.1, 0.8, 0.1], [0.05, 0.25, 0.7]])

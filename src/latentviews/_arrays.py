@@ -19,19 +19,25 @@ def is_foreign(x: Any) -> bool:
 
 
 def like(values: Any, x: Any) -> Any:
-    """``values`` in the library, on the device and of the dtype of ``x``."""
+    """``values`` in the library, on the device and of the dtype of ``x``, or of their own if that has no fractions."""
     if is_numpy_array(x) or sparse.issparse(x):
-        return np.asarray(values, dtype=x.dtype)
+        return np.asarray(values, dtype=x.dtype if x.dtype.kind in "fc" else None)
     if not is_foreign(values):
         values = np.asarray(values, order="C")  # PyTorch takes no negative strides
-    return namespace(x).asarray(values, dtype=x.dtype, device=device(x))
+    return namespace(x).asarray(values, dtype=x.dtype if _has_fractions(x) else None, device=device(x))
+
+
+def _has_fractions(x: Any) -> bool:
+    return namespace(x).isdtype(x.dtype, ("real floating", "complex floating"))
 
 
 def moved(values: Any, x: Any) -> Any:
-    """``values``, an array of any library, where ``x`` lives and of its dtype; as they are if they do already."""
+    """What ``like`` gives of an array of any library; the array itself if it is so already."""
     if type(values) is not type(x) or device(values) != device(x):
         return like(to_numpy(values), x)
-    return values if values.dtype == x.dtype else namespace(x).astype(values, x.dtype)
+    if values.dtype == x.dtype or not _has_fractions(x):
+        return values
+    return namespace(x).astype(values, x.dtype)
 
 
 def to_numpy(x: Any) -> np.ndarray:

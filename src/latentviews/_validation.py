@@ -69,6 +69,12 @@ def is_batches(X: Any) -> bool:
     return isinstance(X, Iterable) and not table
 
 
+def check_one_batch(X: Any) -> None:
+    """Refuse a stream where one batch of it is meant."""
+    if is_batches(X):
+        raise TypeError("partial_fit takes one batch, an array; call it for every batch of a stream.")
+
+
 def is_auto(setting: Any) -> bool:
     """Whether a setting is left to the model; it may be an array, which no string is compared with."""
     return isinstance(setting, str) and setting == "auto"

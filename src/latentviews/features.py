@@ -15,7 +15,7 @@ from sklearn.cluster import KMeans
 from sklearn.utils.validation import check_is_fitted
 
 from latentviews._arrays import like, to_numpy
-from latentviews._validation import all_or_nothing, check_count, check_rows
+from latentviews._validation import all_or_nothing, check_ability, check_count, check_rows
 from latentviews.kernels import Delta, Gaussian, Kernel, Laplace, Matern
 
 
@@ -78,7 +78,7 @@ class LandmarkFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         x = to_numpy(check_rows(self, X, reset=True))
         if self.selection not in SELECTIONS:
             raise ValueError(f"selection must be one of {sorted(SELECTIONS)}; got {self.selection!r}.")
-        self.kernel_ = (Gaussian() if self.kernel is None else self.kernel).adapt(x)
+        self.kernel_ = check_ability("kernel", Gaussian() if self.kernel is None else self.kernel, "gram").adapt(x)
         if self.n_landmarks is None:
             self.landmarks_ = np.unique(x, axis=0)
         else:
@@ -87,7 +87,7 @@ class LandmarkFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
             self.landmarks_ = SELECTIONS[self.selection](self.kernel_, x, size, self.tol, rng)
         if not 0 <= self.tol < 1:
             raise ValueError(f"tol must be a share from 0 to below 1; got {self.tol!r}.")
-        values, vectors = np.linalg.eigh(self.kernel_.gram(self.landmarks_, self.landmarks_))
+        values, vectors = np.linalg.eigh(_check_values(self.kernel_.gram(self.landmarks_, self.landmarks_)))
         keep = values > max(self.tol * values[-1], 0.0)
         self.tail_ = (vectors[:, keep] / np.sqrt(values[keep]))[:, ::-1]
         self._n_features_out = self.tail_.shape[1]
@@ -105,11 +105,20 @@ class LandmarkFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         return raw @ like(self.tail_, raw)
 
 
+def _check_values(values: np.ndarray) -> np.ndarray:
+    """Values of the kernel, if they are in range and tell anything."""
+    if not np.all(np.isfinite(values)):
+        raise ValueError("The values of the kernel are out of range; scale the rows.")
+    if not np.any(values):
+        raise ValueError("The kernel is zero between all rows that landmarks are picked from.")
+    return values
+
+
 def _pivoted(
     kernel: Kernel, x: np.ndarray, size: int, tol: float, pick: Callable[[np.ndarray], int]
 ) -> tuple[list[int], np.ndarray]:
     """Incomplete Cholesky k(x, x) ≈ F Fᵀ: the pivots, picked by what is not yet explained, and F."""
-    residual = np.array(kernel.diagonal(x), dtype=float)
+    residual = np.array(_check_values(kernel.diagonal(x)), dtype=float)
     stop = tol * residual.sum()
     factor = np.empty((len(x), size))
     chosen: list[int] = []

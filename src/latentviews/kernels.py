@@ -101,7 +101,7 @@ class _Scaled(_ShiftInvariant):
         return self.gram(x[:1, :], x[:1, :])[0, 0] * namespace(x).ones_like(x[:, 0])
 
     def _profile(self, x: Any, y: Any) -> Any:
-        """The correlation at bandwidth one."""
+        """The correlation at bandwidth one; the rows are its own, to be changed."""
         raise TypeError(f"{type(self).__name__} does not say what it is at bandwidth one.")
 
     def _height(self, dim: int) -> float:
@@ -137,13 +137,17 @@ class _Scaled(_ShiftInvariant):
 
 
 def _squares(x: Any, y: Any) -> Any:
-    """Squared Euclidean distances between rows."""
+    """Squared Euclidean distances between rows, in whose place intermediate results may be put."""
     xp = namespace(x)
     if x.shape[1] == 1:
         return (x - y.T) ** 2
     center = xp.mean(y, axis=0)  # large offsets would cost digits in the difference below
-    x, y = x - center, y - center
-    squares = xp.sum(x**2, axis=1)[:, None] + xp.sum(y**2, axis=1)[None, :] - 2 * (x @ y.T)
+    x -= center
+    y -= center
+    squares = x @ y.T
+    squares *= -2
+    squares += xp.vecdot(x, x)[:, None]
+    squares += xp.vecdot(y, y)
     return xp.clip(squares, min=0.0)  # rounding can take a zero distance below zero
 
 
@@ -165,7 +169,9 @@ class Gaussian(_Scaled):
     """
 
     def _profile(self, x: Any, y: Any) -> Any:
-        return namespace(x).exp(-0.5 * _squares(x, y))
+        squares = _squares(x, y)
+        squares *= -0.5
+        return namespace(x).exp(squares)
 
     def _height(self, dim: int) -> float:
         return math.exp(-dim / 2 * math.log(2 * math.pi))
@@ -389,7 +395,8 @@ class Polynomial(Kernel):
     def checked(self) -> tuple[int, float, float]:
         """Degree, scale and offset, or a sentence where they make no kernel."""
         degree = check_count("degree", self.degree)
-        if not (np.isfinite(self.scale) and self.scale > 0 and np.isfinite(self.offset) and self.offset >= 0):
+        numbers = all(isinstance(value, int | float | np.number) for value in (self.scale, self.offset))
+        if not (numbers and 0 < self.scale < np.inf and 0 <= self.offset < np.inf):
             raise ValueError(
                 f"Polynomial needs a positive scale and an offset of at least zero; got {self.scale!r} and "
                 f"{self.offset!r}."

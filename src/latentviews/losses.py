@@ -2,7 +2,7 @@
 
 A loss offers ``value(scores, targets)``, its mean over rows, ``gradient(scores, targets)``, its derivative by the
 scores of every row, and ``curvature``, how much the gradient changes at most for a unit change of a score. Targets of
-classes are one where a row is in the class and zero elsewhere.
+classes are one where a row is in the class and zero elsewhere; a loss ``of_classes`` is for such targets alone.
 """
 
 from typing import Any
@@ -18,6 +18,7 @@ class Loss(BaseEstimator):
     """What every loss offers."""
 
     curvature = 1.0
+    of_classes = False
 
     def constant(self, targets: np.ndarray) -> np.ndarray:
         """The constant scores to start from, (outputs,)."""
@@ -35,6 +36,7 @@ class Loss(BaseEstimator):
 class Logistic(Loss):
     """Minus the log of the probability that the softmax of the scores gives to a row's class."""
 
+    of_classes = True
     curvature = 0.25  # up to twice as much at even odds between two classes, which few rows have
 
     def constant(self, targets: np.ndarray) -> np.ndarray:
@@ -61,6 +63,8 @@ class Logistic(Loss):
 
 class Hinge(Loss):
     """max(0, 1 - ts) of every class against the rest, with t = 1 in the class and -1 outside."""
+
+    of_classes = True
 
     def constant(self, targets: np.ndarray) -> np.ndarray:
         """The constant scores to start from: no class before another."""

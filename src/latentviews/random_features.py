@@ -110,12 +110,14 @@ class FourierFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
         return self.projection_(np.eye(self.n_features_in_))
 
 
-def check_shift_invariant(name: str, kernel: Kernel) -> Kernel:
+def check_shift_invariant(name: str, kernel: Kernel, other: str = "LandmarkFeatures") -> Kernel:
     """``kernel`` if it has frequencies, or a sentence on what was expected."""
+    if isinstance(kernel, type):
+        raise TypeError(f"{name} needs a kernel that is an object, {kernel.__name__}(), not its class.")
     if not hasattr(kernel, "frequencies"):
         raise TypeError(
             f"{name} needs a shift-invariant kernel, one with `frequencies`; "
-            f"{type(kernel).__name__} has none. LandmarkFeatures takes any kernel."
+            f"{type(kernel).__name__} has none. {other} takes any kernel."
         )
     return kernel
 
@@ -328,4 +330,4 @@ class TensorSketchFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ba
             xp.fft.rfft(math.sqrt(scale) * (x @ like(sketch[:-1], x)) + math.sqrt(offset) * like(sketch[-1], x))
             for sketch in self.sketches_
         ]
-        return xp.fft.irfft(math.prod(transforms[1:], start=transforms[0]), n=self.n_sketch)
+        return xp.fft.irfft(math.prod(transforms[1:], start=transforms[0]), n=self._n_features_out)

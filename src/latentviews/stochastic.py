@@ -39,6 +39,9 @@ class RandomBlocks:
 
     def __call__(self, x: Any, block: int) -> Any:
         """The features of rows in one block, (n, 2 size)."""
+        shape = tuple(getattr(x, "shape", ()))
+        if len(shape) != 2 or shape[1] != self.dim:
+            raise ValueError(f"An array of {self.dim} column(s) is expected; got {type(x).__name__} of shape {shape}.")
         if (block + 1) * self.size * self.dim > self.keep:
             return self._features(x, moved(self.frequencies(block, x), x))
         kept = self.__dict__.setdefault("_kept", {})

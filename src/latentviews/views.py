@@ -93,12 +93,7 @@ def read_table(estimator: Any, X: Any, *, reset: bool) -> tuple[Any, Columns]:
         X, columns = _stack([np.asarray(view) for view in X])
         return check_rows(estimator, X, reset=reset, missing=True), columns
     if is_stream(X):
-        if reset:
-            first = next(iter(X), None)
-            if first is None:
-                raise ValueError("The stream holds no batch; at least one row is needed.")
-            check_rows(estimator, first[0] if isinstance(first, tuple) else first, reset=True, missing=True)
-        return CheckedBatches(estimator, X), _columns(estimator, reset)
+        return checked_batches(estimator, X, reset=reset), _columns(estimator, reset)
     if hasattr(X, "columns"):
         X = _named_columns(X, estimator.views)
     return check_rows(estimator, X, reset=reset, missing=True), _columns(estimator, reset)
@@ -107,21 +102,32 @@ def read_table(estimator: Any, X: Any, *, reset: bool) -> tuple[Any, Columns]:
 class CheckedBatches:
     """A stream whose batches are checked as they pass: numbers, as many columns as the first, a weight a row."""
 
-    def __init__(self, estimator: Any, batches: Iterable[Any]):
+    def __init__(self, estimator: Any, batches: Iterable[Any], missing: bool = True):
         self.estimator = estimator
         self.batches = batches
+        self.missing = missing
 
     def __iter__(self) -> Iterator[tuple[Any, Any]]:
         for batch in self.batches:
             rows, weights = batch if isinstance(batch, tuple) else (batch, None)
-            rows = check_rows(self.estimator, rows, reset=False, missing=True)
+            rows = check_rows(self.estimator, rows, reset=False, missing=self.missing)
             if weights is not None:
-                weights = np.asarray(weights, dtype=float)
-                if weights.shape != (len(rows),) or not np.all(weights >= 0):
+                weights, count = np.asarray(weights, dtype=float), rows.shape[0]
+                if weights.shape != (count,) or not np.all(weights >= 0):
                     raise ValueError(
-                        f"A batch of {len(rows)} rows needs as many nonnegative weights; got shape {weights.shape}."
+                        f"A batch of {count} rows needs as many nonnegative weights; got shape {weights.shape}."
                     )
             yield rows, weights
+
+
+def checked_batches(estimator: Any, X: Iterable[Any], *, reset: bool, missing: bool = True) -> CheckedBatches:
+    """A stream checked as it passes; the columns are those of its first batch (``reset``), or of earlier data."""
+    if reset:
+        first = next(iter(X), None)
+        if first is None:
+            raise ValueError("The stream holds no batch; at least one row is needed.")
+        check_rows(estimator, first[0] if isinstance(first, tuple) else first, reset=True, missing=missing)
+    return CheckedBatches(estimator, X, missing)
 
 
 def is_stream(X: Any) -> bool:

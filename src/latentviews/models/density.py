@@ -15,7 +15,7 @@ from latentviews._progress import CallbackSupportMixin, Report, reporter, with_c
 from latentviews._validation import all_or_nothing, check_ability, check_count, check_rows, check_weights, is_auto
 from latentviews.kernels import Gaussian, Kernel
 from latentviews.models.density_methods import Estimated, Problem, Stack
-from latentviews.views import CheckedBatches, is_stream
+from latentviews.views import checked_batches, is_stream
 
 PILOT = 20_000
 NARROW, WIDE = 1e-100, 1e100  # what columns may span: their squares are numbers
@@ -225,14 +225,9 @@ class LowRankDensity(CallbackSupportMixin, DensityMixin, BaseEstimator):
             ) from None
 
     def _data(self, X: Any, *, reset: bool) -> Any:
-        if not is_stream(X):
-            return to_numpy(check_rows(self, X, reset=reset, missing=True))
-        if reset:
-            first = next(iter(X), None)
-            if first is None:
-                raise ValueError("The stream holds no batch; at least one row is needed.")
-            check_rows(self, first[0] if isinstance(first, tuple) else first, reset=True, missing=True)
-        return CheckedBatches(self, X)
+        if is_stream(X):
+            return checked_batches(self, X, reset=reset)
+        return to_numpy(check_rows(self, X, reset=reset, missing=True))
 
     def _settle_columns(self, pilot: np.ndarray, everything: Any, weights: np.ndarray | None) -> None:
         """The columns that vary, and the values of those that do not."""

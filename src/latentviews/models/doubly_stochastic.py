@@ -13,7 +13,16 @@ from sklearn.utils.validation import check_is_fitted, column_or_1d
 from latentviews import streams
 from latentviews._arrays import is_foreign, like, namespace, on_host, to_numpy
 from latentviews._progress import CallbackSupportMixin, reporter, with_callbacks
-from latentviews._validation import all_or_nothing, check_ability, check_count, check_positive, check_rows, is_batches
+from latentviews._validation import (
+    all_or_nothing,
+    check_ability,
+    check_count,
+    check_nonnegative,
+    check_one_batch,
+    check_positive,
+    check_rows,
+    is_batches,
+)
 from latentviews.gradients import GradientFit, start_gradient
 from latentviews.kernels import Gaussian, Kernel
 from latentviews.losses import Logistic, Loss, Squared
@@ -69,8 +78,7 @@ class _Settings(CallbackSupportMixin, BaseEstimator):
     def _start(self, x: Any, targets: np.ndarray, loss: Any) -> None:
         """A constant function with blocks and step sizes that the first rows suggest."""
         check_ability("loss", loss, "gradient")
-        if not (isinstance(self.penalty, int | float) and 0 <= self.penalty < np.inf):
-            raise ValueError(f"penalty must be a finite number of at least 0; got {self.penalty!r}.")
+        penalty, batch_size = check_nonnegative("penalty", self.penalty), check_count("batch_size", self.batch_size)
         kernel = Gaussian("median") if self.kernel is None else self.kernel
         self.kernel_ = check_shift_invariant(type(self).__name__, kernel).adapt(to_numpy(x))
         seed = int(np.random.default_rng(self.random_state).integers(2**31))
@@ -78,8 +86,8 @@ class _Settings(CallbackSupportMixin, BaseEstimator):
         size, keep = check_count("n_frequencies", self.n_frequencies), 0 if n_blocks is None else KEEP
         blocks = RandomBlocks(self.kernel_, x.shape[1], size, seed, keep)
         directions = check_count("n_directions", self.n_directions, 0)
-        constant, penalty = like(loss.constant(targets), x), float(self.penalty)
-        self.fit_ = start_gradient(blocks, x, constant, n_blocks, directions, self.batch_size, penalty)
+        constant = like(loss.constant(targets), x)
+        self.fit_ = start_gradient(blocks, x, constant, n_blocks, directions, batch_size, penalty)
 
     def _step(self, x: Any, targets: Any, loss: Any) -> None:
         size = check_positive("step_size", self.step_size)
@@ -95,6 +103,21 @@ class _Settings(CallbackSupportMixin, BaseEstimator):
     def _forget(self) -> None:
         for name in [name for name in vars(self) if name.endswith("_") and not name.startswith("_")]:
             delattr(self, name)
+
+    def _fit_stream(self, batches: Any, y: Any, learn: Step) -> Self:
+        """``learn`` from every batch of an iterable, epoch after epoch."""
+        if y is not None:
+            raise TypeError("A stream yields pairs (rows, targets); y goes with an array.")
+        if self.early_stopping:
+            raise ValueError(
+                "early_stopping sets rows apart, and of a stream none are kept; pass an array, or do without."
+            )
+        for epoch, rows, targets in stream_epochs(batches, check_count("n_epochs", self.n_epochs)):
+            learn(rows, targets)
+            self.n_iter_ = epoch
+        if not hasattr(self, "fit_"):
+            raise ValueError("The stream holds no batch; at least one is needed.")
+        return self
 
     def _epochs(self, x: Any, y: Any, begin: Step, step: Step, loss_of: Callable[[Any, Any], float]) -> None:
         """Steps through all rows in random order, epoch after epoch, until enough or no longer better."""
@@ -125,14 +148,13 @@ class _Settings(CallbackSupportMixin, BaseEstimator):
         """Rows to learn from, and rows to tell when to stop."""
         if not self.early_stopping:
             return np.arange(n_rows), np.arange(0)
-        if not 0 < self.validation_fraction < 1:
-            raise ValueError(f"validation_fraction must be between 0 and 1; got {self.validation_fraction!r}.")
+        share = self.validation_fraction
+        if not (isinstance(share, float | np.floating) and 0 < share < 1):
+            raise ValueError(f"validation_fraction must be between 0 and 1; got {share!r}.")
         check_count("n_iter_no_change", self.n_iter_no_change)
-        order, size = rng.permutation(n_rows), int(np.ceil(self.validation_fraction * n_rows))
+        order, size = rng.permutation(n_rows), int(np.ceil(share * n_rows))
         if size >= n_rows:
-            raise ValueError(
-                f"validation_fraction={self.validation_fraction} leaves none of {n_rows} rows to learn from."
-            )
+            raise ValueError(f"validation_fraction={share} leaves none of {n_rows} rows to learn from.")
         return order[size:], order[:size]
 
 
@@ -212,7 +234,7 @@ class DoublyStochasticClassifier(ClassifierMixin, _Settings):
         """
         self._forget()
         if is_batches(X):
-            return self._fit_stream(X, classes)
+            return self._fit_stream(X, y, lambda rows, labels: self.partial_fit(rows, labels, classes=classes))
         x, labels = self._read(X, y, classes)
         self._epochs(
             x,
@@ -223,18 +245,13 @@ class DoublyStochasticClassifier(ClassifierMixin, _Settings):
         )
         return self
 
-    def _fit_stream(self, batches: Any, classes: Any) -> Self:
-        for epoch, x, y in stream_epochs(batches, check_count("n_epochs", self.n_epochs)):
-            self.partial_fit(x, y, classes=classes)
-            self.n_iter_ = epoch
-        return self
-
     @all_or_nothing
     def partial_fit(self, X: Any, y: Any, classes: Any = None) -> Self:
         """One more batch of the stream; a step for every ``batch_size`` rows.
 
         ``classes`` are all that may come, needed with the first batch: a class that comes later has no place.
         """
+        check_one_batch(X)
         if not hasattr(self, "classes_") and classes is None:
             raise ValueError(
                 "The first batch of a stream may lack a class, so partial_fit needs all of them: pass classes=[...] "
@@ -354,10 +371,7 @@ validation_fraction, n_iter_no_change, verbose, random_state
         """
         self._forget()
         if is_batches(X):
-            for epoch, x, y in stream_epochs(X, check_count("n_epochs", self.n_epochs)):
-                self.partial_fit(x, y)
-                self.n_iter_ = epoch
-            return self
+            return self._fit_stream(X, y, self.partial_fit)
         x, targets = self._read(X, y)
         self._epochs(
             x, targets, self._begin, self._learn, lambda rows, y: self._loss().value(self.fit_(rows), like(y, rows))
@@ -367,6 +381,7 @@ validation_fraction, n_iter_no_change, verbose, random_state
     @all_or_nothing
     def partial_fit(self, X: Any, y: Any) -> Self:
         """One more batch of the stream; a step for every ``batch_size`` rows."""
+        check_one_batch(X)
         x, targets = self._read(X, y)
         if not hasattr(self, "fit_"):
             self._begin(streams.head(x, PILOT), targets[:PILOT])
@@ -393,7 +408,13 @@ validation_fraction, n_iter_no_change, verbose, random_state
         return Squared() if self.loss is None else self.loss
 
     def _begin(self, x: Any, targets: np.ndarray) -> None:
-        self._start(x, targets, self._loss())
+        loss = self._loss()
+        if getattr(loss, "of_classes", False):
+            raise TypeError(
+                f"{type(loss).__name__} is a loss of classes; DoublyStochasticRegressor takes those of numbers: "
+                "Squared, Huber, Quantile."
+            )
+        self._start(x, targets, loss)
 
     def _learn(self, x: Any, targets: np.ndarray) -> None:
         self._step(x, like(targets, x), self._loss())

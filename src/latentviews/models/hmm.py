@@ -15,6 +15,7 @@ from latentviews._validation import (
     check_ability,
     check_bandwidth,
     check_count,
+    check_one_batch,
     is_auto,
 )
 from latentviews.chains import best_path, draw_states, filter_states, first_rows
@@ -190,6 +191,7 @@ class KernelHMM(CallbackSupportMixin, DensityMixin, BaseEstimator):
         y : ignored
         lengths : list of ints or None
         """
+        check_one_batch(X)
         solver, problem = self._solver(), None
         if not hasattr(self, "stream_"):
             problem = self._read(X, y, lengths)

@@ -1,22 +1,41 @@
 """Kernel principal components of more rows than fit in memory."""
 
+from collections.abc import Iterable, Iterator
 from typing import Any, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin, clone
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from latentviews import streams
 from latentviews._arrays import like, namespace, to_numpy
-from latentviews._validation import all_or_nothing, check_count, check_positive, check_rows, is_batches
+from latentviews._validation import (
+    all_or_nothing,
+    check_ability,
+    check_count,
+    check_one_batch,
+    check_positive,
+    check_rows,
+    is_batches,
+)
 from latentviews.features import LandmarkFeatures
 from latentviews.kernels import Gaussian, Kernel, UnitHeight
 from latentviews.random_features import check_shift_invariant
 from latentviews.stochastic import Expansion, RandomBlocks, StepSizes, oja_step, rotation_of, warm_start
+from latentviews.views import checked_batches, is_stream
 
 TINY = np.finfo(float).tiny
 WARM = 8  # batches that kernel PCA starts from
 TOL = 1e-7  # directions of smaller share are rounding once their products have been added up
+
+
+def _row_batches(name: str, stream: Iterable[Any]) -> Iterator[Any]:
+    """The batches of a stream that have rows, and nothing beside them."""
+    for batch in stream:
+        if isinstance(batch, tuple):
+            raise TypeError(f"{name} takes batches of rows; got a tuple of {len(batch)}: weights have no place here.")
+        if not (streams.is_array(batch) and batch.shape[0] == 0):
+            yield batch
 
 
 class DoublyStochasticPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
@@ -102,9 +121,8 @@ class DoublyStochasticPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
         """Start afresh and take a step for every batch of ``X``, an array or an iterable of arrays, read once."""
         for name in [name for name in vars(self) if name.endswith("_") and not name.startswith("_")]:
             delattr(self, name)
-        size = check_count("batch_size", self.batch_size)
-        for (rows,) in streams.once(X if is_batches(X) else check_rows(self, X, reset=True), size):
-            self._step(check_rows(self, rows, reset=not hasattr(self, "eigenfunctions_")) if is_batches(X) else rows)
+        for batch in _row_batches(type(self).__name__, X) if is_batches(X) else [X]:
+            self._learn(batch)
         if not hasattr(self, "eigenfunctions_"):
             raise ValueError("The data hold no row; at least one batch is needed.")
         return self
@@ -112,10 +130,14 @@ class DoublyStochasticPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
     @all_or_nothing
     def partial_fit(self, X: Any, y: Any = None) -> Self:
         """One more batch of the stream; a step for every ``batch_size`` rows of it."""
+        check_one_batch(X)
+        self._learn(X)
+        return self
+
+    def _learn(self, X: Any) -> None:
         rows = check_rows(self, X, reset=not hasattr(self, "eigenfunctions_"))
         for (part,) in streams.once(rows, check_count("batch_size", self.batch_size)):
             self._step(part)
-        return self
 
     def _step(self, x: Any) -> None:
         if not hasattr(self, "eigenfunctions_"):
@@ -138,7 +160,7 @@ class DoublyStochasticPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
             check_count("max_blocks", self.max_blocks)
         check_positive("step_size", self.step_size)
         kernel = Gaussian("median") if self.kernel is None else self.kernel
-        self.kernel_ = check_shift_invariant("DoublyStochasticPCA", kernel).adapt(to_numpy(x))
+        self.kernel_ = check_shift_invariant("DoublyStochasticPCA", kernel, "LandmarkPCA").adapt(to_numpy(x))
         seed = int(np.random.default_rng(self.random_state).integers(2**31))
         size = check_count("n_frequencies", self.n_frequencies)
         self.blocks_ = RandomBlocks(self.kernel_, x.shape[1], size, seed)
@@ -235,15 +257,19 @@ class LandmarkPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
 
     @all_or_nothing
     def fit(self, X: Any, y: Any = None) -> Self:
-        """Pick landmarks among the rows of ``X`` and add up all rows; an iterable of batches is read twice."""
-        rng, data = np.random.default_rng(self.random_state), X if is_batches(X) else check_rows(self, X, reset=True)
-        pilot = to_numpy(streams.sample(data, check_count("pilot_size", self.pilot_size), rng)[0])
-        self._pick(check_rows(self, pilot, reset=True) if is_batches(X) else pilot, rng)
+        """Pick landmarks among the rows of ``X`` and add up all rows.
+
+        ``X`` is an array, or an iterable of batches that can be read more than once: arrays, or pairs (rows, weights).
+        """
+        rng, stream = np.random.default_rng(self.random_state), is_stream(X)
+        data = checked_batches(self, X, reset=True, missing=False) if stream else check_rows(self, X, reset=True)
+        self._pick(to_numpy(streams.sample(data, check_count("pilot_size", self.pilot_size), rng)[0]), rng)
         return self._add(data)
 
     @all_or_nothing
     def partial_fit(self, X: Any, y: Any = None) -> Self:
         """Add the rows of ``X``; the first call picks landmarks among them."""
+        check_one_batch(X)
         first = not hasattr(self, "features_")
         rows = check_rows(self, X, reset=first)
         if first:
@@ -252,7 +278,7 @@ class LandmarkPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         return self._add(rows)
 
     def _pick(self, pilot: np.ndarray, rng: np.random.Generator) -> None:
-        kernel = Gaussian("median") if self.kernel is None else clone(self.kernel)
+        kernel = Gaussian("median") if self.kernel is None else check_ability("kernel", self.kernel, "gram")
         kernel = UnitHeight(kernel) if hasattr(kernel, "frequencies") else kernel
         seed = int(rng.integers(2**31))
         maps = LandmarkFeatures(kernel, self.n_landmarks, selection=self.selection, tol=TOL, random_state=seed)
@@ -263,20 +289,26 @@ class LandmarkPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         """Sums of kernel values and their products over more rows, and the components of all so far."""
 
         def row_sum(batch: Any, weight: Any) -> tuple[Any, ...]:
-            xp, raw = namespace(batch), self.features_.raw(batch)
-            raw = xp.astype(raw, xp.float64)  # what is small in the products is divided by what is small in the tail
-            return xp.sum(raw, axis=0), raw.T @ raw, xp.sum(self.features_.kernel_.diagonal(batch))
+            xp, raw = namespace(batch), self._raw(batch)
+            raw = xp.astype(raw, xp.float64, copy=False)  # the tail divides small products by small numbers
+            weighed = streams.weigh(raw, weight)
+            heights = streams.weigh(self.features_.kernel_.diagonal(batch)[:, None], weight)
+            return xp.sum(weighed, axis=0), raw.T @ weighed, xp.sum(heights), np.array(batch.shape[0])
 
         more = streams.total(data, row_sum)
         self.total_ = more if self.total_ is None else self.total_.merge(more)
-        self.n_samples_seen_ = int(self.total_.weight)
+        self.n_samples_seen_ = int(self.total_.sums[-1])
         self._decompose()
         return self
+
+    def _raw(self, x: Any) -> Any:
+        """The kernel between rows, which have been checked, and the landmarks."""
+        return self.features_.kernel_.gram(x, like(self.features_.landmarks_, x))
 
     def _decompose(self) -> None:
         rank, tail = check_count("n_components", self.n_components), self.features_.tail_
         assert self.total_ is not None
-        total, products, height = self.total_.mean()
+        total, products, height, _ = self.total_.mean()
         self.mean_ = tail.T @ total if self.center else np.zeros(tail.shape[1])
         covariance = tail.T @ products @ tail - np.outer(self.mean_, self.mean_)
         if rank > len(covariance):
@@ -284,6 +316,8 @@ class LandmarkPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
                 f"{rank} components need as many features; the landmarks give {len(covariance)}. Ask for fewer "
                 "components, or give more rows or landmarks."
             )
+        if not np.all(np.isfinite(covariance)):
+            raise ValueError("The sums of kernel values are out of range; scale the rows.")
         self.explained_variance_, vectors = rotation_of(covariance, rank)
         self.components_ = vectors.T.copy()
         self.explained_variance_ratio_ = self.explained_variance_ / max(float(height) - self.mean_ @ self.mean_, TINY)
@@ -295,4 +329,4 @@ class LandmarkPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         x = check_rows(self, X, reset=False)
         down, offset = self.features_.tail_ @ self.components_.T, self.components_ @ self.mean_
         down, offset = like(down, x), like(offset, x)
-        return namespace(x).concat([self.features_.raw(rows) @ down - offset for rows, _ in streams.batches(x)], axis=0)
+        return namespace(x).concat([self._raw(rows) @ down - offset for rows, _ in streams.batches(x)], axis=0)

@@ -5,6 +5,7 @@ from typing import Any, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator
+from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from latentviews import streams
@@ -17,9 +18,9 @@ from latentviews._validation import (
     check_ability,
     check_bandwidth,
     check_count,
+    check_one_batch,
     check_weights,
     is_auto,
-    is_batches,
 )
 from latentviews.dependent import DependentClasses, DependentConditional
 from latentviews.embeddings import Components, evaluate
@@ -216,14 +217,22 @@ class MultiViewMixture(CallbackSupportMixin, PosteriorMixin, BaseEstimator):
         finish()
         return self
 
+    def _can_stream(self) -> bool:
+        if self.dependence is not None:
+            raise AttributeError(
+                "partial_fit takes views as independent inside classes: set dependence=None, or use fit."
+            )
+        return True
+
+    @available_if(_can_stream)
     @all_or_nothing
     def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """One batch of a stream that is seen once: classes of all rows so far, none of which is kept.
 
         The projections are learnt by doubly stochastic steps (`latentviews.stochastic`) from the first ``pilot_size``
-        rows. The polish would need rows again, so this is the spectral estimate. Bandwidths and the range of the
-        densities are read off the first batch: give it some thousand rows. Densities of views of several columns stand
-        on at most 200 rows of it as landmarks, or on none with ``features=FourierFeatures(...)`` and
+        rows. The polish and ``dependence`` would need rows again, so this is the spectral estimate. Bandwidths and the
+        range of the densities are read off the first batch: give it some thousand rows. Densities of views of several
+        columns stand on at most 200 rows of it as landmarks, or on none with ``features=FourierFeatures(...)`` and
         ``density_bandwidth=None``.
 
         Parameters
@@ -232,8 +241,7 @@ class MultiViewMixture(CallbackSupportMixin, PosteriorMixin, BaseEstimator):
         y : ignored
         sample_weight : array of shape (n_samples,) or None
         """
-        if is_batches(X):
-            raise TypeError("partial_fit takes one batch, an array; call it for every batch of a stream.")
+        check_one_batch(X)
         settings = self._settings()
         if not hasattr(self, "stream_"):
             problem = self._read(X, None, sample_weight)

@@ -175,7 +175,7 @@ def start_stream(problem: Problem, density_bandwidth: Any, pilot_size: int) -> S
     maps = fit_views(problem.pilot, problem.columns, problem.prototypes, problem.rng, problem.blocks)
     kernels = [getattr(phi, "kernel_", phi) for phi in maps.features]
     for kernel in kernels:
-        check_shift_invariant("partial_fit", kernel)
+        check_shift_invariant("partial_fit", kernel, "`fit`")
     lift = density_maps(problem.pilot, maps, problem.blocks, np.ones((len(problem.pilot), 1)), density_bandwidth)
     whole = _whole(problem.pilot, problem.columns)[:START]
     if len(whole) < 2 * problem.rank:
