@@ -53,6 +53,14 @@ def on_host(x: Any) -> Any:
     return np.from_dlpack(x if there else to_device(x, "cpu"))
 
 
+def take_rows(x: Any, numbers: np.ndarray) -> Any:
+    """The rows of ``x`` with these numbers, where ``x`` is."""
+    if not is_foreign(x):
+        return x[numbers, :]
+    xp = namespace(x)
+    return xp.take(x, xp.asarray(numbers, device=device(x)), axis=0)
+
+
 def normal_quantile(points: Any) -> Any:
     """The standard normal quantiles of numbers in (0, 1)."""
     if hasattr(points, "erfinv"):  # PyTorch, on whatever device

@@ -8,6 +8,7 @@ import numpy as np
 from sklearn.base import clone
 
 from latentviews import streams
+from latentviews._arrays import to_numpy
 from latentviews._validation import is_auto
 from latentviews.bandwidths import resolution
 from latentviews.domains import Domain
@@ -85,7 +86,7 @@ def reestimate(
         weights = posteriors if weights is None else posteriors * weights[:, None]
 
     def row_sum(batch: Any, weight: Any) -> tuple[np.ndarray, ...]:
-        table, shares = np.asarray(batch), weight
+        table, shares = to_numpy(batch), weight
         if callable(posteriors):
             weight, allowed = row_weights(weight)
             shares = posteriors(table) if allowed is None else posteriors(table, allowed)

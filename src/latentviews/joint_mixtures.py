@@ -15,6 +15,7 @@ from scipy.linalg import solve_triangular
 from scipy.special import logsumexp
 
 from latentviews import streams
+from latentviews._arrays import to_numpy
 from latentviews.margins import Margins
 
 TINY = np.finfo(float).tiny
@@ -268,6 +269,6 @@ def step_over(mixture: CopulaMixture, data: Any, shrinkage: float | None, weight
     """One more step of EM, over all rows of an array or a stream."""
 
     def row_sum(batch: Any, weight: Any) -> tuple[np.ndarray, ...]:
-        return em_sums(mixture, np.asarray(batch, dtype=float), None if weight is None else np.asarray(weight))
+        return em_sums(mixture, to_numpy(batch), None if weight is None else to_numpy(weight))
 
     return em_update(mixture, streams.total(data, row_sum, weights).sums, shrinkage)

@@ -14,6 +14,7 @@ from sklearn.base import BaseEstimator, clone
 from sklearn.utils.parallel import Parallel, delayed
 
 from latentviews import streams
+from latentviews._arrays import to_numpy
 from latentviews._progress import Report
 from latentviews._validation import check_count, check_nonnegative, check_positive
 from latentviews.codebooks import Codebook, fit_codebook
@@ -195,7 +196,7 @@ class Polished(NamedTuple):
         mixing = self.fit.mixing
 
         def row_sum(batch: Any, weight: Any) -> tuple[np.ndarray, ...]:
-            return em_sums(self.cells(np.asarray(batch)), mixing, *row_weights(weight))
+            return em_sums(self.cells(to_numpy(batch)), mixing, *row_weights(weight))
 
         updated, objective = em_update(mixing, streams.total(data, row_sum, weights).sums)
         return self._replace(fit=self.fit._replace(mixing=updated, objective=objective))

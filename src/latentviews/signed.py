@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from latentviews import streams
+from latentviews._arrays import to_numpy
 from latentviews.features import LandmarkFeatures, OneHotFeatures
 from latentviews.kernels import Delta, Gaussian, Kernel
 from latentviews.sketching import sketched_train
@@ -241,6 +242,6 @@ class _Chosen:
 
     def __iter__(self) -> Iterator[tuple[np.ndarray, np.ndarray]]:
         for batch, weights in streams.batches(self.data, self.weights):
-            table = np.asarray(batch, dtype=float)[:, self.columns]
+            table = to_numpy(batch)[:, self.columns]
             whole = ~np.isnan(table).any(axis=1)
-            yield table[whole], np.ones(int(whole.sum())) if weights is None else np.asarray(weights)[whole]
+            yield table[whole], np.ones(int(whole.sum())) if weights is None else to_numpy(weights)[whole]

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy import sparse
 
-from latentviews._arrays import like, to_numpy
+from latentviews._arrays import like, take_rows, to_numpy
 
 BATCH = 4096  # rows; a batch of features then stays in the processor's cache
 
@@ -107,14 +107,14 @@ def sample(data: Any, size: int | None, rng: np.random.Generator, *along: Any) -
     if size is None or data.shape[0] <= size:
         return (data, *along)
     rows = np.sort(rng.choice(data.shape[0], size=size, replace=False))
-    return (data[rows, :], *(None if values is None else values[rows] for values in along))
+    return (take_rows(data, rows), *(None if values is None else values[rows] for values in along))
 
 
 def _reservoir(data: Any, size: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray | None]:
     """Rows with the ``size`` smallest random keys, and their weights if the stream has any."""
     kept, kept_weights, keys, weighted = None, np.empty(0), np.empty(0), False
     for batch, weight in batches(data):
-        rows = np.asarray(batch)
+        rows = to_numpy(batch)
         weighted = weighted or weight is not None
         kept = rows if kept is None else np.concatenate([kept, rows])
         kept_weights = np.append(kept_weights, np.ones(len(rows)) if weight is None else to_numpy(weight))

@@ -12,7 +12,7 @@ from sklearn.cluster import KMeans
 from sklearn.utils.validation import check_is_fitted
 
 from latentviews import streams
-from latentviews._arrays import to_numpy
+from latentviews._arrays import take_rows, to_numpy
 from latentviews._progress import Report
 from latentviews._validation import IdentifiabilityWarning, UnsupportedError, allowed_classes, check_count, is_auto
 from latentviews.densities import density_maps, reestimate
@@ -68,7 +68,8 @@ class Problem(NamedTuple):
         if self.labels is None:
             return np.arange(self.rank)
         known = np.flatnonzero(self.labels >= 0)[:KNOWN_ROWS]
-        return _label_order(posteriors(to_numpy(self.data[known, :])), allowed_classes(self.labels[known], self.rank))
+        rows = to_numpy(take_rows(self.data, known))
+        return _label_order(posteriors(rows), allowed_classes(self.labels[known], self.rank))
 
 
 class Estimate(NamedTuple):

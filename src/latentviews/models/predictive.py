@@ -8,6 +8,7 @@ from sklearn.base import BaseEstimator, clone
 from sklearn.metrics.pairwise import euclidean_distances
 from sklearn.utils.validation import check_is_fitted
 
+from latentviews._arrays import to_numpy
 from latentviews._validation import all_or_nothing, check_ability, check_count, check_rows
 from latentviews.bandwidths import silverman
 from latentviews.kernels import Gaussian, Kernel
@@ -154,7 +155,7 @@ class PredictiveStateModel(BaseEstimator):
         rng = np.random.default_rng(self.random_state)
         horizon = check_count("horizon", self.horizon)
         learner = TwoStageRegression() if self.dynamics is None else check_ability("dynamics", self.dynamics, "learn")
-        table = np.asarray(check_rows(self, X, reset=True), dtype=float)
+        table = to_numpy(check_rows(self, X, reset=True))
         lengths = check_lengths(lengths, len(table), y)
         fitted, held = _parts(lengths, self.validation, horizon)
         self._fit_features(table, rng)
@@ -248,7 +249,7 @@ class PredictiveStateModel(BaseEstimator):
 
     def _run(self, X: Any, lengths: Any) -> tuple[Series, np.ndarray]:
         check_is_fitted(self)
-        table = np.asarray(check_rows(self, X, reset=False), dtype=float)
+        table = to_numpy(check_rows(self, X, reset=False))
         series = self._series(table, check_lengths(lengths, len(table)))
         return series, run(self.dynamics_, series.phi, series.lengths)
 
