@@ -1,4 +1,5 @@
 import io
+import itertools
 from contextlib import redirect_stderr
 
 import numpy as np
@@ -117,6 +118,22 @@ def test_blocks_of_exchangeable_views_share_their_components(rng):
     assert label_accuracy(y, model.predict(pairs)) > 0.99
     with pytest.raises(ValueError, match=r"one block id a view \(4\); got"):
         MultiViewMixture(2, exchangeable=[0, 1]).fit(pairs)
+
+
+def test_four_blocks_of_two_in_any_order_share_their_components(rng):
+    """Eight columns whose pairs stand as those of the water-level task do: 11, 4, 2, 7, 10, 5, 1 and 8 o'clock."""
+    blocks = [4, 3, 2, 1, 3, 4, 1, 2]
+    y = (rng.random(2000) < 0.4).astype(int)
+    centre = np.array([-1.0, 1.0, 2.0, -2.0])
+    X = np.column_stack([rng.normal(size=2000) + centre[b - 1] * (2 * y - 1) for b in blocks])
+    model = MultiViewMixture(2, exchangeable=blocks, random_state=0).fit(X)
+    for s, t in itertools.combinations(range(8), 2):
+        assert (model.components_[s] is model.components_[t]) == (blocks[s] == blocks[t])
+    order = np.argsort(model.weights_)[::-1]  # the class with y = 0 is the larger
+    means = np.stack([view.expectation(lambda x: x[:, 0]) for view in model.components_])[:, order]
+    expected = np.outer(centre[np.array(blocks) - 1], [-1.0, 1.0])
+    np.testing.assert_allclose(means, expected, atol=0.15)
+    assert label_accuracy(y, model.predict(X)) > 0.99
 
 
 def test_other_kinds_of_views_are_polished_too(rng):

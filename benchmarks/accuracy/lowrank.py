@@ -191,17 +191,41 @@ def sketch(n_draws: int) -> list[dict[str, float]]:
 PARTS = {"figure 1": figure_1, "errors": errors_in_n_and_d, "sketch": sketch}
 
 
+def table(done: dict[str, Any]) -> str:
+    """What is saved, as Markdown."""
+    lines = ["# The low-rank embedding", ""]
+    if "figure 1" in done:
+        lines += ["## Figure 1: rank 2 against a kernel density estimate", ""]
+        lines += [f"- {key}: {value:.3g}" for key, value in done["figure 1"].items()] + [""]
+    headings = {
+        "errors": "Error of the embedding over the true one's norm, medians; Theorem 3's factor ((1 + ε)/ε)^(d - 2)",
+        "sketch": "The sketched decomposition beside the exact one: error over error, and seconds",
+    }
+    for part, heading in headings.items():
+        if part in done:
+            columns = list(done[part][0])
+            lines += [f"## {heading}", "", "| " + " | ".join(columns) + " |", "|---" * len(columns) + "|"]
+            lines += ["| " + " | ".join(_cell(row[key]) for key in columns) + " |" for row in done[part]] + [""]
+    return "\n".join(lines)
+
+
+def _cell(value: Any) -> str:
+    return value if isinstance(value, str) else f"{value:.3g}" if value < 100 or value >= 1e5 else f"{value:.0f}"
+
+
 def main() -> None:
     """Run the parts asked for and save them beside those done before."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--part", nargs="+", default=list(PARTS), choices=list(PARTS))
     parser.add_argument("--draws", type=int, default=None)
+    parser.add_argument("--report", action="store_true", help="nothing but the table, from what is saved")
     options = parser.parse_args()
     path = RESULTS / "lowrank.json"
-    for part in options.part:
+    for part in () if options.report else options.part:
         done = json.loads(path.read_text())["results"] if path.exists() else {}
         done[part] = PARTS[part](options.draws or {"figure 1": DRAWS, "errors": 10, "sketch": 3}[part])
         _record.save(path, done)
+    path.with_suffix(".md").write_text(table(json.loads(path.read_text())["results"]))
 
 
 if __name__ == "__main__":
