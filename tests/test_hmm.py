@@ -408,3 +408,11 @@ def test_a_failed_fit_changes_nothing(shapes):
     with pytest.raises(ValueError, match="add up"):
         model.fit(X, lengths=[3])
     np.testing.assert_array_equal(model.predict(X[:50]), before)
+
+
+def test_columns_far_from_zero_are_no_hindrance(rng):
+    moving = draw_states(np.full(2, 0.5), np.array([[0.9, 0.1], [0.1, 0.9]]), np.array([600]), rng)
+    X = rng.normal(size=(600, 2)) * np.where(moving, 1.0, 0.1)[:, None]
+    here, there = (KernelHMM(2, polish=ONE_WIDTH, random_state=0).fit(rows) for rows in (X, X + 1e8))
+    np.testing.assert_allclose(here.score(X), there.score(X + 1e8), atol=0.1)
+    assert np.mean(here.predict(X) == there.predict(X + 1e8)) > 0.98

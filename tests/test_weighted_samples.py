@@ -3,7 +3,7 @@ import pytest
 from scipy import stats
 
 from latentviews.domains import real
-from latentviews.weighted_samples import ways, weighted_samples
+from latentviews.weighted_samples import representatives, ways, weighted_samples
 
 
 def two_shapes(n, rng):
@@ -78,3 +78,23 @@ def test_components_are_reordered_and_told_apart(sample, rng):
     assert np.all(sample.n_parameters > 1)
     with pytest.raises(ValueError, match="This view has 2 columns; got 1"):
         sample.density(np.zeros(3))
+
+
+def test_densities_of_rounded_values_are_smooth(rng):
+    x = np.round(3 * rng.normal(size=(2000, 2)))
+    sample = fitted(x, np.ones((2000, 1)), rng)
+    line = np.column_stack([np.linspace(-3, 3, 121), np.zeros(121)])
+    np.testing.assert_allclose(sample.density(line)[:, 0], stats.norm(0, 3).pdf(line).prod(axis=1), rtol=0.3)
+    np.testing.assert_allclose(sample.rows, np.round(sample.rows))  # what expectations are taken of
+
+
+def test_a_rare_component_keeps_its_rows(rng):
+    labels = (rng.random(20_000) < 0.005).astype(int)
+    posteriors = np.eye(2)[labels] * 0.98 + 0.01
+    some, shares = representatives(posteriors, rng)
+    assert len(some) <= 1001
+    assert labels[some].sum() > 0.9 * labels.sum()
+    np.testing.assert_allclose(shares.sum(axis=0), 1.0)
+    x = rng.normal(size=20_000) + 5 * labels
+    expected = (posteriors / posteriors.sum(axis=0)).T @ x
+    np.testing.assert_allclose(shares.T @ x[some], expected, atol=0.25)

@@ -105,6 +105,12 @@ def resolution(x: np.ndarray) -> float:
     return float(np.median(np.diff(values))) if len(values) > 1 else 0.0
 
 
+def dithered(x: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    """Rows (n, d) whose rounded columns, where most values occur again, are spread evenly over their unit."""
+    units = np.array([resolution(column) if 2 * len(np.unique(column)) < len(column) else 0.0 for column in x.T])
+    return x + units * rng.uniform(-0.5, 0.5, size=x.shape) if units.any() else x
+
+
 def _fixed_point(t: float, n: float, rates: np.ndarray, terms: list[np.ndarray]) -> float:
     """Equation 29 of Botev et al.: the map whose fixed point is the squared bandwidth.
 

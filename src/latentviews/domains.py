@@ -126,7 +126,8 @@ def _importance(x: np.ndarray, scale: np.ndarray, rng: np.random.Generator) -> t
     uniform = qmc.Sobol(dim + 1, rng=rng).random(DRAWS)
     picked = centers[(uniform[:, 0] * len(centers)).astype(int)]
     nodes = picked + scale * stats.norm.ppf(uniform[:, 1:].clip(1e-12, 1 - 1e-12))
-    squares = euclidean_distances(nodes / scale, centers / scale, squared=True)
+    origin = centers.mean(axis=0)  # far from zero, distances would lose their digits
+    squares = euclidean_distances((nodes - origin) / scale, (centers - origin) / scale, squared=True)
     nearest = squares.min(axis=1, keepdims=True)
     log_density = -0.5 * nearest[:, 0] + np.log(np.exp(-0.5 * (squares - nearest)).mean(axis=1))
     log_density -= np.log(scale).sum() + dim / 2 * math.log(2 * math.pi)

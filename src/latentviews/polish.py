@@ -17,6 +17,7 @@ from latentviews import streams
 from latentviews._arrays import to_numpy
 from latentviews._progress import Report
 from latentviews._validation import check_count, check_nonnegative, check_positive
+from latentviews.bandwidths import dithered
 from latentviews.codebooks import Codebook, fit_codebook
 from latentviews.features import few_landmarks, linear_bins, uniform_grid
 from latentviews.kernels import Delta, Gaussian, Kernel, VonMises
@@ -78,7 +79,8 @@ def rule_of_thumb(x: np.ndarray, kernel: Kernel, seed: int) -> Kernel | Codebook
         return Delta()
     if kernel.domain == "real" and x.shape[1] > 1:
         size = min(CODES, len(x) // (ROWS_A_CODE * x.shape[1]))
-        return fit_codebook(x, max(size, 1), np.random.default_rng(seed))
+        rng = np.random.default_rng(seed)
+        return fit_codebook(dithered(x, rng), max(size, 1), rng)
     rule: Kernel = VonMises("silverman") if kernel.domain == "circle" else Gaussian("isj")
     return rule.adapt(x)
 

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from latentviews._arrays import to_numpy
+from latentviews.bandwidths import dithered
 from latentviews.codebooks import Codebook, fit_codebook, uncorrelating
 from latentviews.domains import Domain
 from latentviews.embeddings import Components, as_rows, evaluate
@@ -170,12 +171,13 @@ def weighted_samples(
     present = ~np.isnan(x).any(axis=1)
     number = np.cumsum(present) - 1
     first, second = (number[half[present[half]]] for half in halves)
-    x, posteriors = x[present], np.maximum(posteriors[present], TINY)
+    values, posteriors = x[present], np.maximum(posteriors[present], TINY)
+    x = dithered(values, rng)
     sizes = [size for size in SIZES if PER_GAUSSIAN * (x.shape[1] + 2) * size <= min(len(first), len(second))]
     stack = _held_out_shares(x, posteriors, (first, second), sizes, rng, n_judged)
-    made, rows, shares = ways(x, posteriors, sizes, rng)
+    made, some, shares = ways(x, posteriors, sizes, rng)
     bundles = [bundle.scaled(share) for way, share in zip(made, stack, strict=True) for bundle in way]
-    return _joined([bundle for bundle in bundles if len(bundle.centres)], domain, rows, shares)
+    return _joined([bundle for bundle in bundles if len(bundle.centres)], domain, values[some], shares)
 
 
 def _held_out_shares(
@@ -215,14 +217,14 @@ def _joined(bundles: list[Bundle], domain: Domain, rows: np.ndarray, shares: np.
 def ways(
     x: np.ndarray, posteriors: np.ndarray, sizes: list[int], rng: np.random.Generator
 ) -> tuple[list[Way], np.ndarray, np.ndarray]:
-    """Ways to smooth the components, and the rows and shares that stand for them.
+    """Ways to smooth the components, and the numbers and shares of the rows that stand for them.
 
     The component's own Gaussian and a broader one; kernels on the rows shaped like the component, narrower where rows
     are many (Abramson 1982); mixtures of the Gaussians in codebooks of several sizes; and kernels on the rows shaped
     like the Gaussian of a codebook that they are in.
     """
-    some = np.sort(rng.permutation(len(x))[:POINTS])
-    rows, shares = x[some], posteriors[some] / posteriors[some].sum(axis=0)
+    some, shares = representatives(posteriors, rng)
+    rows = x[some]
     maps, means = _shapes(x, posteriors)
     made = [_gaussians(maps, means, np.eye(len(maps)), width) for width in (1.0, BROAD)]
     made += [[_on_rows(turn, rows, shares, h, width) for h, turn in enumerate(maps)] for width in WIDTHS]
@@ -230,7 +232,21 @@ def ways(
     made += [_gaussians(codes.maps, codes.means, codes.shares(x, posteriors)) for codes in codebooks]
     for codes in [codes for codes in codebooks if len(codes.means) <= SURROUNDINGS][-1:]:
         made += [_in_surroundings(codes, rows, shares, width) for width in WIDTHS]
-    return made, rows, shares
+    return made, some, shares
+
+
+def representatives(posteriors: np.ndarray, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+    """Numbers of at most 1,000 rows, about as many of every component, and their shares of each.
+
+    Rows are drawn systematically with chances that add up the components', and count by one over their chance.
+    """
+    shares = posteriors / posteriors.sum(axis=0)
+    chances = np.ones(len(shares)) if len(shares) <= POINTS else np.minimum(POINTS * shares.mean(axis=1), 1.0)
+    order = rng.permutation(len(shares))
+    steps = np.floor(np.append(0.0, np.cumsum(chances[order])) + rng.random())
+    some = np.sort(order[np.diff(steps) > 0])
+    drawn = posteriors[some] / chances[some, None]
+    return some, drawn / drawn.sum(axis=0)
 
 
 def _gaussians(maps: np.ndarray, means: np.ndarray, weights: np.ndarray, width: float = 1.0) -> Way:

@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from sklearn.cluster import KMeans
+from sklearn.exceptions import ConvergenceWarning
 
 from latentviews._arrays import to_numpy
 from latentviews._progress import Report
@@ -132,7 +133,9 @@ def _window_posteriors(problem: SequenceProblem, reach: int) -> np.ndarray:
     scaled_phi = [x / np.sqrt((x**2).sum(axis=1).mean()) for x in phi]  # no view drowns the others
     means = window_means(np.concatenate(scaled_phi, axis=1), problem.pilot_lengths, reach)
     clusters = KMeans(rows.rank, n_init=3, random_state=int(rows.rng.integers(2**31)))
-    labels = clusters.fit(means[rows.rng.permutation(len(means))[:CLUSTER_ROWS]]).predict(means)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)  # windows over all rows are all the same
+        labels = clusters.fit(means[rows.rng.permutation(len(means))[:CLUSTER_ROWS]]).predict(means)
     return 0.98 * np.eye(rows.rank)[labels] + 0.02 / rows.rank
 
 
