@@ -42,3 +42,11 @@ def test_a_constant_column_leaves_everything_finite(rng):
     x = np.column_stack([rng.normal(size=200), np.full(200, 7.0)])
     assert np.isfinite(uncorrelating(x)).all()
     assert np.isfinite(fit_codebook(x, 3, rng).densities(x)).all()
+
+
+def test_a_stray_row_does_not_coarsen_the_others(rng):
+    x, _ = two_balls(1000, rng)
+    mixed = fit_codebook(np.vstack([x, [[1e6, -1e6, 0.0]]]), 12, rng)
+    without = fit_codebook(x, 12, rng)
+    strayed, alone = (np.log(codes.densities(x) @ codes.weights).mean() for codes in (mixed, without))
+    assert strayed > alone - 0.3

@@ -12,7 +12,7 @@ from sklearn.mixture import GaussianMixture
 TINY = np.finfo(float).tiny
 ROWS = 10_000  # rows that a codebook is fitted to
 STEPS = 20  # EM steps; more make no better building blocks
-RIDGE = 1e-3  # of the rows' variances that every Gaussian has at least
+RIDGE = 1e-3  # of the rows' spread, squared, that every Gaussian has at least
 FLAT = 1e-12  # the least variance of a direction, columns having one
 SHARE_STEPS = 5  # EM steps for the shares of classes
 
@@ -45,8 +45,7 @@ class Codebook(NamedTuple):
 def fit_codebook(x: np.ndarray, size: int, rng: np.random.Generator) -> Codebook:
     """A codebook of the rows ``x``, none missing, by EM from k-means, in columns of one spread."""
     some = x[rng.permutation(len(x))[:ROWS]]
-    mean, spread = some.mean(axis=0), some.std(axis=0)
-    spread = np.where(spread > 0, spread, 1.0)
+    mean, spread = np.median(some, axis=0), spreads(some)
     seed = int(rng.integers(2**31))
     mixture = GaussianMixture(size, reg_covar=RIDGE, max_iter=STEPS, random_state=seed)
     # its many small products take up to twenty times as long where threads wait for each other
@@ -55,6 +54,13 @@ def fit_codebook(x: np.ndarray, size: int, rng: np.random.Generator) -> Codebook
         mixture.fit((some - mean) / spread)
     maps = mixture.precisions_cholesky_ / spread[:, None]
     return Codebook(mean + mixture.means_ * spread, maps, mixture.weights_)
+
+
+def spreads(x: np.ndarray) -> np.ndarray:
+    """The spread of every column, of which stray rows are no part: what the quartiles say, where they differ."""
+    quartiles = np.ptp(np.percentile(x, [25, 75], axis=0), axis=0) / 1.349
+    deviations = x.std(axis=0)
+    return np.where(quartiles > 0, quartiles, np.where(deviations > 0, deviations, 1.0))
 
 
 def uncorrelating(x: np.ndarray, weights: np.ndarray | None = None, ridge: np.ndarray | float = 0.0) -> np.ndarray:

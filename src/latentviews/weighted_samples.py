@@ -9,7 +9,7 @@ import numpy as np
 
 from latentviews._arrays import to_numpy
 from latentviews.bandwidths import dithered
-from latentviews.codebooks import Codebook, fit_codebook, uncorrelating
+from latentviews.codebooks import Codebook, fit_codebook, spreads, uncorrelating
 from latentviews.domains import Domain
 from latentviews.embeddings import Components, as_rows, evaluate
 from latentviews.experts import stacking_shares
@@ -262,7 +262,7 @@ def _in_surroundings(codes: Codebook, rows: np.ndarray, shares: np.ndarray, widt
 
 def _shapes(x: np.ndarray, posteriors: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Maps that make the components' covariances the identity, (k, d, d), and their means, (k, d)."""
-    ridge = SHRINKAGE * x.var(axis=0)
+    ridge = SHRINKAGE * spreads(x) ** 2
     maps = [uncorrelating(x, weights, ridge) for weights in posteriors.T]
     return np.stack(maps), (posteriors / posteriors.sum(axis=0)).T @ x
 
