@@ -452,3 +452,47 @@ def test_hinge_has_no_probabilities():
 def test_a_loss_from_elsewhere_says_what_it_lacks(method):
     with pytest.raises(TypeError, match=f"is a loss without `{method}`"):
         getattr(Loss(), method)(np.zeros((1, 1)), np.zeros((1, 1)))
+
+
+def test_a_first_batch_of_rows_that_are_all_alike_is_refused():
+    """Steps are as long as the spread of the first batch allows: without any they would be of any length."""
+    for rows in (np.zeros((50, 2)), 1e-3 * np.random.default_rng(0).normal(size=(50, 2)), np.ones((1, 2))):
+        y = np.arange(len(rows)) % 2
+        model = DoublyStochasticClassifier(kernel=Gaussian(1.0), random_state=0)
+        with pytest.raises(ValueError, match="has to show how rows differ"):
+            model.partial_fit(rows, y, classes=[0, 1])
+        assert not hasattr(model, "fit_")
+
+
+def test_scores_of_classes_beyond_all_odds_have_diverged():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(2000, 2))
+    model = DoublyStochasticClassifier(kernel=Gaussian(1.0), step_size=1e6, random_state=0)
+    with pytest.raises(DivergenceError, match="smaller steps"):
+        model.fit(X, rng.integers(2, size=2000))
+
+
+def test_rows_one_by_one_are_learnt_from():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(2000, 2))
+    y, r = X[:, 0] * X[:, 1] > 0, np.sin(2 * X[:, 0])
+    classifier = DoublyStochasticClassifier(n_blocks=4, kernel=Gaussian(1.0), random_state=0)
+    regressor = DoublyStochasticRegressor(n_blocks=4, kernel=Gaussian(1.0), random_state=0)
+    classifier.partial_fit(X[:100], y[:100], classes=[False, True])
+    regressor.partial_fit(X[:100], r[:100])
+    for i in range(100, 1000):
+        classifier.partial_fit(X[i : i + 1], y[i : i + 1])
+        regressor.partial_fit(X[i : i + 1], r[i : i + 1])
+    assert classifier.score(X[1000:], y[1000:]) > 0.93
+    assert regressor.score(X[1000:], r[1000:]) > 0.9
+
+
+@pytest.mark.parametrize("loss", [Quantile(), Huber(0.5), Squared()])
+def test_the_unit_of_the_targets_does_not_matter(loss):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(2000, 2))
+    y = np.sin(2 * X[:, 0])
+    for unit in (1.0, 100.0, 1e-4):
+        scaled = Huber(0.5 * unit) if isinstance(loss, Huber) else loss
+        model = DoublyStochasticRegressor(loss=scaled, random_state=0).fit(X, unit * y)
+        assert model.score(X, unit * y) > 0.9

@@ -9,11 +9,12 @@ from array_api_compat import device
 
 from latentviews._arrays import like, moved, namespace, to_numpy
 from latentviews._validation import DivergenceError
+from latentviews.losses import Loss
 from latentviews.stochastic import Expansion, RandomBlocks
 
 DECAY = 3  # later iterates count for more in averages
 KEPT = 2**24  # features of a batch that are kept through a step
-HUGE = 1e12  # scores beyond this have diverged
+ALIKE = 1e-4  # rows of less spread in the kernel's space are the same to it
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,6 +59,11 @@ def precondition(
     gram = to_numpy(sum(phi @ phi.T for phi in (blocks(x, j) for j in range(count)))) / count
     means = gram[:, :n].mean(axis=1)
     gram = gram - means[:, None] - means[None, :] + means[:n].mean()
+    if np.diag(gram).max() < ALIKE:
+        raise ValueError(
+            f"The first batch, n_samples = {len(gram)}, has to show how rows differ, for steps as long as can be; "
+            f"to {blocks.kernel} its rows are all the same. Begin with some different rows, or take a narrower kernel."
+        )
     values, vectors = np.linalg.eigh(gram[:n, :n] / n)
     values, vectors = np.maximum(values[::-1], np.finfo(float).tiny), vectors[:, ::-1]
     q = int(np.sum(values[: min(most, n // 4)] > 0.1 / n))
@@ -109,6 +115,7 @@ class GradientFit:
     average_intercept: Any
     preconditioner: Preconditioner
     grows: bool
+    steepness: float  # of the loss
     n_steps: int = 0
 
     def __call__(self, x: Any) -> Any:
@@ -118,32 +125,37 @@ class GradientFit:
     def step(self, x: Any, targets: Any, loss: Any, step_size: float, penalty: float) -> "GradientFit":
         """One gradient step: f ← (1 − γν) f − γ/B P Σ_i (k(x_i, ·) − mean) ∂loss_i, and the constant apart.
 
-        A growing function takes it in a fresh block: that is the doubly stochastic gradient.
+        A growing function takes it in a fresh block: that is the doubly stochastic gradient. A single row has no mean
+        to be set apart from, so it moves function and constant alike, each half as far.
         """
         xp, n_rows, blocks = namespace(x), x.shape[0], self.functions.blocks
         kept, parts = [moved(a, x) for a in self.functions.coefficients], self.preconditioner.parts(x)
         features = Features(blocks, x, len(kept))
         scores, along = features.times(kept, parts)
         scores = scores + moved(self.intercept, x)
-        check_finite(scores)
+        check_finite(scores, getattr(loss, "limit", Loss.limit))
         effective = min(n_rows, blocks.size) if self.grows else n_rows  # a fresh block knows no more than its features
-        rate = step_size / (loss.curvature * self.preconditioner.curvature(effective) + penalty)
+        curvature, centred = self.preconditioner.curvature(effective), float(n_rows > 1)
+        if not centred:
+            step_size, curvature = step_size / 2, max(curvature, 1.0)
+        rate = step_size / (self.steepness * curvature + penalty)
         gradient = loss.gradient(scores, targets)
         slope = xp.mean(gradient, axis=0)
-        constant = moved(self.intercept, x) - (step_size / loss.curvature) * slope
-        gradient = (gradient - slope) * (-rate / n_rows)
+        constant = moved(self.intercept, x) - (step_size / self.steepness) * slope
+        gradient = (gradient - centred * slope) * (-rate / n_rows)
         kept = self.preconditioner.shrink(kept, rate * penalty) if penalty else kept
         if self.grows:
             phi = blocks(x, len(kept))
             kept.append(phi.T @ gradient)
-            constant = constant - xp.mean(phi, axis=0) @ kept[-1]  # the step is centred on the batch
+            constant = constant - centred * (xp.mean(phi, axis=0) @ kept[-1])  # the step is centred on the batch
         else:
             back = None if along is None else like(self.preconditioner.damping, x)[:, None] * (along.T @ gradient)
             for j, coefficients in enumerate(kept):
                 change = features[j].T @ (gradient / len(kept))
                 if back is not None:
                     change = change - parts[j] @ back
-                kept[j], constant = coefficients + change, constant - xp.mean(features[j], axis=0) @ change
+                kept[j] = coefficients + change
+                constant = constant - centred * (xp.mean(features[j], axis=0) @ change)
         functions = replace(self.functions, coefficients=tuple(kept))
         share = (DECAY + 1) / (self.n_steps + 1 + DECAY)  # polynomial-decay averaging (Shamir & Zhang 2013)
         return replace(
@@ -157,20 +169,27 @@ class GradientFit:
 
 
 def start_gradient(
-    blocks: RandomBlocks, x: Any, intercept: Any, n_blocks: int | None, directions: int, batch_size: int, penalty: float
+    blocks: RandomBlocks,
+    x: Any,
+    intercept: Any,
+    n_blocks: int | None,
+    directions: int,
+    batch_size: int,
+    penalty: float,
+    steepness: float,
 ) -> GradientFit:
     """The function that is ``intercept`` everywhere, in a fixed number of blocks, or one that grows (None)."""
     grows = n_blocks is None
     preconditioner = precondition(blocks, n_blocks or 4, x, 0 if grows else directions, batch_size, penalty)
     zero = namespace(x).zeros((2 * blocks.size, intercept.shape[0]), dtype=x.dtype, device=device(x))
     start = Expansion(blocks, (zero,) * (n_blocks or 1))
-    return GradientFit(start, intercept, start, intercept, preconditioner, grows)
+    return GradientFit(start, intercept, start, intercept, preconditioner, grows, steepness)
 
 
-def check_finite(scores: Any) -> None:
+def check_finite(scores: Any, limit: float) -> None:
     """Refuse scores that have grown without bound."""
     largest = float(namespace(scores).max(namespace(scores).abs(scores)))
-    if not largest < HUGE:
+    if not largest < limit:
         raise DivergenceError(
             f"The steps diverge: scores reach {largest:.3g}. Take smaller steps (step_size), or scale the targets; the "
             "model is as it was before this call."

@@ -1,7 +1,8 @@
 """Losses of functions with one output a class or target, for gradient methods on rows in any array library.
 
 A loss offers ``value(scores, targets)``, its mean over rows, ``gradient(scores, targets)``, its derivative by the
-scores of every row, and ``curvature``, how much the gradient changes at most for a unit change of a score. Targets of
+scores of every row, and ``curvature``, how much the gradient changes at most for a unit change of a score; where that
+says nothing of the way to the least loss, ``steepness(targets)`` stands in for it. Targets of
 classes are one where a row is in the class and zero elsewhere; a loss ``of_classes`` is for such targets alone.
 """
 
@@ -19,6 +20,11 @@ class Loss(BaseEstimator):
 
     curvature = 1.0
     of_classes = False
+    limit = 1e12  # scores beyond it have diverged
+
+    def steepness(self, targets: np.ndarray) -> float:
+        """What steps are divided by, given the first targets."""
+        return self.curvature
 
     def constant(self, targets: np.ndarray) -> np.ndarray:
         """The constant scores to start from, (outputs,)."""
@@ -37,6 +43,7 @@ class Logistic(Loss):
     """Minus the log of the probability that the softmax of the scores gives to a row's class."""
 
     of_classes = True
+    limit = 1e4
     curvature = 0.25  # up to twice as much at even odds between two classes, which few rows have
 
     def constant(self, targets: np.ndarray) -> np.ndarray:
@@ -65,6 +72,7 @@ class Hinge(Loss):
     """max(0, 1 - ts) of every class against the rest, with t = 1 in the class and -1 outside."""
 
     of_classes = True
+    limit = 1e4
 
     def constant(self, targets: np.ndarray) -> np.ndarray:
         """The constant scores to start from: no class before another."""
@@ -110,6 +118,10 @@ class Huber(Loss):
         """The constant scores to start from: medians, which a few wild targets do not move."""
         return np.median(targets, axis=0)
 
+    def steepness(self, targets: np.ndarray) -> float:
+        """The curvature, or less where most errors are beyond the threshold."""
+        return min(self.curvature, check_positive("threshold", self.threshold) / _spread(targets))
+
     def value(self, scores: Any, targets: Any) -> float:
         """The mean loss of rows."""
         xp, threshold = namespace(scores), check_positive("threshold", self.threshold)
@@ -121,6 +133,12 @@ class Huber(Loss):
         """The derivative of every row's loss by its scores."""
         threshold = check_positive("threshold", self.threshold)
         return namespace(scores).clip(scores - targets, min=-threshold, max=threshold)
+
+
+def _spread(targets: np.ndarray) -> float:
+    """The spread of the first targets between their quartiles, or their standard deviation; one if all are the same."""
+    quartiles = float(np.ptp(np.percentile(targets, [25, 75], axis=0), axis=0).mean()) / 1.349
+    return quartiles or float(targets.std(axis=0).mean()) or 1.0
 
 
 class Quantile(Loss):
@@ -138,6 +156,10 @@ class Quantile(Loss):
     def constant(self, targets: np.ndarray) -> np.ndarray:
         """The constant scores to start from: the quantiles."""
         return np.quantile(targets, self._level(), axis=0)
+
+    def steepness(self, targets: np.ndarray) -> float:
+        """One over the spread of the targets: the gradient, plus or minus one, does not know their unit."""
+        return 1 / _spread(targets)
 
     def value(self, scores: Any, targets: Any) -> float:
         """The mean loss of rows."""

@@ -87,7 +87,8 @@ class _Settings(CallbackSupportMixin, BaseEstimator):
         blocks = RandomBlocks(self.kernel_, x.shape[1], size, seed, keep)
         directions = check_count("n_directions", self.n_directions, 0)
         constant = like(loss.constant(targets), x)
-        self.fit_ = start_gradient(blocks, x, constant, n_blocks, directions, batch_size, penalty)
+        steepness = loss.steepness(targets) if hasattr(loss, "steepness") else loss.curvature
+        self.fit_ = start_gradient(blocks, x, constant, n_blocks, directions, batch_size, penalty, steepness)
 
     def _step(self, x: Any, targets: Any, loss: Any) -> None:
         size = check_positive("step_size", self.step_size)
