@@ -13,7 +13,16 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from latentviews import DoublyStochasticClassifier, DoublyStochasticRegressor, Gaussian, Linear, gradients, load, save
+from latentviews import (
+    DoublyStochasticClassifier,
+    DoublyStochasticRegressor,
+    Gaussian,
+    Laplace,
+    Linear,
+    gradients,
+    load,
+    save,
+)
 from latentviews._arrays import on_host
 from latentviews._validation import DivergenceError
 from latentviews.gradients import precondition, start_gradient
@@ -332,7 +341,9 @@ def test_progress_is_told_on_demand(capsys):
 
     DoublyStochasticClassifier(n_epochs=2, n_blocks=1, verbose=1, early_stopping=True, random_state=0).fit(X, y)
 
-    assert capsys.readouterr().err.count("epoch") == 2
+    lines = capsys.readouterr().err
+    assert lines.count("epoch") == lines.count(", loss a row 0.") == 2
+    assert "likelihood" not in lines
 
 
 def fit_small(model, **changes):
@@ -496,3 +507,56 @@ def test_the_unit_of_the_targets_does_not_matter(loss):
         scaled = Huber(0.5 * unit) if isinstance(loss, Huber) else loss
         model = DoublyStochasticRegressor(loss=scaled, random_state=0).fit(X, unit * y)
         assert model.score(X, unit * y) > 0.9
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("model", MODELS, ids=repr)
+def test_rows_too_large_for_their_features_get_a_sentence(model, rng):
+    X, y, far = rng.normal(size=(100, 3)).astype(np.float32), np.arange(100) % 2, np.full((1, 3), 1e37, np.float32)
+    model = clone(model).set_params(kernel=Laplace(1.0), n_frequencies=128)
+
+    with pytest.raises(ValueError, match="Row values are too large for these features in float32; scale the columns"):
+        clone(model).fit(X, y).predict(far)
+    with pytest.raises(ValueError, match="Row values are too large for these features in float32; scale the columns"):
+        clone(model).fit(np.concatenate([X, far]), np.append(y, 0))
+
+
+@pytest.mark.parametrize("dtype", [strict.int64, strict.bool])
+@pytest.mark.parametrize("model", MODELS, ids=repr)
+def test_whole_numbers_of_other_libraries_are_numbers(model, dtype, rng):
+    X, y = rng.integers(2, size=(60, 2)), np.arange(60) % 2
+    foreign = strict.astype(strict.asarray(X), dtype)
+
+    found = clone(model).set_params(n_epochs=1).fit(foreign, y).predict(foreign)
+
+    expected = clone(model).set_params(n_epochs=1).fit(X, y).predict(X)
+    np.testing.assert_allclose(on_host(found), expected, rtol=1e-6, atol=1e-8)
+
+
+LABELS = {
+    "none": (MODELS[0], np.array(["a", None] * 10, dtype=object), None, "y holds None"),
+    "mixed": (MODELS[0], np.array(["a", 1] * 10, dtype=object), None, "y must hold labels of one type; got int, str"),
+    "set": (MODELS[0], np.array(["a", "b"] * 10), {"a", "b"}, "classes must be a list or an array of labels"),
+    "empty": (MODELS[1], np.empty((20, 0)), None, r"y needs one target, or several, .* got shape \(20, 0\)"),
+    "complex": (MODELS[1], np.full(20, 1j), None, "y holds complex numbers; targets must be real"),
+}
+
+
+@pytest.mark.parametrize(("model", "y", "classes", "message"), LABELS.values(), ids=LABELS)
+def test_targets_that_cannot_be_learnt_get_a_sentence(model, y, classes, message, rng):
+    more = {} if classes is None else {"classes": classes}
+
+    with pytest.raises(ValueError, match=message):
+        clone(model).fit(rng.normal(size=(20, 2)), y, **more)
+
+
+@pytest.mark.parametrize("model", MODELS, ids=repr)
+def test_batches_without_rows_are_passed_over(model, rng):
+    X, y = rng.normal(size=(60, 2)), np.arange(60) % 2
+    model, more = clone(model).set_params(n_epochs=1), {"classes": [0, 1]} if model is MODELS[0] else {}
+
+    found = clone(model).fit(iter([(X[:0], y[:0]), (X, y), (X[:0], y[:0])]), **more)
+
+    np.testing.assert_array_equal(found.predict(X), clone(model).fit(iter([(X, y)]), **more).predict(X))
+    with pytest.raises(ValueError, match="The stream holds no batch"):
+        clone(model).fit(iter([(X[:0], y[:0])]), **more)

@@ -362,6 +362,17 @@ def test_batches_without_rows_are_passed_over(rng):
     np.testing.assert_array_equal(found.transform(X), clone(model).fit(X).transform(X))
 
 
+def test_landmarks_pass_over_batches_without_rows(rng):
+    X = rng.normal(size=(100, 2))
+    model = LandmarkPCA(n_landmarks=20, random_state=0)
+
+    found = clone(model).fit(Again([X[:0], X[:50], X[:0], X[50:]]))
+
+    np.testing.assert_array_equal(found.transform(X), clone(model).fit(Again([X[:50], X[50:]])).transform(X))
+    with pytest.raises(ValueError, match="holds no batch; at least one row is needed"):
+        clone(model).fit(Again([X[:0]]))
+
+
 @pytest.mark.parametrize("center", [True, False])
 def test_every_row_a_landmark_is_exact_kernel_pca(center, rng):
     X, kernel = rng.normal(size=(60, 2)), Gaussian(1.0)
@@ -490,3 +501,25 @@ def test_a_rotation_settles_order_and_signs(rng):
     assert np.all(np.diff(values) <= 0)
     np.testing.assert_allclose(rotation.T @ root @ root.T @ rotation, np.diag(values), atol=1e-10)
     assert np.all(rotation[np.abs(rotation).argmax(axis=0), np.arange(3)] > 0)
+
+
+@pytest.mark.filterwarnings("error")
+def test_rows_far_out_get_coordinates_or_a_sentence(rng):
+    X = rng.normal(size=(100, 3))
+    landmarks = LandmarkPCA(2, kernel=Matern(1.0), n_landmarks=20, random_state=0).fit(X)
+    stochastic = DoublyStochasticPCA(2, kernel=Laplace(1.0), random_state=0).fit(X)
+
+    found = landmarks.transform(np.full((1, 3), 1e20, np.float32))
+
+    np.testing.assert_allclose(found[0], -landmarks.components_ @ landmarks.mean_, rtol=1e-5)
+    with pytest.raises(ValueError, match="Row values are too large for these features in float32; scale the columns"):
+        stochastic.transform(np.full((1, 3), 1e37, np.float32))
+
+
+@pytest.mark.parametrize("model", MODELS, ids=repr)
+def test_whole_numbers_of_other_libraries_are_numbers(model, rng):
+    X = rng.integers(5, size=(200, 2))
+
+    found = clone(model).fit(strict.asarray(X)).transform(strict.asarray(X))
+
+    np.testing.assert_allclose(on_host(found), clone(model).fit(X).transform(X), rtol=1e-6, atol=1e-8)

@@ -374,3 +374,14 @@ def test_delta_takes_integers(rng):
     x = rng.integers(0, 3, size=(20, 2))
 
     np.testing.assert_array_equal(Delta().gram(x, x), Delta().gram(x.astype(float), x.astype(float)))
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("columns", [1, 3])
+@pytest.mark.parametrize("kernel", [Gaussian(1.0), Laplace(1.0), Matern(1.0), Matern(1.0, 3.5)], ids=repr)
+def test_rows_far_out_have_nothing_in_common_with_others(kernel, columns, dtype, rng):
+    near = rng.normal(size=(20, columns)).astype(dtype)
+
+    for size in (1e20, 1e37):
+        np.testing.assert_array_equal(kernel.gram(np.full((1, columns), size, dtype), 50 * near), np.zeros((1, 20)))

@@ -325,3 +325,22 @@ def test_polynomials_that_are_no_kernels_are_refused(kernel):
 def test_tensor_sketches_need_a_polynomial_kernel():
     with pytest.raises(TypeError, match="needs a Polynomial kernel; got Gaussian"):
         TensorSketchFeatures(Gaussian(1.0)).fit(np.zeros((2, 2)))
+
+
+@pytest.mark.filterwarnings("error")
+def test_rows_too_large_for_their_features_get_a_sentence(rng):
+    X, far = rng.normal(size=(50, 3)), np.full((1, 3), 1e37, np.float32)
+
+    with pytest.raises(ValueError, match="Row values are too large for these features in float32; scale the columns"):
+        FourierFeatures(Laplace(1.0), random_state=0).fit(X).transform(far)
+    with pytest.raises(ValueError, match="Row values are too large for these features in float32; scale the columns"):
+        TensorSketchFeatures(random_state=0).fit(X).transform(far)
+
+
+@pytest.mark.parametrize("maps", [FourierFeatures(Gaussian(1.0), random_state=0), TensorSketchFeatures(random_state=0)])
+def test_whole_numbers_of_other_libraries_are_numbers(maps, rng):
+    X = rng.integers(5, size=(20, 2))
+
+    found = clone(maps).fit(strict.asarray(X)).transform(strict.asarray(X))
+
+    np.testing.assert_allclose(np.from_dlpack(found), clone(maps).fit(X).transform(X), rtol=1e-8, atol=1e-10)

@@ -44,11 +44,12 @@ def observed(observer: Observer) -> Iterator[None]:
         _observer.reset(token)
 
 
-def reporter(estimator: Any, verbose: int) -> tuple[Report, Callable[[], None]]:
+def reporter(estimator: Any, verbose: int, *, of_loss: bool = False) -> tuple[Report, Callable[[], None]]:
     """What to call at every step of a fit, and at its end.
 
     ``report(task, step, objective)`` tells the callbacks of ``estimator``, and writes to standard error if ``verbose``;
-    it is True where a callback asks the fit to stop.
+    it is True where a callback asks the fit to stop. The objective is a log-likelihood a row, or minus a loss
+    (``of_loss``).
     """
     observer, context = _observer.get(), None
     if getattr(estimator, "_skl_callbacks", None) or hasattr(estimator, "_parent_callback_ctx"):
@@ -57,7 +58,8 @@ def reporter(estimator: Any, verbose: int) -> tuple[Report, Callable[[], None]]:
 
     def report(task: str, step: int, objective: float, part: Part = WHOLE) -> bool:
         if verbose:
-            sys.stderr.write(f"{type(estimator).__name__}: {task}, step {step}, log-likelihood a row {objective:.6f}\n")
+            value = f"loss a row {-objective:.6f}" if of_loss else f"log-likelihood a row {objective:.6f}"
+            sys.stderr.write(f"{type(estimator).__name__}: {task}, step {step}, {value}\n")
         if observer is not None:
             observer(task, step, objective, part)
         if context is None:

@@ -51,7 +51,7 @@ def check_rows(estimator: Any, X: Any, *, reset: bool, missing: bool = False) ->
     name = type(estimator).__name__
     if X.ndim != 2 or X.shape[0] == 0:
         raise ValueError(f"{name} expects a 2-D array with at least one row; got shape {tuple(X.shape)}.")
-    xp = namespace(X)
+    xp, X = namespace(X), _as_floats(name, X)
     if not bool(xp.all(xp.isfinite(X))):
         raise ValueError(f"{name} expects finite numbers; the input contains NaN or infinity.")
     if reset:
@@ -61,6 +61,25 @@ def check_rows(estimator: Any, X: Any, *, reset: bool, missing: bool = False) ->
             f"X has {X.shape[1]} features, but {name} is expecting {estimator.n_features_in_} features as input."
         )
     return X
+
+
+def _as_floats(name: str, x: Any) -> Any:
+    """An array of another library in floats of at least 32 bits."""
+    xp = namespace(x)
+    if xp.isdtype(x.dtype, "complex floating"):
+        raise ValueError(f"{name} expects real numbers; got {x.dtype}. Pass the real and imaginary parts as columns.")
+    if not xp.isdtype(x.dtype, "real floating"):
+        return xp.astype(x, xp.asarray(0.0).dtype)
+    return x if xp.finfo(x.dtype).bits >= 32 else xp.astype(x, xp.float32)
+
+
+def check_range(values: Any) -> Any:
+    """``values`` computed from rows, or a sentence where some are beyond what their dtype can hold."""
+    xp = namespace(values)
+    if not bool(xp.all(xp.isfinite(values))):
+        dtype = str(values.dtype).rpartition(".")[2]
+        raise ValueError(f"Row values are too large for these features in {dtype}; scale the columns.")
+    return values
 
 
 def is_batches(X: Any) -> bool:

@@ -140,10 +140,13 @@ def _squares(x: Any, y: Any) -> Any:
     """Squared Euclidean distances between rows, in whose place intermediate results may be put."""
     xp = namespace(x)
     if x.shape[1] == 1:
-        return (x - y.T) ** 2
+        with np.errstate(over="ignore"):  # infinitely far
+            return (x - y.T) ** 2
     center = xp.mean(y, axis=0)  # large offsets would cost digits in the difference below
     x -= center
     y -= center
+    limit = math.sqrt(float(xp.finfo(x.dtype).max) / (8 * x.shape[1]))  # squares of larger numbers are out of range
+    x, y = xp.clip(x, min=-limit, max=limit), xp.clip(y, min=-limit, max=limit)
     squares = x @ y.T
     squares *= -2
     squares += xp.vecdot(x, x)[:, None]
@@ -229,6 +232,7 @@ class Matern(_Scaled):
     def _profile(self, x: Any, y: Any) -> Any:
         xp, p = namespace(x), self._degree()
         a = math.sqrt(2 * self.smoothness) * xp.sqrt(_squares(x, y))
+        a = xp.clip(a, max=-1.25 * math.log(float(xp.finfo(a.dtype).smallest_normal)))  # exp(-a) is zero from here on
         factorial = math.factorial
         terms = (factorial(p + i) / (factorial(i) * factorial(p - i)) * (2 * a) ** (p - i) for i in range(p + 1))
         return xp.exp(-a) * sum(terms) * (factorial(p) / factorial(2 * p))

@@ -16,7 +16,7 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.utils.validation import check_is_fitted
 
 from latentviews._arrays import like, namespace, to_numpy
-from latentviews._validation import all_or_nothing, check_count, check_rows
+from latentviews._validation import all_or_nothing, check_count, check_range, check_rows
 from latentviews.kernels import Gaussian, Kernel, Polynomial
 
 BITS = 30  # of the extensible lattice: a billion points before it repeats
@@ -102,7 +102,9 @@ class FourierFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
     def transform(self, X: Any) -> Any:
         """The feature vectors of the rows of ``X``."""
         check_is_fitted(self)
-        return self.amplitude_ * waves(self.projection_(check_rows(self, X, reset=False)))
+        x = check_rows(self, X, reset=False)
+        with np.errstate(over="ignore", invalid="ignore"):  # told in a sentence
+            return self.amplitude_ * waves(check_range(self.projection_(x)))
 
     @property
     def frequencies_(self) -> np.ndarray:
@@ -326,8 +328,10 @@ class TensorSketchFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ba
         check_is_fitted(self)
         x = check_rows(self, X, reset=False)
         xp, (_, scale, offset) = namespace(x), self.kernel_.checked()
-        transforms = [
-            xp.fft.rfft(math.sqrt(scale) * (x @ like(sketch[:-1], x)) + math.sqrt(offset) * like(sketch[-1], x))
-            for sketch in self.sketches_
-        ]
-        return xp.fft.irfft(math.prod(transforms[1:], start=transforms[0]), n=self._n_features_out)
+        with np.errstate(over="ignore", invalid="ignore"):  # told in a sentence
+            transforms = [
+                xp.fft.rfft(math.sqrt(scale) * (x @ like(sketch[:-1], x)) + math.sqrt(offset) * like(sketch[-1], x))
+                for sketch in self.sketches_
+            ]
+            product = math.prod(transforms[1:], start=transforms[0])
+            return check_range(xp.fft.irfft(product, n=self._n_features_out))

@@ -16,8 +16,8 @@ import numpy as np
 from array_api_compat import device
 from scipy import linalg
 
-from latentviews._arrays import like, moved, namespace, to_numpy
-from latentviews._validation import DivergenceError, UnsupportedError
+from latentviews._arrays import is_foreign, like, moved, namespace, to_numpy
+from latentviews._validation import DivergenceError, UnsupportedError, check_range
 from latentviews.random_features import hashed_points, lattice_points, waves
 
 FEW = 8  # columns up to which a lattice spreads frequencies better than chance by far
@@ -52,7 +52,11 @@ class RandomBlocks:
         return {name: value for name, value in vars(self).items() if name != "_kept"}
 
     def _features(self, x: Any, frequencies: Any) -> Any:
-        return waves(x @ frequencies) / math.sqrt(self.size)
+        with np.errstate(over="ignore", invalid="ignore"):  # told in a sentence
+            phases = x @ frequencies
+        if not is_foreign(phases):  # elsewhere every look would wait for the device
+            check_range(phases)
+        return waves(phases) / math.sqrt(self.size)
 
     def frequencies(self, block: int, x: Any) -> Any:
         """The frequencies of a block in columns, made where ``x`` lives."""

@@ -37,6 +37,11 @@ def is_array(data: Any) -> bool:
     return hasattr(data, "shape")
 
 
+def is_empty(batch: Any) -> bool:
+    """Whether a batch is an array without rows."""
+    return is_array(batch) and batch.shape[0] == 0
+
+
 def batches(data: Any, weights: Any = None, size: int = BATCH) -> Iterator[tuple[Any, Any]]:
     """Pairs of rows and their weights; the weights are None where every row counts once."""
     if is_array(data):

@@ -11,7 +11,7 @@ from latentviews._arrays import is_foreign, take_columns, to_numpy
 from latentviews._validation import check_ability, check_bandwidth, check_rows, is_batches
 from latentviews.features import OneHotFeatures, features_for
 from latentviews.kernels import Gaussian, Kernel
-from latentviews.streams import weigh
+from latentviews.streams import is_empty, weigh
 
 Columns = tuple[list[int], ...]
 
@@ -110,6 +110,8 @@ class CheckedBatches:
     def __iter__(self) -> Iterator[tuple[Any, Any]]:
         for batch in self.batches:
             rows, weights = batch if isinstance(batch, tuple) else (batch, None)
+            if is_empty(rows):
+                continue
             rows = check_rows(self.estimator, rows, reset=False, missing=self.missing)
             if weights is not None:
                 weights, count = np.asarray(weights, dtype=float), rows.shape[0]
@@ -123,10 +125,11 @@ class CheckedBatches:
 def checked_batches(estimator: Any, X: Iterable[Any], *, reset: bool, missing: bool = True) -> CheckedBatches:
     """A stream checked as it passes; the columns are those of its first batch (``reset``), or of earlier data."""
     if reset:
-        first = next(iter(X), None)
+        every = (batch[0] if isinstance(batch, tuple) else batch for batch in X)
+        first = next((rows for rows in every if not is_empty(rows)), None)
         if first is None:
             raise ValueError("The stream holds no batch; at least one row is needed.")
-        check_rows(estimator, first[0] if isinstance(first, tuple) else first, reset=True, missing=missing)
+        check_rows(estimator, first, reset=True, missing=missing)
     return CheckedBatches(estimator, X, missing)
 
 

@@ -11,7 +11,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, column_or_1d
 
 from latentviews import streams
-from latentviews._arrays import is_foreign, like, namespace, on_host, to_numpy
+from latentviews._arrays import like, namespace, on_host, take_rows, to_numpy
 from latentviews._progress import CallbackSupportMixin, reporter, with_callbacks
 from latentviews._validation import (
     all_or_nothing,
@@ -20,6 +20,7 @@ from latentviews._validation import (
     check_nonnegative,
     check_one_batch,
     check_positive,
+    check_range,
     check_rows,
     is_batches,
 )
@@ -99,7 +100,7 @@ class _Settings(CallbackSupportMixin, BaseEstimator):
     def _scores(self, X: Any) -> Any:
         check_is_fitted(self)
         x = check_rows(self, X, reset=False)
-        return namespace(x).concat([self.fit_(rows) for rows, _ in streams.batches(x)], axis=0)
+        return check_range(namespace(x).concat([self.fit_(rows) for rows, _ in streams.batches(x)], axis=0))
 
     def _forget(self) -> None:
         for name in [name for name in vars(self) if name.endswith("_") and not name.startswith("_")]:
@@ -123,7 +124,7 @@ class _Settings(CallbackSupportMixin, BaseEstimator):
     def _epochs(self, x: Any, y: Any, begin: Step, step: Step, loss_of: Callable[[Any, Any], float]) -> None:
         """Steps through all rows in random order, epoch after epoch, until enough or no longer better."""
         rng, size = np.random.default_rng(self.random_state), check_count("batch_size", self.batch_size)
-        report, finish = reporter(self, self.verbose)
+        report, finish = reporter(self, self.verbose, of_loss=True)
         kept, held = self._split(x.shape[0], rng)
         best, waited = (np.inf, getattr(self, "fit_", None)), 0
         for epoch in range(1, check_count("n_epochs", self.n_epochs) + 1):
@@ -274,10 +275,10 @@ class DoublyStochasticClassifier(ClassifierMixin, _Settings):
         y = class_labels(y, x.shape[0])
         if first:
             check_classification_targets(y)
-            self.classes_ = np.unique(y if classes is None else np.asarray(classes))
+            self.classes_ = different_labels("y", y) if classes is None else different_labels("classes", classes)
             if len(self.classes_) < 2:
                 raise ValueError(f"A classifier needs at least two classes; got one class, {self.classes_.tolist()}.")
-        elif classes is not None and not np.array_equal(np.unique(classes), self.classes_):
+        elif classes is not None and not np.array_equal(different_labels("classes", classes), self.classes_):
             raise ValueError(f"classes are {self.classes_.tolist()} since the first batch; got {list(classes)}.")
         numbers = np.searchsorted(self.classes_, y).clip(max=len(self.classes_) - 1)
         unknown = np.unique(y[self.classes_[numbers] != y])
@@ -431,25 +432,35 @@ validation_fraction, n_iter_no_change, verbose, random_state
         return scores[:, 0] if self.single_ else scores
 
 
-def take_rows(x: Any, rows: np.ndarray) -> Any:
-    """Some rows of an array of any library."""
-    if not is_foreign(x):
-        return x[rows]
-    return namespace(x).take(x, namespace(x).asarray(rows, device=device(x)), axis=0)
-
-
 def class_labels(y: Any, n_rows: int) -> np.ndarray:
     """Labels on the host, one a row."""
     y = column_or_1d(on_host(y), warn=True)
     if len(y) != n_rows:
         raise ValueError(f"y needs one label for each of {n_rows} rows; got {len(y)}.")
+    different_labels("y", y)
     return y
+
+
+def different_labels(name: str, labels: Any) -> np.ndarray:
+    """The different ones of some labels in order, or a sentence where they have none."""
+    labels = np.asarray(labels)
+    if labels.ndim != 1:
+        raise ValueError(f"{name} must be a list or an array of labels; got {labels.tolist()!r}. Pass [...] instead.")
+    if labels.dtype.kind == "O" and any(label is None for label in labels):
+        raise ValueError(f"{name} holds None; every label must be known: leave rows of unknown class out.")
+    try:
+        return np.unique(labels)
+    except TypeError:
+        kinds = sorted({type(label).__name__ for label in labels})
+        raise ValueError(f"{name} must hold labels of one type; got {', '.join(kinds)}. Turn them into one.") from None
 
 
 def number_targets(y: Any, n_rows: int) -> np.ndarray:
     """Finite numbers on the host, one a row, or several."""
+    if np.iscomplexobj(np.asarray(on_host(y))):
+        raise ValueError("y holds complex numbers; targets must be real: pass real and imaginary parts as two targets.")
     y = to_numpy(y)
-    if y.ndim not in (1, 2) or len(y) != n_rows:
+    if y.ndim not in (1, 2) or len(y) != n_rows or y.size == 0:
         raise ValueError(f"y needs one target, or several, for each of {n_rows} rows; got shape {y.shape}.")
     if not np.all(np.isfinite(y)):
         raise ValueError("y contains NaN or infinity; targets must be finite numbers.")
@@ -467,4 +478,5 @@ def stream_epochs(batches: Any, n_epochs: int) -> Iterator[tuple[int, Any, Any]]
         for batch in batches:
             if not isinstance(batch, tuple) or len(batch) != 2:
                 raise TypeError(f"A stream must yield pairs (rows, targets); got a {type(batch).__name__}.")
-            yield epoch, *batch
+            if not streams.is_empty(batch[0]):
+                yield epoch, *batch

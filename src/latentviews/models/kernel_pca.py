@@ -15,6 +15,7 @@ from latentviews._validation import (
     check_count,
     check_one_batch,
     check_positive,
+    check_range,
     check_rows,
     is_batches,
 )
@@ -34,7 +35,7 @@ def _row_batches(name: str, stream: Iterable[Any]) -> Iterator[Any]:
     for batch in stream:
         if isinstance(batch, tuple):
             raise TypeError(f"{name} takes batches of rows; got a tuple of {len(batch)}: weights have no place here.")
-        if not (streams.is_array(batch) and batch.shape[0] == 0):
+        if not streams.is_empty(batch):
             yield batch
 
 
@@ -190,7 +191,8 @@ class DoublyStochasticPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
         """The values of the eigenfunctions at the rows of ``X``, (n_samples, n_components)."""
         check_is_fitted(self)
         x = check_rows(self, X, reset=False)
-        return namespace(x).concat([self.eigenfunctions_(rows) for rows, _ in streams.batches(x)], axis=0)
+        values = [self.eigenfunctions_(rows) for rows, _ in streams.batches(x)]
+        return check_range(namespace(x).concat(values, axis=0))
 
 
 class LandmarkPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
