@@ -7,21 +7,24 @@ Part ``eigenfunctions``: the first three eigenfunctions of N(0, 1) from streams 
 in L²(p). Landmarks on the same streams, all but exact in one dimension, show what any method could reach on these rows.
 It draws the talk's picture.
 
-Part ``memory``: methods that may hold about as many numbers while they fit, on 50,000 rows of 1, 8, 64 and 512 columns
-whose standard deviations fall as 1/j. Each method is compared with the operator that it estimates, centred or not.
-Methods that look at some hundred rows take the first ones; their errors vary by a third from draw to draw, so they are
-repeated on more draws. Times are of the processor (set OPENBLAS_NUM_THREADS=1), medians where a fit is short, and taken
-in turn. Runs that are on record are not repeated.
+Part ``memory``: methods sized to hold about as many numbers while they fit, on 50,000 rows of 1, 8, 64 and 512 columns
+whose standard deviations fall as 1/j; what each allocates at its peak is measured. Each method is compared with the
+operator that it estimates, centred or not. Methods that look at some hundred rows take the first ones; their errors
+vary by a third from draw to draw, so they are repeated on more draws. Times are of the processor (set
+OPENBLAS_NUM_THREADS=1), medians where a fit is short, and taken in turn, in an order that is shuffled in every round.
+Runs that are on record are not repeated.
 """
 
 import argparse
 import heapq
 import itertools
 import json
+import random
 import statistics
 import sys
 import time
-from collections.abc import Callable
+import tracemalloc
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -41,11 +44,18 @@ SEEDS = 30
 BATCH = 1024
 DIMENSIONS = (1, 8, 64, 512)
 ROWS, TEST_ROWS = 50_000, 10_000
-FIRST_DRAW = _record.FIRST_DRAW + 3  # those before were seen when the sizes in FEW were chosen
+FIRST_DRAW = _record.FIRST_DRAW + 53  # those before were looked at
+FIRST_SLOW_DRAW = _record.FIRST_DRAW + 3  # of methods that take seconds; on record with test rows of the same generator
 REPETITIONS, QUICK_REPETITIONS = 3, 50
-ROUNDS, ENOUGH = 21, 0.3  # how often a fit is timed, and the seconds after which it is timed no more
-FEW = {1: (80, 1500), 8: (80, 1500), 64: (80, 1000), 512: (70, 450)}  # landmarks and rows, chosen on draws 0 to 2
-BUDGET = 2**18  # numbers that a method may hold while it fits, the rows of a batch apart
+ROUNDS, ENOUGH = 11, 0.3  # how often a fit is timed, and the seconds after which it is timed no more
+FEW = {
+    1: (80, 1000),
+    8: (80, 1000),
+    64: (80, 1000),
+    512: (60, 350),
+}  # landmarks and rows, for 512 columns by draws 0 to 2
+BUDGET = 2**18  # numbers that a method may hold while it fits
+SMALL_BATCH = 128
 BANDWIDTH = 1.5
 TERMS = 600  # products of Hermite functions that the centred operator is computed in
 
@@ -233,19 +243,15 @@ def methods(
     """For every method: whether it centres, its sizes, and a function from rows to a fitted transform."""
     r, rc = rank(False), rank(True)
     gamma, kernel = 0.5 / BANDWIDTH**2, Gaussian(BANDWIDTH)
-    landmarks = int((-(dim + r) + np.sqrt((dim + r) ** 2 + 4 * 2 * BUDGET)) / 4)  # 2m² + m(d + r)
-    subsample, (few_landmarks, few) = landmarks, FEW[dim]
-    waves = int(min(BUDGET / (dim + 2 * rc + 2 * 128), 4096))  # frequencies, components twice, a batch of 128 twice
+    subsample = int((-(dim + r) + np.sqrt((dim + r) ** 2 + 4 * 2 * BUDGET)) / 4)  # 2n² + n(d + r)
+    linear = 3 * dim + 2 * SMALL_BATCH
+    landmarks = int((-linear + np.sqrt(linear**2 + 4 * 5 * BUDGET)) / 10)  # 5m² + m(3d + 2 · 128)
+    few_landmarks, few = FEW[dim]
+    waves = int(min(BUDGET / (dim + 2 * rc + 2 * SMALL_BATCH), 4096))  # frequencies, components and a batch twice
     blocks = max(1, min(int(BUDGET / (3 * r * 128)), 30))
 
     def stream(model: Any) -> Callable[..., Any]:
         return lambda X: model.fit(X).transform
-
-    def exact(X: np.ndarray) -> Any:
-        Z = X[:subsample]
-        values, vectors = np.linalg.eigh(kernel.gram(Z, Z))
-        down = vectors[:, ::-1][:, :r] / np.sqrt(values[::-1][:r])
-        return lambda x: kernel.gram(x, Z) @ down
 
     def theirs(X: np.ndarray) -> Any:
         return KernelPCA(rc, kernel="rbf", gamma=gamma, random_state=seed).fit(X[:subsample]).transform
@@ -253,64 +259,71 @@ def methods(
     def incremental(X: np.ndarray) -> Any:
         phi = RBFSampler(gamma=gamma, n_components=waves, random_state=seed).fit(X[:1])
         pca = IncrementalPCA(rc)
-        for start in range(0, len(X) - len(X) % 128, 128):
-            pca.partial_fit(phi.transform(X[start : start + 128]))
+        for rows in SmallBatches(X[: len(X) - len(X) % SMALL_BATCH]):
+            pca.partial_fit(phi.transform(rows))
         return lambda x: pca.transform(phi.transform(x))
 
-    def landmark_pca(center: bool) -> Callable[..., Any]:
-        return stream(
-            LandmarkPCA(
-                rank(center), kernel=kernel, n_landmarks=landmarks, center=center, pilot_size=2000, random_state=seed
-            )
-        )
-
-    def quick(center: bool) -> Callable[..., Any]:
+    def ours(X: np.ndarray) -> Any:
         model = LandmarkPCA(
-            rank(center),
-            kernel=kernel,
-            n_landmarks=few_landmarks,
-            selection="uniform",
-            center=center,
-            random_state=seed,
+            rc, kernel=kernel, n_landmarks=landmarks, selection="uniform", pilot_size=landmarks, random_state=seed
         )
-        return lambda X: model.fit(X[:few]).transform
+        return model.fit(SmallBatches(X)).transform
+
+    def quick(X: np.ndarray) -> Any:
+        model = LandmarkPCA(rc, kernel=kernel, n_landmarks=few_landmarks, selection="uniform", random_state=seed)
+        return model.fit(X[:few]).transform
 
     doubly = DoublyStochasticPCA(r, kernel=kernel, random_state=seed)
     oja = DoublyStochasticPCA(r, kernel=kernel, max_blocks=blocks, random_state=seed)
     return {
         "doubly stochastic": (False, {"blocks": ROWS // BATCH + 1}, stream(doubly)),
         "random features + Oja": (False, {"blocks": blocks}, stream(oja)),
-        "landmarks": (False, {"landmarks": landmarks}, landmark_pca(False)),
-        "landmarks, centred": (True, {"landmarks": landmarks}, landmark_pca(True)),
-        "landmarks, few rows": (False, {"landmarks": few_landmarks, "rows": few}, quick(False)),
-        "landmarks, few rows, centred": (True, {"landmarks": few_landmarks, "rows": few}, quick(True)),
-        "exact on a subsample": (False, {"rows": subsample}, exact),
+        "landmarks, centred": (True, {"landmarks": landmarks}, ours),
+        "landmarks, few rows, centred": (True, {"landmarks": few_landmarks, "rows": few}, quick),
         "scikit-learn KernelPCA on a subsample, centred": (True, {"rows": subsample}, theirs),
         "scikit-learn IncrementalPCA over RBFSampler, centred": (True, {"features": waves}, incremental),
     }
 
 
+class SmallBatches:
+    """Rows in batches that can be read more than once."""
+
+    def __init__(self, X: np.ndarray):
+        self.X = X
+
+    def __iter__(self) -> Iterator[np.ndarray]:
+        return (self.X[start : start + SMALL_BATCH] for start in range(0, len(self.X), SMALL_BATCH))
+
+
 def memory() -> None:
-    """Errors and times of all methods at about equal memory."""
+    """Errors, times and peaks of memory of all methods."""
     path = RESULTS / "kernel_pca_memory.json"
-    runs = load(path).get("runs", {})
+    record = load(path)
+    runs, peaks = record.get("runs", {}), record.get("peaks", {})
+
+    def save() -> None:
+        rows = table(runs, peaks)
+        _record.save(path, {"table": rows, "answers": answers(rows), "peaks": peaks, "runs": runs})
+
     for dim in DIMENSIONS:
         deviations = 2.0 / np.arange(1, dim + 1)
         truth = Truth(deviations, BANDWIDTH)
         ranks = {False: truth.rank, True: truth.centred_rank}
-        for draw in range(QUICK_REPETITIONS):
-            seed = FIRST_DRAW + draw
+        draws = [*range(FIRST_SLOW_DRAW, FIRST_SLOW_DRAW + REPETITIONS)]
+        draws += range(FIRST_DRAW, FIRST_DRAW + QUICK_REPETITIONS)
+        for seed in draws:
             wanted = {
                 name: method
                 for name, method in methods(dim, ranks.__getitem__, seed).items()
-                if f"{dim}/{name}/{seed}" not in runs and (draw < REPETITIONS or "rows" in method[1])
+                if f"{dim}/{name}/{seed}" not in runs and seed in draws_of(name)
             }
             if not wanted:
                 continue
-            rng = np.random.default_rng(seed)
-            X, test = rng.normal(size=(ROWS, dim)) * deviations, rng.normal(size=(TEST_ROWS, dim)) * deviations
-            true = {centred: truth.functions(test, centred) for centred in (False, True)}
-            found = timed({name: fit for name, (_, _, fit) in wanted.items()}, X)
+            count = max(sizes.get("rows", ROWS) for _, sizes, _ in wanted.values())
+            X = np.random.default_rng(seed).normal(size=(count, dim)) * deviations
+            test = np.random.default_rng([seed, 1]).normal(size=(TEST_ROWS, dim)) * deviations
+            true = {centred: truth.functions(test, centred) for centred in {method[0] for method in wanted.values()}}
+            found = timed({name: fit for name, (_, _, fit) in wanted.items()}, X, seed)
             for name, (centred, sizes, _) in wanted.items():
                 transform, seconds = found[name]
                 error = sine(np.asarray(transform(test)), true[centred], centred=centred)
@@ -321,25 +334,56 @@ def memory() -> None:
                     **sizes,
                 }
                 print(f"d = {dim:3d}  {name:52s}  {error:.4f}  {seconds:7.4f} s  {sizes}", flush=True)
-            rows = table(runs)
-            _record.save(path, {"table": rows, "answers": answers(rows), "runs": runs})
-    for answer in answers(table(runs)):
+            if seed % 10 == 2:  # the last one, and some on the way
+                save()
+    for dim in DIMENSIONS:
+        for name in measure_peaks(dim, peaks):
+            print(f"d = {dim:3d}  {name:52s}  {peaks[f'{dim}/{name}']:.2f} MB", flush=True)
+            save()
+    for answer in answers(table(runs, peaks)):
         print(answer)
 
 
-def timed(fits: dict[str, Callable[..., Any]], X: np.ndarray) -> dict[str, tuple[Any, float]]:
-    """What every fit gives, and the median of its times; short ones take turns, so that all see the same machine."""
-    found, times = {}, {name: [] for name in fits}
+def draws_of(name: str) -> range:
+    """The draws that a method is measured on."""
+    if "rows" in name or "KernelPCA" in name:
+        return range(FIRST_DRAW, FIRST_DRAW + QUICK_REPETITIONS)
+    first = FIRST_DRAW if name.startswith("landmarks") else FIRST_SLOW_DRAW
+    return range(first, first + REPETITIONS)
+
+
+def measure_peaks(dim: int, peaks: dict[str, float]) -> Iterator[str]:
+    """The most that a fit allocates above its rows, in MB, on a draw that nothing else is read from."""
+    deviations = 2.0 / np.arange(1, dim + 1)
+    truth = Truth(deviations, BANDWIDTH)
+    ranks = {False: truth.rank, True: truth.centred_rank}
+    X = np.random.default_rng(0).normal(size=(ROWS, dim)) * deviations
+    for name, (_, _, fit) in methods(dim, ranks.__getitem__, 0).items():
+        if f"{dim}/{name}" in peaks:
+            continue
+        fit(X[:1000])  # what is imported or built at the first use is no part of it
+        tracemalloc.start()
+        fit(X)
+        peaks[f"{dim}/{name}"] = round(tracemalloc.get_traced_memory()[1] / 1e6, 2)
+        tracemalloc.stop()
+        yield name
+
+
+def timed(fits: dict[str, Callable[..., Any]], X: np.ndarray, seed: int) -> dict[str, tuple[Any, float]]:
+    """What every fit gives, and the median of its times; short ones take turns, in another order in every round."""
+    found, times, shuffler = {}, {name: [] for name in fits}, random.Random(seed)
     for _ in range(ROUNDS):
-        for name in (name for name in fits if sum(times[name]) < ENOUGH):
+        names = [name for name in fits if sum(times[name]) < ENOUGH]
+        shuffler.shuffle(names)
+        for name in names:
             start = time.process_time()
             found[name] = fits[name](X)
             times[name].append(time.process_time() - start)
     return {name: (found[name], statistics.median(times[name])) for name in fits}
 
 
-def table(runs: dict[str, Any]) -> list[dict[str, Any]]:
-    """Means over the repetitions."""
+def table(runs: dict[str, Any], peaks: dict[str, float]) -> list[dict[str, Any]]:
+    """Means over the repetitions, and peaks of memory."""
     cells = sorted({tuple(key.split("/")[:2]) for key in runs}, key=lambda cell: int(cell[0]))
     rows = []
     for dim, name in cells:
@@ -350,6 +394,7 @@ def table(runs: dict[str, Any]) -> list[dict[str, Any]]:
                 "method": name,
                 "error": round(statistics.mean(run["error"] for run in found), 5),
                 "seconds": round(statistics.mean(run["seconds"] for run in found), 5),
+                "peak_mb": peaks.get(f"{dim}/{name}"),
                 "repetitions": len(found),
             }
         )
