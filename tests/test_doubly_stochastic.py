@@ -313,7 +313,7 @@ def test_a_step_in_fixed_blocks_is_a_centred_gradient_step(rng):
     """Equivalence: one step on all rows in the feature space of all blocks, by the literal formula."""
     x, blocks = rng.normal(size=(40, 2)), RandomBlocks(Gaussian(1.0), 2, 8, seed=1)
     targets = rng.normal(size=(40, 1))
-    start = start_gradient(blocks, x, np.zeros(1), 3, 0, 40, 0.0)
+    start = start_gradient(blocks, x, np.zeros(1), 3, 0, 40, 0.0, 1.0)
 
     found = start.step(x, targets, Squared(), 1.0, 0.0)
 
