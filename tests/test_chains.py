@@ -136,3 +136,14 @@ def test_drawn_states_follow_the_chain(rng):
     for g in range(2):
         n = (came == g).sum()
         assert abs(went[came == g].mean() - transition[g, 1]) < 5 * np.sqrt(0.25 / n)
+
+
+def test_a_state_that_is_never_entered_makes_no_trouble_in_long_sequences():
+    """Blocks of many steps are scaled on the way, also where no path leads on."""
+    rng = np.random.default_rng(0)
+    transition = np.array([[0.0, 0.5, 0.5], [0.0, 0.9, 0.1], [0.0, 0.1, 0.9]])
+    log_emissions, start = rng.normal(size=(1000, 3)), np.array([0.0, 0.5, 0.5])
+    whole = smooth_states(log_emissions, start, transition, np.array([1000]))
+    part = smooth_states(log_emissions[:, 1:], start[1:], transition[1:, 1:], np.array([1000]))
+    np.testing.assert_allclose(whole.posteriors, np.column_stack([np.zeros(1000), part.posteriors]), atol=1e-12)
+    np.testing.assert_allclose(whole.moves[1:, 1:], part.moves, atol=1e-9)

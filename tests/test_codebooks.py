@@ -50,3 +50,11 @@ def test_a_stray_row_does_not_coarsen_the_others(rng):
     without = fit_codebook(x, 12, rng)
     strayed, alone = (np.log(codes.densities(x) @ codes.weights).mean() for codes in (mixed, without))
     assert strayed > alone - 0.3
+
+
+def test_a_unit_keeps_densities_of_many_columns_near_one(rng):
+    x = 1e5 * rng.normal(size=(400, 30))
+    codes = fit_codebook(x, 3, rng)
+    np.testing.assert_allclose(codes.densities(x, codes.log_height).max(axis=1), 1.0, atol=1.0)
+    log_ratio = np.log(codes.densities(x[:5], codes.log_height)) + codes.log_height
+    np.testing.assert_allclose(np.exp(log_ratio), codes.densities(x[:5]), rtol=1e-6)

@@ -173,7 +173,7 @@ def test_the_spectral_estimate_is_a_proper_chain():
 def test_baum_welch_on_a_sieve_never_loses_likelihood(rng):
     X, _, _ = make_hmm(600, random_state=rng)
     pilot = ChainPilot(Pilot(X, ([0],), [0], [Gaussian()]), np.array([250, 350]))
-    cells = [sieve_view(X, 0, rule_of_thumb(X, Gaussian(), 0), 2.0, 0).cells(X)]
+    cells = [sieve_view(X, 0, rule_of_thumb(X, Gaussian(), 2, 0), 2.0, 0).cells(X)]
     mixing = pilot.initial(cells, rng.dirichlet(np.ones(3), size=len(X)))
     scores = []
     for _ in range(30):
@@ -239,7 +239,7 @@ def test_sieves_of_several_columns_fit_rest_and_motion(rng):
         mixing = chain.initial(cells, np.eye(2)[moving.astype(int)])
         return chain.score(cells, chain.step(cells, mixing)[0])
 
-    assert score(rule_of_thumb(X, Gaussian(), 0)) > score(Gaussian("isj").adapt(X)) + 2
+    assert score(rule_of_thumb(X, Gaussian(), 2, 0)) > score(Gaussian("isj").adapt(X)) + 2
 
 
 def test_states_of_rest_and_motion_are_as_likely_as_under_the_truth(rng):
@@ -416,3 +416,11 @@ def test_columns_far_from_zero_are_no_hindrance(rng):
     here, there = (KernelHMM(2, polish=ONE_WIDTH, random_state=0).fit(rows) for rows in (X, X + 1e8))
     np.testing.assert_allclose(here.score(X), there.score(X + 1e8), atol=0.1)
     assert np.mean(here.predict(X) == there.predict(X + 1e8)) > 0.98
+
+
+def test_a_codebook_has_gaussians_for_every_state(rng):
+    """Few rows of many columns: fewer Gaussians than states could not tell them apart."""
+    states = draw_states(np.full(2, 0.5), np.array([[0.9, 0.1], [0.1, 0.9]]), np.array([200]), rng)
+    X = rng.normal(size=(200, 20)) + 3 * states[:, None]
+    found = KernelHMM(2, polish=ONE_WIDTH, random_state=0).fit(X).predict(X)
+    assert np.mean(found == states) in (pytest.approx(0, abs=0.02), pytest.approx(1, abs=0.02))

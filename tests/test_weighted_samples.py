@@ -98,3 +98,14 @@ def test_a_rare_component_keeps_its_rows(rng):
     x = rng.normal(size=20_000) + 5 * labels
     expected = (posteriors / posteriors.sum(axis=0)).T @ x
     np.testing.assert_allclose(shares.T @ x[some], expected, atol=0.25)
+
+
+def test_a_view_that_is_missing_in_one_of_the_halves_is_halved_anew(rng):
+    x, posteriors = two_shapes(600, rng)
+    x[1::2] = np.nan
+    assert np.isfinite(fitted_to(x, posteriors, rng).log_density(x[::2])).all()
+
+
+def fitted_to(x, posteriors, rng):
+    rows, seen = np.arange(len(x)), x[~np.isnan(x).any(axis=1)]
+    return weighted_samples(x, posteriors, (rows[::2], rows[1::2]), real(seen, seen.std(axis=0) / 10, rng), rng)

@@ -288,8 +288,10 @@ def _block_products(
         product = algebra.times(product, emissions[step][:, None])
         if step % RESCALE == 0:
             total = algebra.total(product)
+            possible = np.isfinite(algebra.log(total))  # no path leads on from a state that cannot be entered
+            total = np.where(possible, total, algebra.number(np.zeros(1)))
             product = algebra.over(product, total)
-            log_scale += algebra.log(total)
+            log_scale = np.where(possible, log_scale + algebra.log(total), -np.inf)
     return algebra.times(product, algebra.number(log_scale - log_scale.max(axis=0)))
 
 

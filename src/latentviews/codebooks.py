@@ -24,12 +24,17 @@ class Codebook(NamedTuple):
     maps: np.ndarray  # (M, d, d)
     weights: np.ndarray  # (M,)
 
-    def densities(self, x: np.ndarray) -> np.ndarray:
-        """N(x_i; means_b, Σ_b), (n, M)."""
+    @property
+    def log_height(self) -> float:
+        """The log of a typical density: the median of the Gaussians' heights."""
+        return float(np.median(np.linalg.slogdet(self.maps)[1]) - self.means.shape[1] / 2 * np.log(2 * np.pi))
+
+    def densities(self, x: np.ndarray, log_unit: float = 0.0) -> np.ndarray:
+        """N(x_i; means_b, Σ_b), (n, M), over a unit."""
         values = np.empty((len(x), len(self.means)))
         for b, (mean, turn) in enumerate(zip(self.means, self.maps, strict=True)):
             values[:, b] = np.einsum("ij,ij->i", turned := (x - mean) @ turn, turned)
-        heights = np.linalg.slogdet(self.maps)[1] - x.shape[1] / 2 * np.log(2 * np.pi)
+        heights = np.linalg.slogdet(self.maps)[1] - x.shape[1] / 2 * np.log(2 * np.pi) - log_unit
         return np.exp(heights - values / 2)
 
     def shares(self, x: np.ndarray, posteriors: np.ndarray) -> np.ndarray:

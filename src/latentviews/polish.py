@@ -38,7 +38,7 @@ from latentviews.views import Columns, stack_block
 
 TINY = np.finfo(float).tiny
 MAX_ATOMS = 400  # narrow kernels for a column
-CODES, ROWS_A_CODE = 50, 6  # Gaussians for several columns at most, and rows a column to each at least
+CODES, ROWS_A_CODE, CODES_A_CLASS = 50, 6, 3  # Gaussians for several columns: at most; rows a column to each; at least
 SHORT = 60  # EM steps to compare starts and widths by
 MARGIN = 0.05  # starts so much worse a row, after those steps, are given up
 SAME = 1e-3  # starts so near a row have found the same classes
@@ -63,14 +63,15 @@ class SieveView:
         if not present.all():
             x = np.where(present[:, None], x, self.points[:1])
         if isinstance(self.kernel, Codebook):
-            rows = self.kernel.densities(x)
-        else:
-            rows = self.kernel.gram(x, self.points) if self.atoms is None else linear_bins(x[:, 0], self.points[:, 0])
+            unit = self.kernel.log_height  # densities of many columns are far from one
+            rows = self.kernel.densities(x, unit)
+            return Cells(rows, None, None if present.all() else present, self.block, None, unit)
+        rows = self.kernel.gram(x, self.points) if self.atoms is None else linear_bins(x[:, 0], self.points[:, 0])
         return Cells(rows, self.atoms, None if present.all() else present, self.block, self.smoother)
 
 
-def rule_of_thumb(x: np.ndarray, kernel: Kernel, seed: int) -> Kernel | Codebook:
-    """The kernel of a sieve on the rows ``x`` of a view, as wide as a rule for densities would have it.
+def rule_of_thumb(x: np.ndarray, kernel: Kernel, rank: int, seed: int) -> Kernel | Codebook:
+    """The kernel of a sieve of ``rank`` classes on the rows ``x`` of a view, as wide as a rule would have it.
 
     Of several real columns, it is a codebook: classes may differ in spread by orders of magnitude, such as those of a
     sensor at rest and in motion, which no single width fits.
@@ -79,8 +80,9 @@ def rule_of_thumb(x: np.ndarray, kernel: Kernel, seed: int) -> Kernel | Codebook
         return Delta()
     if kernel.domain == "real" and x.shape[1] > 1:
         size = min(CODES, len(x) // (ROWS_A_CODE * x.shape[1]))
+        least = max(min(CODES_A_CLASS * rank, len(x) // 2), 1)  # fewer could not tell the classes apart
         rng = np.random.default_rng(seed)
-        return fit_codebook(dithered(x, rng), max(size, 1), rng)
+        return fit_codebook(dithered(x, rng), max(size, least), rng)
     rule: Kernel = VonMises("silverman") if kernel.domain == "circle" else Gaussian("isj")
     return rule.adapt(x)
 
@@ -243,7 +245,8 @@ class Sieve(BaseEstimator):
         """Fit the sieve to a pilot from guesses of its posteriors."""
         self._check()
         seed = int(rng.integers(2**31))
-        rules = {block: (x, rule_of_thumb(x, kernel, seed)) for block, (x, kernel) in pilot.by_block().items()}
+        rank = starts[0].shape[1]
+        rules = {block: (x, rule_of_thumb(x, kernel, rank, seed)) for block, (x, kernel) in pilot.by_block().items()}
 
         def views(factor: float) -> tuple[SieveView, ...]:
             return pilot.views({block: sieve_view(x, block, rule, factor, seed) for block, (x, rule) in rules.items()})

@@ -28,6 +28,7 @@ class Cells:
     present: np.ndarray | None = None  # (n,), False where the view is missing
     block: int = 0  # views of a block share their densities
     smoother: Any = None  # (C, C), rows summing to one: log-densities are smoothed by it, as in npMSL
+    log_unit: float = 0.0  # the log of what densities are held over
 
     @cached_property
     def _transposed(self) -> Any:
@@ -47,6 +48,11 @@ class Cells:
             values = np.exp(self.rows @ (self.smoother @ np.log(np.maximum(table, TINY))))
         values = np.maximum(values, FLOOR)
         return values if self.present is None else np.where(self.present[:, None], values, 1.0)
+
+    @property
+    def log_units(self) -> Any:
+        """What to add to the log-density of every row, (n,) or one number."""
+        return self.log_unit if self.present is None else self.log_unit * self.present
 
     def gather(self, values: np.ndarray) -> np.ndarray:
         """Σ_i atom_b(x_i) values_ih, (B, k)."""
@@ -112,7 +118,7 @@ def posterior(
     joint = densities[0] * mixing.weights
     if allowed is not None:
         joint *= allowed
-    log_scale = np.zeros(len(joint))
+    log_scale = np.zeros(len(joint)) + sum(view.log_units for view in cells)
     for i, density in enumerate(densities[1:], 1):
         joint *= density
         if i % 2 == 0 and i + 1 < len(densities):  # many views would underflow
@@ -214,6 +220,7 @@ def chain_smoothing(parts: Parts, mixing: Mixing, lengths: np.ndarray) -> Smooth
     log_emissions = np.empty((int(np.sum(lengths)), len(mixing.weights)))
     for rows, cells in parts:
         log_emissions[rows] = sum(np.log(view.density(mixing.coefficients[view.block])) for view in cells)
+        log_emissions[rows] += np.reshape(sum(view.log_units for view in cells), (-1, 1))
     return smooth_states(log_emissions, *chain_laws(mixing), lengths)
 
 

@@ -24,6 +24,7 @@ SURROUNDINGS = 50  # Gaussians whose shapes kernels take
 PER_GAUSSIAN = 2  # rows of a half that there must be for each, times two and the number of columns
 BROAD = 3.0  # how much wider than a component its broadest Gaussian is, for stray rows
 SHRINKAGE = 1e-3  # of a component's covariance towards that of all rows
+PIECES = 8  # stretches that rows are halved by where the halves given leave one of them out
 NEGLIGIBLE = 1e-4  # of a component: what weighs less is left out
 
 
@@ -173,6 +174,9 @@ def weighted_samples(
     first, second = (number[half[present[half]]] for half in halves)
     values, posteriors = x[present], np.maximum(posteriors[present], TINY)
     x = dithered(values, rng)
+    if min(len(first), len(second)) < len(x) // 4:  # a view that is missing in stretches
+        parts = np.array_split(np.arange(len(x)), PIECES)
+        first, second = np.concatenate(parts[::2]), np.concatenate(parts[1::2])
     sizes = [size for size in SIZES if PER_GAUSSIAN * (x.shape[1] + 2) * size <= min(len(first), len(second))]
     stack = _held_out_shares(x, posteriors, (first, second), sizes, rng, n_judged)
     made, some, shares = ways(x, posteriors, sizes, rng)
