@@ -1,7 +1,8 @@
 import numpy as np
 from scipy import stats
 
-from latentviews.codebooks import fit_codebook, uncorrelating
+from latentviews.codebooks import fit_codebook
+from latentviews.weighted_samples import uncorrelating
 
 
 def two_balls(n, rng):
@@ -40,7 +41,7 @@ def test_units_and_places_make_no_difference(rng):
 
 def test_a_constant_column_leaves_everything_finite(rng):
     x = np.column_stack([rng.normal(size=200), np.full(200, 7.0)])
-    assert np.isfinite(uncorrelating(x)).all()
+    assert np.isfinite(uncorrelating(x, np.ones(200), np.zeros(2))).all()
     assert np.isfinite(fit_codebook(x, 3, rng).densities(x)).all()
 
 

@@ -346,7 +346,7 @@ def test_independent_rows_are_said_to_be_so():
 def test_a_state_that_is_never_visited_is_said_to_be_so():
     rng = np.random.default_rng(0)
     X = np.repeat(rng.permutation([0.0, 1.0] * 100), 10)[:, None]
-    with pytest.warns(IdentifiabilityWarning):
+    with pytest.warns(IdentifiabilityWarning, match="expected in less than one of 2000 rows, so it was never visited"):
         KernelHMM(3, kernel=Delta(), polish=ONE_WIDTH, random_state=0).fit(X)
 
 
@@ -424,3 +424,26 @@ def test_a_codebook_has_gaussians_for_every_state(rng):
     X = rng.normal(size=(200, 20)) + 3 * states[:, None]
     found = KernelHMM(2, polish=ONE_WIDTH, random_state=0).fit(X).predict(X)
     assert np.mean(found == states) in (pytest.approx(0, abs=0.02), pytest.approx(1, abs=0.02))
+
+
+def test_quantiles_of_many_columns_are_those_of_draws(rng):
+    X = rng.normal(size=(1200, 25)) * np.where(rng.random(1200) < 0.5, 1.0, 0.3)[:, None]
+    forecast = KernelHMM(2, polish=ONE_WIDTH, random_state=0).fit(X).forecast(X, 1)
+    draws = forecast.sample(4000, random_state=0)[:, 0]
+    found = forecast.quantile([0.05, 0.5, 0.95])[0].T
+    np.testing.assert_allclose(found, np.quantile(draws, [0.05, 0.5, 0.95], axis=0), atol=0.15)
+
+
+def test_lengths_that_are_lists_of_different_lengths_get_a_sentence(rng):
+    with pytest.raises(ValueError, match="lengths must be a list of positive integers"):
+        KernelHMM(2).fit(rng.normal(size=(6, 1)), lengths=[[1], [2, 3]])
+
+
+def test_states_of_the_spectral_estimate_can_be_left(rng):
+    """Moves that were not found are rare, not impossible."""
+    for seed in range(4):
+        rng = np.random.default_rng(seed)
+        law = np.full((3, 3), 0.025) + 0.925 * np.eye(3)
+        states = draw_states(np.full(3, 1 / 3), law, np.array([2000]), rng)
+        X = 3 * rng.normal(size=(3, 2))[states] + rng.normal(size=(2000, 2))
+        assert KernelHMM(3, polish=None, random_state=0).fit(X).transition_.min() > 1e-4

@@ -201,3 +201,8 @@ def test_bad_input_gets_one_clear_sentence(case):
     call, message = BAD_INPUT[case]
     with pytest.raises(ValueError, match=message):
         call(np.random.default_rng(0).normal(size=(200, 2)))
+
+
+def test_a_share_that_is_no_number_gets_a_sentence(rng):
+    with pytest.raises(ValueError, match=r"validation must be a share between 0 and 1; got '0\.2'"):
+        PredictiveStateModel(validation="0.2").fit(rng.normal(size=(200, 1)))

@@ -109,3 +109,20 @@ def test_a_view_that_is_missing_in_one_of_the_halves_is_halved_anew(rng):
 def fitted_to(x, posteriors, rng):
     rows, seen = np.arange(len(x)), x[~np.isnan(x).any(axis=1)]
     return weighted_samples(x, posteriors, (rows[::2], rows[1::2]), real(seen, seen.std(axis=0) / 10, rng), rng)
+
+
+def test_columns_by_themselves_are_distributed_as_draws_are(sample, rng):
+    for h in range(2):
+        draws = sample.sample(h, 20_000, rng)
+        for j in range(2):
+            values, shares = sample.marginal(j)
+            found = np.interp([0.05, 0.5, 0.95], shares[:, h], values)
+            np.testing.assert_allclose(found, np.quantile(draws[:, j], [0.05, 0.5, 0.95]), atol=0.08)
+
+
+def test_means_are_those_of_all_rows(rng):
+    x, posteriors = two_shapes(5000, rng)
+    found = fitted(x, posteriors, rng)
+    assert len(found.rows) <= 1001
+    means = np.stack([found.expectation(lambda rows, j=j: rows[:, j]) for j in range(2)], axis=1)
+    np.testing.assert_allclose(means, posteriors.T @ x / posteriors.sum(axis=0)[:, None], atol=1e-8)

@@ -13,7 +13,6 @@ TINY = np.finfo(float).tiny
 ROWS = 10_000  # rows that a codebook is fitted to
 STEPS = 20  # EM steps; more make no better building blocks
 RIDGE = 1e-3  # of the rows' spread, squared, that every Gaussian has at least
-FLAT = 1e-12  # the least variance of a direction, columns having one
 SHARE_STEPS = 5  # EM steps for the shares of classes
 
 
@@ -66,14 +65,3 @@ def spreads(x: np.ndarray) -> np.ndarray:
     quartiles = np.ptp(np.percentile(x, [25, 75], axis=0), axis=0) / 1.349
     deviations = x.std(axis=0)
     return np.where(quartiles > 0, quartiles, np.where(deviations > 0, deviations, 1.0))
-
-
-def uncorrelating(x: np.ndarray, weights: np.ndarray | None = None, ridge: np.ndarray | float = 0.0) -> np.ndarray:
-    """A map (d, d) that makes the weighted covariance, plus a diagonal, the identity."""
-    weights = np.ones(len(x)) if weights is None else weights / weights.max()
-    centred = x - np.average(x, axis=0, weights=weights)
-    covariance = centred.T @ (centred * weights[:, None]) / weights.sum() + np.diag(np.broadcast_to(ridge, x.shape[1]))
-    units = np.sqrt(np.diag(covariance))
-    units = np.where(units > 0, units, 1.0)
-    values, vectors = np.linalg.eigh(covariance / np.outer(units, units))
-    return vectors / np.sqrt(np.maximum(values, FLAT)) / units[:, None]

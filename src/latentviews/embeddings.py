@@ -12,7 +12,7 @@ from sklearn.base import clone
 
 from latentviews._arrays import to_numpy
 from latentviews.bandwidths import weighted_isj
-from latentviews.domains import DOMAINS, Domain
+from latentviews.domains import DOMAINS, Discrete, Domain
 from latentviews.features import BinnedFeatures, GridFeatures
 from latentviews.kernels import Kernel
 from latentviews.streams import batches
@@ -113,6 +113,15 @@ class Components(ABC):
     def sample(self, component: int, size: int, rng: np.random.Generator) -> np.ndarray:
         """Rows drawn from the density of one component."""
         return self._domain().draw(self._node_density[:, component], size, rng)
+
+    def marginal(self, column: int) -> tuple[np.ndarray, np.ndarray]:
+        """Increasing values of a column, (m,), and the share of every component up to them, (m, k)."""
+        domain = self._domain()
+        order = np.argsort(domain.nodes[:, column], kind="stable")
+        mass = domain.weights[order, None] * self._node_density[order]
+        # a node stands in the middle of its mass, but codes are what they are
+        shares = np.cumsum(mass, axis=0) - (0.0 if isinstance(domain, Discrete) else mass / 2)
+        return domain.nodes[order, column], shares / mass.sum(axis=0)
 
     def _domain(self) -> Domain:
         if self.domain is None:

@@ -6,10 +6,11 @@ from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
+from scipy.special import ndtr
 
 from latentviews._arrays import to_numpy
 from latentviews.bandwidths import dithered
-from latentviews.codebooks import Codebook, fit_codebook, spreads, uncorrelating
+from latentviews.codebooks import Codebook, fit_codebook, spreads
 from latentviews.domains import Domain
 from latentviews.embeddings import Components, as_rows, evaluate
 from latentviews.experts import stacking_shares
@@ -24,6 +25,8 @@ SURROUNDINGS = 50  # Gaussians whose shapes kernels take
 PER_GAUSSIAN = 2  # rows of a half that there must be for each, times two and the number of columns
 BROAD = 3.0  # how much wider than a component its broadest Gaussian is, for stray rows
 SHRINKAGE = 1e-3  # of a component's covariance towards that of all rows
+FLAT = 1e-12  # the least variance of a direction, columns having one
+LEVELS = 1024  # points at which the distribution of a column is known
 PIECES = 8  # stretches that rows are halved by where the halves given leave one of them out
 NEGLIGIBLE = 1e-4  # of a component: what weighs less is left out
 
@@ -84,6 +87,14 @@ class WeightedSample(Components):
         noise = self.widths[picked, None] * rng.normal(size=(size, self.rows.shape[1]))
         back = np.linalg.inv(self.maps)[self.shapes[picked]]
         return self.centres[picked] + np.einsum("ij,ijk->ik", noise, back)
+
+    def marginal(self, column: int) -> tuple[np.ndarray, np.ndarray]:
+        """Increasing values of a column, and the share of every component up to them: sums of normal distributions."""
+        variances = (np.linalg.inv(self.maps)[:, :, column] ** 2).sum(axis=1)
+        centres, deviations = self.centres[:, column], self.widths * np.sqrt(variances)[self.shapes]
+        around = centres + deviations * np.linspace(-5, 5, 11)[:, None]
+        values = np.unique(np.quantile(around, np.linspace(0, 1, LEVELS)))
+        return values, ndtr((values[:, None] - centres) / deviations) @ self.weights
 
     def _integrate(self, f: Any) -> np.ndarray:
         """A callable against the weighted rows themselves, with no smoothing."""
@@ -170,18 +181,33 @@ def weighted_samples(
     rows likeliest given the other; ``n_judged`` rows of each half are asked. Rows with a missing value are left out.
     """
     present = ~np.isnan(x).any(axis=1)
-    number = np.cumsum(present) - 1
-    first, second = (number[half[present[half]]] for half in halves)
     values, posteriors = x[present], np.maximum(posteriors[present], TINY)
-    x = dithered(values, rng)
-    if min(len(first), len(second)) < len(x) // 4:  # a view that is missing in stretches
-        parts = np.array_split(np.arange(len(x)), PIECES)
-        first, second = np.concatenate(parts[::2]), np.concatenate(parts[1::2])
-    sizes = [size for size in SIZES if PER_GAUSSIAN * (x.shape[1] + 2) * size <= min(len(first), len(second))]
-    stack = _held_out_shares(x, posteriors, (first, second), sizes, rng, n_judged)
+    halves, x = _among(present, halves), dithered(values, rng)
+    sizes = [size for size in SIZES if PER_GAUSSIAN * (x.shape[1] + 2) * size <= min(map(len, halves))]
+    stack = _held_out_shares(x, posteriors, halves, sizes, rng, n_judged)
     made, some, shares = ways(x, posteriors, sizes, rng)
     bundles = [bundle.scaled(share) for way, share in zip(made, stack, strict=True) for bundle in way]
+    shares = calibrated(shares, values[some], (posteriors / posteriors.sum(axis=0)).T @ values)
     return _joined([bundle for bundle in bundles if len(bundle.centres)], domain, values[some], shares)
+
+
+def _among(present: np.ndarray, halves: tuple[np.ndarray, np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
+    """Halves of all rows as numbers of those that are present, or other halves of these if that leaves one bare."""
+    number, count = np.cumsum(present) - 1, int(present.sum())
+    first, second = (number[half[present[half]]] for half in halves)
+    if min(len(first), len(second)) >= count // 4:
+        return first, second
+    parts = np.array_split(np.arange(count), PIECES)
+    return np.concatenate(parts[::2]), np.concatenate(parts[1::2])
+
+
+def calibrated(shares: np.ndarray, rows: np.ndarray, means: np.ndarray) -> np.ndarray:
+    """Shares (m, k) of some rows, tilted so that their means are those of all, (k, d) (Deville & Särndal 1992)."""
+    result = np.empty_like(shares)
+    for h, (weights, mean) in enumerate(zip(shares.T, means, strict=True)):
+        here, turn = weights @ rows, uncorrelating(rows, weights, np.zeros(rows.shape[1]))
+        result[:, h] = weights * (1 + (rows - here) @ turn @ ((mean - here) @ turn))
+    return result
 
 
 def _held_out_shares(
@@ -269,6 +295,17 @@ def _shapes(x: np.ndarray, posteriors: np.ndarray) -> tuple[np.ndarray, np.ndarr
     ridge = SHRINKAGE * spreads(x) ** 2
     maps = [uncorrelating(x, weights, ridge) for weights in posteriors.T]
     return np.stack(maps), (posteriors / posteriors.sum(axis=0)).T @ x
+
+
+def uncorrelating(x: np.ndarray, weights: np.ndarray, ridge: np.ndarray) -> np.ndarray:
+    """A map (d, d) that makes the weighted covariance, plus a diagonal, the identity."""
+    weights = weights / weights.max()
+    centred = x - np.average(x, axis=0, weights=weights)
+    covariance = centred.T @ (centred * weights[:, None]) / weights.sum() + np.diag(ridge)
+    units = np.sqrt(np.diag(covariance))
+    units = np.where(units > 0, units, 1.0)
+    values, vectors = np.linalg.eigh(covariance / np.outer(units, units))
+    return vectors / np.sqrt(np.maximum(values, FLAT)) / units[:, None]
 
 
 def _on_rows(turn: np.ndarray, rows: np.ndarray, shares: np.ndarray, component: int, width: float) -> Bundle:

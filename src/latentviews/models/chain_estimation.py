@@ -116,7 +116,10 @@ def spectral_chain(
     # three times of a sensor share their features, but given the middle state not their distribution
     settings = settings._replace(reference=MIDDLE, shared_map=False)
     spectral = spectral_steps(three, settings, repeated, bandwidth, all_rows=all_rows)
-    transition = transition_matrix(three.data if all_rows else three.pilot, spectral.moments, spectral.fit)
+    triple_rows = three.data if all_rows else three.pilot
+    transition = transition_matrix(triple_rows, spectral.moments, spectral.fit)
+    rare = 1 / len(triple_rows)  # a move that was not found may still happen: no state is left for good
+    transition = (transition + rare) / (1 + len(transition) * rare)
     places = domains_of(three, spectral.maps)
     components = [
         components_in(spectral.maps.features[t], spectral.fit.vectors[t], places[t])
@@ -220,19 +223,23 @@ def _densities(
     """
     rows = problem.rows
     maps = density_maps(rows.data, views, rows.blocks, posteriors, bandwidth)
-    places = domains_of(rows, maps)
-    _, components = reestimate(rows.data, posteriors, maps, rows.blocks, places)
-    if not is_auto(bandwidth):
-        return components
-    halves = ChainPilot(Pilot(rows.data, rows.columns, rows.blocks, []), problem.lengths).halves()
-    for t, (view, columns) in enumerate(zip(components, rows.columns, strict=True)):
-        if isinstance(view, BinnedEmbedding):
-            components[t] = held_out_bandwidths(view, rows.data[:, columns[0]], posteriors, halves)
-        elif isinstance(view.domain, Real):
-            components[t] = weighted_samples(rows.data[:, columns], posteriors, halves, view.domain, rows.rng)
-        elif isinstance(maps.features[t], LandmarkFeatures):
+    places, blocks = domains_of(rows, maps), rows.blocks
+    halves = ChainPilot(Pilot(rows.data, rows.columns, blocks, []), problem.lengths).halves()
+    components: dict[int, Components] = {}
+    several = [is_auto(bandwidth) and isinstance(phi, LandmarkFeatures) for phi in maps.features]
+    for t in np.flatnonzero(several).tolist():
+        place = places[t]
+        if isinstance(place, Real):
+            components[t] = weighted_samples(rows.data[:, rows.columns[t]], posteriors, halves, place, rows.rng)
+        else:
             components[t] = _sieve_density(polished.views[t], polished.fit.mixing.coefficients[t], rows, t)
-    return components
+    rest = np.flatnonzero(np.logical_not(several)).tolist()
+    _, found = reestimate(rows.data, posteriors, maps.some(rest), [blocks[t] for t in rest], [places[t] for t in rest])
+    for t, view in zip(rest, found, strict=True):
+        if is_auto(bandwidth) and isinstance(view, BinnedEmbedding):
+            view = held_out_bandwidths(view, rows.data[:, rows.columns[t][0]], posteriors, halves)
+        components[t] = view
+    return [components[t] for t in range(len(blocks))]
 
 
 def _sieve_density(sieve: SieveView, coefficients: np.ndarray, rows: Problem, t: int) -> Embedding:

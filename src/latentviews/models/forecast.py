@@ -94,18 +94,10 @@ class Forecast:
 
 def _quantiles(view: Components, states: np.ndarray, level: float) -> np.ndarray:
     """The level's quantile of every column under every mixture of the states, (n, d)."""
-    domain = view._domain()
-    mass = domain.weights[:, None] * view.density(domain.nodes)
-    result = np.empty((len(states), view.dim))
-    for j, nodes in enumerate(domain.nodes.T):
-        order = np.argsort(nodes, kind="stable")
-        cumulative = np.cumsum(mass[order], axis=0)
-        if not isinstance(domain, Discrete):
-            cumulative = cumulative - mass[order] / 2  # a node stands in the middle of its mass
-        cumulative = states @ (cumulative / mass.sum(axis=0)).T
-        for row, shares in zip(result[:, j : j + 1], cumulative, strict=True):
-            if isinstance(domain, Discrete):
-                row[:] = nodes[order][min(np.searchsorted(shares, level - 1e-12), len(nodes) - 1)]
-            else:
-                row[:] = np.interp(level, shares, nodes[order])
+    result, codes = np.empty((len(states), view.dim)), isinstance(view.domain, Discrete)
+    for j in range(view.dim):
+        values, shares = view.marginal(j)
+        for i, up_to in enumerate(states @ shares.T):
+            place = min(int(np.searchsorted(up_to, level - 1e-12)), len(values) - 1)
+            result[i, j] = values[place] if codes else np.interp(level, up_to, values)
     return result

@@ -374,8 +374,8 @@ class KernelHMM(CallbackSupportMixin, DensityMixin, BaseEstimator):
         n_rows = len(problem.rows.data)
         for state in np.flatnonzero(self.weights_ * n_rows < RARE):
             warnings.warn(
-                f"State {state} is expected in {self.weights_[state] * n_rows:.2g} of {n_rows} rows, so it was never "
-                "visited; ask for fewer states.",
+                f"State {state} is expected in less than one of {n_rows} rows, so it was never visited; ask for fewer "
+                "states.",
                 IdentifiabilityWarning,
                 stacklevel=5,
             )

@@ -266,7 +266,7 @@ def _parts(
     lengths: np.ndarray, share: float, horizon: int
 ) -> tuple[tuple[np.ndarray, np.ndarray], tuple[np.ndarray, np.ndarray]]:
     """Row numbers and lengths of what is fitted and what is held out: last sequences, or the ends of a few."""
-    if not 0 < share < 1:
+    if not (isinstance(share, int | float | np.number) and 0 < share < 1):
         raise ValueError(f"validation must be a share between 0 and 1; got {share!r}.")
     ends = np.cumsum(lengths)
     if len(lengths) >= 5:

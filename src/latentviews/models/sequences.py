@@ -28,7 +28,10 @@ def check_lengths(lengths: Any, n_rows: int, y: Any = None) -> np.ndarray:
         )
     if lengths is None:
         return np.array([n_rows])
-    given = np.atleast_1d(np.asarray(lengths))
+    try:
+        given = np.atleast_1d(np.asarray(lengths))
+    except ValueError:  # lists of different lengths
+        given = np.empty(0)
     if given.ndim != 1 or not given.size or given.dtype.kind not in "iu" or given.min() < 1:
         raise ValueError(f"lengths must be a list of positive integers, one a sequence; got {lengths!r}.")
     if given.sum() != n_rows:
