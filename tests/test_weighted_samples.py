@@ -3,7 +3,7 @@ import pytest
 from scipy import stats
 
 from latentviews.domains import real
-from latentviews.weighted_samples import representatives, ways, weighted_samples
+from latentviews.weighted_samples import recipes_for, representatives, ways, weighted_samples
 
 
 def two_shapes(n, rng):
@@ -54,7 +54,7 @@ def test_the_stack_of_ways_to_smooth_is_above_each_of_them_on_new_rows(rng):
     x, posteriors = two_shapes(1500, rng)
     sample = fitted(x, posteriors, rng)
     new, labels = two_shapes(2000, rng)
-    alone = [sum(bundle.at(new) for bundle in way) for way in ways(x, posteriors, [6, 12, 25, 50], rng)[0]]
+    alone = [sum(bundle.at(new) for bundle in way) for way in ways(x, posteriors, recipes_for(750, 2), rng)[0]]
     for h in range(2):
         rows = labels[:, h] == 1
         best = max(np.log(values[rows, h] + 1e-300).mean() for values in alone)
@@ -126,3 +126,30 @@ def test_means_are_those_of_all_rows(rng):
     assert len(found.rows) <= 1001
     means = np.stack([found.expectation(lambda rows, j=j: rows[:, j]) for j in range(2)], axis=1)
     np.testing.assert_allclose(means, posteriors.T @ x / posteriors.sum(axis=0)[:, None], atol=1e-8)
+
+
+def true_log_densities(x):
+    tilt, radius = np.array([[1.0, 0.9], [0.0, 0.3]]), np.sqrt(((x - 6) ** 2).sum(axis=1))
+    ring = stats.norm(2, 0.1).logpdf(radius) - np.log(2 * np.pi * radius)
+    return np.column_stack([stats.multivariate_normal(cov=tilt.T @ tilt).logpdf(x), ring])
+
+
+def test_parameters_are_counted_by_how_much_they_overfit(rng):
+    """The excess of the likelihood of rows fitted to over that of new ones, each beside the truth's."""
+    x, posteriors = two_shapes(3000, rng)
+    sample = fitted(x, posteriors, rng)
+    new, labels = two_shapes(20_000, rng)
+    excess = [
+        ((sample.log_density(rows) - true_log_densities(rows)) * own).sum(axis=0) / own.sum(axis=0)
+        for rows, own in ((x, posteriors), (new, labels))
+    ]
+    measured = posteriors.sum(axis=0) @ (excess[0] - excess[1])
+    assert sample.n_parameters.sum() == pytest.approx(measured, rel=0.4)
+
+
+def test_copies_of_rows_do_not_narrow_the_kernels(rng):
+    x, posteriors = two_shapes(500, rng)
+    new, labels = two_shapes(5000, rng)
+    once, twice = (fitted(np.repeat(x, t, axis=0), np.repeat(posteriors, t, axis=0), rng) for t in (1, 2))
+    likely = [np.log((found.density(new) * labels).sum(axis=1)).mean() for found in (once, twice)]
+    assert likely[1] > likely[0] - 0.1

@@ -1,5 +1,6 @@
 """Densities of several real columns: weighted rows, smoothed by Gaussians of many shapes that held-out rows choose."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import pairwise
@@ -29,6 +30,7 @@ FLAT = 1e-12  # the least variance of a direction, columns having one
 LEVELS = 1024  # points at which the distribution of a column is known
 PIECES = 8  # stretches that rows are halved by where the halves given leave one of them out
 NEGLIGIBLE = 1e-4  # of a component: what weighs less is left out
+SMALL = 0.01  # share of a way to smooth with many kernels, below which it is left out
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,6 +49,8 @@ class WeightedSample(Components):
     widths : array of shape (p,)
     shapes : array of shape (p,), increasing
     maps : array of shape (g, d, d)
+    optimism : array of shape (k,)
+        By how much a half of the rows is likelier under its own density than under the other half's.
     """
 
     rows: np.ndarray = field(repr=False)
@@ -56,6 +60,7 @@ class WeightedSample(Components):
     widths: np.ndarray = field(repr=False)
     shapes: np.ndarray = field(repr=False)
     maps: np.ndarray = field(repr=False)
+    optimism: np.ndarray = field(repr=False)
 
     @property
     def n_components(self) -> int:
@@ -102,15 +107,13 @@ class WeightedSample(Components):
 
     def take(self, order: np.ndarray) -> "WeightedSample":
         """The components in another order, or some of them."""
-        return replace(self, shares=self.shares[:, order], weights=self.weights[:, order])
+        chosen = {name: getattr(self, name)[..., order] for name in ("shares", "weights", "optimism")}
+        return replace(self, **chosen)
 
     @property
     def n_parameters(self) -> np.ndarray:
-        """The trace of every smoother: how many kernels fit side by side."""
-        heights = np.exp(np.linalg.slogdet(self.maps)[1])[self.shapes]
-        dim = self.rows.shape[1]
-        own = self.weights * (heights * (2 * np.pi) ** (-dim / 2) * self.widths**-dim)[:, None]
-        return (own / np.maximum(self.at(self.centres), own + TINY)).sum(axis=0)
+        """How many parameters would overfit as much (Akaike 1974)."""
+        return self.optimism
 
     @cached_property
     def _positive_mass(self) -> np.ndarray:
@@ -182,13 +185,15 @@ def weighted_samples(
     """
     present = ~np.isnan(x).any(axis=1)
     values, posteriors = x[present], np.maximum(posteriors[present], TINY)
-    halves, x = _among(present, halves), dithered(values, rng)
-    sizes = [size for size in SIZES if PER_GAUSSIAN * (x.shape[1] + 2) * size <= min(map(len, halves))]
-    stack = _held_out_shares(x, posteriors, halves, sizes, rng, n_judged)
-    made, some, shares = ways(x, posteriors, sizes, rng)
-    bundles = [bundle.scaled(share) for way, share in zip(made, stack, strict=True) for bundle in way]
+    x = dithered(values, rng)
+    halves = _without_copies(x, *_among(present, halves))
+    recipes = recipes_for(min(map(len, halves)), x.shape[1])
+    stack = _held_out_stack(x, posteriors, halves, recipes, rng, n_judged)
+    kept = [w for w, recipe in enumerate(recipes) if stack.shares[w].any()]
+    made, some, shares = ways(x, posteriors, [recipes[w] for w in kept], rng)
+    bundles = [bundle.scaled(stack.shares[w]) for w, way in zip(kept, made, strict=True) for bundle in way]
     shares = calibrated(shares, values[some], (posteriors / posteriors.sum(axis=0)).T @ values)
-    return _joined([bundle for bundle in bundles if len(bundle.centres)], domain, values[some], shares)
+    return _joined([bundle for bundle in bundles if len(bundle.centres)], domain, values[some], shares, stack.optimism)
 
 
 def _among(present: np.ndarray, halves: tuple[np.ndarray, np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
@@ -201,6 +206,19 @@ def _among(present: np.ndarray, halves: tuple[np.ndarray, np.ndarray]) -> tuple[
     return np.concatenate(parts[::2]), np.concatenate(parts[1::2])
 
 
+def _without_copies(x: np.ndarray, first: np.ndarray, second: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The halves with copies of a row in one of them, so that neither is judged by what it was fitted to."""
+    _, place, group, counts = np.unique(x, axis=0, return_index=True, return_inverse=True, return_counts=True)
+    copied = np.flatnonzero(counts > 1)
+    in_second = np.isin(place, second)
+    in_second[copied[np.argsort(-counts[copied])]] = np.arange(len(copied)) % 2 == 1
+    used = np.concatenate([first, second])
+    other = in_second[group[used]]
+    if min(other.sum(), (~other).sum()) < len(used) // 4:  # most rows are copies of one
+        return first, second
+    return used[~other], used[other]
+
+
 def calibrated(shares: np.ndarray, rows: np.ndarray, means: np.ndarray) -> np.ndarray:
     """Shares (m, k) of some rows, tilted so that their means are those of all, (k, d) (Deville & Särndal 1992)."""
     result = np.empty_like(shares)
@@ -210,27 +228,46 @@ def calibrated(shares: np.ndarray, rows: np.ndarray, means: np.ndarray) -> np.nd
     return result
 
 
-def _held_out_shares(
+class Stack(NamedTuple):
+    """What held-out halves say of ways to smooth."""
+
+    shares: np.ndarray  # (w, k), of every way in every component
+    optimism: np.ndarray  # (k,), how much likelier a half is under its own densities than under the other's
+
+
+def _held_out_stack(
     x: np.ndarray,
     posteriors: np.ndarray,
     halves: tuple[np.ndarray, np.ndarray],
-    sizes: list[int],
+    recipes: list["Recipe"],
     rng: np.random.Generator,
     n_judged: int,
-) -> np.ndarray:
-    """The share of every way in every component, (w, k)."""
-    values, weights = [], []
-    for fitted, held in (halves, halves[::-1]):
-        asked = held[rng.permutation(len(held))[:n_judged]]
-        made, _, _ = ways(x[fitted], posteriors[fitted], sizes, rng)
-        values.append(np.stack([sum(bundle.at(x[asked]) for bundle in way) for way in made], axis=-1))
-        weights.append(posteriors[asked])
-    logs = np.log(np.maximum(np.concatenate(values), TINY))  # (n, k, w)
-    judges = np.concatenate(weights)
-    return np.stack([stacking_shares(logs[:, h], judges[:, h]) for h in range(judges.shape[1])], axis=1)
+) -> Stack:
+    """Shares that make some rows of either half likeliest given the other."""
+    asked = [half[rng.permutation(len(half))[:n_judged]] for half in halves]
+    rows, sides = np.concatenate(asked), np.repeat([0, 1], list(map(len, asked)))
+    found = []  # densities (n, k, w) that each half makes
+    for half in halves:
+        made, _, _ = ways(x[half], posteriors[half], recipes, rng)
+        values = np.stack([sum(bundle.at(x[rows]) for bundle in way) for way in made], axis=-1)
+        found.append(np.maximum(values, TINY))
+    at_home, abroad = np.where((sides == 0)[:, None, None], found, found[::-1])
+    judges, sizes = posteriors[rows], posteriors.sum(axis=0) / 2
+    costly = np.array([recipe.kind != "broad" for recipe in recipes])
+    shares = np.empty((len(recipes), judges.shape[1]))
+    optimism = np.empty(judges.shape[1])
+    for h, judge in enumerate(judges.T):
+        some = stacking_shares(np.log(abroad[:, h]), judge)
+        some = np.where(costly & (some < SMALL), 0.0, some)
+        shares[:, h] = some / some.sum()
+        gain = np.log((at_home[:, h] @ shares[:, h]) / (abroad[:, h] @ shares[:, h]))
+        optimism[h] = sizes[h] * np.average(gain, weights=judge)
+    return Stack(shares, np.maximum(optimism, 1.0))
 
 
-def _joined(bundles: list[Bundle], domain: Domain, rows: np.ndarray, shares: np.ndarray) -> WeightedSample:
+def _joined(
+    bundles: list[Bundle], domain: Domain, rows: np.ndarray, shares: np.ndarray, optimism: np.ndarray
+) -> WeightedSample:
     weights = np.concatenate([bundle.weights for bundle in bundles])
     return WeightedSample(
         domain,
@@ -241,28 +278,50 @@ def _joined(bundles: list[Bundle], domain: Domain, rows: np.ndarray, shares: np.
         np.concatenate([bundle.widths for bundle in bundles]),
         np.repeat(np.arange(len(bundles)), [len(bundle.centres) for bundle in bundles]),
         np.stack([bundle.map for bundle in bundles]),
+        optimism,
     )
 
 
-def ways(
-    x: np.ndarray, posteriors: np.ndarray, sizes: list[int], rng: np.random.Generator
-) -> tuple[list[Way], np.ndarray, np.ndarray]:
-    """Ways to smooth the components, and the numbers and shares of the rows that stand for them.
+class Recipe(NamedTuple):
+    """A way to smooth, unfitted: the kernels' width, and the size of the codebook that they are taken from."""
+
+    kind: str  # "broad", "rows", "codebook" or "surroundings"
+    width: float = 1.0
+    size: int = 0
+
+
+def recipes_for(n_rows: int, n_columns: int) -> list[Recipe]:
+    """What can be fitted to so many rows.
 
     The component's own Gaussian and a broader one; kernels on the rows shaped like the component, narrower where rows
     are many (Abramson 1982); mixtures of the Gaussians in codebooks of several sizes; and kernels on the rows shaped
     like the Gaussian of a codebook that they are in.
     """
+    sizes = [size for size in SIZES if PER_GAUSSIAN * (n_columns + 2) * size <= n_rows]
+    surroundings = [size for size in sizes if size <= SURROUNDINGS][-1:]
+    return [
+        *(Recipe("broad", width) for width in (1.0, BROAD)),
+        *(Recipe("rows", width) for width in WIDTHS),
+        *(Recipe("codebook", size=size) for size in sizes),
+        *(Recipe("surroundings", width, size) for size in surroundings for width in WIDTHS),
+    ]
+
+
+def ways(
+    x: np.ndarray, posteriors: np.ndarray, recipes: list[Recipe], rng: np.random.Generator
+) -> tuple[list[Way], np.ndarray, np.ndarray]:
+    """The components smoothed in every way asked for, and the numbers and shares of the rows that stand for them."""
     some, shares = representatives(posteriors, rng)
     rows = x[some]
     maps, means = _shapes(x, posteriors)
-    made = [_gaussians(maps, means, np.eye(len(maps)), width) for width in (1.0, BROAD)]
-    made += [[_on_rows(turn, rows, shares, h, width) for h, turn in enumerate(maps)] for width in WIDTHS]
-    codebooks = [fit_codebook(x, size, rng) for size in sizes]
-    made += [_gaussians(codes.maps, codes.means, codes.shares(x, posteriors)) for codes in codebooks]
-    for codes in [codes for codes in codebooks if len(codes.means) <= SURROUNDINGS][-1:]:
-        made += [_in_surroundings(codes, rows, shares, width) for width in WIDTHS]
-    return made, some, shares
+    codebooks = {size: fit_codebook(x, size, rng) for size in sorted({recipe.size for recipe in recipes} - {0})}
+    make: dict[str, Callable[[Recipe], Way]] = {
+        "broad": lambda recipe: _gaussians(maps, means, np.eye(len(maps)), recipe.width),
+        "rows": lambda recipe: [_on_rows(turn, rows, shares, h, recipe.width) for h, turn in enumerate(maps)],
+        "codebook": lambda recipe: _mixed(codebooks[recipe.size], x, posteriors),
+        "surroundings": lambda recipe: _in_surroundings(codebooks[recipe.size], rows, shares, recipe.width),
+    }
+    return [make[recipe.kind](recipe) for recipe in recipes], some, shares
 
 
 def representatives(posteriors: np.ndarray, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
@@ -281,6 +340,11 @@ def representatives(posteriors: np.ndarray, rng: np.random.Generator) -> tuple[n
 
 def _gaussians(maps: np.ndarray, means: np.ndarray, weights: np.ndarray, width: float = 1.0) -> Way:
     return [Bundle(turn, means[[g]], np.array([width]), weights[[g]]) for g, turn in enumerate(maps)]
+
+
+def _mixed(codes: Codebook, x: np.ndarray, posteriors: np.ndarray) -> Way:
+    """Every component as a mixture of the codebook's Gaussians."""
+    return _gaussians(codes.maps, codes.means, codes.shares(x, posteriors))
 
 
 def _in_surroundings(codes: Codebook, rows: np.ndarray, shares: np.ndarray, width: float) -> Way:
