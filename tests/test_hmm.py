@@ -1,4 +1,5 @@
 import pickle
+import warnings
 from itertools import product
 
 import numpy as np
@@ -359,6 +360,11 @@ BAD_INPUT = {
     "more states than rows": (lambda X: KernelHMM(99).fit(X), "99 states need at least 99 rows"),
     "a constant series": (lambda X: KernelHMM(2).fit(X * 0), "is constant"),
     "all missing": (lambda X: KernelHMM(2).fit(X * np.nan), "is missing in all"),
+    "values too small": (lambda X: KernelHMM(2).fit(X * 1e-200), "varies by .*e-200, whose square is no number"),
+    "no row with both columns": (
+        lambda X: KernelHMM(2).fit(np.where([[i % 2, 1 - i % 2] for i in range(50)], np.nan, X)),
+        r"No row has all of columns \[0, 1\] of view 0",
+    ),
     "infinity": (lambda X: KernelHMM(2).fit(np.where(X > 1, np.inf, X)), "infinity"),
     "no horizon": (lambda X: KernelHMM(1).fit(X).forecast(X, 0), "horizon must be an integer of at least 1"),
     "lengths at prediction": (lambda X: KernelHMM(1).fit(X).predict(X, lengths=[3]), "add up to 3, and X has 50"),
@@ -446,3 +452,16 @@ def test_states_of_the_spectral_estimate_can_be_left(rng):
         states = draw_states(np.full(3, 1 / 3), law, np.array([2000]), rng)
         X = 3 * rng.normal(size=(3, 2))[states] + rng.normal(size=(2000, 2))
         assert KernelHMM(3, polish=None, random_state=0).fit(X).transition_.min() > 1e-4
+
+
+@pytest.mark.parametrize("unit", [1e-6, 1.0, 1e6])
+def test_units_of_many_columns_make_no_difference(rng, unit):
+    """Densities of 64 columns in millionths are beyond the range of numbers."""
+    states = draw_states(np.full(2, 0.5), np.array([[0.9, 0.1], [0.1, 0.9]]), np.array([600]), rng)
+    X = rng.normal(size=(600, 64)) + 0.8 * rng.normal(size=(2, 64))[states]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        model = KernelHMM(2, polish=ONE_WIDTH, random_state=0).fit(X * unit)
+    assert adjusted_rand_score(states, model.predict(X * unit)) > 0.95
+    assert -110 < model.score(X * unit) + 64 * np.log(unit) < -80
+    assert model.forecast(X * unit).quantile(0.5) == pytest.approx(0, abs=3 * unit)

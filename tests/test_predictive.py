@@ -160,7 +160,10 @@ def test_models_clone_and_travel(rng, tmp_path):
 
 BAD_INPUT = {
     "too few rows": (lambda X: PredictiveStateModel(QUICK).fit(X[:12]), "n_samples = 12"),
-    "missing values": (lambda X: PredictiveStateModel(QUICK).fit(np.where(X > 1, np.nan, X)), "NaN"),
+    "missing values": (
+        lambda X: PredictiveStateModel(QUICK).fit(np.where(X > 1, np.nan, X)),
+        "NaN, first in row .*; fill in",
+    ),
     "lengths": (lambda X: PredictiveStateModel(QUICK).fit(X, lengths=[3]), "add up to 3, and X has 200"),
     "no horizon": (lambda X: PredictiveStateModel(QUICK, horizon=0).fit(X), "horizon must be an integer of at least 1"),
     "a long horizon": (lambda X: PredictiveStateModel(QUICK, horizon=2).fit(X).forecast(X, 3), "fitted for 2 step"),

@@ -45,10 +45,16 @@ def check_rows(estimator: Any, X: Any, *, reset: bool, missing: bool = False) ->
 
     Infinity is refused, and NaN unless values may be ``missing``.
     """
-    if not is_foreign(X):
-        finite = "allow-nan" if missing else True
-        return validate_data(estimator, X, reset=reset, dtype=[np.float64, np.float32], ensure_all_finite=finite)
     name = type(estimator).__name__
+    if not is_foreign(X):
+        x = validate_data(estimator, X, reset=reset, dtype=[np.float64, np.float32], ensure_all_finite="allow-nan")
+        holes = np.argwhere(np.isnan(x))
+        if len(holes) and not missing:
+            raise ValueError(
+                f"X contains NaN, first in row {holes[0, 0]} of column {holes[0, 1]}, and {name} takes complete rows; "
+                "fill in such values, or leave those rows out."
+            )
+        return x
     if X.ndim != 2 or X.shape[0] == 0:
         raise ValueError(f"{name} expects a 2-D array with at least one row; got shape {tuple(X.shape)}.")
     xp, X = namespace(X), _as_floats(name, X)

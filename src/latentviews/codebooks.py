@@ -23,22 +23,25 @@ class Codebook(NamedTuple):
     maps: np.ndarray  # (M, d, d)
     weights: np.ndarray  # (M,)
 
-    @property
-    def log_height(self) -> float:
-        """The log of a typical density: the median of the Gaussians' heights."""
-        return float(np.median(np.linalg.slogdet(self.maps)[1]) - self.means.shape[1] / 2 * np.log(2 * np.pi))
-
-    def densities(self, x: np.ndarray, log_unit: float = 0.0) -> np.ndarray:
-        """N(x_i; means_b, Σ_b), (n, M), over a unit."""
+    def log_densities(self, x: np.ndarray) -> np.ndarray:
+        """The logs of N(x_i; means_b, Σ_b), (n, M)."""
         values = np.empty((len(x), len(self.means)))
         for b, (mean, turn) in enumerate(zip(self.means, self.maps, strict=True)):
             values[:, b] = np.einsum("ij,ij->i", turned := (x - mean) @ turn, turned)
-        heights = np.linalg.slogdet(self.maps)[1] - x.shape[1] / 2 * np.log(2 * np.pi) - log_unit
-        return np.exp(heights - values / 2)
+        return np.linalg.slogdet(self.maps)[1] - x.shape[1] / 2 * np.log(2 * np.pi) - values / 2
+
+    def scaled_densities(self, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """N(x_i; means_b, Σ_b) over the largest for the row, (n, M), and the logs of those, (n,).
+
+        Of many columns, densities themselves may be beyond the range of numbers.
+        """
+        logs = self.log_densities(x)
+        largest = logs.max(axis=1)
+        return np.exp(logs - largest[:, None]), largest
 
     def shares(self, x: np.ndarray, posteriors: np.ndarray) -> np.ndarray:
         """The mixture of these Gaussians that every class is, (M, k), after a few steps of EM from all rows' own."""
-        densities = self.densities(x)
+        densities, _ = self.scaled_densities(x)
         shares = np.repeat(self.weights[:, None], posteriors.shape[1], axis=1)
         for _ in range(SHARE_STEPS):
             gathered = shares * (densities.T @ (posteriors / np.maximum(densities @ shares, TINY))) + TINY

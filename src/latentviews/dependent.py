@@ -188,7 +188,7 @@ class DependentView(Components):
         even = np.full(len(self.groups), 1.0)
         return replace(self.mixture, weights=even, noise=0.0, margins=replace(margins, frame=frame))
 
-    def at(self, x: Any) -> np.ndarray:
+    def _values(self, x: Any) -> np.ndarray:
         """The densities, (n, k)."""
         x = to_numpy(as_rows(x))
         if x.shape[1] != len(self._alone.margins.frame.columns):

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 from scipy import stats
@@ -23,6 +23,7 @@ class Domain:
     nodes: np.ndarray  # (n, d)
     weights: np.ndarray  # (n,)
     cell: np.ndarray  # (d,)
+    log_unit: float = field(default=0.0, kw_only=True)  # that densities, and so one over the weights, are counted in
 
     def log_background(self, x: np.ndarray) -> np.ndarray:
         """The log of a broad density that is positive everywhere."""
@@ -63,22 +64,22 @@ class Discrete(Domain):
         return np.full(len(x), -math.log(len(self.nodes) + 1))
 
 
-def real(x: np.ndarray, scale: np.ndarray, rng: np.random.Generator) -> Real:
-    """Nodes for functions as smooth as ``scale``, near the rows ``x``."""
+def real(x: np.ndarray, scale: np.ndarray, rng: np.random.Generator, log_unit: float = 0.0) -> Real:
+    """Nodes for functions as smooth as ``scale``, near the rows ``x``; densities are counted in a unit."""
     low, high = x.min(axis=0) - 6 * scale, x.max(axis=0) + 6 * scale
     per_bandwidth = 4 if x.shape[1] == 1 else 2
     counts = np.ceil(per_bandwidth * (high - low) / scale) + 1
     counts = np.maximum(counts, 1024 if x.shape[1] == 1 else 64)
     quartiles = np.percentile(x, [25, 75], axis=0)
     spread = np.maximum(x.std(axis=0), np.ptp(quartiles, axis=0)) + scale
-    place = {"center": np.median(x, axis=0), "spread": spread}
-    if np.prod(counts) <= GRID:
-        return Real(*_grid(low, high, counts.astype(int)), **place)
-    nodes, weights = _around(x, scale) if x.shape[1] == 1 else _importance(x, 1.5 * scale, rng)
+    place = {"center": np.median(x, axis=0), "spread": spread, "log_unit": log_unit}
+    if np.log(counts).sum() <= np.log(GRID):
+        return Real(*_grid(low, high, counts.astype(int), log_unit), **place)
+    nodes, weights = _around(x, scale) if x.shape[1] == 1 else _importance(x, 1.5 * scale, rng, log_unit)
     return Real(nodes, weights, scale / 2, **place)
 
 
-def circle(x: np.ndarray, scale: np.ndarray, rng: np.random.Generator) -> Circle:
+def circle(x: np.ndarray, scale: np.ndarray, rng: np.random.Generator, log_unit: float = 0.0) -> Circle:
     """Nodes for functions as smooth as ``scale`` on the circle or torus."""
     dim = x.shape[1]
     counts = np.maximum(np.ceil(4 * 2 * math.pi / scale), 64)
@@ -89,25 +90,27 @@ def circle(x: np.ndarray, scale: np.ndarray, rng: np.random.Generator) -> Circle
     return Circle(nodes, np.full(DRAWS, (2 * math.pi) ** dim / DRAWS), np.minimum(scale / 2, 1.0))
 
 
-def discrete(x: np.ndarray, scale: np.ndarray, rng: np.random.Generator) -> Discrete:
+def discrete(x: np.ndarray, scale: np.ndarray, rng: np.random.Generator, log_unit: float = 0.0) -> Discrete:
     """The different rows of ``x``."""
     nodes = np.unique(x, axis=0)
     return Discrete(nodes, np.ones(len(nodes)), np.zeros(x.shape[1]))
 
 
-DOMAINS: dict[str, Callable[[np.ndarray, np.ndarray, np.random.Generator], Domain]] = {
+DOMAINS: dict[str, Callable[..., Domain]] = {
     "real": real,
     "circle": circle,
     "discrete": discrete,
 }
 
 
-def _grid(low: np.ndarray, high: np.ndarray, counts: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def _grid(
+    low: np.ndarray, high: np.ndarray, counts: np.ndarray, log_unit: float = 0.0
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Midpoints of a product of equal cells, their volumes, and the cell's sides."""
     cell = (high - low) / counts
     axes = [a + c * (np.arange(n) + 0.5) for a, c, n in zip(low, cell, counts, strict=True)]
     nodes = np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1).reshape(-1, len(counts))
-    return nodes, np.full(len(nodes), cell.prod()), cell
+    return nodes, np.full(len(nodes), np.exp(np.log(cell).sum() + log_unit)), cell
 
 
 def _around(x: np.ndarray, scale: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -119,7 +122,9 @@ def _around(x: np.ndarray, scale: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return nodes[:, None], np.minimum(weights, scale[0])  # between far clusters nothing is to be added
 
 
-def _importance(x: np.ndarray, scale: np.ndarray, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+def _importance(
+    x: np.ndarray, scale: np.ndarray, rng: np.random.Generator, log_unit: float
+) -> tuple[np.ndarray, np.ndarray]:
     """Quasi-random nodes from a Gaussian mixture on rows of ``x``, weighted by one over its density."""
     dim = x.shape[1]
     centers = x[np.linspace(0, len(x) - 1, min(len(x), 512)).astype(int)]
@@ -131,4 +136,4 @@ def _importance(x: np.ndarray, scale: np.ndarray, rng: np.random.Generator) -> t
     nearest = squares.min(axis=1, keepdims=True)
     log_density = -0.5 * nearest[:, 0] + np.log(np.exp(-0.5 * (squares - nearest)).mean(axis=1))
     log_density -= np.log(scale).sum() + dim / 2 * math.log(2 * math.pi)
-    return nodes, np.exp(-log_density) / DRAWS
+    return nodes, np.exp(log_unit - log_density) / DRAWS

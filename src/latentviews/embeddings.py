@@ -37,18 +37,32 @@ class Components(ABC):
         """Whether a known kernel makes densities of the values; somebody's own transformer may make anything."""
         return True
 
-    @abstractmethod
     def at(self, x: Any) -> np.ndarray:
         """The raw values ⟨φ(x), μ_h⟩, (n, k): a density estimate that may be negative. A vector x is one column."""
+        return self._values(x) * self._unit
+
+    @abstractmethod
+    def _values(self, x: Any) -> np.ndarray:
+        """The raw values over the domain's unit, which is one but where densities are beyond the range of numbers."""
 
     def density(self, x: Any) -> np.ndarray:
         """The proper densities, (n, k): raw values clipped at zero and scaled to mass one."""
-        return np.maximum(self.at(x), 0.0) / self._positive_mass
+        return self._proper(x) * self._unit
 
     def log_density(self, x: Any) -> np.ndarray:
         """The log of ``density`` mixed with a millionth of a broad density, so that it is finite everywhere."""
-        background = np.log(BACKGROUND) + self._domain().log_background(to_numpy(as_rows(x)))
-        return np.logaddexp(np.log(np.maximum(self.density(x), TINY)), background[:, None])
+        domain, x = self._domain(), to_numpy(as_rows(x))
+        logs = np.log(np.maximum(self._proper(x), TINY)) + domain.log_unit
+        return np.logaddexp(logs, np.log(BACKGROUND) + domain.log_background(x)[:, None])
+
+    def _proper(self, x: Any) -> np.ndarray:
+        """Raw values clipped at zero and scaled to mass one, over the unit of the domain."""
+        return np.maximum(self._values(x), 0.0) / self._positive_mass
+
+    @property
+    def _unit(self) -> float:
+        with np.errstate(over="ignore"):
+            return 1.0 if self.domain is None else float(np.exp(self.domain.log_unit))
 
     @cached_property
     def mass(self) -> np.ndarray:
@@ -133,7 +147,7 @@ class Components(ABC):
 
     @cached_property
     def _at_nodes(self) -> np.ndarray:
-        return self.at(self._domain().nodes)
+        return self._values(self._domain().nodes)
 
     @cached_property
     def _positive_mass(self) -> np.ndarray:
@@ -168,7 +182,7 @@ class Embedding(Components):
         """The number of components k."""
         return self.vectors.shape[1]
 
-    def at(self, x: Any) -> np.ndarray:
+    def _values(self, x: Any) -> np.ndarray:
         """The raw values ⟨φ(x), μ_h⟩, (n, k)."""
         x = as_rows(x)
         if not x.shape[0]:
@@ -220,7 +234,7 @@ class BinnedEmbedding(Components):
         """The number of components k."""
         return self.weights.shape[1]
 
-    def at(self, x: Any) -> np.ndarray:
+    def _values(self, x: Any) -> np.ndarray:
         """The raw values, (n, k), interpolated between grid points."""
         x = to_numpy(as_rows(x))
         if x.shape[1] != 1:
@@ -339,4 +353,4 @@ def domain_for(features: Any, x: np.ndarray, rng: np.random.Generator) -> Domain
     params = {} if kernel is None else kernel.get_params()
     widths = [np.broadcast_to(v, x.shape[1]) for key, v in params.items() if key.endswith("bandwidth")]
     scale = np.min(widths, axis=0) if widths else x.std(axis=0) * len(x) ** (-1 / (x.shape[1] + 4))
-    return DOMAINS[name](x, scale, rng)
+    return DOMAINS[name](x, scale, rng, getattr(features, "log_unit_", 0.0))

@@ -16,7 +16,9 @@ from sklearn.utils.validation import check_is_fitted
 
 from latentviews._arrays import like, to_numpy
 from latentviews._validation import all_or_nothing, check_ability, check_count, check_rows
-from latentviews.kernels import Delta, Gaussian, Kernel, Laplace, Matern
+from latentviews.kernels import Delta, Gaussian, Kernel, Laplace, Matern, UnitHeight
+
+IN_RANGE = 100.0  # logs of heights of kernels whose products are no trouble
 
 
 class LandmarkFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
@@ -45,6 +47,8 @@ class LandmarkFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
     kernel_ : Kernel
         The kernel with its rules resolved.
     landmarks_ : array of shape (n_landmarks, n_features)
+    log_unit_ : float
+        The log of what inner products of features are the kernel over: its height where that is far from one, and one.
     tail_ : array of shape (n_landmarks, n_features_out), U Λ^(-1/2)
 
     Examples
@@ -79,15 +83,16 @@ class LandmarkFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         if self.selection not in SELECTIONS:
             raise ValueError(f"selection must be one of {sorted(SELECTIONS)}; got {self.selection!r}.")
         self.kernel_ = check_ability("kernel", Gaussian() if self.kernel is None else self.kernel, "gram").adapt(x)
+        self.log_unit_ = _log_unit(self.kernel_, x.shape[1])
         if self.n_landmarks is None:
             self.landmarks_ = np.unique(x, axis=0)
         else:
             size = min(check_count("n_landmarks", self.n_landmarks), len(x))
             rng = np.random.default_rng(self.random_state)
-            self.landmarks_ = SELECTIONS[self.selection](self.kernel_, x, size, self.tol, rng)
+            self.landmarks_ = SELECTIONS[self.selection](self._kernel_in_units, x, size, self.tol, rng)
         if not 0 <= self.tol < 1:
             raise ValueError(f"tol must be a share from 0 to below 1; got {self.tol!r}.")
-        values, vectors = np.linalg.eigh(_check_values(self.kernel_.gram(self.landmarks_, self.landmarks_)))
+        values, vectors = np.linalg.eigh(_check_values(self._kernel_in_units.gram(self.landmarks_, self.landmarks_)))
         keep = values > max(self.tol * values[-1], 0.0)
         self.tail_ = (vectors[:, keep] / np.sqrt(values[keep]))[:, ::-1]
         self._n_features_out = self.tail_.shape[1]
@@ -97,12 +102,22 @@ class LandmarkFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         """The kernel between the rows of ``X`` and the landmarks."""
         check_is_fitted(self)
         x = check_rows(self, X, reset=False)
-        return self.kernel_.gram(x, like(self.landmarks_, x))
+        return self._kernel_in_units.gram(x, like(self.landmarks_, x))
+
+    @property
+    def _kernel_in_units(self) -> Kernel:
+        return UnitHeight(self.kernel_) if self.log_unit_ else self.kernel_
 
     def transform(self, X: Any) -> Any:
         """The feature vectors of the rows of ``X``."""
         raw = self.raw(X)
         return raw @ like(self.tail_, raw)
+
+
+def _log_unit(kernel: Kernel, dim: int) -> float:
+    """The log of the unit that values of the kernel are counted in: its height where that is far from one, or one."""
+    height = kernel.log_height(dim) if hasattr(kernel, "log_height") else 0.0
+    return height if abs(height) > IN_RANGE else 0.0
 
 
 def _check_values(values: np.ndarray) -> np.ndarray:

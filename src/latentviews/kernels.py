@@ -88,8 +88,8 @@ class _Scaled(_ShiftInvariant):
 
     def gram(self, x: Any, y: Any) -> Any:
         """The matrix k(x_i, y_j)."""
-        with np.errstate(over="ignore"):  # in very many dimensions the height of a density is zero
-            return self.correlation(x, y) * (self._height(x.shape[1]) / float(np.prod(self._scale(x.shape[1]))))
+        with np.errstate(over="ignore"):  # in very many dimensions the height of a density is no number
+            return self.correlation(x, y) * float(np.exp(self.log_height(x.shape[1])))
 
     def correlation(self, x: Any, y: Any) -> Any:
         """The matrix k(x_i, y_j) / k(0), one where x and y are the same."""
@@ -104,8 +104,12 @@ class _Scaled(_ShiftInvariant):
         """The correlation at bandwidth one; the rows are its own, to be changed."""
         raise TypeError(f"{type(self).__name__} does not say what it is at bandwidth one.")
 
-    def _height(self, dim: int) -> float:
-        """k(0) at bandwidth one, such that the kernel is a density."""
+    def log_height(self, dim: int) -> float:
+        """The log of k(0), such that the kernel is a density."""
+        return self._log_unit_height(dim) - float(np.log(self._scale(dim)).sum())
+
+    def _log_unit_height(self, dim: int) -> float:
+        """The log of k(0) at bandwidth one."""
         raise TypeError(f"{type(self).__name__} does not say how high it is at bandwidth one.")
 
     def spectral(self, points: Any, dim: int) -> Any:
@@ -176,8 +180,8 @@ class Gaussian(_Scaled):
         squares *= -0.5
         return namespace(x).exp(squares)
 
-    def _height(self, dim: int) -> float:
-        return math.exp(-dim / 2 * math.log(2 * math.pi))
+    def _log_unit_height(self, dim: int) -> float:
+        return -dim / 2 * math.log(2 * math.pi)
 
     def _unit_spectral(self, points: Any) -> Any:
         return normal_quantile(points)
@@ -202,8 +206,8 @@ class Laplace(_Scaled):
         xp = namespace(x)
         return xp.exp(-sum(xp.abs(x[:, j, None] - y[None, :, j]) for j in range(x.shape[1])))
 
-    def _height(self, dim: int) -> float:
-        return math.exp(-dim * math.log(2))
+    def _log_unit_height(self, dim: int) -> float:
+        return -dim * math.log(2)
 
     def _unit_spectral(self, points: Any) -> Any:
         return namespace(points).tan(math.pi * (points - 0.5))  # Cauchy
@@ -257,10 +261,10 @@ class Matern(_Scaled):
             raise ValueError(f"Matern needs a smoothness of 0.5, 1.5, 2.5, …; got {self.smoothness!r}.")
         return int(p)
 
-    def _height(self, dim: int) -> float:
+    def _log_unit_height(self, dim: int) -> float:
         """One over the integral of the correlation, which is its spectral density at zero."""
         v = self.smoothness
-        return math.exp(math.lgamma(v) - math.lgamma(v + dim / 2) - dim / 2 * math.log(2 * math.pi / v))
+        return math.lgamma(v) - math.lgamma(v + dim / 2) - dim / 2 * math.log(2 * math.pi / v)
 
 
 class VonMises(_ShiftInvariant):

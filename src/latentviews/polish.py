@@ -63,9 +63,8 @@ class SieveView:
         if not present.all():
             x = np.where(present[:, None], x, self.points[:1])
         if isinstance(self.kernel, Codebook):
-            unit = self.kernel.log_height  # densities of many columns are far from one
-            rows = self.kernel.densities(x, unit)
-            return Cells(rows, None, None if present.all() else present, self.block, None, unit)
+            rows, log_units = self.kernel.scaled_densities(x)
+            return Cells(rows, None, None if present.all() else present, self.block, None, log_units * present)
         rows = self.kernel.gram(x, self.points) if self.atoms is None else linear_bins(x[:, 0], self.points[:, 0])
         return Cells(rows, self.atoms, None if present.all() else present, self.block, self.smoother)
 

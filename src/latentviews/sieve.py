@@ -28,7 +28,7 @@ class Cells:
     present: np.ndarray | None = None  # (n,), False where the view is missing
     block: int = 0  # views of a block share their densities
     smoother: Any = None  # (C, C), rows summing to one: log-densities are smoothed by it, as in npMSL
-    log_unit: float = 0.0  # the log of what densities are held over
+    log_units: np.ndarray | float = 0.0  # (n,), the logs of what densities of rows are held over
 
     @cached_property
     def _transposed(self) -> Any:
@@ -48,11 +48,6 @@ class Cells:
             values = np.exp(self.rows @ (self.smoother @ np.log(np.maximum(table, TINY))))
         values = np.maximum(values, FLOOR)
         return values if self.present is None else np.where(self.present[:, None], values, 1.0)
-
-    @property
-    def log_units(self) -> Any:
-        """What to add to the log-density of every row, (n,) or one number."""
-        return self.log_unit if self.present is None else self.log_unit * self.present
 
     def gather(self, values: np.ndarray) -> np.ndarray:
         """Σ_i atom_b(x_i) values_ih, (B, k)."""

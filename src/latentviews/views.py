@@ -260,6 +260,16 @@ def check_varying(x: np.ndarray, columns: Columns, names: Any = None) -> None:
                     f"Column {label} (in view {view}) is constant over {len(x)} rows and says nothing of the classes; "
                     "leave it out."
                 )
+            if np.ptp(values) < 1 / LARGEST:
+                raise ValueError(
+                    f"Column {label} (in view {view}) varies by {np.ptp(values):.3g}, whose square is no number; scale "
+                    "the column."
+                )
+        if np.isnan(x[:, group]).any(axis=1).all():
+            raise ValueError(
+                f"No row has all of columns {group} of view {view}, so nothing is known of how they go together; put "
+                "them into views of their own."
+            )
 
 
 def fit_views(

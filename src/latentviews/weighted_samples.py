@@ -29,6 +29,7 @@ SHRINKAGE = 1e-3  # of a component's covariance towards that of all rows
 FLAT = 1e-12  # the least variance of a direction, columns having one
 LEVELS = 1024  # points at which the distribution of a column is known
 PIECES = 8  # stretches that rows are halved by where the halves given leave one of them out
+LARGEST = 700.0  # logs of numbers
 NEGLIGIBLE = 1e-4  # of a component: what weighs less is left out
 SMALL = 0.01  # share of a way to smooth with many kernels, below which it is left out
 
@@ -67,12 +68,13 @@ class WeightedSample(Components):
         """The number of components k."""
         return self.weights.shape[1]
 
-    def at(self, x: Any) -> np.ndarray:
-        """The densities, (n, k)."""
+    def _values(self, x: Any) -> np.ndarray:
+        """The densities over the domain's unit, (n, k)."""
         x = to_numpy(as_rows(x))
         if x.shape[1] != self.rows.shape[1]:
             raise ValueError(f"This view has {self.rows.shape[1]} columns; got {x.shape[1]}.")
-        parts = [sum(bundle.at(part) for bundle in self._bundles) for part, _ in batches(x)]
+        unit = self._domain().log_unit
+        parts = [sum(bundle.at(part, unit) for bundle in self._bundles) for part, _ in batches(x)]
         return np.concatenate(parts) if parts else np.empty((0, self.n_components))
 
     @cached_property
@@ -139,10 +141,10 @@ class Bundle(NamedTuple):
     widths: np.ndarray  # (m,)
     weights: np.ndarray  # (m, k)
 
-    def at(self, x: np.ndarray) -> np.ndarray:
-        """Their part of the densities, (n, k)."""
-        kernel = kernel_values(x @ self.map, self.centres @ self.map, self.widths)
-        return np.exp(np.linalg.slogdet(self.map)[1]) * (kernel @ self.weights)
+    def at(self, x: np.ndarray, log_unit: float) -> np.ndarray:
+        """Their part of the densities over a unit, (n, k)."""
+        log_unit = log_unit - np.linalg.slogdet(self.map)[1]
+        return kernel_values(x @ self.map, self.centres @ self.map, self.widths, log_unit) @ self.weights
 
     def scaled(self, shares: np.ndarray) -> "Bundle":
         """The same with weights times ``shares`` (k,), and nothing of what is negligible then."""
@@ -155,8 +157,8 @@ class Bundle(NamedTuple):
 Way = list[Bundle]  # a way to smooth: bundles whose weights add up to one in every component
 
 
-def kernel_values(x: np.ndarray, points: np.ndarray, widths: np.ndarray) -> np.ndarray:
-    """N(x_i; points_j, widths_j² I), (n, m)."""
+def kernel_values(x: np.ndarray, points: np.ndarray, widths: np.ndarray, log_unit: float) -> np.ndarray:
+    """N(x_i; points_j, widths_j² I) over a unit, (n, m)."""
     dim = x.shape[1]
     center = points.mean(axis=0) if len(points) else 0.0
     x, points = x - center, points - center
@@ -165,9 +167,8 @@ def kernel_values(x: np.ndarray, points: np.ndarray, widths: np.ndarray) -> np.n
     values += (points**2).sum(axis=1)
     np.maximum(values, 0.0, out=values)
     values *= -0.5 / widths**2
-    np.exp(values, out=values)
-    values /= (2 * np.pi) ** (dim / 2) * widths**dim
-    return values
+    values -= dim / 2 * np.log(2 * np.pi) + dim * np.log(widths) + log_unit
+    return np.exp(np.minimum(values, LARGEST, out=values), out=values)
 
 
 def weighted_samples(
@@ -188,7 +189,7 @@ def weighted_samples(
     x = dithered(values, rng)
     halves = _without_copies(x, *_among(present, halves))
     recipes = recipes_for(min(map(len, halves)), x.shape[1])
-    stack = _held_out_stack(x, posteriors, halves, recipes, rng, n_judged)
+    stack = _held_out_stack(x, posteriors, halves, recipes, domain.log_unit, rng, n_judged)
     kept = [w for w, recipe in enumerate(recipes) if stack.shares[w].any()]
     made, some, shares = ways(x, posteriors, [recipes[w] for w in kept], rng)
     bundles = [bundle.scaled(stack.shares[w]) for w, way in zip(kept, made, strict=True) for bundle in way]
@@ -240,6 +241,7 @@ def _held_out_stack(
     posteriors: np.ndarray,
     halves: tuple[np.ndarray, np.ndarray],
     recipes: list["Recipe"],
+    log_unit: float,
     rng: np.random.Generator,
     n_judged: int,
 ) -> Stack:
@@ -249,7 +251,7 @@ def _held_out_stack(
     found = []  # densities (n, k, w) that each half makes
     for half in halves:
         made, _, _ = ways(x[half], posteriors[half], recipes, rng)
-        values = np.stack([sum(bundle.at(x[rows]) for bundle in way) for way in made], axis=-1)
+        values = np.stack([sum(bundle.at(x[rows], log_unit) for bundle in way) for way in made], axis=-1)
         found.append(np.maximum(values, TINY))
     at_home, abroad = np.where((sides == 0)[:, None, None], found, found[::-1])
     judges, sizes = posteriors[rows], posteriors.sum(axis=0) / 2
@@ -349,7 +351,7 @@ def _mixed(codes: Codebook, x: np.ndarray, posteriors: np.ndarray) -> Way:
 
 def _in_surroundings(codes: Codebook, rows: np.ndarray, shares: np.ndarray, width: float) -> Way:
     """Kernels on the rows, each shaped like the Gaussian that it is likeliest from."""
-    place = np.argmax(codes.densities(rows) * codes.weights, axis=1)
+    place = np.argmax(codes.log_densities(rows) + np.log(np.maximum(codes.weights, TINY)), axis=1)
     members = [(codes.maps[b], np.flatnonzero(place == b)) for b in np.unique(place)]
     return [Bundle(turn, rows[i], np.full(len(i), width), shares[i]) for turn, i in members]
 
@@ -384,5 +386,6 @@ def _on_rows(turn: np.ndarray, rows: np.ndarray, shares: np.ndarray, component: 
 
 def _local_factors(points: np.ndarray, kept: np.ndarray, width: float) -> np.ndarray:
     """Abramson's (p(x) / mean)^(-1/2), with the geometric mean over the rows, within two octaves."""
-    log_density = np.log(np.maximum(kernel_values(points, points, np.full(len(points), width)) @ kept, TINY))
+    unit = -points.shape[1] * np.log(width)
+    log_density = np.log(np.maximum(kernel_values(points, points, np.full(len(points), width), unit) @ kept, TINY))
     return np.exp(np.clip((kept @ log_density - log_density) / 2, -2 * np.log(2), 2 * np.log(2)))
