@@ -1,11 +1,14 @@
-"""Codebooks: Gaussians side by side, each shaped like the rows around it, as building blocks of densities."""
+"""Codebooks: Gaussians side by side, each shaped like the rows around it, as building blocks; and plain clusters."""
 
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import NamedTuple
 
 import numpy as np
 import threadpoolctl
 from sklearn import config_context
+from sklearn.cluster import KMeans
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.mixture import GaussianMixture
 
@@ -55,12 +58,34 @@ def fit_codebook(x: np.ndarray, size: int, rng: np.random.Generator) -> Codebook
     mean, spread = np.median(some, axis=0), spreads(some)
     seed = int(rng.integers(2**31))
     mixture = GaussianMixture(size, reg_covar=RIDGE, max_iter=STEPS, random_state=seed)
-    # its many small products take up to twenty times as long where threads wait for each other
-    with warnings.catch_warnings(), threadpoolctl.threadpool_limits(1), config_context(array_api_dispatch=False):
-        warnings.simplefilter("ignore", ConvergenceWarning)
+    with _in_one_thread():
         mixture.fit((some - mean) / spread)
     maps = mixture.precisions_cholesky_ / spread[:, None]
     return Codebook(mean + mixture.means_ * spread, maps, mixture.weights_)
+
+
+def kmeans(x: np.ndarray, size: int, seed: int, n_init: int = 1, weights: np.ndarray | None = None) -> KMeans:
+    """Clusters of rows."""
+    with _in_one_thread():
+        return KMeans(size, n_init=n_init, random_state=seed).fit(x, sample_weight=weights)
+
+
+def cluster_posteriors(clusters: KMeans, x: np.ndarray) -> np.ndarray:
+    """The clusters of rows as posteriors, softened a little."""
+    with _in_one_thread():
+        labels = clusters.predict(x)
+    return 0.98 * np.eye(clusters.n_clusters)[labels] + 0.02 / clusters.n_clusters
+
+
+@contextmanager
+def _in_one_thread() -> Iterator[None]:
+    """Many small steps take up to thirty times as long where threads wait for each other on a busy machine.
+
+    Warnings that few steps were made, or that fewer rows differ than clusters were asked for, are not for the user.
+    """
+    with warnings.catch_warnings(), threadpoolctl.threadpool_limits(1), config_context(array_api_dispatch=False):
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        yield
 
 
 def spreads(x: np.ndarray) -> np.ndarray:

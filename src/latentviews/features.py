@@ -11,11 +11,11 @@ from typing import Any, Self
 import numpy as np
 from scipy import sparse
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
-from sklearn.cluster import KMeans
 from sklearn.utils.validation import check_is_fitted
 
 from latentviews._arrays import like, to_numpy
 from latentviews._validation import all_or_nothing, check_ability, check_count, check_rows
+from latentviews.codebooks import kmeans
 from latentviews.kernels import Delta, Gaussian, Kernel, Laplace, Matern, UnitHeight
 
 IN_RANGE = 100.0  # logs of heights of kernels whose products are no trouble
@@ -174,7 +174,7 @@ def _uniform(kernel: Kernel, x: np.ndarray, size: int, tol: float, rng: np.rando
 
 def _kmeans(kernel: Kernel, x: np.ndarray, size: int, tol: float, rng: np.random.Generator) -> np.ndarray:
     size = min(size, len(np.unique(x, axis=0)))
-    return KMeans(size, n_init=1, random_state=int(rng.integers(2**31))).fit(x).cluster_centers_
+    return kmeans(x, size, int(rng.integers(2**31))).cluster_centers_
 
 
 SELECTIONS: dict[str, Callable[[Kernel, np.ndarray, int, float, np.random.Generator], np.ndarray]] = {

@@ -7,11 +7,11 @@ import numpy as np
 from scipy.ndimage import convolve1d
 from scipy.signal import fftconvolve
 from scipy.special import logsumexp
-from sklearn.cluster import KMeans
 
 from latentviews._validation import all_or_nothing, check_count
 from latentviews.bandwidths import RULES, resolution, resolve, silverman
 from latentviews.baselines._shared import OneColumnViews
+from latentviews.codebooks import kmeans
 from latentviews.embeddings import BinnedEmbedding, domain_for
 from latentviews.features import GridFeatures, linear_bins
 from latentviews.kernels import Gaussian
@@ -145,8 +145,7 @@ class NonparametricEM(OneColumnViews):
     def _start(self, table: np.ndarray, rank: int, rng: np.random.Generator) -> np.ndarray:
         """Responsibilities of the rows: what the user gave, or k-means."""
         if self.init is None:
-            clusters = KMeans(rank, n_init=10, random_state=int(rng.integers(2**31)))
-            return np.eye(rank)[clusters.fit_predict(table)]
+            return np.eye(rank)[kmeans(table, rank, int(rng.integers(2**31)), 10).labels_]
         start = np.asarray(self.init, dtype=float)
         if start.shape != (len(table), rank):
             raise ValueError(f"init has a responsibility a row and class, {(len(table), rank)}; got {start.shape}.")

@@ -5,13 +5,12 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-from sklearn.cluster import KMeans
-from sklearn.exceptions import ConvergenceWarning
 
 from latentviews._arrays import to_numpy
 from latentviews._progress import Report
 from latentviews._validation import IdentifiabilityWarning, UnsupportedError, is_auto
 from latentviews.chains import Smoothing, first_rows, smooth_states, stationary
+from latentviews.codebooks import cluster_posteriors, kmeans
 from latentviews.densities import density_maps, held_out_bandwidths, reestimate
 from latentviews.domains import Real
 from latentviews.embeddings import BinnedEmbedding, Components, Embedding, components_in, domain_for
@@ -135,11 +134,9 @@ def _window_posteriors(problem: SequenceProblem, reach: int) -> np.ndarray:
     phi = [to_numpy(views.from_raw(t, to_numpy(raw).T)).T for t, raw in enumerate(views(rows.pilot))]
     scaled_phi = [x / np.sqrt((x**2).sum(axis=1).mean()) for x in phi]  # no view drowns the others
     means = window_means(np.concatenate(scaled_phi, axis=1), problem.pilot_lengths, reach)
-    clusters = KMeans(rows.rank, n_init=3, random_state=int(rows.rng.integers(2**31)))
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)  # windows over all rows are all the same
-        labels = clusters.fit(means[rows.rng.permutation(len(means))[:CLUSTER_ROWS]]).predict(means)
-    return 0.98 * np.eye(rows.rank)[labels] + 0.02 / rows.rank
+    seed = int(rows.rng.integers(2**31))
+    clusters = kmeans(means[rows.rng.permutation(len(means))[:CLUSTER_ROWS]], rows.rank, seed, 3)
+    return cluster_posteriors(clusters, means)
 
 
 class ChainStarts(NamedTuple):

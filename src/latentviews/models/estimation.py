@@ -8,13 +8,13 @@ import numpy as np
 from scipy.optimize import linear_sum_assignment
 from scipy.special import logsumexp
 from sklearn.base import DensityMixin
-from sklearn.cluster import KMeans
 from sklearn.utils.validation import check_is_fitted
 
 from latentviews import streams
 from latentviews._arrays import take_rows, to_numpy
 from latentviews._progress import Report
 from latentviews._validation import IdentifiabilityWarning, UnsupportedError, allowed_classes, check_count, is_auto
+from latentviews.codebooks import cluster_posteriors, kmeans
 from latentviews.densities import density_maps, reestimate
 from latentviews.domains import Domain, Real
 from latentviews.embeddings import Components, components_in, domain_for
@@ -356,6 +356,6 @@ def kmeans_posteriors(
     center, spread = np.nanmean(table, axis=0), np.nanstd(table, axis=0)
     table = np.where(np.isnan(table), 0.0, (table - center) / spread)
     few = rng.permutation(len(table))[:CLUSTER_ROWS]
-    clusters = KMeans(rank, n_init=3, random_state=int(rng.integers(2**31)))
-    clusters.fit(table[few], sample_weight=None if weights is None else weights[few])
-    return 0.98 * np.eye(rank)[clusters.predict(table)] + 0.02 / rank
+    seed = int(rng.integers(2**31))
+    clusters = kmeans(table[few], rank, seed, 3, None if weights is None else weights[few])
+    return cluster_posteriors(clusters, table)

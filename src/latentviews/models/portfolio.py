@@ -9,7 +9,6 @@ from scipy.optimize import linear_sum_assignment
 from scipy.special import gammaln
 from sklearn import config_context
 from sklearn.base import BaseEstimator
-from sklearn.cluster import KMeans
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import adjusted_rand_score
 from sklearn.mixture import GaussianMixture
@@ -19,6 +18,7 @@ from sklearn.utils.parallel import Parallel, delayed
 from latentviews._progress import Part, Report
 from latentviews._validation import IdentifiabilityWarning, UnsupportedError, check_count
 from latentviews.bandwidths import resolution
+from latentviews.codebooks import cluster_posteriors, kmeans
 from latentviews.copulas import CopulaFit, CopulaMixture, Expected, Frame, fit_copulas, refit, reweigh
 from latentviews.dependent import DependentClasses, DependentView
 from latentviews.domains import DOMAINS
@@ -316,10 +316,7 @@ def _gaussian(rows: np.ndarray, n_parts: int, seed: int) -> np.ndarray:
 
 
 def _kmeans(rows: np.ndarray, n_parts: int, seed: int) -> np.ndarray:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)  # fewer different rows than parts
-        labels = KMeans(n_parts, n_init=1, random_state=seed).fit_predict(rows)
-    return 0.98 * np.eye(n_parts)[labels] + 0.02 / n_parts
+    return cluster_posteriors(kmeans(rows, n_parts, seed), rows)
 
 
 def _spectral(problem: Problem, n_parts: int, settings: SpectralSettings) -> tuple[Spectral | None, np.ndarray | None]:
