@@ -120,12 +120,13 @@ def test_columns_by_themselves_are_distributed_as_draws_are(sample, rng):
             np.testing.assert_allclose(found, np.quantile(draws[:, j], [0.05, 0.5, 0.95]), atol=0.08)
 
 
-def test_means_are_those_of_all_rows(rng):
+def test_means_and_variances_are_those_of_all_rows(rng):
     x, posteriors = two_shapes(5000, rng)
     found = fitted(x, posteriors, rng)
     assert len(found.rows) <= 1001
-    means = np.stack([found.expectation(lambda rows, j=j: rows[:, j]) for j in range(2)], axis=1)
-    np.testing.assert_allclose(means, posteriors.T @ x / posteriors.sum(axis=0)[:, None], atol=1e-8)
+    for power in (1, 2):
+        means = np.stack([found.expectation(lambda rows, j=j: rows[:, j] ** power) for j in range(2)], axis=1)  # noqa: B023
+        np.testing.assert_allclose(means, posteriors.T @ x**power / posteriors.sum(axis=0)[:, None], atol=1e-8)
 
 
 def true_log_densities(x):
@@ -153,3 +154,11 @@ def test_copies_of_rows_do_not_narrow_the_kernels(rng):
     once, twice = (fitted(np.repeat(x, t, axis=0), np.repeat(posteriors, t, axis=0), rng) for t in (1, 2))
     likely = [np.log((found.density(new) * labels).sum(axis=1)).mean() for found in (once, twice)]
     assert likely[1] > likely[0] - 0.1
+
+
+def test_a_stray_row_leaves_expectations_of_the_others_alone(rng):
+    x, posteriors = two_shapes(5000, rng)
+    x[0] = 1e6
+    shares = fitted(x, posteriors, rng).shares
+    assert shares.min() >= 0
+    assert shares.max() < 0.02

@@ -27,6 +27,8 @@ PER_GAUSSIAN = 2  # rows of a half that there must be for each, times two and th
 BROAD = 3.0  # how much wider than a component its broadest Gaussian is, for stray rows
 SHRINKAGE = 1e-3  # of a component's covariance towards that of all rows
 FLAT = 1e-12  # the least variance of a direction, columns having one
+MANY = 25  # columns beyond which variances would be more to match than rows can bear
+TILT = 5.0  # how much more or less than drawn a row may count
 LEVELS = 1024  # points at which the distribution of a column is known
 PIECES = 8  # stretches that rows are halved by where the halves given leave one of them out
 LARGEST = 700.0  # logs of numbers
@@ -193,7 +195,7 @@ def weighted_samples(
     kept = [w for w, recipe in enumerate(recipes) if stack.shares[w].any()]
     made, some, shares = ways(x, posteriors, [recipes[w] for w in kept], rng)
     bundles = [bundle.scaled(stack.shares[w]) for w, way in zip(kept, made, strict=True) for bundle in way]
-    shares = calibrated(shares, values[some], (posteriors / posteriors.sum(axis=0)).T @ values)
+    shares = calibrated(shares, some, values, posteriors)
     return _joined([bundle for bundle in bundles if len(bundle.centres)], domain, values[some], shares, stack.optimism)
 
 
@@ -220,13 +222,18 @@ def _without_copies(x: np.ndarray, first: np.ndarray, second: np.ndarray) -> tup
     return used[~other], used[other]
 
 
-def calibrated(shares: np.ndarray, rows: np.ndarray, means: np.ndarray) -> np.ndarray:
-    """Shares (m, k) of some rows, tilted so that their means are those of all, (k, d) (Deville & Särndal 1992)."""
+def calibrated(shares: np.ndarray, some: np.ndarray, x: np.ndarray, posteriors: np.ndarray) -> np.ndarray:
+    """Shares (m, k) of some rows, tilted so that means and variances are those of all (Deville & Särndal 1992)."""
+    moments = (x - np.median(x, axis=0)) / spreads(x)
+    if moments.shape[1] <= MANY:
+        moments = np.hstack([moments, moments**2])
+    rows, means = moments[some], (posteriors / posteriors.sum(axis=0)).T @ moments
     result = np.empty_like(shares)
     for h, (weights, mean) in enumerate(zip(shares.T, means, strict=True)):
         here, turn = weights @ rows, uncorrelating(rows, weights, np.zeros(rows.shape[1]))
-        result[:, h] = weights * (1 + (rows - here) @ turn @ ((mean - here) @ turn))
-    return result
+        tilt = 1 + (rows - here) @ turn @ ((mean - here) @ turn)
+        result[:, h] = weights * np.clip(tilt, 1 / TILT, TILT)  # a stray row that is not among them must not rule
+    return result / result.sum(axis=0)
 
 
 class Stack(NamedTuple):
