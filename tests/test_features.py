@@ -425,3 +425,9 @@ def test_one_hot_refuses_codes_beyond_those_it_was_told_of():
 )
 def test_every_kernel_has_a_map_that_serves_it(kernel, columns, chosen):
     assert type(features_for(kernel, columns)) is chosen
+
+
+def test_a_uniform_grid_covers_most_rows_however_narrow_the_kernel(rng):
+    x = np.where(rng.random(1000) < 0.6, 0.0, rng.normal(5, 1, size=1000))
+    grid = uniform_grid(x, 1e-5, 256)
+    assert np.mean((x < grid[0]) | (x > grid[-1])) < 0.011

@@ -465,3 +465,38 @@ def test_units_of_many_columns_make_no_difference(rng, unit):
     assert adjusted_rand_score(states, model.predict(X * unit)) > 0.95
     assert -110 < model.score(X * unit) + 64 * np.log(unit) < -80
     assert model.forecast(X * unit).quantile(0.5) == pytest.approx(0, abs=3 * unit)
+
+
+def quiet_and_wide(n, rng, dim=1, sd=0.01):
+    """A sensor that rests and moves."""
+    states = draw_states(np.full(2, 0.5), np.array([[0.95, 0.05], [0.05, 0.95]]), np.array([n]), rng)
+    noise = rng.normal(size=(n, dim))
+    return np.where(states[:, None] == 0, sd * noise, 10 + 3 * noise), states
+
+
+@pytest.mark.parametrize("dim", [1, 2])
+def test_states_of_very_different_spread_keep_their_own(rng, dim):
+    X, states = quiet_and_wide(2000, rng, dim)
+    model = KernelHMM(2, polish=ONE_WIDTH, random_state=0).fit(X)
+    assert adjusted_rand_score(states, model.predict(X)) > 0.98
+    quiet = int(np.argmin(np.abs(model.components_[0].expectation(lambda x: x[:, 0]))))
+    draws = model.components_[0].sample(quiet, 2000, rng)
+    assert np.ptp(np.quantile(draws[:, 0], [0.25, 0.75])) == pytest.approx(1.349 * 0.01, rel=0.3)
+    new, _ = quiet_and_wide(2000, rng, dim)
+    truth = GaussianHMM(2, "full", min_covar=1e-9, random_state=0).fit(X).score(new) / len(new)
+    assert model.score(new) > truth - 0.05
+
+
+@pytest.mark.parametrize("stray", [1e10, 1e16, 9.97e36])
+def test_a_stray_value_among_several_columns_is_borne(rng, stray):
+    X, states = quiet_and_wide(1000, rng, 2, 1.0)
+    X[77, 0] = stray
+    model = KernelHMM(2, polish=ONE_WIDTH, random_state=0).fit(X)
+    assert adjusted_rand_score(states, model.predict(X)) > 0.9
+
+
+def test_columns_that_lie_in_few_dimensions_are_borne(rng):
+    states = draw_states(np.full(2, 0.5), np.array([[0.95, 0.05], [0.05, 0.95]]), np.array([1000]), rng)
+    X = (rng.normal(size=(1000, 4)) + 2 * states[:, None]) @ rng.normal(size=(4, 200))
+    model = KernelHMM(2, polish=ONE_WIDTH, random_state=0).fit(X)
+    assert adjusted_rand_score(states, model.predict(X)) > 0.8

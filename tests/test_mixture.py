@@ -526,3 +526,10 @@ def test_classes_of_a_view_with_several_columns_have_bandwidths_of_their_own(rng
     peak = model.components_[0].density(np.array([[3.0, 3.0], [0.0, 0.0]]))
     truth = 1 / (2 * np.pi * np.array([0.1, 2.0]) ** 2)
     np.testing.assert_allclose([peak[0, narrow], peak[1, 1 - narrow]], truth, rtol=0.35)
+
+
+def test_classes_of_very_different_spread_are_told_apart(rng):
+    y = rng.integers(2, size=2000)
+    X = np.where(y[:, None] == 0, 0.01 * rng.normal(size=(2000, 3)), 10 + 3 * rng.normal(size=(2000, 3)))
+    X[y == 0, 0] = 0.0  # at rest exactly
+    assert label_accuracy(y, MultiViewMixture(2, random_state=0).fit(X).predict(X)) > 0.99

@@ -3,7 +3,7 @@ import pytest
 from scipy import stats
 
 from latentviews.domains import real
-from latentviews.weighted_samples import recipes_for, representatives, ways, weighted_samples
+from latentviews.weighted_samples import log_densities, recipes_for, representatives, ways, weighted_samples
 
 
 def two_shapes(n, rng):
@@ -54,7 +54,7 @@ def test_the_stack_of_ways_to_smooth_is_above_each_of_them_on_new_rows(rng):
     x, posteriors = two_shapes(1500, rng)
     sample = fitted(x, posteriors, rng)
     new, labels = two_shapes(2000, rng)
-    alone = [sum(bundle.at(new, 0.0) for bundle in way) for way in ways(x, posteriors, recipes_for(750, 2), rng)[0]]
+    alone = [np.exp(log_densities(way, new)) for way in ways(x, posteriors, recipes_for(750, 2), rng)[0]]
     for h in range(2):
         rows = labels[:, h] == 1
         best = max(np.log(values[rows, h] + 1e-300).mean() for values in alone)

@@ -7,6 +7,7 @@ from scipy import fft, optimize
 from scipy.spatial.distance import pdist
 
 TINY = np.finfo(float).tiny
+SCALES = 2500  # bandwidths that a grid can hold
 STAGES = 7  # of improved Sheather–Jones
 ROWS = 2000  # the median of two million distances is as good as the median of all
 
@@ -103,6 +104,11 @@ def resolution(x: np.ndarray) -> float:
     """The median gap between different values: what rounded or counted data can resolve."""
     values = np.unique(x)
     return float(np.median(np.diff(values))) if len(values) > 1 else 0.0
+
+
+def many_scales(x: np.ndarray) -> bool:
+    """Whether a column has parts so narrow beside its middle 99 % that no grid resolves both."""
+    return float(np.ptp(np.quantile(x, [0.005, 0.995]))) > SCALES * float(isj(x[:, None])[0])
 
 
 def dithered(x: np.ndarray, rng: np.random.Generator) -> np.ndarray:

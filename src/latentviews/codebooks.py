@@ -15,7 +15,9 @@ from sklearn.mixture import GaussianMixture
 TINY = np.finfo(float).tiny
 ROWS = 10_000  # rows that a codebook is fitted to
 STEPS = 20  # EM steps; more make no better building blocks
-RIDGE = 1e-3  # of the rows' spread, squared, that every Gaussian has at least
+RIDGE = 1e-3  # of the rows' spread, squared, that every Gaussian has at least while it is fitted
+LEAST = 1e-6  # the same of what few rows are shrunk to, beside their own variances
+FAR = 1e4  # spreads: stray rows, farther out than this, must not rule the others
 SHARE_STEPS = 5  # EM steps for the shares of classes
 
 
@@ -30,7 +32,8 @@ class Codebook(NamedTuple):
         """The logs of N(x_i; means_b, Σ_b), (n, M)."""
         values = np.empty((len(x), len(self.means)))
         for b, (mean, turn) in enumerate(zip(self.means, self.maps, strict=True)):
-            values[:, b] = np.einsum("ij,ij->i", turned := (x - mean) @ turn, turned)
+            turned = np.clip((x - mean) @ turn, -FAR, FAR)
+            values[:, b] = np.einsum("ij,ij->i", turned, turned)
         return np.linalg.slogdet(self.maps)[1] - x.shape[1] / 2 * np.log(2 * np.pi) - values / 2
 
     def scaled_densities(self, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -59,9 +62,19 @@ def fit_codebook(x: np.ndarray, size: int, rng: np.random.Generator) -> Codebook
     seed = int(rng.integers(2**31))
     mixture = GaussianMixture(size, reg_covar=RIDGE, max_iter=STEPS, random_state=seed)
     with _in_one_thread():
-        mixture.fit((some - mean) / spread)
-    maps = mixture.precisions_cholesky_ / spread[:, None]
+        mixture.fit(np.clip((some - mean) / spread, -FAR, FAR))
+    maps = _maps(mixture.covariances_ - RIDGE * np.eye(x.shape[1]), mixture.weights_ * len(some)) / spread[:, None]
     return Codebook(mean + mixture.means_ * spread, maps, mixture.weights_)
+
+
+def _maps(covariances: np.ndarray, counts: np.ndarray) -> np.ndarray:
+    """Maps that make covariances of so many rows the identity: as narrow as the rows are, where there are many."""
+    dim = covariances.shape[1]
+    share = ((dim + 2) / (counts + dim + 2))[:, None, None]
+    own = np.einsum("bii->bi", covariances)[:, :, None] * np.eye(dim)
+    shrunk = (1 - share) * covariances + share * (np.maximum(own, 0.0) + LEAST * np.eye(dim))
+    values, vectors = np.linalg.eigh(shrunk)
+    return vectors / np.sqrt(np.maximum(values, LEAST * share[:, :, 0]))[:, None, :]
 
 
 def kmeans(x: np.ndarray, size: int, seed: int, n_init: int = 1, weights: np.ndarray | None = None) -> KMeans:

@@ -128,7 +128,8 @@ def held_out_bandwidths(
     here = ~np.isnan(x)
     seen = [half[here[half]] for half in halves]
     parts = [linear_bins(x[rows], view.grid).T @ posteriors[rows] for rows in seen]
-    floor, choices = resolution(x[here]), [(width, local) for width in WIDTHS for local in (False, True)]
+    floor = max(resolution(x[here]), (view.grid[1] - view.grid[0]) / 2)
+    choices = [(width, local) for width in WIDTHS for local in (False, True)]
     scores = np.zeros((len(choices), view.n_components))
     for row, (width, local) in zip(scores, choices, strict=True):
         for fitted, held in (parts, parts[::-1]):

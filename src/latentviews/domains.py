@@ -11,6 +11,7 @@ from sklearn.metrics.pairwise import euclidean_distances
 
 GRID = 2**15  # at most this many nodes in a product grid; beyond it, importance sampling
 DRAWS = 2**14
+FAR = 1e6  # scales: rows farther out are taken to be there
 
 
 @dataclass(frozen=True, eq=False)
@@ -131,8 +132,9 @@ def _importance(
     uniform = qmc.Sobol(dim + 1, rng=rng).random(DRAWS)
     picked = centers[(uniform[:, 0] * len(centers)).astype(int)]
     nodes = picked + scale * stats.norm.ppf(uniform[:, 1:].clip(1e-12, 1 - 1e-12))
-    origin = centers.mean(axis=0)  # far from zero, distances would lose their digits
-    squares = euclidean_distances((nodes - origin) / scale, (centers - origin) / scale, squared=True)
+    origin = np.median(centers, axis=0)  # far from it, distances would lose their digits
+    near = [np.clip((points - origin) / scale, -FAR, FAR) for points in (nodes, centers)]
+    squares = euclidean_distances(*near, squared=True)
     nearest = squares.min(axis=1, keepdims=True)
     log_density = -0.5 * nearest[:, 0] + np.log(np.exp(-0.5 * (squares - nearest)).mean(axis=1))
     log_density -= np.log(scale).sum() + dim / 2 * math.log(2 * math.pi)

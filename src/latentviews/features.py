@@ -225,6 +225,9 @@ class BinnedFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         self.kernel_ = (Gaussian() if self.kernel is None else self.kernel).adapt(x)
         width = getattr(self.kernel_, "bandwidth", np.ptp(x) / 64)
         self.grid_ = uniform_grid(x[:, 0], float(np.ravel(width)[0]), check_count("n_bins", self.n_bins, 2))
+        step = self.grid_[1] - self.grid_[0]
+        if np.all(width < step) and "bandwidth" in self.kernel_.get_params():  # a grid knows nothing finer
+            self.kernel_ = self.kernel_.set_params(bandwidth=step)
         size = min(check_count("max_features", self.max_features), len(self.grid_))
         _, self.tail_ = _pivoted(self.kernel_, self.grid_[:, None], size, self.tol, _largest)
         self._n_features_out = self.tail_.shape[1]
@@ -259,10 +262,10 @@ class GridFeatures:
 
 
 def uniform_grid(x: np.ndarray, width: float, most: int = 4096) -> np.ndarray:
-    """Points over the range of ``x``, four a bandwidth if there may be as many, at least one.
+    """Points over the range of ``x``, four a bandwidth if there may be as many.
 
-    Where one a bandwidth is too many, a few values lie so far out that the grid ends before them: it then covers twice
-    the span of the middle 99 %.
+    Where one a bandwidth is too many, the grid ends before a few values that lie far out: it then covers the middle
+    99 %, and as much beyond, up to twice their span, as a point a bandwidth can.
     """
     width = width or 1.0  # a constant column has no width of its own
     low, high = x.min() - 2 * width, x.max() + 2 * width
@@ -270,7 +273,8 @@ def uniform_grid(x: np.ndarray, width: float, most: int = 4096) -> np.ndarray:
         inner = np.quantile(x, [0.005, 0.995])
         margin = np.ptp(inner) / 2 + 2 * width
         middle, reach = float(np.median(x)), most * width / 2
-        low, high = max(inner[0] - margin, middle - reach), min(inner[1] + margin, middle + reach)
+        low = max(inner[0] - margin, min(middle - reach, inner[0] - 2 * width))
+        high = min(inner[1] + margin, max(middle + reach, inner[1] + 2 * width))
     return np.linspace(low, high, int(np.clip(4 * (high - low) / width, min(256, most), most)))
 
 

@@ -17,7 +17,7 @@ from latentviews import streams
 from latentviews._arrays import to_numpy
 from latentviews._progress import Report
 from latentviews._validation import check_count, check_nonnegative, check_positive
-from latentviews.bandwidths import dithered
+from latentviews.bandwidths import dithered, many_scales
 from latentviews.codebooks import Codebook, fit_codebook
 from latentviews.features import few_landmarks, linear_bins, uniform_grid
 from latentviews.kernels import Delta, Gaussian, Kernel, VonMises
@@ -72,12 +72,12 @@ class SieveView:
 def rule_of_thumb(x: np.ndarray, kernel: Kernel, rank: int, seed: int) -> Kernel | Codebook:
     """The kernel of a sieve of ``rank`` classes on the rows ``x`` of a view, as wide as a rule would have it.
 
-    Of several real columns, it is a codebook: classes may differ in spread by orders of magnitude, such as those of a
-    sensor at rest and in motion, which no single width fits.
+    Of several real columns, or of one that has many scales, it is a codebook: classes may differ in spread by orders of
+    magnitude, such as those of a sensor at rest and in motion, which no single width fits.
     """
     if kernel.domain == "discrete":
         return Delta()
-    if kernel.domain == "real" and x.shape[1] > 1:
+    if kernel.domain == "real" and (x.shape[1] > 1 or many_scales(x[:, 0])):
         size = min(CODES, len(x) // (ROWS_A_CODE * x.shape[1]))
         least = max(min(CODES_A_CLASS * rank, len(x) // 2), 1)  # fewer could not tell the classes apart
         rng = np.random.default_rng(seed)
@@ -97,6 +97,8 @@ def sieve_view(x: np.ndarray, block: int, rule: Kernel | Codebook, factor: float
     if rule.domain == "real" and x.shape[1] == 1:
         width = float(narrow.get_params()["bandwidth"])
         grid = uniform_grid(x[:, 0], width, 1024)
+        width = max(width, grid[1] - grid[0])  # a grid knows nothing finer
+        narrow.set_params(bandwidth=width)
         size = int(np.clip((grid[-1] - grid[0]) / (0.75 * width), 8, MAX_ATOMS))
         centres = np.linspace(grid[0], grid[-1], size)
         atoms = narrow.gram(grid[:, None], centres[:, None])
@@ -380,7 +382,8 @@ class SmoothedEM(BaseEstimator):
             )
         narrow = Gaussian(self.bandwidth).adapt(x)
         grid = uniform_grid(x[:, 0], float(narrow.get_params()["bandwidth"]), 1024)[:, None]
-        atoms = _without_negligible(narrow.gram(grid, grid))
+        width = max(float(narrow.get_params()["bandwidth"]), grid[1, 0] - grid[0, 0])  # a grid knows nothing finer
+        atoms = _without_negligible(narrow.set_params(bandwidth=width).gram(grid, grid))
         if not self.nonlinear:
             return SieveView(here, block, grid, narrow, atoms)
         # the M-step is the maximum only if what smooths logs is the transpose of what smooths shares, of mass one

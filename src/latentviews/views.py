@@ -9,7 +9,8 @@ from sklearn.base import clone
 
 from latentviews._arrays import is_foreign, take_columns, to_numpy
 from latentviews._validation import check_ability, check_bandwidth, check_rows, is_batches
-from latentviews.features import OneHotFeatures, features_for
+from latentviews.bandwidths import many_scales
+from latentviews.features import BinnedFeatures, LandmarkFeatures, OneHotFeatures, features_for
 from latentviews.kernels import Gaussian, Kernel
 from latentviews.streams import is_empty, weigh
 
@@ -336,6 +337,18 @@ def feature_prototypes(kernel: Any, features: Any, bandwidth: Any, columns: Colu
     if bandwidth is None:
         return maps
     return [with_bandwidth(phi, check_bandwidth("bandwidth", bandwidth)) for phi in maps]
+
+
+def for_scales(prototypes: Sequence[Any], table: np.ndarray, columns: Columns, blocks: Sequence[int]) -> list[Any]:
+    """The same maps, but landmarks in place of bins for columns whose scales are too many for a grid."""
+    binned = [isinstance(phi, BinnedFeatures) for phi in prototypes]
+    found = set()
+    for group, block, bins in zip(columns, blocks, binned, strict=True):
+        x = table[:, group[0]]
+        if bins and many_scales(x[~np.isnan(x)]):
+            found.add(block)
+    wide = [bins and block in found for block, bins in zip(blocks, binned, strict=True)]
+    return [LandmarkFeatures(Gaussian("median")) if many else phi for phi, many in zip(prototypes, wide, strict=True)]
 
 
 def _default_kernel(columns: list[int]) -> Gaussian:

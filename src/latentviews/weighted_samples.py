@@ -13,10 +13,9 @@ from latentviews._arrays import to_numpy
 from latentviews.bandwidths import dithered
 from latentviews.codebooks import Codebook, fit_codebook, spreads
 from latentviews.domains import Domain
-from latentviews.embeddings import Components, as_rows, evaluate
+from latentviews.embeddings import BACKGROUND, Components, as_rows, evaluate
 from latentviews.experts import stacking_shares
 from latentviews.kernels import Gaussian
-from latentviews.streams import batches
 
 TINY = np.finfo(float).tiny
 POINTS = 1000  # rows that stand for all
@@ -25,13 +24,14 @@ SIZES = (6, 12, 25, 50, 100)  # Gaussians in a codebook
 SURROUNDINGS = 50  # Gaussians whose shapes kernels take
 PER_GAUSSIAN = 2  # rows of a half that there must be for each, times two and the number of columns
 BROAD = 3.0  # how much wider than a component its broadest Gaussian is, for stray rows
-SHRINKAGE = 1e-3  # of a component's covariance towards that of all rows
+SHRINKAGE = 1e-3  # of the covariance of a component with few rows towards that of all
 FLAT = 1e-12  # the least variance of a direction, columns having one
 MANY = 25  # columns beyond which variances would be more to match than rows can bear
 TILT = 5.0  # how much more or less than drawn a row may count
-LEVELS = 1024  # points at which the distribution of a column is known
+LEVELS = 256  # points at which the distribution of a column in a component is known
 PIECES = 8  # stretches that rows are halved by where the halves given leave one of them out
 LARGEST = 700.0  # logs of numbers
+AT_ONCE = 2**22  # kernel values in memory
 NEGLIGIBLE = 1e-4  # of a component: what weighs less is left out
 SMALL = 0.01  # share of a way to smooth with many kernels, below which it is left out
 
@@ -72,12 +72,19 @@ class WeightedSample(Components):
 
     def _values(self, x: Any) -> np.ndarray:
         """The densities over the domain's unit, (n, k)."""
+        return np.exp(np.minimum(self._logs(x) - self._domain().log_unit, LARGEST))
+
+    def log_density(self, x: Any) -> np.ndarray:
+        """The log of ``density`` mixed with a millionth of a broad density, so that it is finite everywhere."""
+        background = np.log(BACKGROUND) + self._domain().log_background(to_numpy(as_rows(x)))
+        return np.logaddexp(self._logs(x), background[:, None])
+
+    def _logs(self, x: Any) -> np.ndarray:
+        """The logs of the densities, (n, k)."""
         x = to_numpy(as_rows(x))
         if x.shape[1] != self.rows.shape[1]:
             raise ValueError(f"This view has {self.rows.shape[1]} columns; got {x.shape[1]}.")
-        unit = self._domain().log_unit
-        parts = [sum(bundle.at(part, unit) for bundle in self._bundles) for part, _ in batches(x)]
-        return np.concatenate(parts) if parts else np.empty((0, self.n_components))
+        return log_densities(self._bundles, x)
 
     @cached_property
     def _bundles(self) -> list["Bundle"]:
@@ -101,8 +108,13 @@ class WeightedSample(Components):
         """Increasing values of a column, and the share of every component up to them: sums of normal distributions."""
         variances = (np.linalg.inv(self.maps)[:, :, column] ** 2).sum(axis=1)
         centres, deviations = self.centres[:, column], self.widths * np.sqrt(variances)[self.shapes]
-        around = centres + deviations * np.linspace(-5, 5, 11)[:, None]
-        values = np.unique(np.quantile(around, np.linspace(0, 1, LEVELS)))
+        places = np.linspace(-5, 5, 41)[:, None]
+        around, mass = (centres + places * deviations).ravel(), np.exp(-(places**2) / 2)[:, :, None] * self.weights
+        order = np.argsort(around)
+        cumulative = np.cumsum(mass.reshape(len(around), -1)[order], axis=0)
+        levels = ndtr(np.linspace(-5, 5, LEVELS))  # as fine in the tails of every component as in its middle
+        picked = [np.searchsorted(shares, levels * shares[-1]) for shares in cumulative.T]
+        values = np.unique(around[order[np.minimum(np.concatenate(picked), len(order) - 1)]])
         return values, ndtr((values[:, None] - centres) / deviations) @ self.weights
 
     def _integrate(self, f: Any) -> np.ndarray:
@@ -143,10 +155,9 @@ class Bundle(NamedTuple):
     widths: np.ndarray  # (m,)
     weights: np.ndarray  # (m, k)
 
-    def at(self, x: np.ndarray, log_unit: float) -> np.ndarray:
-        """Their part of the densities over a unit, (n, k)."""
-        log_unit = log_unit - np.linalg.slogdet(self.map)[1]
-        return kernel_values(x @ self.map, self.centres @ self.map, self.widths, log_unit) @ self.weights
+    def logs(self, x: np.ndarray) -> np.ndarray:
+        """The logs of the Gaussians, (n, m)."""
+        return np.linalg.slogdet(self.map)[1] + log_kernels(x @ self.map, self.centres @ self.map, self.widths)
 
     def scaled(self, shares: np.ndarray) -> "Bundle":
         """The same with weights times ``shares`` (k,), and nothing of what is negligible then."""
@@ -159,8 +170,26 @@ class Bundle(NamedTuple):
 Way = list[Bundle]  # a way to smooth: bundles whose weights add up to one in every component
 
 
-def kernel_values(x: np.ndarray, points: np.ndarray, widths: np.ndarray, log_unit: float) -> np.ndarray:
-    """N(x_i; points_j, widths_j² I) over a unit, (n, m)."""
+def log_densities(way: Way, x: np.ndarray) -> np.ndarray:
+    """The logs of the components' densities, (n, k)."""
+    weights = np.concatenate([bundle.weights for bundle in way])
+    result = np.empty((len(x), weights.shape[1]))
+    size = 1 + AT_ONCE // len(weights)
+    for start in range(0, len(x), size):
+        part = slice(start, start + size)
+        logs = np.concatenate([bundle.logs(x[part]) for bundle in way], axis=1)
+        result[part] = log_mixtures(logs, weights)
+    return result
+
+
+def log_mixtures(logs: np.ndarray, weights: np.ndarray) -> np.ndarray:
+    """The logs of mixtures, (n, k), of densities with these logs, (n, m), in shares (m, k)."""
+    largest = logs.max(axis=1, keepdims=True)
+    return np.log(np.maximum(np.exp(logs - largest) @ weights, TINY)) + largest
+
+
+def log_kernels(x: np.ndarray, points: np.ndarray, widths: np.ndarray) -> np.ndarray:
+    """The logs of N(x_i; points_j, widths_j² I), (n, m)."""
     dim = x.shape[1]
     center = points.mean(axis=0) if len(points) else 0.0
     x, points = x - center, points - center
@@ -169,8 +198,8 @@ def kernel_values(x: np.ndarray, points: np.ndarray, widths: np.ndarray, log_uni
     values += (points**2).sum(axis=1)
     np.maximum(values, 0.0, out=values)
     values *= -0.5 / widths**2
-    values -= dim / 2 * np.log(2 * np.pi) + dim * np.log(widths) + log_unit
-    return np.exp(np.minimum(values, LARGEST, out=values), out=values)
+    values -= dim / 2 * np.log(2 * np.pi) + dim * np.log(widths)
+    return values
 
 
 def weighted_samples(
@@ -191,7 +220,7 @@ def weighted_samples(
     x = dithered(values, rng)
     halves = _without_copies(x, *_among(present, halves))
     recipes = recipes_for(min(map(len, halves)), x.shape[1])
-    stack = _held_out_stack(x, posteriors, halves, recipes, domain.log_unit, rng, n_judged)
+    stack = _held_out_stack(x, posteriors, halves, recipes, rng, n_judged)
     kept = [w for w, recipe in enumerate(recipes) if stack.shares[w].any()]
     made, some, shares = ways(x, posteriors, [recipes[w] for w in kept], rng)
     bundles = [bundle.scaled(stack.shares[w]) for w, way in zip(kept, made, strict=True) for bundle in way]
@@ -248,28 +277,26 @@ def _held_out_stack(
     posteriors: np.ndarray,
     halves: tuple[np.ndarray, np.ndarray],
     recipes: list["Recipe"],
-    log_unit: float,
     rng: np.random.Generator,
     n_judged: int,
 ) -> Stack:
     """Shares that make some rows of either half likeliest given the other."""
     asked = [half[rng.permutation(len(half))[:n_judged]] for half in halves]
     rows, sides = np.concatenate(asked), np.repeat([0, 1], list(map(len, asked)))
-    found = []  # densities (n, k, w) that each half makes
+    found = []  # logs of densities (n, k, w) that each half makes
     for half in halves:
         made, _, _ = ways(x[half], posteriors[half], recipes, rng)
-        values = np.stack([sum(bundle.at(x[rows], log_unit) for bundle in way) for way in made], axis=-1)
-        found.append(np.maximum(values, TINY))
+        found.append(np.stack([log_densities(way, x[rows]) for way in made], axis=-1))
     at_home, abroad = np.where((sides == 0)[:, None, None], found, found[::-1])
     judges, sizes = posteriors[rows], posteriors.sum(axis=0) / 2
     costly = np.array([recipe.kind != "broad" for recipe in recipes])
     shares = np.empty((len(recipes), judges.shape[1]))
     optimism = np.empty(judges.shape[1])
     for h, judge in enumerate(judges.T):
-        some = stacking_shares(np.log(abroad[:, h]), judge)
+        some = stacking_shares(abroad[:, h], judge)
         some = np.where(costly & (some < SMALL), 0.0, some)
         shares[:, h] = some / some.sum()
-        gain = np.log((at_home[:, h] @ shares[:, h]) / (abroad[:, h] @ shares[:, h]))
+        gain = np.subtract(*(log_mixtures(logs[:, h], shares[:, [h]])[:, 0] for logs in (at_home, abroad)))
         optimism[h] = sizes[h] * np.average(gain, weights=judge)
     return Stack(shares, np.maximum(optimism, 1.0))
 
@@ -365,8 +392,9 @@ def _in_surroundings(codes: Codebook, rows: np.ndarray, shares: np.ndarray, widt
 
 def _shapes(x: np.ndarray, posteriors: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Maps that make the components' covariances the identity, (k, d, d), and their means, (k, d)."""
-    ridge = SHRINKAGE * spreads(x) ** 2
-    maps = [uncorrelating(x, weights, ridge) for weights in posteriors.T]
+    few = x.shape[1] / (posteriors.sum(axis=0) + x.shape[1])
+    ridges = SHRINKAGE * few[:, None] * spreads(x) ** 2
+    maps = [uncorrelating(x, weights, ridge) for weights, ridge in zip(posteriors.T, ridges, strict=True)]
     return np.stack(maps), (posteriors / posteriors.sum(axis=0)).T @ x
 
 
@@ -393,6 +421,6 @@ def _on_rows(turn: np.ndarray, rows: np.ndarray, shares: np.ndarray, component: 
 
 def _local_factors(points: np.ndarray, kept: np.ndarray, width: float) -> np.ndarray:
     """Abramson's (p(x) / mean)^(-1/2), with the geometric mean over the rows, within two octaves."""
-    unit = -points.shape[1] * np.log(width)
-    log_density = np.log(np.maximum(kernel_values(points, points, np.full(len(points), width), unit) @ kept, TINY))
+    logs = log_kernels(points, points, np.full(len(points), width))
+    log_density = log_mixtures(logs, kept[:, None])[:, 0]
     return np.exp(np.clip((kept @ log_density - log_density) / 2, -2 * np.log(2), 2 * np.log(2)))

@@ -36,7 +36,7 @@ from latentviews.polish import Sieve
 from latentviews.selection import RankTest, dependence_rank
 from latentviews.spectral import SpectralFit
 from latentviews.tensors import JointDiagonalization, Solver
-from latentviews.views import check_varying, feature_prototypes, fit_views, has_density, read_sequences
+from latentviews.views import check_varying, feature_prototypes, fit_views, for_scales, has_density, read_sequences
 
 PILOT = 20_000
 RARE = 1.0  # rows: a state that is expected in fewer is not there
@@ -333,12 +333,14 @@ class KernelHMM(CallbackSupportMixin, DensityMixin, BaseEstimator):
                 "Laplace, Matern, VonMises or Delta."
             )
         size = check_count("pilot_size", self.pilot_size, 3)
-        pilot = draw_windows(lengths, size, rng)
+        pilot, blocks = draw_windows(lengths, size, rng), list(range(len(columns)))
+        if self.kernel is None and self.features is None and self.bandwidth is None:
+            prototypes = for_scales(prototypes, table[pilot], columns, blocks)
         rows = Problem(
             data=table,
             weights=None,
             columns=columns,
-            blocks=list(range(len(columns))),
+            blocks=blocks,
             prototypes=prototypes,
             pilot=table[pilot],
             pilot_weights=None,

@@ -56,6 +56,7 @@ from latentviews.views import (
     check_varying,
     feature_prototypes,
     fit_views,
+    for_scales,
     has_density,
     read_blocks,
     read_table,
@@ -474,6 +475,8 @@ class MultiViewMixture(CallbackSupportMixin, PosteriorMixin, BaseEstimator):
             check_bandwidth("density_bandwidth", self.density_bandwidth)
         blocks = read_blocks(self.exchangeable, len(columns))
         prototypes = feature_prototypes(self.kernel, self.features, self.bandwidth, columns)
+        if self.kernel is None and self.features is None and self.bandwidth is None and self.dependence is None:
+            prototypes = for_scales(prototypes, to_numpy(pilot), columns, blocks)
         if self.dependence is not None:
             check_dependence(self, blocks, prototypes)
             if labels is not None and automatic:
