@@ -21,7 +21,7 @@ def save(path: Path, results: Any, packages: tuple[str, ...] = PACKAGES) -> None
     record = {
         "command": command(),
         "date": datetime.now(UTC).date().isoformat(),
-        "commit": commit(),
+        "commit": COMMIT,
         "machine": machine(),
         "versions": {"python": platform.python_version(), **{name: version(name) for name in packages}},
         "results": results,
@@ -70,3 +70,6 @@ def _git(*arguments: str) -> str:
 def _from_root(path: Path) -> Path:
     path = path.resolve()
     return path.relative_to(ROOT) if path.is_relative_to(ROOT) else Path(path.name)
+
+
+COMMIT = commit()  # when the run began: others may follow before it ends

@@ -38,6 +38,15 @@ class Preconditioner:
         """The coefficients of the functions where ``x`` lives; none without functions."""
         return [moved(part, x) for part in self.functions.coefficients]
 
+    def shortened(self, step: Sequence[Any]) -> list[Any]:
+        """Coefficients of a step, ``step`` over the number of blocks, less what is taken back along the functions."""
+        if not len(self.damping):
+            return [part / len(step) for part in step]
+        parts = self.parts(step[0])
+        along = sum(part.T @ total for part, total in zip(parts, step, strict=True))
+        along = like(self.damping, along)[:, None] * along
+        return [total / len(step) - part @ along for part, total in zip(parts, step, strict=True)]
+
     def shrink(self, coefficients: Sequence[Any], factor: float) -> list[Any]:
         """Coefficients less ``factor`` times themselves, as much of it as is not taken back."""
         if not len(self.damping):
@@ -90,16 +99,12 @@ class Features:
     def __getitem__(self, block: int) -> Any:
         return self.blocks(self.x, block) if self.kept is None else self.kept[block]
 
-    def times(self, first: Sequence[Any], second: Sequence[Any]) -> tuple[Any, Any]:
-        """Σ_j φ_j α_j for two families of coefficients in one go; None for an empty one."""
-        totals: list[Any] = [None, None]
-        for j in range(max(len(first), len(second))):
-            phi = self[j]
-            for place, family in enumerate((first, second)):
-                if j < len(family):
-                    part = phi @ family[j]
-                    totals[place] = part if totals[place] is None else totals[place] + part
-        return totals[0], totals[1]
+    def times(self, coefficients: Sequence[Any]) -> Any:
+        """Σ_j φ_j α_j."""
+        total = self[0] @ coefficients[0]
+        for j, part in enumerate(coefficients[1:], start=1):
+            total = total + self[j] @ part
+        return total
 
 
 @dataclass(frozen=True, eq=False)
@@ -129,10 +134,9 @@ class GradientFit:
         to be set apart from, so it moves function and constant alike, each half as far.
         """
         xp, n_rows, blocks = namespace(x), x.shape[0], self.functions.blocks
-        kept, parts = [moved(a, x) for a in self.functions.coefficients], self.preconditioner.parts(x)
+        kept = [moved(a, x) for a in self.functions.coefficients]
         features = Features(blocks, x, len(kept))
-        scores, along = features.times(kept, parts)
-        scores = scores + moved(self.intercept, x)
+        scores = features.times(kept) + moved(self.intercept, x)
         check_finite(scores, getattr(loss, "limit", Loss.limit))
         effective = min(n_rows, blocks.size) if self.grows else n_rows  # a fresh block knows no more than its features
         curvature, centred = self.preconditioner.curvature(effective), float(n_rows > 1)
@@ -149,13 +153,11 @@ class GradientFit:
             kept.append(phi.T @ gradient)
             constant = constant - centred * (xp.mean(phi, axis=0) @ kept[-1])  # the step is centred on the batch
         else:
-            back = None if along is None else like(self.preconditioner.damping, x)[:, None] * (along.T @ gradient)
-            for j, coefficients in enumerate(kept):
-                change = features[j].T @ (gradient / len(kept))
-                if back is not None:
-                    change = change - parts[j] @ back
-                kept[j] = coefficients + change
-                constant = constant - centred * (xp.mean(features[j], axis=0) @ change)
+            sums = [(phi.T @ gradient, xp.mean(phi, axis=0)) for phi in (features[j] for j in range(len(kept)))]
+            changes = self.preconditioner.shortened([total for total, _ in sums])
+            kept = [a + change for a, change in zip(kept, changes, strict=True)]
+            for (_, mean), change in zip(sums, changes, strict=True):
+                constant = constant - centred * (mean @ change)
         functions = replace(self.functions, coefficients=tuple(kept))
         share = (DECAY + 1) / (self.n_steps + 1 + DECAY)  # polynomial-decay averaging (Shamir & Zhang 2013)
         return replace(
