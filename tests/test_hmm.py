@@ -500,3 +500,10 @@ def test_columns_that_lie_in_few_dimensions_are_borne(rng):
     X = (rng.normal(size=(1000, 4)) + 2 * states[:, None]) @ rng.normal(size=(4, 200))
     model = KernelHMM(2, polish=ONE_WIDTH, random_state=0).fit(X)
     assert adjusted_rand_score(states, model.predict(X)) > 0.8
+
+
+def test_rounded_values_tell_states_nearly_as_well_as_the_values_themselves(rng):
+    states = draw_states(np.full(3, 1 / 3), np.full((3, 3), 0.02) + 0.94 * np.eye(3), np.array([3000]), rng)
+    X = states[:, None] + 0.7 * rng.normal(size=(3000, 1))
+    found = [adjusted_rand_score(states, KernelHMM(3, random_state=0).fit(Z).predict(Z)) for Z in (X, np.round(X))]
+    assert found[1] > found[0] - 0.15

@@ -51,7 +51,7 @@ def _isj_column(x: np.ndarray, n_bins: int = 2**12) -> float:
     margin = (high - low) / 4
     counts, edges = np.histogram(x, bins=n_bins, range=(low - margin, high + margin))
     bandwidth = isj_binned(counts, edges[1] - edges[0], len(x))
-    return max(bandwidth, resolution(x)) if np.isfinite(bandwidth) else float(silverman(x[:, None])[0])
+    return max(bandwidth, finest(x)) if np.isfinite(bandwidth) else float(silverman(x[:, None])[0])
 
 
 def isj_binned(counts: np.ndarray, step: float, n_samples: float) -> float:
@@ -96,7 +96,7 @@ def cv(x: np.ndarray, n_folds: int = 5) -> np.ndarray:
 
     factors = np.geomspace(0.05, 2.5, 24)
     best = factors[np.argmax([likelihood(factor) for factor in factors])]
-    floor = np.array([resolution(column) for column in x.T])
+    floor = np.array([finest(column) for column in x.T])
     return np.maximum(float(best) * start * (n / len(x)) ** (1 / (d + 4)), floor)
 
 
@@ -104,6 +104,11 @@ def resolution(x: np.ndarray) -> float:
     """The median gap between different values: what rounded or counted data can resolve."""
     values = np.unique(x)
     return float(np.median(np.diff(values))) if len(values) > 1 else 0.0
+
+
+def finest(x: np.ndarray) -> float:
+    """The least bandwidth at which a density of rounded values is smooth: at half a unit it ripples by 1.4 %."""
+    return resolution(x) / 2
 
 
 def many_scales(x: np.ndarray) -> bool:

@@ -10,7 +10,7 @@ from sklearn.base import clone
 from latentviews import streams
 from latentviews._arrays import to_numpy
 from latentviews._validation import is_auto
-from latentviews.bandwidths import resolution
+from latentviews.bandwidths import finest
 from latentviews.domains import Domain
 from latentviews.embeddings import BinnedEmbedding, Components, components_in
 from latentviews.features import BinnedFeatures, GridFeatures, few_landmarks, linear_bins, uniform_grid
@@ -32,7 +32,7 @@ def within_class_bandwidth(kernel: Kernel, x: np.ndarray, posteriors: np.ndarray
         return rate * float(np.sqrt(-2 * np.log(resultants.clip(0.05, 1 - 1e-9))).mean())
     means = posteriors.T @ x / masses[:, None]
     squares = sum(r @ (x - m) ** 2 for r, m in zip(posteriors.T, means, strict=True))
-    return np.maximum(rate * np.sqrt(np.asarray(squares) / masses.sum()), [resolution(column) for column in x.T])
+    return np.maximum(rate * np.sqrt(np.asarray(squares) / masses.sum()), [finest(column) for column in x.T])
 
 
 def density_maps(
@@ -61,7 +61,7 @@ def _density_map(phi: Any, x: np.ndarray, posteriors: np.ndarray, bandwidth: Any
         adaptive = is_auto(bandwidth)
         kernel = clone(kernel).set_params(bandwidth="isj" if adaptive else bandwidth).adapt(x)
         width = float(kernel.get_params()["bandwidth"])
-        return GridFeatures(uniform_grid(x[:, 0], width), kernel, adaptive, resolution(x[:, 0]))
+        return GridFeatures(uniform_grid(x[:, 0], width), kernel, adaptive, finest(x[:, 0]))
     if is_auto(bandwidth) or (kernel.domain == "circle" and isinstance(bandwidth, str) and bandwidth == "isj"):
         bandwidth = within_class_bandwidth(kernel, x, posteriors)
     kernel = clone(kernel).set_params(bandwidth=bandwidth)
@@ -128,7 +128,7 @@ def held_out_bandwidths(
     here = ~np.isnan(x)
     seen = [half[here[half]] for half in halves]
     parts = [linear_bins(x[rows], view.grid).T @ posteriors[rows] for rows in seen]
-    floor = max(resolution(x[here]), (view.grid[1] - view.grid[0]) / 2)
+    floor = max(finest(x[here]), (view.grid[1] - view.grid[0]) / 2)
     choices = [(width, local) for width in WIDTHS for local in (False, True)]
     scores = np.zeros((len(choices), view.n_components))
     for row, (width, local) in zip(scores, choices, strict=True):
