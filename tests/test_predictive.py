@@ -249,6 +249,18 @@ BAD_INPUT = {
         "column must be a number from 0 to 1; got 2",
     ),
     "no level": (lambda X: PredictiveStateModel(QUICK, horizon=1).fit(X).forecast(X).quantile([]), "between 0 and 1"),
+    "a constant column": (
+        lambda X: PredictiveStateModel(QUICK).fit(np.column_stack([X, np.full(200, 0.1)])),  # whose std is not zero
+        "Column 2 is constant over 200 rows and says nothing of what comes next; leave it out",
+    ),
+    "values too large": (
+        lambda X: PredictiveStateModel(QUICK).fit(X * 1e200),
+        r"holds .*e\+200, whose square is no num",
+    ),
+    "values too small": (
+        lambda X: PredictiveStateModel(QUICK).fit(X * 1e-200),
+        "varies by .*e-200, whose square is no",
+    ),
     "a level of one": (lambda X: PredictiveStateModel(QUICK, horizon=1).fit(X).forecast(X).quantile(1.0), "between 0"),
 }
 

@@ -15,6 +15,7 @@ from latentviews.kernels import Gaussian, Kernel
 from latentviews.models.dynamics import Dynamics, Series, TwoStageRegression, run
 from latentviews.models.sequences import check_lengths, check_levels, check_origins, check_place
 from latentviews.random_features import FourierFeatures
+from latentviews.views import check_column
 
 ANCHORS = 1000  # held-out residuals that forecasts are spread by
 NEIGHBOURS = 100  # of them, those nearest in state that count
@@ -165,9 +166,11 @@ class PredictiveStateModel(BaseEstimator):
         rng = np.random.default_rng(self.random_state)
         horizon = check_count("horizon", self.horizon)
         learner = TwoStageRegression() if self.dynamics is None else check_ability("dynamics", self.dynamics, "learn")
-        table = to_numpy(check_rows(self, X, reset=True))
+        table = self._read(X, reset=True)
         lengths = check_lengths(lengths, len(table), y)
         parts = _parts(lengths, self.validation, horizon)
+        for label, column in zip(getattr(self, "feature_names_in_", range(table.shape[1])), table.T, strict=True):
+            check_column(column, label, "what comes next")
         self._fit_features(table, rng)
         known = self._series(table[parts.fitted], parts.fitted_lengths)
         rest = self._series(table[parts.followed], parts.followed_lengths)
@@ -185,10 +188,12 @@ class PredictiveStateModel(BaseEstimator):
         self._keep_residuals(rest, parts.judged, missed, rng)
         return self
 
+    def _read(self, X: Any, *, reset: bool) -> np.ndarray:
+        return to_numpy(check_rows(self, X, reset=reset)).astype(float, copy=False)
+
     def _fit_features(self, table: np.ndarray, rng: np.random.Generator) -> None:
         """Standard units of the columns, and a map from them to feature vectors."""
         self.center_, self.scale_ = table.mean(axis=0), table.std(axis=0)
-        self.scale_ = np.where(self.scale_ > 0, self.scale_, 1.0)
         if self.kernel is not None and self.features is not None:
             raise ValueError("kernel is shorthand for features: pass one of them, not both.")
         if self.features is None:
@@ -258,7 +263,7 @@ class PredictiveStateModel(BaseEstimator):
 
     def _run(self, X: Any, lengths: Any) -> tuple[Series, np.ndarray]:
         check_is_fitted(self)
-        table = to_numpy(check_rows(self, X, reset=False))
+        table = self._read(X, reset=False)
         series = self._series(table, check_lengths(lengths, len(table)))
         return series, run(self.dynamics_, series.phi, series.lengths)
 
