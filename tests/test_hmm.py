@@ -558,9 +558,9 @@ def test_states_that_are_never_visited_are_named_at_once(rng):
 
 
 def test_a_transition_matrix_without_independent_rows_is_said_to_be_one():
-    """Twenty states in sixty rows: some are seen too seldom to lead anywhere of their own."""
+    """Fifty states in sixty rows: some are seen too seldom to lead anywhere of their own."""
     X = np.random.default_rng(0).normal(size=(60, 1))
-    model = KernelHMM(20, polish=Sieve((2.0,), max_iter=10), random_state=0)
+    model = KernelHMM(50, polish=Sieve((2.0,), max_iter=5), random_state=0)
     messages, _ = warned(lambda: model.fit(X))
     assert np.linalg.svd(model.transition_, compute_uv=False)[-1] < FORGETFUL
     assert any("near one without independent rows" in message for message in messages)
