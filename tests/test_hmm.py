@@ -1,5 +1,7 @@
 import pickle
+import re
 import warnings
+from dataclasses import replace
 from itertools import product
 
 import numpy as np
@@ -22,9 +24,11 @@ from latentviews import (
     SmoothedEM,
     VonMises,
 )
+from latentviews._validation import UnsupportedError
 from latentviews.chains import best_path, draw_states, filter_states, smooth_states, stationary
 from latentviews.datasets import make_hmm
 from latentviews.features import OneHotFeatures
+from latentviews.models.hmm import FORGETFUL
 from latentviews.models.sequences import ChainPilot, triple_columns, triples
 from latentviews.polish import Pilot, rule_of_thumb, sieve_view
 from latentviews.spectral import spectral_fit, transition_matrix
@@ -295,7 +299,7 @@ def test_a_forecast_is_the_mixture_that_the_chain_says(shapes):
         states = states @ model.transition_
         np.testing.assert_allclose(forecast.states[step], states, atol=1e-12)
         x = np.linspace(-3, 4, 9)
-        np.testing.assert_allclose(forecast.density(x)[step], view.density(x) @ states)
+        np.testing.assert_allclose(forecast.density(x)[step], view.density(x) @ states, atol=1e-6)
         np.testing.assert_allclose(np.exp(forecast.log_density(x)[step]), np.exp(view.log_density(x)) @ states)
     means = view.expectation(lambda x: x[:, 0])
     np.testing.assert_allclose(forecast.mean()[:, 0], forecast.states @ means)
@@ -346,7 +350,7 @@ def test_independent_rows_are_said_to_be_so():
 
 def test_a_state_that_is_never_visited_is_said_to_be_so():
     X = np.tile([0.0, 1.0], 200)[:, None]
-    with pytest.warns(IdentifiabilityWarning, match="expected in less than one of 400 rows, so it was never visited"):
+    with pytest.warns(IdentifiabilityWarning, match="expected in less than one of 400 rows, so never visited"):
         KernelHMM(4, polish=ONE_WIDTH, random_state=0).fit(X)
 
 
@@ -507,3 +511,108 @@ def test_rounded_values_tell_states_nearly_as_well_as_the_values_themselves(rng)
     X = states[:, None] + 0.7 * rng.normal(size=(3000, 1))
     found = [adjusted_rand_score(states, KernelHMM(3, random_state=0).fit(Z).predict(Z)) for Z in (X, np.round(X))]
     assert found[1] > found[0] - 0.15
+
+
+def test_densities_of_a_forecast_bear_any_unit(rng):
+    """In 64 columns of millionths a density is beyond the range of numbers, and its log is not."""
+    states = draw_states(np.full(2, 0.5), np.array([[0.9, 0.1], [0.1, 0.9]]), np.array([600]), rng)
+    X = rng.normal(size=(600, 64)) + 0.8 * rng.normal(size=(2, 64))[states]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        one, small = (KernelHMM(2, polish=ONE_WIDTH, random_state=0).fit(X * u).forecast(X * u, 3) for u in (1.0, 1e-6))
+        expected = one.log_density(X[:20]) + 64 * np.log(1e6)
+        np.testing.assert_allclose(small.log_density(1e-6 * X[:20]), expected, rtol=1e-6)
+        assert np.all(small.density(1e-6 * X[:20]) == np.inf)
+
+
+def test_a_state_that_cannot_be_counts_for_nothing(shapes):
+    model, X, _ = shapes
+    sure = replace(model.forecast(X), states=np.eye(3)[[1]])
+    x = np.linspace(-50, 50, 11)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        np.testing.assert_allclose(sure.log_density(x)[0], model.components_[0].log_density(x)[:, 1])
+
+
+def test_columns_in_no_view_are_nan_in_forecasts():
+    X, states, _ = make_hmm(600, random_state=0)
+    model = KernelHMM(2, views=[[0]], polish=ONE_WIDTH, random_state=0).fit(np.column_stack([X, states]))
+    forecast = model.forecast(np.column_stack([X, states]), 3)
+    for table in (forecast.mean(), forecast.quantile(0.5), forecast.sample(5)[0], model.sample(3)[0]):
+        assert table.shape == (3, 2)
+        np.testing.assert_array_equal(np.isnan(table), np.tile([False, True], (3, 1)))
+
+
+def warned(fit):
+    """What a fit warns of, each once, and the file it points at."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        fit()
+    return [str(one.message) for one in caught], {one.filename for one in caught}
+
+
+def test_rows_that_never_follow_each_other_are_not_called_independent():
+    X = make_hmm(600, random_state=0).X
+    every_other = np.where(np.arange(600)[:, None] % 2, np.nan, X)
+    (message,), _ = warned(lambda: KernelHMM(2, polish=ONE_WIDTH, random_state=0).fit(every_other))
+    assert message.startswith("No two rows one step apart are both seen, so nothing is known of how states follow.")
+
+
+GAPS = {  # which rows each of two sensors has, and what is said
+    "both at half the rate": ((2, 0), (2, 0), "No two rows one step apart both have view 0,"),
+    "one at half the rate": ((1, 0), (2, 0), "No two rows one step apart both have view 1,"),
+    "in turns": ((3, 0), (3, 1), "No two rows one step apart both have view 0,"),
+}
+
+
+@pytest.mark.parametrize("case", GAPS)
+def test_what_is_never_seen_is_said_in_words_of_time(case):
+    *rates, message = GAPS[case]
+    X = np.repeat(make_hmm(600, random_state=0).X, 2, axis=1)
+    for j, (rate, first) in enumerate(rates):
+        X[np.arange(600) % rate != first, j] = np.nan
+    with pytest.raises(UnsupportedError, match=message):
+        KernelHMM(2, views=[[0], [1]], polish=None, random_state=0).fit(X)
+
+
+def test_no_three_rows_in_a_row_are_said_to_be_so():
+    X = np.where(np.arange(600)[:, None] % 3 == 2, np.nan, make_hmm(600, random_state=0).X)
+    with pytest.raises(UnsupportedError, match="No three rows in a row are seen"):
+        KernelHMM(2, polish=None, random_state=0).fit(X)
+
+
+@pytest.mark.parametrize("method", ["fit", "partial_fit"])
+def test_warnings_point_at_the_call(method, rng):
+    X = rng.normal(size=(1500, 1))
+    model = KernelHMM(2, kernel=VonMises(), polish=ONE_WIDTH, random_state=0)
+    messages, files = warned(lambda: getattr(model, method)(X * 30))
+    assert any("look independent" in message for message in messages)
+    assert any("radians" in message for message in messages)
+    assert files == {__file__}
+
+
+def test_states_that_are_never_visited_are_named_at_once(rng):
+    messages, _ = warned(
+        lambda: KernelHMM(50, polish=Sieve((2.0,), max_iter=5), random_state=0).fit(rng.normal(size=(60, 1)))
+    )
+    (unvisited,) = (message for message in messages if "never visited" in message)
+    assert re.match(r"States \d+, (\d+, )*49 are each expected in less than one of 60 rows", unvisited)
+
+
+def test_a_transition_matrix_without_independent_rows_is_said_to_be_one():
+    """Fifty states in sixty rows: some are seen too seldom to lead anywhere of their own."""
+    X = np.random.default_rng(0).normal(size=(60, 1))
+    model = KernelHMM(50, polish=Sieve((2.0,), max_iter=5), random_state=0)
+    messages, _ = warned(lambda: model.fit(X))
+    assert np.linalg.svd(model.transition_, compute_uv=False)[-1] < FORGETFUL
+    assert any("near one without independent rows" in message for message in messages)
+
+
+@pytest.mark.parametrize("unit", [1.0, 180 / np.pi], ids=["radians", "degrees"])
+def test_degrees_are_suspected(unit, rng):
+    states = draw_states(np.full(2, 0.5), np.array([[0.9, 0.1], [0.1, 0.9]]), np.array([400]), rng)
+    angles = unit * rng.vonmises(2.0 * states, 5.0)[:, None]
+    messages, _ = warned(lambda: KernelHMM(2, kernel=VonMises(), polish=ONE_WIDTH, random_state=0).fit(angles))
+    said = [message for message in messages if "radians" in message]
+    assert len(said) == (unit > 1)
+    assert all(message.endswith("turn degrees into radians with np.deg2rad.") for message in said)

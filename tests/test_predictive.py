@@ -2,6 +2,8 @@ import pickle
 
 import numpy as np
 import pytest
+from scipy import stats
+from scipy.signal import lfilter
 from sklearn.base import clone
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
@@ -16,6 +18,7 @@ from latentviews import (
 )
 from latentviews.chains import draw_states, filter_states, stationary
 from latentviews.models.dynamics import Series
+from latentviews.models.predictive import WARM_UP, SampleForecast, _parts
 from reference import hsu_kakade_zhang
 from test_hmm import exact_triples, random_chain
 
@@ -139,6 +142,57 @@ def test_a_forecast_is_a_distribution(rng):
     assert forecast.quantile(0.5).shape == forecast.mean().shape == (4, 2)
 
 
+def autoregressive(n, rng):
+    """x_t = 0.8 x_{t-1} + a standard normal number."""
+    return lfilter([1.0], [1.0, -0.8], rng.normal(size=n + 100))[100:, None]
+
+
+def test_the_mean_of_a_forecast_is_that_of_its_draws_and_of_its_density(rng):
+    X = autoregressive(1000, rng)
+    forecast = PredictiveStateModel(QUICK, horizon=5, random_state=0).fit(X).forecast(X, 5, origins=[400, 999])
+    draws = forecast.sample(20_000, random_state=0)
+    standard_error = draws.std(axis=0) / np.sqrt(20_000)
+    assert np.all(np.abs(draws.mean(axis=0) - forecast.mean()) < 6 * standard_error)
+    x = np.linspace(-30, 30, 6001)
+    np.testing.assert_allclose(0.01 * forecast.density(x) @ x, forecast.mean()[..., 0], atol=1e-6)
+    one = SampleForecast(np.zeros((1, 1)), np.full((1, 1, 1), 3.0), np.ones(1))
+    assert one.quantile(0.5) == one.sample(random_state=0)[0] == one.mean() == 0
+
+
+def test_held_out_residuals_are_those_of_a_filter_that_has_seen_what_came_before(rng):
+    """Noise of 0.1, and no more, is what a wave is missed by, from the first held-out row on."""
+    X = np.sin(np.arange(1000) / 5)[:, None] + 0.1 * rng.normal(size=(1000, 1))
+    model = PredictiveStateModel(TwoStageRegression((20,), (1e-3,), (40,)), horizon=5, random_state=0).fit(X)
+    assert np.abs(model.residuals_).max() < 0.6
+    forecast = model.forecast(X, 5, origins=np.arange(100, 1000))
+    width = (forecast.quantile(0.95) - forecast.quantile(0.05)).mean(axis=0)[:, 0]
+    np.testing.assert_allclose(width / (2 * 0.1 * stats.norm.isf(0.05)), 1.0, atol=0.25)
+
+
+def test_sequences_are_parted_with_rows_to_warm_up_on():
+    parts = _parts(np.array([10, 20]), 0.3, 2)
+    np.testing.assert_array_equal(parts.fitted, [*range(7), *range(10, 24)])
+    np.testing.assert_array_equal(parts.followed, np.arange(30))
+    np.testing.assert_array_equal(parts.followed[parts.judged], [7, 8, *range(24, 29)])
+    many = _parts(np.full(5, 4), 0.2, 2)  # the last sequences, from their first row
+    np.testing.assert_array_equal(many.followed, np.arange(16, 20))
+    np.testing.assert_array_equal(many.followed[many.judged], [16, 17, 18])
+    long = _parts(np.array([10_000]), 0.2, 1)
+    assert (len(long.followed), long.judged.sum()) == (2000 + WARM_UP, 2000)
+
+
+def test_intervals_hold_the_share_they_state():
+    inside = []
+    for seed in range(4):
+        X = autoregressive(2000, np.random.default_rng(seed))
+        model = PredictiveStateModel(QUICK, horizon=5, random_state=0).fit(X[:1000])
+        origins = np.arange(100, 990)
+        low, high = np.moveaxis(model.forecast(X[1000:], 5, origins=origins).quantile([0.05, 0.95]), -1, 0)
+        ahead = np.stack([X[1000 + origins + step] for step in range(1, 6)], axis=1)
+        inside.append(((low < ahead) & (ahead < high)).mean())
+    assert 0.88 < np.mean(inside) < 0.93
+
+
 @pytest.mark.parametrize("dynamics", DYNAMICS, ids=repr)
 def test_states_stay_bounded_on_rows_unlike_any_seen(dynamics, rng):
     X = waves(600, rng)
@@ -195,6 +249,18 @@ BAD_INPUT = {
         "column must be a number from 0 to 1; got 2",
     ),
     "no level": (lambda X: PredictiveStateModel(QUICK, horizon=1).fit(X).forecast(X).quantile([]), "between 0 and 1"),
+    "a constant column": (
+        lambda X: PredictiveStateModel(QUICK).fit(np.column_stack([X, np.full(200, 0.1)])),  # whose std is not zero
+        "Column 2 is constant over 200 rows and says nothing of what comes next; leave it out",
+    ),
+    "values too large": (
+        lambda X: PredictiveStateModel(QUICK).fit(X * 1e200),
+        r"holds .*e\+200, whose square is no num",
+    ),
+    "values too small": (
+        lambda X: PredictiveStateModel(QUICK).fit(X * 1e-200),
+        "varies by .*e-200, whose square is no",
+    ),
     "a level of one": (lambda X: PredictiveStateModel(QUICK, horizon=1).fit(X).forecast(X).quantile(1.0), "between 0"),
 }
 

@@ -56,3 +56,12 @@ def test_the_fan_shows_quantiles(kind, fitted):
     np.testing.assert_allclose(median.get_ydata(), expected[:, 1])
     np.testing.assert_allclose(past.get_ydata(), np.asarray(X)[-24:, 0])
     assert display.ax_.get_ylabel() == ("sensor" if kind == "predictive states" else "column 0")
+
+
+@pytest.mark.parametrize(("column", "message"), [(1, "Column 1 is in no view"), (2, "from 0 to 1; got 2")])
+def test_a_column_without_a_forecast_gets_a_sentence(column, message, fitted):
+    X = np.repeat(fitted[1], 2, axis=1)
+    model = KernelHMM(2, views=[[0]], polish=Sieve((2.0,)), random_state=0).fit(X)
+    with pytest.raises(ValueError, match=message):
+        ForecastDisplay.from_estimator(model, X, 3, column=column, ax=offscreen_axes(1))
+    assert ForecastDisplay.from_estimator(model, X, 3, column=-2, ax=offscreen_axes(1)).ax_.get_ylabel()

@@ -10,6 +10,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from latentviews._plotting import DATA, PALETTE, class_style, panels_on
+from latentviews.models.sequences import check_place
 
 POINTS = 4000  # at most this many rows of a series are drawn
 RECENT = 4  # rows before a forecast that are drawn, for every step of it
@@ -147,6 +148,10 @@ class ForecastDisplay:
     ) -> Self:
         """Draw the forecast of one column after the rows ``X`` of one series, with bands that hold these shares."""
         check_is_fitted(estimator)
+        width = estimator.n_features_in_
+        place = check_place("column", column, width) % width
+        if not any(place in view for view in getattr(estimator, "views_", [range(width)])):
+            raise ValueError(f"Column {column} is in no view of this model, so there is no forecast of it.")
         outer = np.array(sorted((1 - share) / 2 for share in shares))
         levels = np.concatenate([outer, [0.5], 1 - outer[::-1]])
         quantiles = estimator.forecast(X, horizon).quantile(levels)[:, column]

@@ -1,5 +1,6 @@
 """From what the user passes to rows, views and their feature maps."""
 
+import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -240,6 +241,7 @@ def _checked(columns: list[list[int]], size: int, least: int = 3) -> Columns:
     return tuple([j % size for j in view] for view in columns)
 
 
+TURNS = 4  # round the circle: angles in radians hardly go further
 LARGEST = 1e150  # values beyond have squares that overflow
 
 
@@ -248,29 +250,45 @@ def check_varying(x: np.ndarray, columns: Columns, names: Any = None) -> None:
     x = to_numpy(x)
     for view, group in enumerate(columns):
         for j in group:
-            values, label = x[~np.isnan(x[:, j]), j], repr(names[j]) if names is not None else j
-            if not len(values):
-                raise ValueError(f"Column {label} (in view {view}) is missing in all {len(x)} rows; leave it out.")
-            if np.abs(values).max() > LARGEST:
-                raise ValueError(
-                    f"Column {label} (in view {view}) holds {values[np.abs(values).argmax()]:.3g}, whose square is no "
-                    "number; scale the column, or take that row out."
-                )
-            if np.all(values == values[0]):
-                raise ValueError(
-                    f"Column {label} (in view {view}) is constant over {len(x)} rows and says nothing of the classes; "
-                    "leave it out."
-                )
-            if np.ptp(values) < 1 / LARGEST:
-                raise ValueError(
-                    f"Column {label} (in view {view}) varies by {np.ptp(values):.3g}, whose square is no number; scale "
-                    "the column."
-                )
+            label = f"{repr(names[j]) if names is not None else j} (in view {view})"
+            check_column(x[:, j], label, "the classes")
         if np.isnan(x[:, group]).any(axis=1).all():
             raise ValueError(
                 f"No row has all of columns {group} of view {view}, so nothing is known of how they go together; put "
                 "them into views of their own."
             )
+
+
+def check_column(x: np.ndarray, label: Any, asked: str) -> None:
+    """Refuse a column that is empty or constant, which says nothing of what is asked, or has squares out of range."""
+    values = x[~np.isnan(x)]
+    if not len(values):
+        raise ValueError(f"Column {label} is missing in all {len(x)} rows; leave it out.")
+    if np.abs(values).max() > LARGEST:
+        raise ValueError(
+            f"Column {label} holds {values[np.abs(values).argmax()]:.3g}, whose square is no number; scale the column, "
+            "or take that row out."
+        )
+    if np.all(values == values[0]):
+        raise ValueError(f"Column {label} is constant over {len(x)} rows and says nothing of {asked}; leave it out.")
+    if np.ptp(values) < 1 / LARGEST:
+        raise ValueError(f"Column {label} varies by {np.ptp(values):.3g}, whose square is no number; scale the column.")
+
+
+def check_angles(x: np.ndarray, columns: Columns, prototypes: Sequence[Any], names: Any, depth: int) -> None:
+    """A warning, to the caller ``depth`` above, where angles go round the circle as often as degrees would."""
+    x = to_numpy(x)
+    for group, phi in zip(columns, prototypes, strict=True):
+        if getattr(getattr(phi, "kernel", None), "domain", None) != "circle":
+            continue
+        for j in group:
+            low, high, label = np.nanmin(x[:, j]), np.nanmax(x[:, j]), repr(names[j]) if names is not None else j
+            if high - low > TURNS * 2 * np.pi:
+                warnings.warn(
+                    f"Column {label} is taken for angles in radians, and goes from {low:.3g} to {high:.3g}; turn "
+                    "degrees into radians with np.deg2rad.",
+                    stacklevel=depth,
+                )
 
 
 def fit_views(

@@ -68,20 +68,44 @@ class SequenceProblem(NamedTuple):
         )
 
 
-def depends_on_the_past(problem: SequenceProblem) -> bool:
-    """Whether any sensor's next row depends on the one before, as far as a few permutations can tell."""
+def check_seen(three: Problem) -> None:
+    """Refuse triples in which two views never come together, or three of one sensor; view 3s + τ is sensor s at τ."""
+    here = np.stack([~np.isnan(three.data[:, view]).any(axis=1) for view in three.columns], axis=1)
+    never = np.argwhere(here.T.astype(float) @ here == 0)
+    if len(never):
+        (s, early), (t, late) = sorted((divmod(int(view), 3) for view in never[0]), key=lambda place: place[1])
+        raise UnsupportedError(_never(s, t, late - early, one=len(three.columns) == 3))
+    if len(three.columns) == 3 and not here.all(axis=1).any():
+        raise UnsupportedError("No three rows in a row are seen, and the third moment needs such rows.")
+
+
+def _never(s: int, t: int, gap: int, *, one: bool) -> str:
+    """A sentence in words of time: a row with sensor s never has sensor t ``gap`` steps later."""
+    if gap == 0:
+        return f"No row has both view {s} and view {t}, so nothing is known of how they go together."
+    steps = "one step" if gap == 1 else "two steps"
+    if one or s == t:
+        what = "are both seen" if one else f"both have view {s}"
+        return f"No two rows {steps} apart {what}, so nothing is known of how states follow."
+    return f"No row with view {s} has one with view {t} {steps} after it, so nothing is known of how states follow."
+
+
+def looks_independent(problem: SequenceProblem) -> bool:
+    """Whether no sensor's next row depends on the one before, as far as there are such rows and permutations tell."""
     rows, width = problem.rows, problem.rows.data.shape[1]
     inner = ~first_rows(problem.pilot_lengths)[1:]
     table = np.concatenate([rows.pilot[:-1][inner], rows.pilot[1:][inner]], axis=1)[:TEST_ROWS]
+    tested = False
     for columns, prototype in zip(rows.columns, rows.prototypes, strict=True):
         both = (columns, [width + j for j in columns])
         pairs = table[~np.isnan(table[:, both[0] + both[1]]).any(axis=1)]
         if len(pairs) < 3:
             continue
+        tested = True
         views = fit_views(pairs, both, [prototype] * 2, rows.rng, [0, 0])
         if dependence_rank(pairs, views, rows.rng, n_permutations=PERMUTATIONS).n_components > 1:
-            return True
-    return False
+            return False
+    return tested
 
 
 class ChainEstimate(NamedTuple):
@@ -111,6 +135,7 @@ def spectral_chain(
 ) -> tuple[ChainEstimate, Spectral]:
     """Emissions from the middle view of triples, transitions from the step after it; projected to a proper chain."""
     three = problem.triples()
+    check_seen(three)
     repeated = [phi for phi in maps for _ in range(3)]
     # three times of a sensor share their features, but given the middle state not their distribution
     settings = settings._replace(reference=MIDDLE, shared_map=False)

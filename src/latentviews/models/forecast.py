@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import reduce
 from typing import Any
 
 import numpy as np
@@ -29,12 +30,15 @@ class Forecast:
     transition : array of shape (k, k)
     components : list of Components, one a view
     views : tuple of lists of column indices
+    n_columns : int
+        The number of columns of the table; those in no view are NaN.
     """
 
     states: np.ndarray
     transition: np.ndarray
     components: Sequence[Components]
     views: Columns
+    n_columns: int
 
     @property
     def horizon(self) -> int:
@@ -57,12 +61,16 @@ class Forecast:
         return parts[0] if np.ndim(q) == 0 else np.stack(parts, axis=-1)
 
     def density(self, x: Any, view: int = 0) -> np.ndarray:
-        """The density of one view at the points ``x``, (..., horizon, len(x))."""
-        return self.states @ self._view(view).density(x).T
+        """The density of one view at the points ``x``, (..., horizon, len(x)); infinite where beyond all numbers."""
+        with np.errstate(over="ignore"):
+            return np.exp(self.log_density(x, view))
 
     def log_density(self, x: Any, view: int = 0) -> np.ndarray:
         """The log-density of one view at the points ``x``, finite everywhere, (..., horizon, len(x))."""
-        return np.log(self.states @ np.exp(self._view(view).log_density(x)).T)
+        with np.errstate(divide="ignore"):  # states that cannot be
+            shares = np.log(self.states)
+        logs = self._view(view).log_density(x)
+        return reduce(np.logaddexp, (shares[..., [h]] + logs[:, h] for h in range(logs.shape[1])))
 
     def sample(self, n_samples: int = 1, random_state: Any = None) -> np.ndarray:
         """Whole futures, (n_samples, ..., horizon, n_columns): the states of each follow the chain."""
@@ -86,7 +94,7 @@ class Forecast:
     def _in_columns(self, parts: Sequence[np.ndarray], shape: Any = None) -> np.ndarray:
         """The values of every view, (n, d_t), in the columns of the table; NaN in columns of no view."""
         outer = self.states.shape[:-2] if shape is None else shape
-        table = np.full((len(parts[0]), 1 + max(j for view in self.views for j in view)), np.nan)
+        table = np.full((len(parts[0]), self.n_columns), np.nan)
         for columns, values in zip(self.views, parts, strict=True):
             table[:, columns] = values
         return table.reshape(*outer, self.horizon, -1)

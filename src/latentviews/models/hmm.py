@@ -24,7 +24,7 @@ from latentviews.models.chain_estimation import (
     ChainEstimate,
     SequenceProblem,
     chain_starts,
-    depends_on_the_past,
+    looks_independent,
     polished_chain,
     spectral_chain,
 )
@@ -36,7 +36,15 @@ from latentviews.polish import Sieve
 from latentviews.selection import RankTest, dependence_rank
 from latentviews.spectral import SpectralFit
 from latentviews.tensors import JointDiagonalization, Solver
-from latentviews.views import check_varying, feature_prototypes, fit_views, for_scales, has_density, read_sequences
+from latentviews.views import (
+    check_angles,
+    check_varying,
+    feature_prototypes,
+    fit_views,
+    for_scales,
+    has_density,
+    read_sequences,
+)
 
 PILOT = 20_000
 RARE = 1.0  # rows: a state that is expected in fewer is not there
@@ -167,7 +175,7 @@ class KernelHMM(CallbackSupportMixin, DensityMixin, BaseEstimator):
         self.views_, self.n_states_ = problem.rows.columns, problem.rows.rank
         self.start_, self.transition_, self.components_, _ = chain.take(order)
         self.weights_ = shares[order]
-        self._check_states(problem)
+        self._check_states(problem, 5)
         finish()
         return self
 
@@ -207,7 +215,7 @@ class KernelHMM(CallbackSupportMixin, DensityMixin, BaseEstimator):
         self._keep_spectral(found, found.whitening.spectrum)
         self.converged_, self.n_iter_ = True, 0
         if problem is not None:
-            self._check_states(problem)
+            self._check_states(problem, 4)
         return self
 
     def _solver(self) -> Solver:
@@ -281,7 +289,8 @@ class KernelHMM(CallbackSupportMixin, DensityMixin, BaseEstimator):
             ahead.append(states)
         stacked = np.stack(ahead, axis=1)
         several = lengths is not None or origins is not None
-        return Forecast(stacked if several else stacked[0], self.transition_, self.components_, self.views_)
+        states = stacked if several else stacked[0]
+        return Forecast(states, self.transition_, self.components_, self.views_, self.n_features_in_)
 
     def sample(self, n_samples: int = 1) -> tuple[np.ndarray, np.ndarray]:
         """One sequence drawn from the fitted model, and its states; columns in no view are NaN."""
@@ -362,24 +371,27 @@ class KernelHMM(CallbackSupportMixin, DensityMixin, BaseEstimator):
         views = fit_views(three.pilot, three.columns, three.prototypes, three.rng, three.blocks)
         return dependence_rank(three.pilot, views, three.rng)
 
-    def _check_states(self, problem: SequenceProblem) -> None:
-        """Say what makes the states doubtful."""
+    def _check_states(self, problem: SequenceProblem, depth: int) -> None:
+        """Say what makes the states doubtful, ``depth`` calls above this one's."""
+        rows = problem.rows
+        check_angles(rows.data, rows.columns, rows.prototypes, getattr(self, "feature_names_in_", None), depth + 1)
         if self.n_states_ == 1:
             return
-        if not depends_on_the_past(problem):
+        if looks_independent(problem):
             warnings.warn(
-                "Rows that follow each other look independent, so time does not tell states apart: the transition "
-                "matrix is near one whose rows are the same, and states may be any parts of one mixture.",
+                "Rows that follow each other look independent, so time does not tell states apart: they may be any "
+                "parts of one mixture.",
                 IdentifiabilityWarning,
-                stacklevel=5,
+                stacklevel=depth,
             )
-        n_rows = len(problem.rows.data)
-        for state in np.flatnonzero(self.weights_ * n_rows < RARE):
+        n_rows = len(rows.data)
+        rare = np.flatnonzero(self.weights_ * n_rows < RARE).tolist()
+        if rare:
+            each = f"State {rare[0]} is" if len(rare) == 1 else f"States {', '.join(map(str, rare))} are each"
             warnings.warn(
-                f"State {state} is expected in less than one of {n_rows} rows, so it was never visited; ask for fewer "
-                "states.",
+                f"{each} expected in less than one of {n_rows} rows, so never visited; ask for fewer states.",
                 IdentifiabilityWarning,
-                stacklevel=5,
+                stacklevel=depth,
             )
         least = np.linalg.svd(self.transition_, compute_uv=False)[-1]
         if least < FORGETFUL:
@@ -388,7 +400,7 @@ class KernelHMM(CallbackSupportMixin, DensityMixin, BaseEstimator):
                 "some states are followed by the same mixture of states as others, so time hardly tells them apart. "
                 "Ask for fewer states, or treat rows as independent.",
                 IdentifiabilityWarning,
-                stacklevel=5,
+                stacklevel=depth,
             )
 
     def __sklearn_tags__(self) -> Any:

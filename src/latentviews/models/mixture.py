@@ -53,6 +53,7 @@ from latentviews.selection import dependence_rank
 from latentviews.spectral import SpectralFit
 from latentviews.tensors import JointDiagonalization, Solver
 from latentviews.views import (
+    check_angles,
     check_varying,
     feature_prototypes,
     fit_views,
@@ -206,6 +207,7 @@ class MultiViewMixture(CallbackSupportMixin, PosteriorMixin, BaseEstimator):
         for name in ("rank_test_", "stream_"):  # an earlier fit's
             self.__dict__.pop(name, None)
         problem = self._read(X, y, sample_weight)
+        check_angles(problem.pilot, problem.columns, problem.prototypes, getattr(self, "feature_names_in_", None), 5)
         fitted = self._fit(problem, report)
         self.views_ = problem.columns
         self.n_components_ = len(fitted.weights)
@@ -246,6 +248,8 @@ class MultiViewMixture(CallbackSupportMixin, PosteriorMixin, BaseEstimator):
         settings = self._settings()
         if not hasattr(self, "stream_"):
             problem = self._read(X, None, sample_weight)
+            names = getattr(self, "feature_names_in_", None)
+            check_angles(problem.pilot, problem.columns, problem.prototypes, names, 4)
             self.views_, self.n_components_ = problem.columns, problem.rank
             size = check_count("pilot_size", PILOT if self.pilot_size is None else self.pilot_size)
             self.stream_: StreamFit = start_stream(problem, self._spectral_bandwidth(), size)

@@ -1,7 +1,7 @@
 """Forecasts from predictive states: what the past says of the future, with no latent states behind it."""
 
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, clone
@@ -15,15 +15,19 @@ from latentviews.kernels import Gaussian, Kernel
 from latentviews.models.dynamics import Dynamics, Series, TwoStageRegression, run
 from latentviews.models.sequences import check_lengths, check_levels, check_origins, check_place
 from latentviews.random_features import FourierFeatures
+from latentviews.views import check_column
 
 ANCHORS = 1000  # held-out residuals that forecasts are spread by
-NEIGHBOURS = 50  # of them, those nearest in state that count
+NEIGHBOURS = 100  # of them, those nearest in state that count
+WARM_UP = 500  # fitted rows before a held-out stretch over which the filter runs first
 COMPONENTS = 30  # directions of the features that are kept
 
 
 @dataclass(frozen=True, eq=False)
 class SampleForecast:
     """The distribution of the next rows: a mean and weighted residuals around it.
+
+    The residuals are centred, and as much wider as their weighted mean took from their spread.
 
     Arrays have the shape of ``center`` without its last axis, (horizon,) for one series and (n, horizon) for
     several, and what is asked for behind it.
@@ -50,9 +54,15 @@ class SampleForecast:
         """The mean of every column, (..., horizon, d)."""
         return self.center
 
+    def _frame(self) -> tuple[np.ndarray, np.ndarray]:
+        """What residuals are added to, (..., horizon, d), and first multiplied by, (..., 1, 1)."""
+        drawn_in = 1 - np.sum(self.weights**2, axis=-1)[..., None, None]  # E of a weighted variance, over the variance
+        stretch = 1 / np.sqrt(np.maximum(drawn_in, 0.5))
+        return self.center - stretch * np.tensordot(self.weights, self.residuals, axes=1), stretch
+
     def quantile(self, q: Any) -> np.ndarray:
         """The quantile of every column by itself, (..., horizon, d), and a last axis if ``q`` is a list."""
-        levels = check_levels(q)
+        levels, (offset, stretch) = check_levels(q), self._frame()
         result = np.empty((*self.center.shape, len(levels)))
         for step in range(self.horizon):
             for j in range(self.center.shape[-1]):
@@ -60,27 +70,28 @@ class SampleForecast:
                 sorted_residuals = self.residuals[order, step, j]
                 shares = np.cumsum(self.weights[..., order], axis=-1)
                 place = (shares[..., None] < levels).sum(axis=-2).clip(max=len(order) - 1)
-                result[..., step, j, :] = self.center[..., step, j, None] + sorted_residuals[place]
+                result[..., step, j, :] = offset[..., step, j, None] + stretch[..., 0] * sorted_residuals[place]
         return result[..., 0] if np.ndim(q) == 0 else result
 
     def density(self, x: Any, column: int = 0) -> np.ndarray:
-        """The density of one column at the points ``x``, (..., horizon, len(x))."""
+        """The density of one column at the points ``x``, (..., horizon, len(x)); residuals are smoothed for it."""
         points, column = np.ravel(np.asarray(x, dtype=float)), check_place("column", column, self.center.shape[-1])
-        result = np.empty((*self.center.shape[:-1], len(points)))
+        result, (offset, stretch) = np.empty((*self.center.shape[:-1], len(points))), self._frame()
         for step in range(self.horizon):
             spread = self.residuals[:, step, [column]]
             kernel = Gaussian(max(float(silverman(spread)[0]), np.finfo(float).tiny))
-            gaps = points - self.center[..., step, column, None]
+            gaps = (points - offset[..., step, column, None]) / stretch[..., 0]
             values = kernel.gram(gaps.reshape(-1, 1), spread).reshape(*gaps.shape, -1)
-            result[..., step, :] = np.einsum("...xm,...m->...x", values, self.weights)
+            result[..., step, :] = np.einsum("...xm,...m->...x", values, self.weights) / stretch[..., 0]
         return result
 
     def sample(self, n_samples: int = 1, random_state: Any = None) -> np.ndarray:
         """Whole futures, (n_samples, ..., horizon, d): the mean and one held-out residual path each."""
         n_samples, rng = check_count("n_samples", n_samples), np.random.default_rng(random_state)
+        offset, stretch = self._frame()
         chance = rng.random((n_samples, *self.weights.shape[:-1], 1))
         picked = (np.cumsum(self.weights, axis=-1) < chance).sum(axis=-1).clip(max=len(self.residuals) - 1)
-        return self.center + self.residuals[picked]
+        return offset + stretch * self.residuals[picked]
 
 
 class PredictiveStateModel(BaseEstimator):
@@ -155,31 +166,34 @@ class PredictiveStateModel(BaseEstimator):
         rng = np.random.default_rng(self.random_state)
         horizon = check_count("horizon", self.horizon)
         learner = TwoStageRegression() if self.dynamics is None else check_ability("dynamics", self.dynamics, "learn")
-        table = to_numpy(check_rows(self, X, reset=True))
+        table = self._read(X, reset=True)
         lengths = check_lengths(lengths, len(table), y)
-        fitted, held = _parts(lengths, self.validation, horizon)
+        parts = _parts(lengths, self.validation, horizon)
+        for label, column in zip(getattr(self, "feature_names_in_", range(table.shape[1])), table.T, strict=True):
+            check_column(column, label, "what comes next")
         self._fit_features(table, rng)
-        known, rest, whole = (
-            self._series(table[rows], sizes) for rows, sizes in (fitted, held, (slice(None), lengths))
-        )
+        known = self._series(table[parts.fitted], parts.fitted_lengths)
+        rest = self._series(table[parts.followed], parts.followed_lengths)
         self.validation_errors_: dict[Any, float] = {}
         best: tuple[float, Any, np.ndarray] | None = None
         for choice in learner.candidates():
-            missed = _missed(learner.learn(known, choice, horizon), rest, horizon)
+            missed = _missed(learner.learn(known, choice, horizon), rest, parts.judged, horizon)
             error = float(np.mean(missed**2))
             self.validation_errors_[choice] = error
             if best is None or not error >= best[0]:
                 best = error, choice, missed
         assert best is not None
         _, self.choice_, missed = best
-        self.dynamics_: Dynamics = learner.learn(whole, self.choice_, horizon)
-        self._keep_residuals(rest, missed, horizon, rng)
+        self.dynamics_: Dynamics = learner.learn(self._series(table, lengths), self.choice_, horizon)
+        self._keep_residuals(rest, parts.judged, missed, rng)
         return self
+
+    def _read(self, X: Any, *, reset: bool) -> np.ndarray:
+        return to_numpy(check_rows(self, X, reset=reset)).astype(float, copy=False)
 
     def _fit_features(self, table: np.ndarray, rng: np.random.Generator) -> None:
         """Standard units of the columns, and a map from them to feature vectors."""
         self.center_, self.scale_ = table.mean(axis=0), table.std(axis=0)
-        self.scale_ = np.where(self.scale_ > 0, self.scale_, 1.0)
         if self.kernel is not None and self.features is not None:
             raise ValueError("kernel is shorthand for features: pass one of them, not both.")
         if self.features is None:
@@ -204,8 +218,8 @@ class PredictiveStateModel(BaseEstimator):
         phi = (self.features_.transform(x) - self.offset_) @ self.directions_
         return Series(x, np.concatenate([phi, np.ones((len(x), 1))], axis=1), lengths)
 
-    def _keep_residuals(self, rest: Series, missed: np.ndarray, horizon: int, rng: np.random.Generator) -> None:
-        states = run(self.dynamics_, rest.phi, rest.lengths)[: len(rest.x)][rest.ahead(horizon)[1]]
+    def _keep_residuals(self, rest: Series, judged: np.ndarray, missed: np.ndarray, rng: np.random.Generator) -> None:
+        states = run(self.dynamics_, rest.phi, rest.lengths)[: len(rest.x)][judged]
         some = rng.permutation(len(missed))[:ANCHORS]
         self.residuals_, self.anchors_ = missed[some] * self.scale_, states[some]
 
@@ -249,7 +263,7 @@ class PredictiveStateModel(BaseEstimator):
 
     def _run(self, X: Any, lengths: Any) -> tuple[Series, np.ndarray]:
         check_is_fitted(self)
-        table = to_numpy(check_rows(self, X, reset=False))
+        table = self._read(X, reset=False)
         series = self._series(table, check_lengths(lengths, len(table)))
         return series, run(self.dynamics_, series.phi, series.lengths)
 
@@ -262,39 +276,49 @@ class PredictiveStateModel(BaseEstimator):
         return after, series
 
 
-def _parts(
-    lengths: np.ndarray, share: float, horizon: int
-) -> tuple[tuple[np.ndarray, np.ndarray], tuple[np.ndarray, np.ndarray]]:
-    """Row numbers and lengths of what is fitted and what is held out: last sequences, or the ends of a few."""
+class Parts(NamedTuple):
+    """Rows that are fitted, and rows that are held out, behind some fitted ones over which a filter warms up."""
+
+    fitted: np.ndarray  # row numbers
+    fitted_lengths: np.ndarray
+    followed: np.ndarray  # row numbers, of rows to warm up on and of held-out rows
+    followed_lengths: np.ndarray
+    judged: np.ndarray  # whether each of these is held out and has all rows ahead, so that a forecast can be judged
+
+
+def _parts(lengths: np.ndarray, share: float, horizon: int) -> Parts:
+    """What is fitted and what is held out: last sequences, or the ends of a few."""
     if not (isinstance(share, int | float | np.number) and 0 < share < 1):
         raise ValueError(f"validation must be a share between 0 and 1; got {share!r}.")
     ends = np.cumsum(lengths)
+    begins = ends - lengths
     if len(lengths) >= 5:
-        cut = len(lengths) - max(round(share * len(lengths)), 1)
-        pieces = [np.arange(end - size, end) for end, size in zip(ends, lengths, strict=True)]
-        early, late = pieces[:cut], pieces[cut:]
+        last = np.arange(len(lengths)) >= len(lengths) - max(round(share * len(lengths)), 1)
+        middle = np.where(last, begins, ends)
     else:
         middle = ends - np.maximum((share * lengths).astype(int), 1)
-        early = [np.arange(end - size, m) for end, size, m in zip(ends, lengths, middle, strict=True)]
-        late = [np.arange(m, end) for end, m in zip(ends, middle, strict=True)]
-    if max(map(len, early)) < max(3, horizon) or max(map(len, late)) < horizon:
+    if (middle - begins).max() < max(3, horizon) or (ends - middle).max() < horizon:
         raise ValueError(
             f"Forecasts of {horizon} step(s) need sequences whose held-out part ({share:g} of the rows) is as long, "
             f"and as many rows, at least three, beside it; got n_samples = {lengths.sum()}, the longest sequence of "
             f"{lengths.max()} row(s). Pass more rows or ask for a shorter horizon."
         )
-    early, late = ([piece for piece in part if len(piece)] for part in (early, late))
-    return _joined(early), _joined(late)
+    fitted, sizes = _joined(begins, middle)
+    warm = np.where(middle < ends, np.maximum(middle - WARM_UP, begins), ends)
+    followed, followed_sizes = _joined(warm, ends)
+    judged = (followed >= np.repeat(middle, ends - warm)) & (followed + horizon <= np.repeat(ends, ends - warm))
+    return Parts(fitted, sizes, followed, followed_sizes, judged)
 
 
-def _joined(pieces: list[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
+def _joined(begins: np.ndarray, ends: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Row numbers of stretches one after the other, and how long each is; empty ones are left out."""
+    pieces = [np.arange(begin, end) for begin, end in zip(begins, ends, strict=True) if begin < end]
     return np.concatenate(pieces), np.array([len(piece) for piece in pieces])
 
 
-def _missed(dynamics: Dynamics, rest: Series, horizon: int) -> np.ndarray:
-    """What forecasts of held-out rows miss by, (n, horizon, d), wherever all of them are known."""
-    ahead, inside = rest.ahead(horizon)
-    rows = np.flatnonzero(inside)
+def _missed(dynamics: Dynamics, rest: Series, judged: np.ndarray, horizon: int) -> np.ndarray:
+    """What forecasts of the judged rows miss by, (n, horizon, d)."""
+    rows = np.flatnonzero(judged)
     states = run(dynamics, rest.phi, rest.lengths)[rows]
-    missed = ahead[rows] - dynamics.forecast(states, rest.recent(rows, dynamics.memory), horizon)
+    missed = rest.ahead(horizon)[0][rows] - dynamics.forecast(states, rest.recent(rows, dynamics.memory), horizon)
     return np.where(np.isfinite(missed), missed, 1e6)

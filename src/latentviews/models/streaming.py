@@ -16,7 +16,7 @@ from latentviews.chains import stationary
 from latentviews.densities import density_maps
 from latentviews.domains import Domain
 from latentviews.embeddings import components_in
-from latentviews.models.chain_estimation import MIDDLE, ChainEstimate, SequenceProblem
+from latentviews.models.chain_estimation import MIDDLE, ChainEstimate, SequenceProblem, check_seen
 from latentviews.models.estimation import Estimate, Problem, Spectral, as_estimate, domains_of
 from latentviews.models.sequences import triples
 from latentviews.moments import as_moments, as_pairs, pair_total, whitened_total
@@ -165,6 +165,7 @@ class ChainStream:
 def start_chain_stream(problem: SequenceProblem, density_bandwidth: Any, pilot_size: int) -> ChainStream:
     """The state before the first sequences are added."""
     three = problem.triples()
+    check_seen(three)
     fit = start_stream(three, density_bandwidth, pilot_size)
     fit = replace(fit, middles=tuple(range(MIDDLE, len(three.columns), 3)))
     return ChainStream(fit, problem.rows.columns, problem.rows.data[:0])
