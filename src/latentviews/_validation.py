@@ -48,10 +48,10 @@ def check_rows(estimator: Any, X: Any, *, reset: bool, missing: bool = False) ->
     name = type(estimator).__name__
     if not is_foreign(X):
         x = validate_data(estimator, X, reset=reset, dtype=[np.float64, np.float32], ensure_all_finite="allow-nan")
-        holes = np.argwhere(np.isnan(x))
-        if len(holes) and not missing:
+        if not missing and np.isnan(x).any():
+            row, column = np.argwhere(np.isnan(x))[0]
             raise ValueError(
-                f"X contains NaN, first in row {holes[0, 0]} of column {holes[0, 1]}, and {name} takes complete rows; "
+                f"X contains NaN, first in row {row} of column {column}, and {name} takes complete rows; "
                 "fill in such values, or leave those rows out."
             )
         return x

@@ -150,7 +150,11 @@ def _squares(x: Any, y: Any) -> Any:
     x -= center
     y -= center
     limit = math.sqrt(float(xp.finfo(x.dtype).max) / (8 * x.shape[1]))  # squares of larger numbers are out of range
-    x, y = xp.clip(x, min=-limit, max=limit), xp.clip(y, min=-limit, max=limit)
+    if isinstance(x, np.ndarray):  # in place: copies of many columns are memory
+        np.clip(x, -limit, limit, out=x)
+        np.clip(y, -limit, limit, out=y)
+    else:
+        x, y = xp.clip(x, min=-limit, max=limit), xp.clip(y, min=-limit, max=limit)
     squares = x @ y.T
     squares *= -2
     squares += xp.vecdot(x, x)[:, None]
