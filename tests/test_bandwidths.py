@@ -1,8 +1,9 @@
 import numpy as np
 import pytest
+from scipy import stats
 from scipy.spatial.distance import pdist
 
-from latentviews.bandwidths import RULES, isj, median, resolve, scott, silverman
+from latentviews.bandwidths import RULES, finest, isj, median, resolve, scott, silverman
 
 rules = pytest.mark.parametrize("rule", RULES)  # a new rule is added there
 
@@ -74,7 +75,15 @@ def test_isj_smooths_separated_modes_as_if_each_were_alone(rng):
 def test_isj_is_never_finer_than_the_data(rng):
     x = np.round(rng.normal(size=(5000, 1)) * 2) / 4
 
-    assert isj(x)[0] >= 0.25
+    assert isj(x)[0] >= finest(x[:, 0]) == 0.125
+
+
+def test_a_density_of_rounded_values_is_smooth_at_the_finest_bandwidth():
+    values = np.arange(-20.0, 21.0)
+    at = np.linspace(-2, 2, 81)
+    density = stats.norm.pdf(at[:, None], values, finest(values)).sum(axis=1)
+    assert np.ptp(density) == pytest.approx(4 * np.exp(-(np.pi**2) / 2), rel=0.01)  # 1.4 % to either side
+    assert np.ptp(density) < 0.03
 
 
 def test_isj_takes_the_rate_of_several_columns(rng):

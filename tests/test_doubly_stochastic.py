@@ -1,3 +1,4 @@
+import contextlib
 import pickle
 
 import array_api_strict as strict
@@ -313,7 +314,7 @@ def test_a_step_in_fixed_blocks_is_a_centred_gradient_step(rng):
     """Equivalence: one step on all rows in the feature space of all blocks, by the literal formula."""
     x, blocks = rng.normal(size=(40, 2)), RandomBlocks(Gaussian(1.0), 2, 8, seed=1)
     targets = rng.normal(size=(40, 1))
-    start = start_gradient(blocks, x, np.zeros(1), 3, 0, 40, 0.0, 1.0)
+    start = start_gradient(blocks, x, np.zeros(1), 3, 0, 40, 0.0, 1.0, 1.0)
 
     found = start.step(x, targets, Squared(), 1.0, 0.0)
 
@@ -560,3 +561,38 @@ def test_batches_without_rows_are_passed_over(model, rng):
     np.testing.assert_array_equal(found.predict(X), clone(model).fit(iter([(X, y)]), **more).predict(X))
     with pytest.raises(ValueError, match="The stream holds no batch"):
         clone(model).fit(iter([(X[:0], y[:0])]), **more)
+
+
+@pytest.mark.parametrize("step_size", [3.0, 30.0, 1e30, 1e300])
+def test_a_model_that_diverged_in_its_last_step_is_not_returned(step_size):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(500, 3))
+    settings = {"kernel": Gaussian(1.0), "step_size": step_size, "random_state": 0}
+    classifier = DoublyStochasticClassifier(**settings)
+    regressor = DoublyStochasticRegressor(n_frequencies=32, n_blocks=4, **settings)
+    with contextlib.suppress(DivergenceError):
+        regressor.fit(X, X[:, 0])
+        assert np.abs(regressor.predict(X)).max() < 1e4
+    if step_size > 1e20:
+        with pytest.raises(DivergenceError, match="far beyond the targets"):
+            classifier.partial_fit(X, X[:, 0] > 0, classes=[False, True])
+
+
+@pytest.mark.parametrize("unit", [1e-13, 1.0, 1e13])
+def test_targets_of_any_unit_and_level_are_learnt(unit):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(2000, 2))
+    y = unit * (X[:, 0] + 100)
+    model = DoublyStochasticRegressor(n_blocks=4, kernel=Gaussian(2.0), random_state=0).fit(X, y)
+    assert np.abs(model.predict(X) - y).mean() < 0.2 * unit
+
+
+def test_batches_unlike_the_first_do_not_lead_astray_unsaid():
+    rng = np.random.default_rng(3)
+    X = rng.normal(size=(500, 3))
+    model = DoublyStochasticRegressor(kernel=Gaussian(1.0), random_state=0).partial_fit(X, X[:, 0])
+    with contextlib.suppress(DivergenceError):
+        for _ in range(20):
+            Z = np.where(rng.random((256, 1)) < 0.5, -1.5, 1.5) * np.ones((1, 3))
+            model.partial_fit(Z, Z[:, 0])
+    assert np.abs(model.predict(Z)).max() < 5e3

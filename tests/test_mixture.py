@@ -528,7 +528,8 @@ def test_classes_of_a_view_with_several_columns_have_bandwidths_of_their_own(rng
     np.testing.assert_allclose([peak[0, narrow], peak[1, 1 - narrow]], truth, rtol=0.35)
 
 
-def test_classes_of_very_different_spread_are_told_apart(rng):
+def test_classes_of_very_different_spread_are_told_apart():
+    rng = np.random.default_rng(0)
     y = rng.integers(2, size=2000)
     X = np.where(y[:, None] == 0, 0.01 * rng.normal(size=(2000, 3)), 10 + 3 * rng.normal(size=(2000, 3)))
     X[y == 0, 0] = 0.0  # at rest exactly

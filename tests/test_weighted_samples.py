@@ -120,7 +120,8 @@ def test_columns_by_themselves_are_distributed_as_draws_are(sample, rng):
             np.testing.assert_allclose(found, np.quantile(draws[:, j], [0.05, 0.5, 0.95]), atol=0.08)
 
 
-def test_means_and_variances_are_those_of_all_rows(rng):
+def test_means_and_variances_are_those_of_all_rows():
+    rng = np.random.default_rng(0)
     x, posteriors = two_shapes(5000, rng)
     found = fitted(x, posteriors, rng)
     assert len(found.rows) <= 1001
@@ -135,8 +136,9 @@ def true_log_densities(x):
     return np.column_stack([stats.multivariate_normal(cov=tilt.T @ tilt).logpdf(x), ring])
 
 
-def test_parameters_are_counted_by_how_much_they_overfit(rng):
+def test_parameters_are_counted_by_how_much_they_overfit():
     """The excess of the likelihood of rows fitted to over that of new ones, each beside the truth's."""
+    rng = np.random.default_rng(0)
     x, posteriors = two_shapes(3000, rng)
     sample = fitted(x, posteriors, rng)
     new, labels = two_shapes(20_000, rng)
@@ -148,7 +150,8 @@ def test_parameters_are_counted_by_how_much_they_overfit(rng):
     assert sample.n_parameters.sum() == pytest.approx(measured, rel=0.4)
 
 
-def test_copies_of_rows_do_not_narrow_the_kernels(rng):
+def test_copies_of_rows_do_not_narrow_the_kernels():
+    rng = np.random.default_rng(0)
     x, posteriors = two_shapes(500, rng)
     new, labels = two_shapes(5000, rng)
     once, twice = (fitted(np.repeat(x, t, axis=0), np.repeat(posteriors, t, axis=0), rng) for t in (1, 2))
@@ -156,7 +159,8 @@ def test_copies_of_rows_do_not_narrow_the_kernels(rng):
     assert likely[1] > likely[0] - 0.1
 
 
-def test_a_stray_row_leaves_expectations_of_the_others_alone(rng):
+def test_a_stray_row_leaves_expectations_of_the_others_alone():
+    rng = np.random.default_rng(0)
     x, posteriors = two_shapes(5000, rng)
     x[0] = 1e6
     shares = fitted(x, posteriors, rng).shares

@@ -121,6 +121,8 @@ class GradientFit:
     preconditioner: Preconditioner
     grows: bool
     steepness: float  # of the loss
+    origin: Any  # (outputs,), the constant that it started from
+    scale: float = 1.0  # how far from it targets lie, at most
     n_steps: int = 0
 
     def __call__(self, x: Any) -> Any:
@@ -137,7 +139,10 @@ class GradientFit:
         kept = [moved(a, x) for a in self.functions.coefficients]
         features = Features(blocks, x, len(kept))
         scores = features.times(kept) + moved(self.intercept, x)
-        check_finite(scores, getattr(loss, "limit", Loss.limit))
+        origin = moved(self.origin, x)
+        scale = max(self.scale, float(xp.max(xp.abs(targets - origin))))
+        limit = getattr(loss, "limit", Loss.limit) * scale
+        check_bounded(scores - origin, limit)
         effective = min(n_rows, blocks.size) if self.grows else n_rows  # a fresh block knows no more than its features
         curvature, centred = self.preconditioner.curvature(effective), float(n_rows > 1)
         if not centred:
@@ -160,14 +165,26 @@ class GradientFit:
                 constant = constant - centred * (mean @ change)
         functions = replace(self.functions, coefficients=tuple(kept))
         share = (DECAY + 1) / (self.n_steps + 1 + DECAY)  # polynomial-decay averaging (Shamir & Zhang 2013)
-        return replace(
+        after = replace(
             self,
             functions=functions,
             intercept=constant,
             average=self.average.towards(functions, share),
             average_intercept=moved(self.average_intercept, x) * (1 - share) + share * constant,
+            scale=scale,
             n_steps=self.n_steps + 1,
         )
+        if not after.reach(x) < limit:
+            check_bounded(functions(x) + constant - origin, limit)
+        return after
+
+    def reach(self, x: Any) -> float:
+        """How far from the origin scores may lie anywhere: by the lengths of coefficients, and of a row's features."""
+        xp, blocks = namespace(x), self.functions.blocks
+        length = xp.sqrt(xp.sum(blocks(x[:1, :], 0) ** 2))
+        with np.errstate(over="ignore"):  # then it may lie anywhere
+            norms = sum(xp.sqrt(xp.sum(moved(part, x) ** 2, axis=0)) for part in self.functions.coefficients)
+        return float(xp.max(norms * length + xp.abs(moved(self.intercept, x) - moved(self.origin, x))))
 
 
 def start_gradient(
@@ -179,20 +196,21 @@ def start_gradient(
     batch_size: int,
     penalty: float,
     steepness: float,
+    scale: float,
 ) -> GradientFit:
     """The function that is ``intercept`` everywhere, in a fixed number of blocks, or one that grows (None)."""
     grows = n_blocks is None
     preconditioner = precondition(blocks, n_blocks or 4, x, 0 if grows else directions, batch_size, penalty)
     zero = namespace(x).zeros((2 * blocks.size, intercept.shape[0]), dtype=x.dtype, device=device(x))
     start = Expansion(blocks, (zero,) * (n_blocks or 1))
-    return GradientFit(start, intercept, start, intercept, preconditioner, grows, steepness)
+    return GradientFit(start, intercept, start, intercept, preconditioner, grows, steepness, intercept, scale)
 
 
-def check_finite(scores: Any, limit: float) -> None:
-    """Refuse scores that have grown without bound."""
+def check_bounded(scores: Any, limit: float) -> None:
+    """Refuse scores that have grown beyond all targets."""
     largest = float(namespace(scores).max(namespace(scores).abs(scores)))
     if not largest < limit:
         raise DivergenceError(
-            f"The steps diverge: scores reach {largest:.3g}. Take smaller steps (step_size), or scale the targets; the "
-            "model is as it was before this call."
+            f"The steps diverge: scores reach {largest:.3g}, far beyond the targets. Take smaller steps (step_size); "
+            "the model is as it was before this call."
         )

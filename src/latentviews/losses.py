@@ -20,7 +20,7 @@ class Loss(BaseEstimator):
 
     curvature = 1.0
     of_classes = False
-    limit = 1e12  # scores beyond it have diverged
+    limit = 1e3  # scores beyond so many times the targets, both as deviations from the start, have diverged
 
     def steepness(self, targets: np.ndarray) -> float:
         """What steps are divided by, given the first targets."""

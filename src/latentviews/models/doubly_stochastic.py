@@ -89,7 +89,8 @@ class _Settings(CallbackSupportMixin, BaseEstimator):
         directions = check_count("n_directions", self.n_directions, 0)
         constant = like(loss.constant(targets), x)
         steepness = loss.steepness(targets) if hasattr(loss, "steepness") else loss.curvature
-        self.fit_ = start_gradient(blocks, x, constant, n_blocks, directions, batch_size, penalty, steepness)
+        scale = float(np.abs(targets - to_numpy(constant)).max()) or 1.0
+        self.fit_ = start_gradient(blocks, x, constant, n_blocks, directions, batch_size, penalty, steepness, scale)
 
     def _step(self, x: Any, targets: Any, loss: Any) -> None:
         size = check_positive("step_size", self.step_size)
