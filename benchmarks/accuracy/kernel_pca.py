@@ -272,6 +272,10 @@ def methods(
         model = LandmarkPCA(rc, kernel=kernel, n_landmarks=few_landmarks, selection="uniform", random_state=seed)
         return model.fit(X[:few]).transform
 
+    def exact(X: np.ndarray) -> Any:
+        model = LandmarkPCA(rc, kernel=kernel, n_landmarks=subsample, selection="uniform", random_state=seed)
+        return model.fit(X[:subsample]).transform
+
     doubly = DoublyStochasticPCA(r, kernel=kernel, random_state=seed)
     oja = DoublyStochasticPCA(r, kernel=kernel, max_blocks=blocks, random_state=seed)
     return {
@@ -279,6 +283,7 @@ def methods(
         "random features + Oja": (False, {"blocks": blocks}, stream(oja)),
         "landmarks, centred": (True, {"landmarks": landmarks}, ours),
         "landmarks, few rows, centred": (True, {"landmarks": few_landmarks, "rows": few}, quick),
+        "exact on few rows, centred": (True, {"rows": subsample}, exact),
         "scikit-learn KernelPCA on a subsample, centred": (True, {"rows": subsample}, theirs),
         "scikit-learn IncrementalPCA over RBFSampler, centred": (True, {"features": waves}, incremental),
     }
