@@ -247,7 +247,8 @@ def test_sieves_of_several_columns_fit_rest_and_motion(rng):
     assert score(rule_of_thumb(X, Gaussian(), 2, 0)) > score(Gaussian("isj").adapt(X)) + 2
 
 
-def test_states_of_rest_and_motion_are_as_likely_as_under_the_truth(rng):
+def test_states_of_rest_and_motion_are_as_likely_as_under_the_truth():
+    rng = np.random.default_rng(0)
     moving = draw_states(np.full(2, 0.5), np.array([[0.95, 0.05], [0.05, 0.95]]), np.array([4000]), rng)
     spread = np.where(moving, 1.0, 0.05)[:, None]
     X = rng.normal(size=(4000, 4)) * spread
@@ -419,7 +420,8 @@ def test_a_failed_fit_changes_nothing(shapes):
     np.testing.assert_array_equal(model.predict(X[:50]), before)
 
 
-def test_columns_far_from_zero_are_no_hindrance(rng):
+def test_columns_far_from_zero_are_no_hindrance():
+    rng = np.random.default_rng(0)
     moving = draw_states(np.full(2, 0.5), np.array([[0.9, 0.1], [0.1, 0.9]]), np.array([600]), rng)
     X = rng.normal(size=(600, 2)) * np.where(moving, 1.0, 0.1)[:, None]
     here, there = (KernelHMM(2, polish=ONE_WIDTH, random_state=0).fit(rows) for rows in (X, X + 1e8))
@@ -449,7 +451,7 @@ def test_lengths_that_are_lists_of_different_lengths_get_a_sentence(rng):
         KernelHMM(2).fit(rng.normal(size=(6, 1)), lengths=[[1], [2, 3]])
 
 
-def test_states_of_the_spectral_estimate_can_be_left(rng):
+def test_states_of_the_spectral_estimate_can_be_left():
     """Moves that were not found are rare, not impossible."""
     for seed in range(4):
         rng = np.random.default_rng(seed)
@@ -459,7 +461,7 @@ def test_states_of_the_spectral_estimate_can_be_left(rng):
         assert KernelHMM(3, polish=None, random_state=0).fit(X).transition_.min() > 1e-4
 
 
-@pytest.mark.parametrize("unit", [1e-6, 1.0, 1e6])
+@pytest.mark.parametrize("unit", [1e-6, 1e6])
 def test_units_of_many_columns_make_no_difference(unit):
     """Densities of 64 columns in millionths are beyond the range of numbers."""
     rng = np.random.default_rng(0)
@@ -519,8 +521,9 @@ def test_rounded_values_tell_states_nearly_as_well_as_the_values_themselves():
     assert found[1] > found[0] - 0.15
 
 
-def test_densities_of_a_forecast_bear_any_unit(rng):
+def test_densities_of_a_forecast_bear_any_unit():
     """In 64 columns of millionths a density is beyond the range of numbers, and its log is not."""
+    rng = np.random.default_rng(0)
     states = draw_states(np.full(2, 0.5), np.array([[0.9, 0.1], [0.1, 0.9]]), np.array([600]), rng)
     X = rng.normal(size=(600, 64)) + 0.8 * rng.normal(size=(2, 64))[states]
     with warnings.catch_warnings():
@@ -597,7 +600,8 @@ def test_warnings_point_at_the_call(method, rng):
     assert files == {__file__}
 
 
-def test_states_that_are_never_visited_are_named_at_once(rng):
+def test_states_that_are_never_visited_are_named_at_once():
+    rng = np.random.default_rng(0)
     messages, _ = warned(
         lambda: KernelHMM(50, polish=Sieve((2.0,), max_iter=5), random_state=0).fit(rng.normal(size=(60, 1)))
     )
