@@ -326,3 +326,14 @@ def test_the_median_of_a_symmetric_density_is_its_centre(make, rng):
 
     median = np.interp(0.5, shares[:, 0], values)
     assert abs(median - 3.0) < 0.01 * np.diff(values).max()
+
+
+def test_densities_beyond_the_range_of_numbers_are_infinite_or_zero_and_their_logs_right(rng):
+    x = 1e-6 * rng.normal(size=(50, 64))
+    phi = LandmarkFeatures(Gaussian(1e-6), 20, random_state=0).fit(x)
+    far, near = np.full((1, 64), 1.0), phi.landmarks_[:1]
+    view = components_in(phi, phi.transform(near).T, domain_for(phi, x, rng))
+    assert view.density(near)[0, 0] == np.inf
+    assert view.density(far)[0, 0] == 0
+    assert view.at(far)[0, 0] == 0
+    np.testing.assert_allclose(view.log_density(near)[0, 0], 64 * (np.log(1e6) - np.log(2 * np.pi) / 2), rtol=0.1)

@@ -39,7 +39,7 @@ class Components(ABC):
 
     def at(self, x: Any) -> np.ndarray:
         """The raw values ⟨φ(x), μ_h⟩, (n, k): a density estimate that may be negative. A vector x is one column."""
-        return self._values(x) * self._unit
+        return self._in_units_of_the_data(self._values(x))
 
     @abstractmethod
     def _values(self, x: Any) -> np.ndarray:
@@ -47,7 +47,7 @@ class Components(ABC):
 
     def density(self, x: Any) -> np.ndarray:
         """The proper densities, (n, k): raw values clipped at zero and scaled to mass one."""
-        return self._proper(x) * self._unit
+        return self._in_units_of_the_data(self._proper(x))
 
     def log_density(self, x: Any) -> np.ndarray:
         """The log of ``density`` mixed with a millionth of a broad density, so that it is finite everywhere."""
@@ -59,10 +59,11 @@ class Components(ABC):
         """Raw values clipped at zero and scaled to mass one, over the unit of the domain."""
         return np.maximum(self._values(x), 0.0) / self._positive_mass
 
-    @property
-    def _unit(self) -> float:
-        with np.errstate(over="ignore"):
-            return 1.0 if self.domain is None else float(np.exp(self.domain.log_unit))
+    def _in_units_of_the_data(self, values: np.ndarray) -> np.ndarray:
+        if self.domain is None or not self.domain.log_unit:
+            return values
+        with np.errstate(over="ignore", divide="ignore"):  # infinite, or zero, where no number is so large or small
+            return np.sign(values) * np.exp(np.log(np.abs(values)) + self.domain.log_unit)
 
     @cached_property
     def mass(self) -> np.ndarray:
