@@ -431,3 +431,11 @@ def test_a_uniform_grid_covers_most_rows_however_narrow_the_kernel(rng):
     x = np.where(rng.random(1000) < 0.6, 0.0, rng.normal(5, 1, size=1000))
     grid = uniform_grid(x, 1e-5, 256)
     assert np.mean((x < grid[0]) | (x > grid[-1])) < 0.011
+
+
+def test_a_kernel_on_a_grid_is_no_narrower_than_a_step_of_it(rng):
+    x = np.where(rng.random(1000) < 0.6, 0.0, rng.normal(5, 1, size=1000))[:, None]
+    given = Gaussian(1e-5)
+    found = BinnedFeatures(given, 256).fit(x)
+    assert found.kernel_.bandwidth == found.grid_[1] - found.grid_[0]
+    assert given.bandwidth == 1e-5

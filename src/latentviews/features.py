@@ -10,7 +10,7 @@ from typing import Any, Self
 
 import numpy as np
 from scipy import sparse
-from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin, clone
 from sklearn.utils.validation import check_is_fitted
 
 from latentviews._arrays import like, to_numpy
@@ -223,11 +223,7 @@ class BinnedFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         if x.shape[1] != 1:
             raise ValueError(f"BinnedFeatures bins one column; got {x.shape[1]}. LandmarkFeatures takes any number.")
         self.kernel_ = (Gaussian() if self.kernel is None else self.kernel).adapt(x)
-        width = getattr(self.kernel_, "bandwidth", np.ptp(x) / 64)
-        self.grid_ = uniform_grid(x[:, 0], float(np.ravel(width)[0]), check_count("n_bins", self.n_bins, 2))
-        step = self.grid_[1] - self.grid_[0]
-        if np.all(width < step) and "bandwidth" in self.kernel_.get_params():  # a grid knows nothing finer
-            self.kernel_ = self.kernel_.set_params(bandwidth=step)
+        self.grid_, self.kernel_ = grid_and_kernel(x[:, 0], self.kernel_, check_count("n_bins", self.n_bins, 2))
         size = min(check_count("max_features", self.max_features), len(self.grid_))
         _, self.tail_ = _pivoted(self.kernel_, self.grid_[:, None], size, self.tol, _largest)
         self._n_features_out = self.tail_.shape[1]
@@ -276,6 +272,16 @@ def uniform_grid(x: np.ndarray, width: float, most: int = 4096) -> np.ndarray:
         low = max(inner[0] - margin, min(middle - reach, inner[0] - 2 * width))
         high = min(inner[1] + margin, max(middle + reach, inner[1] + 2 * width))
     return np.linspace(low, high, int(np.clip(4 * (high - low) / width, min(256, most), most)))
+
+
+def grid_and_kernel(x: np.ndarray, kernel: Kernel, most: int) -> tuple[np.ndarray, Kernel]:
+    """A uniform grid for a kernel on one column, and the kernel, no narrower than a step of it."""
+    if "bandwidth" not in kernel.get_params():
+        return uniform_grid(x, float(np.ptp(x)) / 64, most), kernel
+    width = float(np.ravel(kernel.get_params()["bandwidth"])[0])
+    grid = uniform_grid(x, width, most)
+    step = float(grid[1] - grid[0])
+    return grid, kernel if width >= step else clone(kernel).set_params(bandwidth=step)
 
 
 def linear_bins(x: np.ndarray, grid: np.ndarray) -> sparse.csr_array:

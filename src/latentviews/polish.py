@@ -19,7 +19,7 @@ from latentviews._progress import Report
 from latentviews._validation import check_count, check_nonnegative, check_positive
 from latentviews.bandwidths import dithered, many_scales
 from latentviews.codebooks import Codebook, fit_codebook
-from latentviews.features import few_landmarks, linear_bins, uniform_grid
+from latentviews.features import few_landmarks, grid_and_kernel, linear_bins
 from latentviews.kernels import Delta, Gaussian, Kernel, VonMises
 from latentviews.sieve import (
     Cells,
@@ -95,10 +95,8 @@ def sieve_view(x: np.ndarray, block: int, rule: Kernel | Codebook, factor: float
         return SieveView(here, block, np.unique(x, axis=0), rule, None)
     narrow = clone(rule).set_params(bandwidth=factor * rule.get_params()["bandwidth"])
     if rule.domain == "real" and x.shape[1] == 1:
+        grid, narrow = grid_and_kernel(x[:, 0], narrow, 1024)
         width = float(narrow.get_params()["bandwidth"])
-        grid = uniform_grid(x[:, 0], width, 1024)
-        width = max(width, grid[1] - grid[0])  # a grid knows nothing finer
-        narrow.set_params(bandwidth=width)
         size = int(np.clip((grid[-1] - grid[0]) / (0.75 * width), 8, MAX_ATOMS))
         centres = np.linspace(grid[0], grid[-1], size)
         atoms = narrow.gram(grid[:, None], centres[:, None])
@@ -380,10 +378,9 @@ class SmoothedEM(BaseEstimator):
                 f"SmoothedEM takes views of one real column or of codes; got a {kernel.domain} view of {x.shape[1]} "
                 "column(s). Sieve takes any view."
             )
-        narrow = Gaussian(self.bandwidth).adapt(x)
-        grid = uniform_grid(x[:, 0], float(narrow.get_params()["bandwidth"]), 1024)[:, None]
-        width = max(float(narrow.get_params()["bandwidth"]), grid[1, 0] - grid[0, 0])  # a grid knows nothing finer
-        atoms = _without_negligible(narrow.set_params(bandwidth=width).gram(grid, grid))
+        points, narrow = grid_and_kernel(x[:, 0], Gaussian(self.bandwidth).adapt(x), 1024)
+        grid = points[:, None]
+        atoms = _without_negligible(narrow.gram(grid, grid))
         if not self.nonlinear:
             return SieveView(here, block, grid, narrow, atoms)
         # the M-step is the maximum only if what smooths logs is the transpose of what smooths shares, of mass one
