@@ -596,3 +596,19 @@ def test_batches_unlike_the_first_do_not_lead_astray_unsaid():
             Z = np.where(rng.random((256, 1)) < 0.5, -1.5, 1.5) * np.ones((1, 3))
             model.partial_fit(Z, Z[:, 0])
     assert np.abs(model.predict(Z)).max() < 5e3
+
+
+def test_a_list_of_batches_is_a_stream():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(300, 2))
+    y = X[:, 0] > 0
+    pairs = [(X[:200], y[:200]), (X[200:], y[200:])]
+    once = {"n_epochs": 1, "n_blocks": 2, "random_state": 0}
+    listed = DoublyStochasticClassifier(**once).fit(pairs, classes=[False, True])
+    streamed = DoublyStochasticClassifier(**once).fit(iter(pairs), classes=[False, True])
+    np.testing.assert_array_equal(listed.decision_function(X), streamed.decision_function(X))
+    numbers = [(rows, rows[:, 0]) for rows, _ in pairs]
+    regressors = [DoublyStochasticRegressor(**once).fit(batches) for batches in (numbers, iter(numbers))]
+    np.testing.assert_array_equal(*(model.predict(X) for model in regressors))
+    with pytest.raises(TypeError, match="partial_fit takes one batch"):
+        DoublyStochasticRegressor(**once).partial_fit(numbers, None)

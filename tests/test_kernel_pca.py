@@ -523,3 +523,11 @@ def test_whole_numbers_of_other_libraries_are_numbers(model, rng):
     found = clone(model).fit(strict.asarray(X)).transform(strict.asarray(X))
 
     np.testing.assert_allclose(on_host(found), clone(model).fit(X).transform(X), rtol=1e-6, atol=1e-8)
+
+
+@pytest.mark.parametrize("model", [DoublyStochasticPCA(2, random_state=0), LandmarkPCA(2, random_state=0)], ids=repr)
+def test_a_list_of_batches_is_a_stream(model, rng):
+    X = rng.normal(size=(300, 2))
+    listed = clone(model).fit([X[:200], X[200:]])
+    assert listed.transform(X).shape == (300, 2)
+    assert listed.n_features_in_ == 2

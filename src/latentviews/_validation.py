@@ -96,9 +96,17 @@ def is_batches(X: Any) -> bool:
     return isinstance(X, Iterable) and not table
 
 
+def holds_batches(X: Any) -> bool:
+    """Whether ``X`` is an iterable of batches, or a list of them: arrays, or pairs that begin with one."""
+    if not isinstance(X, list):
+        return is_batches(X)
+    parts = [batch[0] if isinstance(batch, tuple) and batch else batch for batch in X]
+    return bool(parts) and all(getattr(part, "ndim", None) == 2 for part in parts)
+
+
 def check_one_batch(X: Any) -> None:
     """Refuse a stream where one batch of it is meant."""
-    if is_batches(X):
+    if holds_batches(X):
         raise TypeError("partial_fit takes one batch, an array; call it for every batch of a stream.")
 
 

@@ -153,16 +153,8 @@ class GradientFit:
         constant = moved(self.intercept, x) - (step_size / self.steepness) * slope
         gradient = (gradient - centred * slope) * (-rate / n_rows)
         kept = self.preconditioner.shrink(kept, rate * penalty) if penalty else kept
-        if self.grows:
-            phi = blocks(x, len(kept))
-            kept.append(phi.T @ gradient)
-            constant = constant - centred * (xp.mean(phi, axis=0) @ kept[-1])  # the step is centred on the batch
-        else:
-            sums = [(phi.T @ gradient, xp.mean(phi, axis=0)) for phi in (features[j] for j in range(len(kept)))]
-            changes = self.preconditioner.shortened([total for total, _ in sums])
-            kept = [a + change for a, change in zip(kept, changes, strict=True)]
-            for (_, mean), change in zip(sums, changes, strict=True):
-                constant = constant - centred * (mean @ change)
+        kept, shift = self._along(kept, features, gradient)
+        constant = constant - centred * shift  # the step is centred on the batch
         functions = replace(self.functions, coefficients=tuple(kept))
         share = (DECAY + 1) / (self.n_steps + 1 + DECAY)  # polynomial-decay averaging (Shamir & Zhang 2013)
         after = replace(
@@ -177,6 +169,19 @@ class GradientFit:
         if not after.reach(x) < limit:
             check_bounded(functions(x) + constant - origin, limit)
         return after
+
+    def _along(self, kept: list[Any], features: Features, gradient: Any) -> tuple[list[Any], Any]:
+        """Coefficients after a step along ``gradient`` (n, outputs), and the mean of the step over the batch."""
+        xp = namespace(gradient)
+        if self.grows:
+            phi = features.blocks(features.x, len(kept))
+            change = phi.T @ gradient
+            return [*kept, change], xp.mean(phi, axis=0) @ change
+        pairs = [(phi.T @ gradient, xp.mean(phi, axis=0)) for phi in (features[j] for j in range(len(kept)))]
+        sums, means = zip(*pairs, strict=True)
+        changes = self.preconditioner.shortened(sums)
+        shift = sum(mean @ change for mean, change in zip(means, changes, strict=True))
+        return [a + change for a, change in zip(kept, changes, strict=True)], shift
 
     def reach(self, x: Any) -> float:
         """How far from the origin scores may lie anywhere: by the lengths of coefficients, and of a row's features."""

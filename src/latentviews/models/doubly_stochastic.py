@@ -22,7 +22,7 @@ from latentviews._validation import (
     check_positive,
     check_range,
     check_rows,
-    is_batches,
+    holds_batches,
 )
 from latentviews.gradients import GradientFit, start_gradient
 from latentviews.kernels import Gaussian, Kernel
@@ -236,7 +236,7 @@ class DoublyStochasticClassifier(ClassifierMixin, _Settings):
         can be read once needs ``n_epochs=1``.
         """
         self._forget()
-        if is_batches(X):
+        if holds_batches(X):
             return self._fit_stream(X, y, lambda rows, labels: self.partial_fit(rows, labels, classes=classes))
         x, labels = self._read(X, y, classes)
         self._epochs(
@@ -373,7 +373,7 @@ validation_fraction, n_iter_no_change, verbose, random_state
         An iterable is read ``n_epochs`` times in its own order, so one that can be read once needs ``n_epochs=1``.
         """
         self._forget()
-        if is_batches(X):
+        if holds_batches(X):
             return self._fit_stream(X, y, self.partial_fit)
         x, targets = self._read(X, y)
         self._epochs(

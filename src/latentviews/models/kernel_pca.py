@@ -17,7 +17,7 @@ from latentviews._validation import (
     check_positive,
     check_range,
     check_rows,
-    is_batches,
+    holds_batches,
 )
 from latentviews.features import LandmarkFeatures
 from latentviews.kernels import Gaussian, Kernel, UnitHeight
@@ -122,7 +122,7 @@ class DoublyStochasticPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
         """Start afresh and take a step for every batch of ``X``, an array or an iterable of arrays, read once."""
         for name in [name for name in vars(self) if name.endswith("_") and not name.startswith("_")]:
             delattr(self, name)
-        for batch in _row_batches(type(self).__name__, X) if is_batches(X) else [X]:
+        for batch in _row_batches(type(self).__name__, X) if holds_batches(X) else [X]:
             self._learn(batch)
         if not hasattr(self, "eigenfunctions_"):
             raise ValueError("The data hold no row; at least one batch is needed.")
@@ -263,7 +263,7 @@ class LandmarkPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
 
         ``X`` is an array, or an iterable of batches that can be read more than once: arrays, or pairs (rows, weights).
         """
-        rng, stream = np.random.default_rng(self.random_state), is_stream(X)
+        rng, stream = np.random.default_rng(self.random_state), is_stream(X) or holds_batches(X)
         data = checked_batches(self, X, reset=True, missing=False) if stream else check_rows(self, X, reset=True)
         self._pick(to_numpy(streams.sample(data, check_count("pilot_size", self.pilot_size), rng)[0]), rng)
         return self._add(data)
