@@ -28,6 +28,7 @@ FEATURES = (128, 512)
 WIDTHS = (0.5, 1.0, 2.0)  # over the square root of the number of columns
 DEGREES = (2, 3)
 ROWS, DRAWS = 100, 100
+SKETCHES = 1000  # draws of polynomial sketches, whose errors are those of a few collisions
 SELECTIONS = ("independent", "orthogonal", "lattice", "fastfood")
 
 Maps = dict[str, Callable[[int, int], Any]]  # from a number of features and a seed to a feature map
@@ -61,10 +62,10 @@ def sketches(dim: int, degree: int) -> tuple[Maps, Callable[..., np.ndarray]]:
     return {"TensorSketchFeatures": ours, "PolynomialCountSketch": theirs}, kernel.gram
 
 
-def errors(dim: int, count: int, maps: Maps, kernel: Callable[..., np.ndarray]) -> dict[str, float]:
+def errors(dim: int, count: int, maps: Maps, kernel: Callable[..., np.ndarray], draws: int) -> dict[str, float]:
     """The error of every map."""
     squares, size, apart = dict.fromkeys(maps, 0.0), 0.0, ~np.eye(ROWS, dtype=bool)
-    for seed in range(_record.FIRST_DRAW, _record.FIRST_DRAW + DRAWS):
+    for seed in range(_record.FIRST_DRAW, _record.FIRST_DRAW + draws):
         x = np.random.default_rng([seed, 1]).normal(size=(ROWS, dim))  # not the numbers that features are made of
         true = kernel(x, x)
         size += np.mean(true[apart] ** 2)
@@ -81,15 +82,15 @@ def main() -> None:
         for count in FEATURES:
             for width in WIDTHS:
                 case = {"columns": dim, "features": count, "bandwidth over root of columns": width}
-                found.append({**case, "errors": errors(dim, count, *fourier(dim, width))})
+                found.append({**case, "errors": errors(dim, count, *fourier(dim, width), DRAWS)})
             for degree in DEGREES:
                 case = {"columns": dim, "features": count, "degree": degree}
-                found.append({**case, "errors": errors(dim, count, *sketches(dim, degree))})
+                found.append({**case, "errors": errors(dim, count, *sketches(dim, degree), SKETCHES)})
     for row in found:
         row["errors"] = {name: float(f"{error:.3g}") for name, error in row["errors"].items()}
         print(*(f"{name} {value}" for name, value in row.items() if name != "errors"), sep=", ")
         print("   ", *(f"{name} {error:.2g}" for name, error in row["errors"].items()), sep="  ")
-    _record.save(RESULTS, {"draws": DRAWS, "rows": ROWS, "table": found})
+    _record.save(RESULTS, {"draws": DRAWS, "draws of sketches": SKETCHES, "rows": ROWS, "table": found})
 
 
 if __name__ == "__main__":
