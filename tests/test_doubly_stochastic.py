@@ -612,3 +612,9 @@ def test_a_list_of_batches_is_a_stream():
     np.testing.assert_array_equal(*(model.predict(X) for model in regressors))
     with pytest.raises(TypeError, match="partial_fit takes one batch"):
         DoublyStochasticRegressor(**once).partial_fit(numbers, None)
+
+
+def test_quantiles_of_constant_targets_are_the_constant():
+    X = np.random.default_rng(0).normal(size=(300, 2))
+    model = DoublyStochasticRegressor(loss=Quantile(), n_blocks=2, random_state=0).fit(X, np.full(300, 1e6))
+    np.testing.assert_allclose(model.predict(X), 1e6, rtol=1e-9)

@@ -167,8 +167,10 @@ class Quantile(Loss):
         return float(xp.mean(xp.sum(errors * (self._level() - xp.astype(errors < 0, errors.dtype)), axis=1)))
 
     def gradient(self, scores: Any, targets: Any) -> Any:
-        """The derivative of every row's loss by its scores."""
-        return namespace(scores).astype(targets < scores, scores.dtype) - self._level()
+        """The derivative of every row's loss by its scores, zero where a score is the target."""
+        xp, level = namespace(scores), self._level()
+        above, below = (xp.astype(side, scores.dtype) for side in (targets < scores, targets > scores))
+        return (1 - level) * above - level * below
 
     def _level(self) -> float:
         level = check_positive("level", self.level)
