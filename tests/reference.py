@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from latentviews.whitening import symmetric, symmetric_tensor
+from latentviews.core.whitening import symmetric, symmetric_tensor
 
 
 def factor(gram, tol=1e-13):

@@ -3,7 +3,7 @@ import pytest
 from scipy import stats
 from scipy.spatial.distance import pdist
 
-from latentviews.bandwidths import RULES, finest, isj, median, resolve, scott, silverman
+from latentviews.core.kernels.bandwidths import RULES, finest, isj, median, resolve, scott, silverman
 
 rules = pytest.mark.parametrize("rule", RULES)  # a new rule is added there
 

@@ -6,10 +6,10 @@ from sklearn.base import clone
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from latentviews import JointDiagonalization, PowerMethod
-from latentviews.bandwidths import silverman
 from latentviews.baselines import HistogramSpectral, NonparametricEM, SphericalSpectral
 from latentviews.baselines.nonparametric_em import held_out_bandwidth
 from latentviews.baselines.spherical import spherical_components
+from latentviews.core.kernels.bandwidths import silverman
 from latentviews.datasets import make_multiview
 from latentviews.metrics import Reordered, density_error, label_accuracy, match_components
 

@@ -3,7 +3,7 @@ from itertools import product
 import numpy as np
 import pytest
 
-from latentviews.chains import best_path, draw_states, filter_states, first_rows, smooth_states, stationary
+from latentviews.sequences.chains import best_path, draw_states, filter_states, first_rows, smooth_states, stationary
 
 
 def chain(rng, k, sparse=False):

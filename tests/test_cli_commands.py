@@ -26,7 +26,7 @@ from latentviews._progress import Part, observed
 from latentviews.cli import apply, fit, main, output
 from latentviews.cli.progress import FitObserver, Progress, Stage
 from latentviews.datasets import make_multiview
-from latentviews.diagnostics import most_probable
+from latentviews.diagnosis.diagnose import most_probable
 from latentviews.io import read_table
 from latentviews.metrics import label_accuracy
 from test_io import write_fcs, write_h5ad, write_zarr

@@ -1,8 +1,8 @@
 import numpy as np
 from scipy import stats
 
-from latentviews.codebooks import fit_codebook
-from latentviews.weighted_samples import uncorrelating
+from latentviews.densities.codebooks import fit_codebook
+from latentviews.densities.smoothers import uncorrelating
 
 
 def two_balls(n, rng):

@@ -5,7 +5,7 @@ import pytest
 from scipy import stats
 from scipy.integrate import trapezoid
 
-from latentviews.copulas import CopulaMixture, Frame, Margins, fit_copulas, refit, reweigh
+from latentviews.mixtures.dependence.copulas import CopulaMixture, Frame, Margins, fit_copulas, refit, reweigh
 
 FALSE_ALARM = 1e-6
 

@@ -32,10 +32,11 @@ from latentviews import (
 )
 from latentviews.baselines import LatentTreeSpectral
 from latentviews.baselines.latent_tree import chain_operators
-from latentviews.experts import pruned, stacking_shares
+from latentviews.densities.stacking import stacking_shares
+from latentviews.joint.stacks import pruned
+from latentviews.joint.tensor_trees import contract
+from latentviews.joint.trees import caterpillar
 from latentviews.plot import DensityDisplay
-from latentviews.trains import contract
-from latentviews.trees import caterpillar
 from reference import latent_tree_table
 
 mpl.use("Agg")

@@ -16,7 +16,7 @@ from sklearn.model_selection import GridSearchCV
 from latentviews import Copulas, Delta, IdentifiabilityWarning, MultiViewMixture, diagnose
 from latentviews.datasets import make_multiview
 from latentviews.metrics import label_accuracy
-from latentviews.models.estimation import Estimate, warn_of_hidden
+from latentviews.mixtures.problem import Estimate, warn_of_hidden
 from latentviews.plot import DensityDisplay
 
 

@@ -11,17 +11,11 @@ from sklearn.preprocessing import PolynomialFeatures
 
 from latentviews import Delta, Gaussian, KernelHMM, Linear, MultiViewMixture, PowerMethod, VonMises, diagnose
 from latentviews.baselines import HistogramSpectral
-from latentviews.comparison import TestResult, independence_test
+from latentviews.comparison.permutation import TestResult, independence_test
+from latentviews.core.kernels.spaces import DOMAINS
 from latentviews.datasets import make_multiview
-from latentviews.diagnostics import (
-    FEWEST_MEMBERS,
-    LEVEL,
-    ROWS,
-    corrected_pvalues,
-    within_class_dependence,
-)
-from latentviews.domains import DOMAINS
-from latentviews.moment_quality import tensor_error_bound
+from latentviews.diagnosis.diagnose import FEWEST_MEMBERS, LEVEL, ROWS, corrected_pvalues, within_class_dependence
+from latentviews.diagnosis.moments import tensor_error_bound
 
 FALSE_ALARM = 1e-6
 

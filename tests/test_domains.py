@@ -2,9 +2,9 @@ import numpy as np
 import pytest
 from scipy import integrate, stats
 
-from latentviews import domains
-from latentviews.domains import DOMAINS, DRAWS, Domain
-from latentviews.kernels import Gaussian
+from latentviews.core.kernels import spaces as domains
+from latentviews.core.kernels.real import Gaussian
+from latentviews.core.kernels.spaces import DOMAINS, DRAWS, Domain
 
 NORMAL, ANGLE = stats.norm(1, 2), stats.vonmises(3, 1)
 CASES = {  # domain, the law of every column, and rows between which nearly all of it lies

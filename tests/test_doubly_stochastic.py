@@ -14,22 +14,14 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from latentviews import (
-    DoublyStochasticClassifier,
-    DoublyStochasticRegressor,
-    Gaussian,
-    Laplace,
-    Linear,
-    gradients,
-    load,
-    save,
-)
+from latentviews import DoublyStochasticClassifier, DoublyStochasticRegressor, Gaussian, Laplace, Linear, load, save
 from latentviews._arrays import on_host
 from latentviews._validation import DivergenceError
-from latentviews.gradients import precondition, start_gradient
 from latentviews.losses import Hinge, Huber, Logistic, Loss, Quantile, Squared
-from latentviews.models import doubly_stochastic
-from latentviews.stochastic import RandomBlocks
+from latentviews.stochastic import gradients
+from latentviews.stochastic import machines as doubly_stochastic
+from latentviews.stochastic.expansions import RandomBlocks
+from latentviews.stochastic.gradients import precondition, start_gradient
 
 LOSSES = [Logistic(), Hinge(), Squared(), Huber(0.7), Quantile(0.3)]  # a new loss is added here
 SMALL = {"n_frequencies": 16, "n_blocks": 2, "n_directions": 16, "random_state": 0}

@@ -3,10 +3,14 @@ import pytest
 from scipy import integrate, stats
 from sklearn.kernel_approximation import RBFSampler
 
-from latentviews.domains import Circle, Discrete, Real
-from latentviews.embeddings import BinnedEmbedding, Embedding, components_in, domain_for
-from latentviews.features import BinnedFeatures, GridFeatures, LandmarkFeatures, OneHotFeatures, linear_bins
-from latentviews.kernels import Gaussian, Laplace, Linear, Matern, VonMises
+from latentviews.core.embeddings import BinnedEmbedding, Embedding, components_in, domain_for
+from latentviews.core.features.bins import BinnedFeatures, GridFeatures, linear_bins
+from latentviews.core.features.indicators import OneHotFeatures
+from latentviews.core.features.landmarks import LandmarkFeatures
+from latentviews.core.kernels.circle import VonMises
+from latentviews.core.kernels.polynomial import Linear
+from latentviews.core.kernels.real import Gaussian, Laplace, Matern
+from latentviews.core.kernels.spaces import Circle, Discrete, Real
 
 KERNELS = [Gaussian(0.5), Laplace(0.4), Matern(0.6, 1.5)]  # a new kernel with a density is added here
 GRID = np.linspace(-8, 8, 801)

@@ -11,19 +11,17 @@ from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from latentviews.features import (
-    SELECTIONS,
-    BinnedFeatures,
-    GridFeatures,
-    LandmarkFeatures,
-    OneHotFeatures,
-    features_for,
-    linear_bins,
-    uniform_grid,
-)
-from latentviews.kernels import Delta, Gaussian, Laplace, Linear, Matern, VonMises
-from latentviews.random_features import SELECTIONS as FREQUENCIES
-from latentviews.random_features import FourierFeatures, TensorSketchFeatures
+from latentviews.core.features.bins import BinnedFeatures, GridFeatures, linear_bins, uniform_grid
+from latentviews.core.features.fourier import SELECTIONS as FREQUENCIES
+from latentviews.core.features.fourier import FourierFeatures
+from latentviews.core.features.indicators import OneHotFeatures
+from latentviews.core.features.landmarks import SELECTIONS, LandmarkFeatures
+from latentviews.core.features.sketches import TensorSketchFeatures
+from latentviews.core.kernels.circle import VonMises
+from latentviews.core.kernels.discrete import Delta
+from latentviews.core.kernels.polynomial import Linear
+from latentviews.core.kernels.real import Gaussian, Laplace, Matern
+from latentviews.core.views import features_for
 
 FEATURES = [  # a new feature map is added here
     *[LandmarkFeatures(Gaussian(1.0), 10, selection=name, random_state=0) for name in SELECTIONS],

@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 from latentviews.datasets import make_multiview
-from latentviews.grouping import _joined, _weighted_median, suggest_views
+from latentviews.diagnosis.grouping import _joined, _weighted_median, suggest_views
 
 
 def ties(size, **strengths):

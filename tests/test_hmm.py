@@ -25,14 +25,15 @@ from latentviews import (
     VonMises,
 )
 from latentviews._validation import UnsupportedError
-from latentviews.chains import best_path, draw_states, filter_states, smooth_states, stationary
+from latentviews.core.features.indicators import OneHotFeatures
+from latentviews.core.spectral import spectral_fit, transition_matrix
+from latentviews.core.views import Views
 from latentviews.datasets import make_hmm
-from latentviews.features import OneHotFeatures
-from latentviews.models.hmm import FORGETFUL
-from latentviews.models.sequences import ChainPilot, triple_columns, triples
-from latentviews.polish import Pilot, rule_of_thumb, sieve_view
-from latentviews.spectral import spectral_fit, transition_matrix
-from latentviews.views import Views
+from latentviews.mixtures.polish import Pilot, rule_of_thumb, sieve_view
+from latentviews.sequences.baum_welch import ChainPilot
+from latentviews.sequences.chains import best_path, draw_states, filter_states, smooth_states, stationary
+from latentviews.sequences.hmm import FORGETFUL
+from latentviews.sequences.stretches import triple_columns, triples
 from reference import hsu_kakade_zhang
 
 ONE_WIDTH = Sieve((2.0,))  # quick: no width to choose

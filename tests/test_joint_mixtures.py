@@ -3,9 +3,9 @@ import pytest
 from scipy import stats
 from scipy.special import logsumexp
 
-from latentviews.joint_mixtures import CopulaMixture, em_sums, em_update, fit_em, start_at, step_over
-from latentviews.kernels import VonMises
-from latentviews.margins import Normals, Shares, Tables
+from latentviews.core.kernels.circle import VonMises
+from latentviews.joint.copulas import CopulaMixture, em_sums, em_update, fit_em, start_at, step_over
+from latentviews.joint.margins import Normals, Shares, Tables
 
 
 def random_correlations(k, c, rng):

@@ -13,9 +13,9 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from latentviews import DoublyStochasticPCA, Gaussian, LandmarkPCA, Laplace, Linear, Matern, VonMises, load, save
 from latentviews._arrays import like, on_host
 from latentviews._validation import DivergenceError, UnsupportedError
+from latentviews.core.kernels.base import Kernel
 from latentviews.datasets import make_multiview
-from latentviews.kernels import Kernel
-from latentviews.stochastic import (
+from latentviews.stochastic.expansions import (
     Expansion,
     RandomBlocks,
     StepSizes,

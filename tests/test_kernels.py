@@ -9,8 +9,12 @@ from hypothesis.extra.numpy import arrays
 from scipy import integrate, stats
 from sklearn.base import clone
 
-from latentviews.bandwidths import RULES
-from latentviews.kernels import Delta, Gaussian, Kernel, Laplace, Linear, Matern, Polynomial, UnitHeight, VonMises
+from latentviews.core.kernels.bandwidths import RULES
+from latentviews.core.kernels.base import Kernel, UnitHeight
+from latentviews.core.kernels.circle import VonMises
+from latentviews.core.kernels.discrete import Delta
+from latentviews.core.kernels.polynomial import Linear, Polynomial
+from latentviews.core.kernels.real import Gaussian, Laplace, Matern
 
 DENSITIES = [  # normalised on the line and in the plane
     Gaussian(0.7),

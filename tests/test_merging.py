@@ -5,7 +5,7 @@ import pytest
 from scipy.stats import multivariate_normal
 from sklearn.metrics import adjusted_rand_score
 
-from latentviews.merging import (
+from latentviews.mixtures.dependence.merging import (
     CROSSINGS,
     Landscape,
     adjusted_rand,

@@ -10,15 +10,9 @@ from sklearn.exceptions import NotFittedError
 
 from latentviews import Delta, Linear, MultiViewMixture, VonMises, diagnose
 from latentviews.datasets import make_multiview
-from latentviews.diagnostics import WithinClassDependence
-from latentviews.plot import (
-    PALETTE,
-    ComponentDisplay,
-    DependenceDisplay,
-    ResponsibilityDisplay,
-    SpectrumDisplay,
-    offscreen_axes,
-)
+from latentviews.diagnosis.diagnose import WithinClassDependence
+from latentviews.plot import ComponentDisplay, DependenceDisplay, ResponsibilityDisplay, SpectrumDisplay, offscreen_axes
+from latentviews.plot._axes import PALETTE
 
 mpl.use("Agg")
 

@@ -11,11 +11,11 @@ from sklearn.model_selection import GridSearchCV
 
 from latentviews import Delta, Gaussian, MultiViewMixture, Sieve, SmoothedEM, VonMises
 from latentviews._validation import as_labels
-from latentviews.bandwidths import isj
 from latentviews.baselines import SphericalSpectral
+from latentviews.core.kernels.bandwidths import isj
 from latentviews.datasets import make_multiview
 from latentviews.metrics import density_error, label_accuracy
-from latentviews.polish import Pilot
+from latentviews.mixtures.polish import Pilot
 from test_mixture import OracleKDE, errors, grids
 
 POLISHES = [Sieve(), Sieve(factors=(2.0,)), Sieve(max_iter=0), SmoothedEM(), SmoothedEM(nonlinear=False)]

@@ -16,9 +16,9 @@ from latentviews import (
     load,
     save,
 )
-from latentviews.chains import draw_states, filter_states, stationary
-from latentviews.models.dynamics import Series
-from latentviews.models.predictive import WARM_UP, SampleForecast, _parts
+from latentviews.sequences.chains import draw_states, filter_states, stationary
+from latentviews.sequences.dynamics import Series
+from latentviews.sequences.predictive import WARM_UP, SampleForecast, _parts
 from reference import hsu_kakade_zhang
 from test_hmm import exact_triples, random_chain
 

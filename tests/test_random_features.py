@@ -5,16 +5,14 @@ from scipy import linalg, special, stats
 from sklearn.base import clone
 from sklearn.kernel_approximation import PolynomialCountSketch, RBFSampler
 
-from latentviews.kernels import Delta, Gaussian, Kernel, Laplace, Linear, Matern, Polynomial, UnitHeight, VonMises
-from latentviews.random_features import (
-    SELECTIONS,
-    FourierFeatures,
-    TensorSketchFeatures,
-    hadamard_transform,
-    hashed_points,
-    lattice_points,
-    orthogonal_points,
-)
+from latentviews.core.features.fourier import SELECTIONS, FourierFeatures, hadamard_transform
+from latentviews.core.features.points import hashed_points, lattice_points, orthogonal_points
+from latentviews.core.features.sketches import TensorSketchFeatures
+from latentviews.core.kernels.base import Kernel, UnitHeight
+from latentviews.core.kernels.circle import VonMises
+from latentviews.core.kernels.discrete import Delta
+from latentviews.core.kernels.polynomial import Linear, Polynomial
+from latentviews.core.kernels.real import Gaussian, Laplace, Matern
 
 KERNELS = [  # a new shift-invariant kernel is added here
     Gaussian(0.7),

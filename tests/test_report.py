@@ -17,15 +17,15 @@ import pytest
 from sklearn.exceptions import NotFittedError
 
 from latentviews import Delta, Gaussian, MultiViewMixture, VonMises
+from latentviews.core.kernels.spaces import discrete, real
 from latentviews.datasets import make_multiview
-from latentviews.domains import discrete, real
+from latentviews.plot.view_densities import row_densities
 from latentviews.report import contents as contents_module
 from latentviews.report import write_report
 from latentviews.report.contents import AXES, POINTS, REFITS, VALUES, gather, read_rows
 from latentviews.report.markup import code_spans, join, script_json, tag
 from latentviews.report.page import page
 from latentviews.report.svg import Scale, contours, number, round_numbers, rounded
-from latentviews.view_densities import row_densities
 
 HOSTILE = (
     "</script><script>document.title='owned'</script>",

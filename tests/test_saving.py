@@ -39,7 +39,7 @@ from latentviews import (
 )
 from latentviews.baselines import HistogramSpectral, NonparametricEM, SphericalSpectral
 from latentviews.datasets import make_multiview
-from latentviews.saving import FORMAT, VERSION, SavingError
+from latentviews.io.saving import FORMAT, VERSION, SavingError
 
 # a new model is added here
 MODELS = [
@@ -281,7 +281,7 @@ def test_an_interrupted_save_keeps_the_old_file(path, monkeypatch):
     def interrupt(array):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("latentviews.saving._npy", interrupt)
+    monkeypatch.setattr("latentviews.io.saving._npy", interrupt)
 
     with pytest.raises(KeyboardInterrupt):
         save(OneHotFeatures().fit(np.eye(2)), path)
@@ -359,11 +359,11 @@ TAMPERED = [
     ("builtins", "eval"),
     ("subprocess", "Popen"),
     ("latentviews.saving", "os"),
-    ("latentviews.saving", "importlib.import_module"),
+    ("latentviews.io.saving", "importlib.import_module"),
     ("latentviews.saving", "Path"),
     ("latentviews.saving", "_Reader"),
     ("latentviews.nothing", "Gaussian"),
-    ("latentviews.models.mixture", "Components"),  # imported there, not made there
+    ("latentviews.mixtures.mixture", "Components"),  # imported there, not made there
     ("latentviews.embeddings", "Components"),  # abstract
     ("latentviews..kernels", "Gaussian"),
     ("../latentviews", "Gaussian"),

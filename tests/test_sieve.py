@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from latentviews.sieve import (
+from latentviews.mixtures.sieve import (
     Cells,
     Mixing,
     accelerated_em,

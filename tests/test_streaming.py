@@ -19,9 +19,9 @@ from latentviews import (
     save,
 )
 from latentviews._validation import DivergenceError, UnsupportedError
-from latentviews.chains import draw_states
 from latentviews.datasets import make_multiview
 from latentviews.metrics import Reordered, density_error, label_accuracy, match_components, weight_error
+from latentviews.sequences.chains import draw_states
 
 
 def stream_fit(model, X, size=5000, weights=None):

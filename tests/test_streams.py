@@ -2,8 +2,8 @@ import numpy as np
 import pytest
 from scipy import sparse, stats
 
-from latentviews import streams
-from latentviews.streams import Total
+from latentviews.core import streams
+from latentviews.core.streams import Total
 
 
 class Batches:

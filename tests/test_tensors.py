@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from sklearn.base import clone
 
-from latentviews.tensors import JointDiagonalization, PowerMethod
+from latentviews.core.tensors import JointDiagonalization, PowerMethod
 
 SOLVERS = [PowerMethod(), JointDiagonalization()]  # a new solver is added here
 

@@ -4,11 +4,13 @@ import networkx as nx
 import numpy as np
 import pytest
 
-from latentviews.features import LandmarkFeatures, OneHotFeatures
-from latentviews.kernels import Delta, Gaussian, Laplace
-from latentviews.sketching import sketched_train
-from latentviews.trains import exact_train, frobenius, theorem_2_bound
-from latentviews.trees import caterpillar, embedding_distances, read_tree, tree_from_distances
+from latentviews.core.features.indicators import OneHotFeatures
+from latentviews.core.features.landmarks import LandmarkFeatures
+from latentviews.core.kernels.discrete import Delta
+from latentviews.core.kernels.real import Gaussian, Laplace
+from latentviews.joint.sketching import sketched_train
+from latentviews.joint.tensor_trees import exact_train, frobenius, theorem_2_bound
+from latentviews.joint.trees import caterpillar, embedding_distances, read_tree, tree_from_distances
 from reference import hierarchical_svd, latent_tree_table, song_dai_train
 
 BALANCED = ((0, 1), (2, 3))

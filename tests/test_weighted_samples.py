@@ -2,8 +2,9 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from latentviews.domains import real
-from latentviews.weighted_samples import log_densities, recipes_for, representatives, ways, weighted_samples
+from latentviews.core.kernels.spaces import real
+from latentviews.densities.smoothers import recipes_for, representatives, ways, weighted_samples
+from latentviews.densities.weighted_samples import log_densities
 
 
 def two_shapes(n, rng):

@@ -35,7 +35,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 import _record
 from latentviews import Gaussian, MultiViewMixture
 from latentviews.baselines import HistogramSpectral, NonparametricEM, SphericalSpectral
-from latentviews.datasets import FLOWCAP, flowcap_samples, load_flowcap
+from latentviews.datasets import flowcap_samples, load_flowcap
+from latentviews.datasets.collections import FLOWCAP
 from latentviews.metrics import f_measure
 
 RESULTS = Path(__file__).with_name("results")

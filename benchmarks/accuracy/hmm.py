@@ -28,8 +28,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 import _record
 from latentviews import KernelHMM
-from latentviews.chains import best_path, filter_states
 from latentviews.datasets import HMMTruth, make_hmm
+from latentviews.sequences.chains import best_path, filter_states
 
 RESULTS = Path(__file__).with_name("results") / "hmm.json"
 HELD = 20_000

@@ -23,11 +23,11 @@ from scipy.special import logsumexp
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 import _record
-from latentviews.features import LandmarkFeatures
-from latentviews.kernels import Gaussian
-from latentviews.sketching import sketched_train
-from latentviews.trains import TrainEmbedding, exact_train, frobenius, leaf_features
-from latentviews.trees import caterpillar, read_tree
+from latentviews.core.features.landmarks import LandmarkFeatures
+from latentviews.core.kernels.real import Gaussian
+from latentviews.joint.sketching import sketched_train
+from latentviews.joint.tensor_trees import TrainEmbedding, exact_train, frobenius, leaf_features
+from latentviews.joint.trees import caterpillar, read_tree
 
 RESULTS = Path(__file__).with_name("results")
 DRAWS, N_SAMPLES, MEAN, DEVIATION = 200, 100, 1.1, 0.55

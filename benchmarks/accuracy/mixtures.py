@@ -30,12 +30,12 @@ import _record
 from latentviews import Gaussian, MultiViewMixture
 from latentviews.baselines import HistogramSpectral, NonparametricEM, SphericalSpectral
 from latentviews.baselines.spherical import GaussianView
+from latentviews.core.embeddings import domain_for
+from latentviews.core.features.bins import BinnedFeatures
+from latentviews.core.views import fit_views
 from latentviews.datasets import MultiViewData, make_multiview
-from latentviews.densities import density_maps, reestimate
-from latentviews.embeddings import domain_for
-from latentviews.features import BinnedFeatures
+from latentviews.densities.reestimation import density_maps, reestimate
 from latentviews.metrics import Reordered, density_error, match_components
-from latentviews.views import fit_views
 
 RESULTS = Path(__file__).with_name("results")
 SIZES = (50, 100, 200, 500, 1000, 2000, 5000, 10_000)

@@ -33,8 +33,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 import _record
 from latentviews import KernelHMM, ObservableOperators, PredictiveStateModel
-from latentviews.chains import best_path, filter_states
 from latentviews.datasets import load_series
+from latentviews.sequences.chains import best_path, filter_states
 
 RESULTS = Path(__file__).with_name("results") / "series.json"
 STARTS, STEPS, ORIGINS, DRAWS, POOL = 3, 100, 400, 100, 4000

@@ -35,8 +35,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 import _record
 from latentviews import LowRankDensity, SignedTrain, WhitenScale
-from latentviews.bandwidths import median
 from latentviews.baselines import LatentTreeSpectral
+from latentviews.core.kernels.bandwidths import median
 
 RESULTS = Path(__file__).with_name("results")
 DATA = Path(os.environ.get("LATENTVIEWS_DATA", "../shared/data"))

@@ -21,7 +21,7 @@ from scipy import stats
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 import _record
-from latentviews.chains import best_path, draw_states, filter_states, smooth_states
+from latentviews.sequences.chains import best_path, draw_states, filter_states, smooth_states
 
 RESULTS = Path(__file__).with_name("results") / "chains.json"
 STEPS, STATES, REPETITIONS = 1_000_000, 5, 3

@@ -1,26 +1,32 @@
 """Latent-variable models whose parts have no assumed shape."""
 
 from latentviews._validation import IdentifiabilityWarning
-from latentviews.comparison import independence_test, two_sample_test
-from latentviews.diagnostics import diagnose
-from latentviews.embeddings import Embedding
-from latentviews.features import LandmarkFeatures, OneHotFeatures
-from latentviews.kernels import Delta, Gaussian, Kernel, Laplace, Linear, Matern, Polynomial, VonMises
-from latentviews.models.density import LowRankDensity
-from latentviews.models.density_methods import ProductMixture, SignedTrain, Stack
-from latentviews.models.doubly_stochastic import DoublyStochasticClassifier, DoublyStochasticRegressor
-from latentviews.models.dynamics import ObservableOperators, TwoStageRegression
-from latentviews.models.hmm import KernelHMM
-from latentviews.models.kernel_pca import DoublyStochasticPCA, LandmarkPCA
-from latentviews.models.mixture import MultiViewMixture
-from latentviews.models.portfolio import Copulas
-from latentviews.models.predictive import PredictiveStateModel
-from latentviews.polish import Sieve, SmoothedEM
-from latentviews.preprocessing import TransformedDensity, WhitenScale
-from latentviews.random_features import FourierFeatures, TensorSketchFeatures
-from latentviews.saving import load, save
-from latentviews.selection import likelihood_curve, rank_test
-from latentviews.tensors import JointDiagonalization, PowerMethod
+from latentviews.comparison.permutation import independence_test, two_sample_test
+from latentviews.core.embeddings import Embedding
+from latentviews.core.features.fourier import FourierFeatures
+from latentviews.core.features.indicators import OneHotFeatures
+from latentviews.core.features.landmarks import LandmarkFeatures
+from latentviews.core.features.sketches import TensorSketchFeatures
+from latentviews.core.kernels.base import Kernel
+from latentviews.core.kernels.circle import VonMises
+from latentviews.core.kernels.discrete import Delta
+from latentviews.core.kernels.polynomial import Linear, Polynomial
+from latentviews.core.kernels.real import Gaussian, Laplace, Matern
+from latentviews.core.selection import likelihood_curve, rank_test
+from latentviews.core.tensors import JointDiagonalization, PowerMethod
+from latentviews.diagnosis.diagnose import diagnose
+from latentviews.io.saving import load, save
+from latentviews.joint.density import LowRankDensity
+from latentviews.joint.methods import ProductMixture, SignedTrain, Stack
+from latentviews.joint.transformed import TransformedDensity, WhitenScale
+from latentviews.mixtures.dependence.portfolio import Copulas
+from latentviews.mixtures.mixture import MultiViewMixture
+from latentviews.mixtures.polish import Sieve, SmoothedEM
+from latentviews.sequences.dynamics import ObservableOperators, TwoStageRegression
+from latentviews.sequences.hmm import KernelHMM
+from latentviews.sequences.predictive import PredictiveStateModel
+from latentviews.stochastic.kernel_pca import DoublyStochasticPCA, LandmarkPCA
+from latentviews.stochastic.machines import DoublyStochasticClassifier, DoublyStochasticRegressor
 
 __version__ = "0.1.0"
 

@@ -28,9 +28,7 @@ class Part(NamedTuple):
 
 Report = Callable[..., bool]  # of a task, a step, an objective, and a Part where a fit has several
 Observer = Callable[[str, int, float, Part], None]
-
 WHOLE = Part()
-
 _observer: ContextVar[Observer | None] = ContextVar("observer", default=None)
 
 

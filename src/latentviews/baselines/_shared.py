@@ -8,8 +8,8 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from latentviews._validation import check_count
-from latentviews.models.estimation import Estimate, PosteriorMixin
-from latentviews.views import Columns, check_varying, read_table
+from latentviews.core.tables import Columns, check_varying, read_table
+from latentviews.mixtures.problem import Estimate, PosteriorMixin
 
 
 class OneColumnViews(PosteriorMixin, BaseEstimator):

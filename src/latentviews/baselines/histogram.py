@@ -10,11 +10,11 @@ from scipy.special import logsumexp
 
 from latentviews._validation import UnsupportedError, all_or_nothing, check_ability, check_count, is_auto
 from latentviews.baselines._shared import OneColumnViews, log_joint
-from latentviews.embeddings import as_rows
-from latentviews.features import OneHotFeatures
-from latentviews.spectral import spectral_fit
-from latentviews.tensors import JointDiagonalization, Solver
-from latentviews.views import Views
+from latentviews.core.embeddings import as_rows
+from latentviews.core.features.indicators import OneHotFeatures
+from latentviews.core.spectral import spectral_fit
+from latentviews.core.tensors import JointDiagonalization, Solver
+from latentviews.core.views import Views
 
 TINY = np.finfo(float).tiny
 BACKGROUND = 1e-6

@@ -10,11 +10,11 @@ from sklearn.utils.validation import check_is_fitted
 
 from latentviews._arrays import to_numpy
 from latentviews._validation import all_or_nothing, check_count, check_rows
-from latentviews.bandwidths import median
-from latentviews.kernels import Gaussian
-from latentviews.signed import ProductKDE, SignedDensity, check_floor, column_features
-from latentviews.trains import TrainEmbedding, khatri_rao, leaf_features
-from latentviews.trees import caterpillar
+from latentviews.core.kernels.bandwidths import median
+from latentviews.core.kernels.real import Gaussian
+from latentviews.joint.signed import ProductKDE, SignedDensity, check_floor, column_features
+from latentviews.joint.tensor_trees import TrainEmbedding, khatri_rao, leaf_features
+from latentviews.joint.trees import caterpillar
 
 
 class LatentTreeSpectral(DensityMixin, BaseEstimator):

@@ -8,14 +8,14 @@ from scipy.ndimage import convolve1d
 from scipy.signal import fftconvolve
 from scipy.special import logsumexp
 
+from latentviews._clusters import kmeans
 from latentviews._validation import all_or_nothing, check_count
-from latentviews.bandwidths import RULES, resolution, resolve, silverman
 from latentviews.baselines._shared import OneColumnViews
-from latentviews.codebooks import kmeans
-from latentviews.embeddings import BinnedEmbedding, domain_for
-from latentviews.features import GridFeatures, linear_bins
-from latentviews.kernels import Gaussian
-from latentviews.views import read_blocks
+from latentviews.core.embeddings import BinnedEmbedding, domain_for
+from latentviews.core.features.bins import GridFeatures, linear_bins
+from latentviews.core.kernels.bandwidths import RULES, resolution, resolve, silverman
+from latentviews.core.kernels.real import Gaussian
+from latentviews.core.views import read_blocks
 
 TINY = np.finfo(float).tiny
 POINTS = 6  # of a grid for a bandwidth

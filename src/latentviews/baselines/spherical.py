@@ -9,9 +9,9 @@ from scipy import stats
 
 from latentviews._validation import UnsupportedError, all_or_nothing, check_ability
 from latentviews.baselines._shared import OneColumnViews
-from latentviews.embeddings import as_rows
-from latentviews.tensors import JointDiagonalization, Solver
-from latentviews.whitening import symmetric_tensor, symmetric_whitening
+from latentviews.core.embeddings import as_rows
+from latentviews.core.tensors import JointDiagonalization, Solver
+from latentviews.core.whitening import symmetric_tensor, symmetric_whitening
 
 
 @dataclass(frozen=True, eq=False)

@@ -16,7 +16,7 @@ from latentviews.cli import apply, demo, fit
 from latentviews.cli.common import CommandError, in_options
 from latentviews.cli.output import FULL
 from latentviews.io import InputError
-from latentviews.saving import SavingError
+from latentviews.io.saving import SavingError
 
 OK, UNEXPECTED, INPUT, INTERRUPTED, BROKEN_PIPE, TERMINATED = 0, 1, 2, 130, 141, 143
 

@@ -33,7 +33,7 @@ from latentviews.cli.common import (
 from latentviews.cli.fit import LABELS, find_posteriors, split_names, stem
 from latentviews.cli.output import output_file
 from latentviews.cli.progress import Progress
-from latentviews.diagnostics import CERTAIN, most_probable, outside_range, outside_sentence
+from latentviews.diagnosis.diagnose import CERTAIN, most_probable, outside_range, outside_sentence
 from latentviews.io import InputError, Table, open_source, unusable_columns, write_labels
 from latentviews.io.h5ad import write_labels as write_h5ad_labels
 from latentviews.report import write_report

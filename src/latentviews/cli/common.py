@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 
 from latentviews.io import TRANSFORMS, InputError, Reading, Table, read_table
+from latentviews.io.saving import load
 from latentviews.io.transforms import COFACTOR
-from latentviews.saving import load
 
 MODEL, SUMMARY, REPORT = "model.latentviews", "summary.json", "report.html"
 

@@ -32,13 +32,13 @@ from latentviews.cli.common import (
 )
 from latentviews.cli.output import output_directory
 from latentviews.cli.progress import Progress
-from latentviews.diagnostics import CERTAIN, most_probable
-from latentviews.grouping import suggest_views
+from latentviews.diagnosis.diagnose import CERTAIN, most_probable
+from latentviews.diagnosis.grouping import suggest_views
 from latentviews.io import Table, write_labels
 from latentviews.io.h5ad import write_labels as write_h5ad_labels
+from latentviews.io.saving import save
 from latentviews.report import write_report
 from latentviews.report.markup import counted
-from latentviews.saving import save
 
 BATCH = 50_000  # rows whose classes are found between two looks at the progress bar
 LABELLED = "labelled.h5ad"

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from latentviews.cli.common import CommandError
-from latentviews.saving import written_aside
+from latentviews.io.saving import written_aside
 
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 

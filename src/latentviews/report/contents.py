@@ -10,13 +10,13 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy import stats
 
-from latentviews import streams
 from latentviews._validation import UnsupportedError
-from latentviews.diagnostics import Diagnosis, Finding, diagnose, most_probable
-from latentviews.domains import Circle, Discrete
-from latentviews.selection import RankTest, rank_test
-from latentviews.view_densities import ViewDensities, row_densities, view_densities
-from latentviews.views import read_table
+from latentviews.core import streams
+from latentviews.core.kernels.spaces import Circle, Discrete
+from latentviews.core.selection import RankTest, rank_test
+from latentviews.core.tables import read_table
+from latentviews.diagnosis.diagnose import Diagnosis, Finding, diagnose, most_probable
+from latentviews.plot.view_densities import ViewDensities, row_densities, view_densities
 
 ROWS = 200_000  # rows that are classified; more would not change a picture
 POINTS = 20_000  # rows in the scatter plot

@@ -4,7 +4,9 @@ from typing import Any
 
 import numpy as np
 
-from latentviews._plotting import PALETTE, STYLES
+from latentviews.core.selection import RankTest
+from latentviews.plot._axes import PALETTE, STYLES
+from latentviews.plot.view_densities import ViewDensities, histogram, levels, shares
 from latentviews.report.contents import Contents
 from latentviews.report.markup import Html, join, tag
 from latentviews.report.svg import (
@@ -20,8 +22,6 @@ from latentviews.report.svg import (
     x_axis,
     y_axis,
 )
-from latentviews.selection import RankTest
-from latentviews.view_densities import ViewDensities, histogram, levels, shares
 
 LEFT = 60  # where a panel begins, with room for the numbers of its axis
 WIDTH = 440  # of a figure that is not one of many

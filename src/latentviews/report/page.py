@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from latentviews import __version__
-from latentviews._plotting import PALETTE
+from latentviews.plot._axes import PALETTE
 from latentviews.report import sections
 from latentviews.report.contents import Contents
 from latentviews.report.markup import Html, counted, name, script_json, tag

@@ -8,7 +8,7 @@ import scipy
 import sklearn
 
 from latentviews import __version__
-from latentviews.diagnostics import LEVEL, WEAK
+from latentviews.diagnosis.diagnose import LEVEL, WEAK
 from latentviews.report import figures
 from latentviews.report.contents import AXES, PANELS, Column, Contents
 from latentviews.report.figures import percent

@@ -1,0 +1,5 @@
+"""Numbers that many modules need."""
+
+import numpy as np
+
+TINY = np.finfo(float).tiny

@@ -1,0 +1,1 @@
+"""Do two samples come from one distribution, and are two views independent."""

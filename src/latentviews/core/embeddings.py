@@ -1,0 +1,356 @@
+"""Distributions as vectors: what can be asked of an embedding."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from scipy.signal import fftconvolve
+from sklearn.base import clone
+
+from latentviews._arrays import to_numpy
+from latentviews._numbers import TINY
+from latentviews.core.features.bins import BinnedFeatures, GridFeatures
+from latentviews.core.kernels.bandwidths import weighted_isj
+from latentviews.core.kernels.base import Kernel
+from latentviews.core.kernels.spaces import DOMAINS, Discrete, Domain
+from latentviews.core.streams import batches
+
+BACKGROUND = 1e-6
+Query = Callable[[np.ndarray], Any] | tuple[Any, Any]
+
+
+@dataclass(frozen=True, eq=False)
+class Components(ABC):
+    """The distributions of one view in k components, whatever represents them.
+
+    ``domain`` says where densities live and how to integrate there; None where they have no density.
+    """
+
+    domain: Domain | None = field(repr=False)
+
+    @property
+    def smooths(self) -> bool:
+        """Whether a known kernel makes densities of the values; somebody's own transformer may make anything."""
+        return True
+
+    def at(self, x: Any) -> np.ndarray:
+        """The raw values ⟨φ(x), μ_h⟩, (n, k): a density estimate that may be negative. A vector x is one column."""
+        return self._in_units_of_the_data(self._values(x))
+
+    @abstractmethod
+    def _values(self, x: Any) -> np.ndarray:
+        """The raw values over the domain's unit, which is one but where densities are beyond the range of numbers."""
+
+    def density(self, x: Any) -> np.ndarray:
+        """The proper densities, (n, k): raw values clipped at zero and scaled to mass one."""
+        return self._in_units_of_the_data(self._proper(x))
+
+    def log_density(self, x: Any) -> np.ndarray:
+        """The log of ``density`` mixed with a millionth of a broad density, so that it is finite everywhere."""
+        domain, x = self._domain(), to_numpy(as_rows(x))
+        logs = np.log(np.maximum(self._proper(x), TINY)) + domain.log_unit
+        return np.logaddexp(logs, np.log(BACKGROUND) + domain.log_background(x)[:, None])
+
+    def _proper(self, x: Any) -> np.ndarray:
+        """Raw values clipped at zero and scaled to mass one, over the unit of the domain."""
+        return np.maximum(self._values(x), 0.0) / self._positive_mass
+
+    def _in_units_of_the_data(self, values: np.ndarray) -> np.ndarray:
+        if self.domain is None or not self.domain.log_unit:
+            return values
+        with np.errstate(over="ignore", divide="ignore"):  # infinite, or zero, where no number is so large or small
+            return np.sign(values) * np.exp(np.log(np.abs(values)) + self.domain.log_unit)
+
+    @cached_property
+    def mass(self) -> np.ndarray:
+        """The integrals of the raw values, (k,); one if the estimate is a density."""
+        return self._domain().weights @ self._at_nodes
+
+    @cached_property
+    def clipped(self) -> np.ndarray:
+        """The share of each component's absolute mass that was negative and is clipped in ``density``, (k,)."""
+        negative = self._domain().weights @ np.maximum(-self._at_nodes, 0.0)
+        return negative / (negative + self._positive_mass)
+
+    def expectation(self, f: Query) -> np.ndarray:
+        """⟨f, μ_h⟩ = E[f(x) | h], (k,).
+
+        ``f`` is a pair (points, coefficients) for f = Σ_i coefficients_i k(points_i, ·), an exact query, or a callable
+        from rows (n, d) to n numbers.
+        """
+        if isinstance(f, tuple):
+            points, coefficients = f
+            return np.asarray(coefficients, dtype=float) @ self.at(points)
+        return self._integrate(f)
+
+    def _integrate(self, f: Callable[[np.ndarray], Any]) -> np.ndarray:
+        """A callable against ``density``, and so smoothed by the kernel."""
+        domain = self._domain()
+        return (domain.weights * evaluate(f, domain.nodes)) @ self._node_density
+
+    def mmd(self, other: "Components | None" = None) -> np.ndarray:
+        """Distances ‖μ_g − μ'_h‖ between the components here and in ``other`` (itself by default), (k, k')."""
+        here, there = self._coordinates(self), self._coordinates(self if other is None else other)
+        squares = np.sum(here**2, axis=0)[:, None] + np.sum(there**2, axis=0)[None, :] - 2 * here.T @ there
+        return np.sqrt(np.maximum(squares, 0.0))  # rounding can take a zero distance below zero
+
+    @abstractmethod
+    def _coordinates(self, other: "Components") -> np.ndarray:
+        """The components of ``other`` as vectors whose inner products are the kernel used here."""
+
+    def _as_sample(self) -> tuple[np.ndarray, np.ndarray]:
+        """Points (n, d) and weights (n, k) that stand for the components."""
+        return self._domain().nodes, self._domain().weights[:, None] * self._node_density
+
+    @abstractmethod
+    def take(self, order: np.ndarray) -> "Components":
+        """The components in another order, or some of them."""
+
+    @property
+    def dim(self) -> int:
+        """The number of columns of the view."""
+        return self._domain().nodes.shape[1]
+
+    @property
+    @abstractmethod
+    def n_components(self) -> int:
+        """The number of components k."""
+
+    @property
+    @abstractmethod
+    def n_parameters(self) -> np.ndarray:
+        """The effective number of parameters of every component, (k,)."""
+
+    def sample(self, component: int, size: int, rng: np.random.Generator) -> np.ndarray:
+        """Rows drawn from the density of one component."""
+        return self._domain().draw(self._node_density[:, component], size, rng)
+
+    def marginal(self, column: int) -> tuple[np.ndarray, np.ndarray]:
+        """Increasing values of a column, (m,), and the share of every component up to them, (m, k)."""
+        domain = self._domain()
+        order = np.argsort(domain.nodes[:, column], kind="stable")
+        mass = domain.weights[order, None] * self._node_density[order]
+        # a node stands in the middle of its mass, but codes are what they are
+        shares = np.cumsum(mass, axis=0) - (0.0 if isinstance(domain, Discrete) else mass / 2)
+        return domain.nodes[order, column], shares / mass.sum(axis=0)
+
+    def _domain(self) -> Domain:
+        if self.domain is None:
+            raise TypeError(
+                "This kernel does not smooth, so its embeddings have no density; `at` and `expectation((points, "
+                "coefficients))` work, and Gaussian, Laplace, Matern, VonMises or Delta kernels give densities."
+            )
+        return self.domain
+
+    @cached_property
+    def _at_nodes(self) -> np.ndarray:
+        return self._values(self._domain().nodes)
+
+    @cached_property
+    def _positive_mass(self) -> np.ndarray:
+        return np.maximum(self._domain().weights @ np.maximum(self._at_nodes, 0.0), TINY)
+
+    @cached_property
+    def _node_density(self) -> np.ndarray:
+        return np.maximum(self._at_nodes, 0.0) / self._positive_mass
+
+
+@dataclass(frozen=True, eq=False)
+class Embedding(Components):
+    """Components as feature vectors μ_h = E[φ(x) | h].
+
+    Parameters
+    ----------
+    domain : Domain or None
+    features : a fitted transformer, φ
+    vectors : array of shape (n_features, k), μ_h in columns
+    """
+
+    features: Any
+    vectors: np.ndarray = field(repr=False)
+
+    @property
+    def smooths(self) -> bool:
+        """Whether the features are those of a known kernel."""
+        return hasattr(self.features, "kernel_")
+
+    @property
+    def n_components(self) -> int:
+        """The number of components k."""
+        return self.vectors.shape[1]
+
+    def _values(self, x: Any) -> np.ndarray:
+        """The raw values ⟨φ(x), μ_h⟩, (n, k)."""
+        x = as_rows(x)
+        if not x.shape[0]:
+            return np.empty((0, self.n_components))
+        return np.concatenate([to_numpy(self.features.transform(rows)) @ self.vectors for rows, _ in batches(x)])
+
+    @property
+    def n_parameters(self) -> np.ndarray:
+        """One less than the number of features, which add up to one."""
+        return np.full(self.n_components, max(self.vectors.shape[0] - 1.0, 0.0))
+
+    def take(self, order: np.ndarray) -> "Embedding":
+        """The components in another order, or some of them."""
+        return replace(self, vectors=self.vectors[:, order])
+
+    def _coordinates(self, other: Components) -> np.ndarray:
+        if isinstance(other, Embedding) and other.features is self.features:
+            return other.vectors
+        points, weights = other._as_sample()
+        return to_numpy(self.features.transform(points)).T @ weights
+
+
+@dataclass(frozen=True, eq=False)
+class BinnedEmbedding(Components):
+    """Components of one real column as weights on a uniform grid, each smoothed with its own bandwidth.
+
+    μ_h = Σ_b weights_bh k_h(grid_b, ·). The weights may be negative: they are what the moments say of a row that falls
+    on the grid point (Bonhomme, Jochmans & Robin 2016), so any functional is a weighted sum.
+
+    Parameters
+    ----------
+    domain : Domain
+    grid : array of shape (n_bins,)
+    weights : array of shape (n_bins, k)
+    kernel : Kernel
+    bandwidths : array of shape (k,)
+    local : array of shape (n_bins, k) or None
+        How much wider than its component's the kernel at a grid point is, few different numbers; None for no more.
+    """
+
+    grid: np.ndarray = field(repr=False)
+    weights: np.ndarray = field(repr=False)
+    kernel: Kernel
+    bandwidths: np.ndarray
+    local: np.ndarray | None = field(default=None, repr=False)
+
+    @property
+    def n_components(self) -> int:
+        """The number of components k."""
+        return self.weights.shape[1]
+
+    def _values(self, x: Any) -> np.ndarray:
+        """The raw values, (n, k), interpolated between grid points."""
+        x = to_numpy(as_rows(x))
+        if x.shape[1] != 1:
+            raise ValueError(f"This view has one column; got {x.shape[1]}.")
+        x = x[:, 0]
+        return np.stack([np.interp(x, self._wide_grid, column, 0.0, 0.0) for column in self._table.T], axis=1)
+
+    @cached_property
+    def _wide_grid(self) -> np.ndarray:
+        """The grid and as many points again on either side, for what the kernel carries out."""
+        size, step = len(self.grid), self.grid[1] - self.grid[0]
+        return self.grid[0] + step * np.arange(-(size - 1), 2 * size - 1)
+
+    @cached_property
+    def _table(self) -> np.ndarray:
+        """Raw values on the wide grid: weights convolved with every component's kernel."""
+        size, wide = len(self.grid), len(self._wide_grid)
+        offsets = (self.grid[1] - self.grid[0]) * np.arange(-2 * size + 2, 2 * size - 1)
+        table = np.zeros((wide, self.n_components))
+        for h, factors in enumerate(self._local.T):
+            for factor in np.unique(factors):
+                kernel = clone(self.kernel).set_params(bandwidth=float(factor * self.bandwidths[h]))
+                profile = kernel.gram(offsets[:, None], np.zeros((1, 1)))[:, 0]
+                weights = np.where(factors == factor, self.weights[:, h], 0.0)
+                table[:, h] += fftconvolve(profile, weights)[size - 1 : size - 1 + wide]
+        return table
+
+    @property
+    def _local(self) -> np.ndarray:
+        return np.ones_like(self.weights) if self.local is None else self.local
+
+    def _integrate(self, f: Callable[[np.ndarray], Any]) -> np.ndarray:
+        """A callable against the weights themselves, with no smoothing."""
+        some = self.weights.any(axis=1)  # f need not be defined where no row was
+        return evaluate(f, self.grid[some, None]) @ self.weights[some] / self.weights.sum(axis=0)
+
+    @cached_property
+    def _features(self) -> BinnedFeatures:
+        kernel = clone(self.kernel).set_params(bandwidth=float(np.median(self.bandwidths)))
+        return BinnedFeatures(kernel).fit(self.grid[:, None])
+
+    @property
+    def n_parameters(self) -> np.ndarray:
+        """The trace of the smoother, Σ_i k(0) / (n p(x_i)): how many kernels fit side by side."""
+        heights = [
+            clone(self.kernel).set_params(bandwidth=float(s)).gram(np.zeros((1, 1)), np.zeros((1, 1)))[0, 0]
+            for s in self.bandwidths
+        ]
+        own = np.maximum(self.weights / self.weights.sum(axis=0), 0.0) * np.array(heights)
+        own = own / self._local  # a point's own part of p
+        return (own / np.maximum(self.density(self.grid), own + TINY)).sum(axis=0)
+
+    def take(self, order: np.ndarray) -> "BinnedEmbedding":
+        """The components in another order, or some of them."""
+        local = None if self.local is None else self.local[:, order]
+        return replace(self, weights=self.weights[:, order], bandwidths=self.bandwidths[order], local=local)
+
+    def _as_sample(self) -> tuple[np.ndarray, np.ndarray]:
+        return self.grid[:, None], self.weights
+
+    def _coordinates(self, other: Components) -> np.ndarray:
+        points, weights = other._as_sample()
+        return self._features.transform(points).T @ weights
+
+
+def components_in(
+    features: Any, vectors: np.ndarray, domain: Domain | None, counts: np.ndarray | None = None
+) -> Components:
+    """The record for components given as vectors in a fitted map: weights if its vectors are a grid's.
+
+    ``counts`` are the rows behind every component, for bandwidths of their own.
+    """
+    if not isinstance(features, GridFeatures):
+        return Embedding(domain, features, vectors)
+    grid, kernel = features.grid_, features.kernel_
+    if features.adaptive and counts is not None:
+        step, columns = grid[1] - grid[0], np.maximum(vectors.T, TINY)
+        own = [weighted_isj(column, step, n) for column, n in zip(columns, counts, strict=True)]
+        bandwidths = np.maximum(own, features.resolution)
+    else:
+        bandwidths = np.full(vectors.shape[1], float(kernel.get_params()["bandwidth"]))
+    return BinnedEmbedding(domain, grid, vectors, kernel, bandwidths)
+
+
+def evaluate(f: Callable[[np.ndarray], Any], rows: np.ndarray) -> np.ndarray:
+    """``f`` on rows (n, d), checked to give n numbers."""
+    if not callable(f):
+        raise TypeError(f"expectation takes a function of rows, or a pair (points, coefficients); got {f!r}.")
+    values = np.asarray(f(rows), dtype=float)
+    if values.shape not in {(len(rows),), (len(rows), 1)}:
+        raise ValueError(
+            f"expectation needs a function from rows (n, d) to n numbers; for {len(rows)} rows it gave shape "
+            f"{values.shape}."
+        )
+    strange = np.flatnonzero(~np.isfinite(values.ravel()))
+    if strange.size:
+        raise ValueError(
+            f"expectation needs a function that is finite wherever it is asked; at {rows[strange[0]]} it gave "
+            f"{values.ravel()[strange[0]]}, and in {strange.size} of {len(rows)} places no finite number."
+        )
+    return values.ravel()
+
+
+def as_rows(x: Any) -> Any:
+    """``x`` with shape (n, d): a vector is one column."""
+    x = x if getattr(x, "ndim", 0) else np.atleast_1d(np.asarray(x, dtype=float))
+    return x[:, None] if x.ndim == 1 else x
+
+
+def domain_for(features: Any, x: np.ndarray, rng: np.random.Generator) -> Domain | None:
+    """The domain of a fitted feature map's densities, around the rows ``x``; None where it has none."""
+    kernel = getattr(features, "kernel_", None)
+    name = "real" if kernel is None else kernel.domain
+    if name is None:
+        return None
+    params = {} if kernel is None else kernel.get_params()
+    widths = [np.broadcast_to(v, x.shape[1]) for key, v in params.items() if key.endswith("bandwidth")]
+    scale = np.min(widths, axis=0) if widths else x.std(axis=0) * len(x) ** (-1 / (x.shape[1] + 4))
+    return DOMAINS[name](x, scale, rng, getattr(features, "log_unit_", 0.0))

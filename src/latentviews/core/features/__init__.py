@@ -1,0 +1,1 @@
+"""Points to finite vectors whose inner products are a kernel, exactly or nearly."""

@@ -1,0 +1,47 @@
+"""Incomplete Cholesky factors, whose pivots are picked by what is not yet explained."""
+
+from collections.abc import Callable
+
+import numpy as np
+
+from latentviews.core.kernels.base import Kernel
+
+
+def _check_values(values: np.ndarray) -> np.ndarray:
+    """Values of the kernel, if they are in range and tell anything."""
+    if not np.all(np.isfinite(values)):
+        raise ValueError("The values of the kernel are out of range; scale the rows.")
+    if not np.any(values):
+        raise ValueError("The kernel is zero between all rows that landmarks are picked from.")
+    return values
+
+
+def _pivoted(
+    kernel: Kernel, x: np.ndarray, size: int, tol: float, pick: Callable[[np.ndarray], int]
+) -> tuple[list[int], np.ndarray]:
+    """Incomplete Cholesky k(x, x) ≈ F Fᵀ: the pivots, picked by what is not yet explained, and F."""
+    residual = np.array(_check_values(kernel.diagonal(x)), dtype=float)
+    stop = tol * residual.sum()
+    factor = np.empty((len(x), size))
+    chosen: list[int] = []
+    while len(chosen) < size and residual.sum() > stop:
+        pivot, i = pick(residual), len(chosen)
+        column = kernel.gram(x, x[[pivot]])[:, 0] - factor[:, :i] @ factor[pivot, :i]
+        if column[pivot] <= 0:  # the residual there was rounding
+            residual[pivot] = 0.0
+            continue
+        factor[:, i] = column / np.sqrt(column[pivot])
+        residual = np.maximum(residual - factor[:, i] ** 2, 0.0)
+        residual[pivot] = 0.0
+        chosen.append(pivot)
+    return chosen, factor[:, : len(chosen)]
+
+
+def _draw(residual: np.ndarray, rng: np.random.Generator) -> int:
+    """An index drawn in proportion to the residual."""
+    cumulative = np.cumsum(residual)
+    return int(np.searchsorted(cumulative, rng.random() * cumulative[-1], side="right").clip(max=len(residual) - 1))
+
+
+def _largest(residual: np.ndarray) -> int:
+    return int(residual.argmax())

@@ -1,0 +1,64 @@
+"""Indicators of codes."""
+
+from typing import Any, Self
+
+import numpy as np
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.utils.validation import check_is_fitted
+
+from latentviews._arrays import like, to_numpy
+from latentviews._validation import all_or_nothing, check_count, check_rows
+from latentviews.core.kernels.discrete import Delta
+
+
+class OneHotFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+    """The delta kernel's feature map: one indicator a value; a value not seen in ``fit`` maps to zero.
+
+    Parameters
+    ----------
+    n_categories : int or "auto", default="auto"
+        The values are 0, …, n_categories - 1, or all different rows seen in ``fit``.
+
+    Attributes
+    ----------
+    kernel_ : Delta
+    categories_ : array of shape (n_categories, n_features)
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> OneHotFeatures().fit_transform(np.array([[2.0], [5.0], [2.0]]))
+    array([[1., 0.],
+           [0., 1.],
+           [1., 0.]])
+    """
+
+    def __init__(self, n_categories: int | str = "auto"):
+        self.n_categories = n_categories
+
+    @all_or_nothing
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Learn the values."""
+        x = to_numpy(check_rows(self, X, reset=True))
+        self.kernel_ = Delta()
+        if self.n_categories == "auto":
+            self.categories_ = np.unique(x, axis=0)
+        else:
+            self.categories_ = np.arange(float(check_count("n_categories", self.n_categories)))[:, None]
+            self._check_codes(x)
+        self._n_features_out = len(self.categories_)
+        return self
+
+    def _check_codes(self, x: np.ndarray) -> None:
+        if x.shape[1] != 1 or not np.isin(x, self.categories_).all():
+            raise ValueError(
+                f"OneHotFeatures({self.n_categories}) expects one column of the codes 0 to "
+                f"{self.n_categories}-1; got {x.shape[1]} column(s) with values from {x.min():g} to {x.max():g}. "
+                'Use n_categories="auto" to learn the values.'
+            )
+
+    def transform(self, X: Any) -> Any:
+        """The indicators of the rows of ``X``."""
+        check_is_fitted(self)
+        x = check_rows(self, X, reset=False)
+        return self.kernel_.gram(x, like(self.categories_, x))

@@ -1,0 +1,150 @@
+"""Feature maps: finite vectors φ(x) whose inner products are a kernel, exactly or nearly.
+
+They are scikit-learn transformers, and any other transformer may stand in their place. A map may be linear
+in something cheaper, φ(x) = raw(x) @ tail_: sums over rows are then taken of ``raw`` and multiplied by ``tail_`` once.
+"""
+
+from collections.abc import Callable
+from typing import Any, Self
+
+import numpy as np
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.utils.validation import check_is_fitted
+
+from latentviews._arrays import like, to_numpy
+from latentviews._clusters import kmeans
+from latentviews._validation import all_or_nothing, check_ability, check_count, check_rows
+from latentviews.core.features.cholesky import _check_values, _draw, _largest, _pivoted
+from latentviews.core.kernels.base import Kernel, UnitHeight
+from latentviews.core.kernels.real import Gaussian
+
+IN_RANGE = 100.0  # logs of heights of kernels whose products are no trouble
+
+
+class LandmarkFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+    r"""The kernel seen from a few landmarks Z (Nyström; incomplete Cholesky is one way to choose them).
+
+    .. math:: \varphi(x) = \Lambda^{-1/2} U^\top k(Z, x), \qquad k(Z, Z) = U \Lambda U^\top
+
+    With every row a landmark the map is exact on those rows.
+
+    Parameters
+    ----------
+    kernel : Kernel, default=Gaussian()
+        Rules in it are resolved on the rows given to ``fit``.
+    n_landmarks : int or None, default=64
+        The number of landmarks; None takes every different row.
+    selection : {"random_cholesky", "cholesky", "uniform", "kmeans"}, default="random_cholesky"
+        How landmarks are picked: pivoted Cholesky whose next pivot is drawn in proportion to the residual
+        (Chen, Epperly, Tropp & Webber 2024), the largest residual first, uniformly, or as k-means centres.
+    tol : float, default=1e-12
+        Cholesky stops when the residual trace falls below this share of the trace, and directions of
+        k(Z, Z) with eigenvalues below this share of the largest are dropped.
+    random_state : int, RandomState or None, default=None
+
+    Attributes
+    ----------
+    kernel_ : Kernel
+        The kernel with its rules resolved.
+    landmarks_ : array of shape (n_landmarks, n_features)
+    log_unit_ : float
+        The log of what inner products of features are the kernel over: its height where that is far from one, and one.
+    tail_ : array of shape (n_landmarks, n_features_out), U Λ^(-1/2)
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> x = np.linspace(-3, 3, 50)[:, None]
+    >>> phi = LandmarkFeatures(Gaussian(1.0), n_landmarks=None).fit(x)
+    >>> gram = phi.transform(x) @ phi.transform(x).T
+    >>> bool(np.allclose(gram, Gaussian(1.0).gram(x, x)))
+    True
+    """
+
+    def __init__(
+        self,
+        kernel: Kernel | None = None,
+        n_landmarks: int | None = 64,
+        *,
+        selection: str = "random_cholesky",
+        tol: float = 1e-12,
+        random_state: Any = None,
+    ):
+        self.kernel = kernel
+        self.n_landmarks = n_landmarks
+        self.selection = selection
+        self.tol = tol
+        self.random_state = random_state
+
+    @all_or_nothing
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Pick landmarks among the rows of ``X``."""
+        x = to_numpy(check_rows(self, X, reset=True))
+        if self.selection not in SELECTIONS:
+            raise ValueError(f"selection must be one of {sorted(SELECTIONS)}; got {self.selection!r}.")
+        self.kernel_ = check_ability("kernel", Gaussian() if self.kernel is None else self.kernel, "gram").adapt(x)
+        self.log_unit_ = _log_unit(self.kernel_, x.shape[1])
+        if self.n_landmarks is None:
+            self.landmarks_ = np.unique(x, axis=0)
+        else:
+            size = min(check_count("n_landmarks", self.n_landmarks), len(x))
+            rng = np.random.default_rng(self.random_state)
+            self.landmarks_ = SELECTIONS[self.selection](self._kernel_in_units, x, size, self.tol, rng)
+        if not 0 <= self.tol < 1:
+            raise ValueError(f"tol must be a share from 0 to below 1; got {self.tol!r}.")
+        values, vectors = np.linalg.eigh(_check_values(self._kernel_in_units.gram(self.landmarks_, self.landmarks_)))
+        keep = values > max(self.tol * values[-1], 0.0)
+        self.tail_ = (vectors[:, keep] / np.sqrt(values[keep]))[:, ::-1]
+        self._n_features_out = self.tail_.shape[1]
+        return self
+
+    def raw(self, X: Any) -> Any:
+        """The kernel between the rows of ``X`` and the landmarks."""
+        check_is_fitted(self)
+        x = check_rows(self, X, reset=False)
+        return self._kernel_in_units.gram(x, like(self.landmarks_, x))
+
+    @property
+    def _kernel_in_units(self) -> Kernel:
+        return UnitHeight(self.kernel_) if self.log_unit_ else self.kernel_
+
+    def transform(self, X: Any) -> Any:
+        """The feature vectors of the rows of ``X``."""
+        raw = self.raw(X)
+        return raw @ like(self.tail_, raw)
+
+
+def _log_unit(kernel: Kernel, dim: int) -> float:
+    """The log of the unit that values of the kernel are counted in: its height where that is far from one, or one."""
+    height = kernel.log_height(dim) if hasattr(kernel, "log_height") else 0.0
+    return height if abs(height) > IN_RANGE else 0.0
+
+
+def _random_cholesky(kernel: Kernel, x: np.ndarray, size: int, tol: float, rng: np.random.Generator) -> np.ndarray:
+    return x[_pivoted(kernel, x, size, tol, lambda residual: _draw(residual, rng))[0]]
+
+
+def _cholesky(kernel: Kernel, x: np.ndarray, size: int, tol: float, rng: np.random.Generator) -> np.ndarray:
+    return x[_pivoted(kernel, x, size, tol, _largest)[0]]
+
+
+def _uniform(kernel: Kernel, x: np.ndarray, size: int, tol: float, rng: np.random.Generator) -> np.ndarray:
+    return x[np.sort(rng.choice(len(x), size=size, replace=False))]
+
+
+def _kmeans(kernel: Kernel, x: np.ndarray, size: int, tol: float, rng: np.random.Generator) -> np.ndarray:
+    size = min(size, len(np.unique(x, axis=0)))
+    return kmeans(x, size, int(rng.integers(2**31))).cluster_centers_
+
+
+SELECTIONS: dict[str, Callable[[Kernel, np.ndarray, int, float, np.random.Generator], np.ndarray]] = {
+    "random_cholesky": _random_cholesky,
+    "cholesky": _cholesky,
+    "uniform": _uniform,
+    "kmeans": _kmeans,
+}
+
+
+def few_landmarks(kernel: Kernel, x: np.ndarray, seed: int) -> LandmarkFeatures:
+    """At most 200 landmarks from the first 4,000 rows: enough for the densities of a view of several columns."""
+    return LandmarkFeatures(kernel, 200, random_state=seed).fit(x[:4000])

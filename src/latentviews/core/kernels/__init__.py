@@ -1,0 +1,21 @@
+"""What two points have in common; bandwidths by rule, and the spaces that densities live on."""
+
+from latentviews.core.kernels.base import Kernel, Product, Sum, UnitHeight
+from latentviews.core.kernels.circle import VonMises
+from latentviews.core.kernels.discrete import Delta
+from latentviews.core.kernels.polynomial import Linear, Polynomial
+from latentviews.core.kernels.real import Gaussian, Laplace, Matern
+
+__all__ = [
+    "Delta",
+    "Gaussian",
+    "Kernel",
+    "Laplace",
+    "Linear",
+    "Matern",
+    "Polynomial",
+    "Product",
+    "Sum",
+    "UnitHeight",
+    "VonMises",
+]

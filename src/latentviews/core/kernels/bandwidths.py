@@ -1,0 +1,160 @@
+"""Rules that read a bandwidth off the data."""
+
+from collections.abc import Callable
+
+import numpy as np
+from scipy import fft, optimize
+from scipy.spatial.distance import pdist
+
+from latentviews._numbers import TINY
+
+SCALES = 2500  # bandwidths that a grid can hold
+STAGES = 7  # of improved Sheather–Jones
+ROWS = 2000  # the median of two million distances is as good as the median of all
+
+
+def median(x: np.ndarray) -> float:
+    """The median distance between different rows, over at most 2,000 evenly spaced ones."""
+    rows = x[np.linspace(0, len(x) - 1, min(len(x), ROWS)).astype(int)]
+    distances = pdist(rows)
+    distances = distances[distances > 0]
+    return float(np.median(distances)) if distances.size else 0.0
+
+
+def scott(x: np.ndarray) -> np.ndarray:
+    """Scott's rule, n^(-1/(d+4)) standard deviations, a bandwidth a column."""
+    n, d = x.shape
+    return x.std(axis=0) * n ** (-1 / (d + 4))
+
+
+def silverman(x: np.ndarray) -> np.ndarray:
+    """Silverman's rule of thumb with his robust spread, a bandwidth a column."""
+    n, d = x.shape
+    lower, upper = np.percentile(x, [25, 75], axis=0)
+    deviation, quartiles = x.std(axis=0), (upper - lower) / 1.349
+    spread = np.where(quartiles > 0, np.minimum(deviation, quartiles), deviation)
+    return spread * (4 / (n * (d + 2))) ** (1 / (d + 4))
+
+
+def isj(x: np.ndarray) -> np.ndarray:
+    """Improved Sheather–Jones (Botev, Grotowski & Kroese 2010), a bandwidth a column.
+
+    It assumes no shape, so columns with several modes are not smoothed over. For d > 1 columns the rate
+    n^(-1/5) of the one-dimensional rule is replaced by n^(-1/(d+4)).
+    """
+    n, d = x.shape
+    return n ** (1 / 5 - 1 / (d + 4)) * np.array([_isj_column(column) for column in x.T])
+
+
+def _isj_column(x: np.ndarray, n_bins: int = 2**12) -> float:
+    """The rule on one column, never finer than the resolution of the data."""
+    low, high = x.min(), x.max()
+    margin = (high - low) / 4
+    counts, edges = np.histogram(x, bins=n_bins, range=(low - margin, high + margin))
+    bandwidth = isj_binned(counts, edges[1] - edges[0], len(x))
+    return max(bandwidth, finest(x)) if np.isfinite(bandwidth) else float(silverman(x[:, None])[0])
+
+
+def isj_binned(counts: np.ndarray, step: float, n_samples: float) -> float:
+    """The rule on nonnegative counts of ``n_samples`` rows in equal bins; NaN where its equation has no root."""
+    if np.count_nonzero(counts) < 3:
+        return np.nan
+    squares = (fft.dct(counts / counts.sum())[1:] / 2) ** 2
+    rates = np.pi**2 * np.arange(1, len(counts), dtype=float) ** 2
+    terms = [2 * rates**s * squares for s in range(STAGES + 1)]
+    try:
+        time = optimize.brentq(lambda t: t - _fixed_point(t, n_samples, rates, terms), 1e-12, 0.1, rtol=1e-6)
+    except ValueError:  # too few rows for the rule
+        return np.nan
+    return float(np.sqrt(time)) * step * len(counts)
+
+
+def weighted_isj(counts: np.ndarray, step: float, n_samples: float) -> float:
+    """`isj_binned` kept between half a bin and twice Silverman's rule, which also stands in where it fails."""
+    share, place = counts / counts.sum(), step * np.arange(len(counts))
+    deviation = np.sqrt(max(share @ place**2 - (share @ place) ** 2, step**2))
+    silvermans = float(deviation * (4 / (3 * max(n_samples, 2.0))) ** 0.2)
+    bandwidth = isj_binned(counts, step, n_samples)
+    return max(min(bandwidth, 2 * silvermans) if np.isfinite(bandwidth) else silvermans, step / 2)
+
+
+def cv(x: np.ndarray, n_folds: int = 5) -> np.ndarray:
+    """The multiple of Silverman's rule with the highest held-out likelihood of a Gaussian KDE, in five folds.
+
+    The papers choose bandwidths so. At most 2,000 evenly spaced rows are used, and the bandwidth is scaled to all rows
+    by the rate n^(-1/(d+4)).
+    """
+    rows = x[np.linspace(0, len(x) - 1, min(len(x), ROWS)).astype(int)]
+    n, d = rows.shape
+    start, fold = silverman(rows), np.arange(n) % min(n_folds, n)
+    start = np.where(start > 0, start, rows.std(axis=0))
+    squares = sum(((rows[:, j, None] - rows[None, :, j]) / start[j]) ** 2 for j in range(d))
+    held_out = fold[:, None] != fold[None, :]
+
+    def likelihood(factor: float) -> float:
+        density = np.where(held_out, np.exp(-0.5 * squares / factor**2), 0.0).sum(axis=1) / held_out.sum(axis=1)
+        return float(np.log(np.maximum(density, TINY)).mean() - d * np.log(factor))
+
+    factors = np.geomspace(0.05, 2.5, 24)
+    best = factors[np.argmax([likelihood(factor) for factor in factors])]
+    floor = np.array([finest(column) for column in x.T])
+    return np.maximum(float(best) * start * (n / len(x)) ** (1 / (d + 4)), floor)
+
+
+def resolution(x: np.ndarray) -> float:
+    """The median gap between different values: what rounded or counted data can resolve."""
+    values = np.unique(x)
+    return float(np.median(np.diff(values))) if len(values) > 1 else 0.0
+
+
+def finest(x: np.ndarray) -> float:
+    """The least bandwidth at which a density of rounded values is smooth: at half a unit it ripples by 1.4 %."""
+    return resolution(x) / 2
+
+
+def many_scales(x: np.ndarray) -> bool:
+    """Whether a column has parts so narrow beside its middle 99 % that no grid resolves both."""
+    return float(np.ptp(np.quantile(x, [0.005, 0.995]))) > SCALES * float(isj(x[:, None])[0])
+
+
+def dithered(x: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    """Rows (n, d) whose rounded columns, where most values occur again, are spread evenly over their unit."""
+    units = np.array([resolution(column) if 2 * len(np.unique(column)) < len(column) else 0.0 for column in x.T])
+    return x + units * rng.uniform(-0.5, 0.5, size=x.shape) if units.any() else x
+
+
+def _fixed_point(t: float, n: float, rates: np.ndarray, terms: list[np.ndarray]) -> float:
+    """Equation 29 of Botev et al.: the map whose fixed point is the squared bandwidth.
+
+    ``terms[s] @ exp(-rates t)`` estimates the squared norm of the s-th derivative of the density.
+    """
+    norm = terms[STAGES] @ np.exp(-rates * t)
+    for s in range(STAGES - 1, 1, -1):
+        odd = np.prod(np.arange(1.0, 2 * s, 2)) / np.sqrt(2 * np.pi)
+        time = (2 * (1 + 0.5 ** (s + 0.5)) / 3 * odd / (n * max(float(norm), TINY))) ** (2 / (3 + 2 * s))
+        norm = terms[s] @ np.exp(-rates * time)
+    return float((2 * n * np.sqrt(np.pi) * max(float(norm), TINY)) ** (-2 / 5))
+
+
+RULES: dict[str, Callable[[np.ndarray], float | np.ndarray]] = {
+    "median": median,
+    "scott": scott,
+    "silverman": silverman,
+    "isj": isj,
+    "cv": cv,
+}
+
+
+def resolve(rule: str, x: np.ndarray) -> float | np.ndarray:
+    """The bandwidth that ``rule`` gives for the rows ``x``; never zero."""
+    if rule not in RULES:
+        raise ValueError(f"bandwidth must be a positive number or one of {sorted(RULES)}; got {rule!r}.")
+    varying = np.ptp(x, axis=0) > 0
+    if not (varying.any() if rule == "median" else varying.all()):  # the median is of distances, one for all columns
+        column = int(np.flatnonzero(np.ptp(x, axis=0) == 0)[0])
+        raise ValueError(
+            f"bandwidth={rule!r} needs columns that vary, but column {column} of the view is constant "
+            f"over {len(x)} sample(s); drop it or give the bandwidth as a number."
+        )
+    bandwidth = RULES[rule](x)
+    return float(np.ravel(bandwidth)[0]) if np.size(bandwidth) == 1 else bandwidth

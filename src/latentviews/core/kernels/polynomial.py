@@ -1,0 +1,67 @@
+"""Powers of the inner product, whose embeddings are moments."""
+
+from typing import Any
+
+import numpy as np
+
+from latentviews._arrays import namespace
+from latentviews._validation import check_count
+from latentviews.core.kernels.base import Kernel
+
+
+class Linear(Kernel):
+    """The inner product, k(x, y) = ⟨x, y⟩. Its embeddings are means; they have no density."""
+
+    domain = None
+
+    def gram(self, x: Any, y: Any) -> Any:
+        """The matrix k(x_i, y_j)."""
+        return x @ y.T
+
+    def diagonal(self, x: Any) -> Any:
+        """The values k(x_i, x_i)."""
+        return namespace(x).sum(x**2, axis=1)
+
+
+class Polynomial(Kernel):
+    r"""A power of the inner product. Its embeddings hold moments up to the degree; they have no density.
+
+    .. math:: k(x, y) = (s \langle x, y \rangle + c)^p
+
+    Parameters
+    ----------
+    degree : int, default=2
+        The power p.
+    scale : float, default=1
+        The factor s, positive.
+    offset : float, default=1
+        The constant c, at least zero; zero leaves out the lower powers.
+    """
+
+    domain = None
+
+    def __init__(self, degree: int = 2, scale: float = 1.0, offset: float = 1.0):
+        self.degree = degree
+        self.scale = scale
+        self.offset = offset
+
+    def gram(self, x: Any, y: Any) -> Any:
+        """The matrix k(x_i, y_j)."""
+        degree, scale, offset = self.checked()
+        return (scale * (x @ y.T) + offset) ** degree
+
+    def diagonal(self, x: Any) -> Any:
+        """The values k(x_i, x_i)."""
+        degree, scale, offset = self.checked()
+        return (scale * namespace(x).sum(x**2, axis=1) + offset) ** degree
+
+    def checked(self) -> tuple[int, float, float]:
+        """Degree, scale and offset, or a sentence where they make no kernel."""
+        degree = check_count("degree", self.degree)
+        numbers = all(isinstance(value, int | float | np.number) for value in (self.scale, self.offset))
+        if not (numbers and 0 < self.scale < np.inf and 0 <= self.offset < np.inf):
+            raise ValueError(
+                f"Polynomial needs a positive scale and an offset of at least zero; got {self.scale!r} and "
+                f"{self.offset!r}."
+            )
+        return degree, float(self.scale), float(self.offset)

@@ -1,0 +1,228 @@
+"""Kernels on real columns that know only differences: the Gaussian, Laplace and Matérn densities."""
+
+import math
+from typing import Any, Self
+
+import numpy as np
+from scipy import special
+from sklearn.base import clone
+
+from latentviews._arrays import like, namespace, normal_quantile, to_numpy
+from latentviews.core.kernels import bandwidths
+from latentviews.core.kernels.base import Kernel
+
+Bandwidth = float | str | np.ndarray
+
+
+class _ShiftInvariant(Kernel):
+    """Kernels known by their spectral measure: ``frequencies`` from ``spectral``."""
+
+    def spectral_size(self, dim: int) -> int:
+        """How many uniform numbers make a frequency in ``dim`` dimensions."""
+        return dim
+
+    def spectral(self, points: Any, dim: int) -> Any:
+        """The frequencies at ``points`` of the unit cube, (size, spectral_size), a frequency a column."""
+        raise TypeError(f"{type(self).__name__} does not say what its spectral measure is.")
+
+    def frequencies(self, size: int, dim: int, rng: np.random.Generator) -> np.ndarray:
+        """Draws from the spectral measure, a frequency a column."""
+        return self.spectral(rng.random((size, self.spectral_size(dim))), dim)
+
+
+class _Scaled(_ShiftInvariant):
+    """Shift-invariant kernels k(x, y) = s^(-d) q(x/s - y/s) with one bandwidth s or one a column."""
+
+    def __init__(self, bandwidth: Bandwidth = "isj"):
+        self.bandwidth = bandwidth
+
+    def adapt(self, x: Any) -> Self:
+        """A copy whose bandwidth is a number, or one a column."""
+        if not isinstance(self.bandwidth, str):
+            self._scale(np.shape(x)[1])
+            return clone(self)
+        return clone(self).set_params(bandwidth=self._resolve(self.bandwidth, to_numpy(x)))
+
+    def gram(self, x: Any, y: Any) -> Any:
+        """The matrix k(x_i, y_j)."""
+        with np.errstate(over="ignore"):  # in very many dimensions the height of a density is no number
+            return self.correlation(x, y) * float(np.exp(self.log_height(x.shape[1])))
+
+    def correlation(self, x: Any, y: Any) -> Any:
+        """The matrix k(x_i, y_j) / k(0), one where x and y are the same."""
+        scale = self._scale(x.shape[1])
+        return self._profile(x / like(scale, x), y / like(scale, y))
+
+    def diagonal(self, x: Any) -> Any:
+        """The values k(x_i, x_i), all equal."""
+        return self.gram(x[:1, :], x[:1, :])[0, 0] * namespace(x).ones_like(x[:, 0])
+
+    def _profile(self, x: Any, y: Any) -> Any:
+        """The correlation at bandwidth one; the rows are its own, to be changed."""
+        raise TypeError(f"{type(self).__name__} does not say what it is at bandwidth one.")
+
+    def log_height(self, dim: int) -> float:
+        """The log of k(0), such that the kernel is a density."""
+        return self._log_unit_height(dim) - float(np.log(self._scale(dim)).sum())
+
+    def _log_unit_height(self, dim: int) -> float:
+        """The log of k(0) at bandwidth one."""
+        raise TypeError(f"{type(self).__name__} does not say how high it is at bandwidth one.")
+
+    def spectral(self, points: Any, dim: int) -> Any:
+        """The frequencies at ``points`` of the unit cube, (size, spectral_size), a frequency a column."""
+        return self._unit_spectral(points).T / like(self._scale(dim), points)[:, None]
+
+    def _unit_spectral(self, points: Any) -> Any:
+        """The frequencies at bandwidth one, a frequency a row."""
+        raise TypeError(f"{type(self).__name__} does not say what its spectral measure is.")
+
+    def _resolve(self, rule: str, x: np.ndarray) -> float | np.ndarray:
+        return bandwidths.resolve(rule, x)
+
+    def _scale(self, dim: int) -> np.ndarray:
+        """The bandwidth of every column, checked."""
+        name = type(self).__name__
+        if isinstance(self.bandwidth, str):
+            raise ValueError(
+                f"{name}(bandwidth={self.bandwidth!r}) is a rule, not yet a number; call `adapt(x)` on data first."
+            )
+        scale = np.asarray(self.bandwidth, dtype=float)
+        if scale.ndim > 1 or (scale.ndim == 1 and len(scale) != dim):
+            raise ValueError(
+                f"{name} takes one bandwidth or one a column; got shape {scale.shape} for {dim} column(s)."
+            )
+        if not np.all(np.isfinite(scale) & (scale > 0)):
+            raise ValueError(f"{name} needs a positive, finite bandwidth; got {self.bandwidth!r}.")
+        return np.full(dim, scale)
+
+
+def _squares(x: Any, y: Any) -> Any:
+    """Squared Euclidean distances between rows, in whose place intermediate results may be put."""
+    xp = namespace(x)
+    if x.shape[1] == 1:
+        with np.errstate(over="ignore"):  # infinitely far
+            return (x - y.T) ** 2
+    center = xp.mean(y, axis=0)  # large offsets would cost digits in the difference below
+    x -= center
+    y -= center
+    limit = math.sqrt(float(xp.finfo(x.dtype).max) / (8 * x.shape[1]))  # squares of larger numbers are out of range
+    if isinstance(x, np.ndarray):  # in place: copies of many columns are memory
+        np.clip(x, -limit, limit, out=x)
+        np.clip(y, -limit, limit, out=y)
+    else:
+        x, y = xp.clip(x, min=-limit, max=limit), xp.clip(y, min=-limit, max=limit)
+    squares = x @ y.T
+    squares *= -2
+    squares += xp.vecdot(x, x)[:, None]
+    squares += xp.vecdot(y, y)
+    return xp.clip(squares, min=0.0)  # rounding can take a zero distance below zero
+
+
+class Gaussian(_Scaled):
+    r"""The Gaussian density as a kernel (equation 2 of Song et al. 2014, right for any dimension).
+
+    .. math:: k(x, y) = (2\pi)^{-d/2} s^{-d} \exp(-\|x - y\|^2 / (2 s^2))
+
+    Parameters
+    ----------
+    bandwidth : float, array of one a column, or rule
+        The scale s. A rule ("isj", "silverman", "scott", "median") is resolved on data by ``adapt``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> Gaussian(2.0).gram(np.zeros((1, 1)), np.array([[0.0], [2.0]])).round(3)
+    array([[0.199, 0.121]])
+    """
+
+    def _profile(self, x: Any, y: Any) -> Any:
+        squares = _squares(x, y)
+        squares *= -0.5
+        return namespace(x).exp(squares)
+
+    def _log_unit_height(self, dim: int) -> float:
+        return -dim / 2 * math.log(2 * math.pi)
+
+    def _unit_spectral(self, points: Any) -> Any:
+        return normal_quantile(points)
+
+    def radii(self, size: int, dim: int, rng: np.random.Generator) -> np.ndarray:
+        """Lengths of frequencies at bandwidth one, whose directions are uniform."""
+        return np.sqrt(rng.chisquare(dim, size=size))
+
+
+class Laplace(_Scaled):
+    r"""The Laplace density as a kernel.
+
+    .. math:: k(x, y) = (2s)^{-d} \exp(-\|x - y\|_1 / s)
+
+    Parameters
+    ----------
+    bandwidth : float, array of one a column, or rule
+        The scale s.
+    """
+
+    def _profile(self, x: Any, y: Any) -> Any:
+        xp = namespace(x)
+        return xp.exp(-sum(xp.abs(x[:, j, None] - y[None, :, j]) for j in range(x.shape[1])))
+
+    def _log_unit_height(self, dim: int) -> float:
+        return -dim * math.log(2)
+
+    def _unit_spectral(self, points: Any) -> Any:
+        return namespace(points).tan(math.pi * (points - 0.5))  # Cauchy
+
+
+class Matern(_Scaled):
+    r"""The Matérn family as densities, for half-integer smoothness ν = p + 1/2.
+
+    .. math:: k(x, y) = c\, e^{-a} \frac{p!}{(2p)!} \sum_{i=0}^p \frac{(p+i)!}{i!(p-i)!} (2a)^{p-i},
+              \qquad a = \sqrt{2\nu}\,\|x - y\| / s
+
+    with c such that the kernel integrates to one in d dimensions.
+
+    Parameters
+    ----------
+    bandwidth : float, array of one a column, or rule
+        The scale s.
+    smoothness : float
+        ν, one of 0.5, 1.5, 2.5, …
+    """
+
+    def __init__(self, bandwidth: Bandwidth = "isj", smoothness: float = 1.5):
+        super().__init__(bandwidth)
+        self.smoothness = smoothness
+
+    def _profile(self, x: Any, y: Any) -> Any:
+        xp, p = namespace(x), self._degree()
+        a = math.sqrt(2 * self.smoothness) * xp.sqrt(_squares(x, y))
+        a = xp.clip(a, max=-1.25 * math.log(float(xp.finfo(a.dtype).smallest_normal)))  # exp(-a) is zero from here on
+        factorial = math.factorial
+        terms = (factorial(p + i) / (factorial(i) * factorial(p - i)) * (2 * a) ** (p - i) for i in range(p + 1))
+        return xp.exp(-a) * sum(terms) * (factorial(p) / factorial(2 * p))
+
+    def spectral_size(self, dim: int) -> int:
+        """How many uniform numbers make a frequency: a direction, and how far the tails reach."""
+        return dim + 1
+
+    def _unit_spectral(self, points: Any) -> Any:
+        self._degree()
+        half_chi_square = special.gammaincinv(self.smoothness, to_numpy(points[:, -1]))  # 2ν degrees of freedom
+        return normal_quantile(points[:, :-1]) * like(np.sqrt(self.smoothness / half_chi_square), points)[:, None]
+
+    def radii(self, size: int, dim: int, rng: np.random.Generator) -> np.ndarray:
+        """Lengths of frequencies at bandwidth one, whose directions are uniform."""
+        self._degree()
+        return np.sqrt(rng.chisquare(dim, size=size) * 2 * self.smoothness / rng.chisquare(2 * self.smoothness, size))
+
+    def _degree(self) -> int:
+        p = self.smoothness - 0.5
+        if p < 0 or p != int(p):
+            raise ValueError(f"Matern needs a smoothness of 0.5, 1.5, 2.5, …; got {self.smoothness!r}.")
+        return int(p)
+
+    def _log_unit_height(self, dim: int) -> float:
+        """One over the integral of the correlation, which is its spectral density at zero."""
+        v = self.smoothness
+        return math.lgamma(v) - math.lgamma(v + dim / 2) - dim / 2 * math.log(2 * math.pi / v)

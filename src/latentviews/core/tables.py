@@ -1,0 +1,239 @@
+"""From what the user passes to rows, views and their feature maps."""
+
+import warnings
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from latentviews._arrays import to_numpy
+from latentviews._validation import check_rows, is_batches
+from latentviews.core.streams import is_empty
+
+Columns = tuple[list[int], ...]
+
+
+def read_sequences(estimator: Any, X: Any, *, reset: bool) -> tuple[np.ndarray, Columns]:
+    """The rows of sequences, one under the other, and the columns of every view: all of them if ``views`` is None.
+
+    The first call on data (``reset``) settles the views; later ones find them in ``estimator.views_``.
+    """
+    if _is_list_of_views(X) or is_stream(X):
+        raise TypeError(
+            f"{type(estimator).__name__} takes one table with the sequences one under the other, and `lengths` to say "
+            f"how long each is; got a {type(X).__name__} of parts. Stack them: X = np.concatenate(parts), "
+            "lengths = [len(part) for part in parts]."
+        )
+    if hasattr(X, "columns"):
+        X = _named_columns(X, estimator.views)
+    table = to_numpy(check_rows(estimator, X, reset=reset, missing=True))
+    if reset and estimator.views is None:
+        return table, (list(range(table.shape[1])),)
+    return table, _columns(estimator, reset, least=1)
+
+
+def read_table(estimator: Any, X: Any, *, reset: bool) -> tuple[Any, Columns]:
+    """Rows (an array, or an iterable of batches) and the columns of every view, as ``estimator.views`` says.
+
+    The first call on data (``reset``) settles the views; later ones find them in ``estimator.views_``.
+    """
+    if _is_list_of_views(X):
+        if estimator.views is not None:
+            raise ValueError("X is a list of arrays, one a view, so `views` must be None; pass one or the other.")
+        X, columns = _stack([np.asarray(view) for view in X])
+        return check_rows(estimator, X, reset=reset, missing=True), columns
+    if is_stream(X):
+        return checked_batches(estimator, X, reset=reset), _columns(estimator, reset)
+    if hasattr(X, "columns"):
+        X = _named_columns(X, estimator.views)
+    return check_rows(estimator, X, reset=reset, missing=True), _columns(estimator, reset)
+
+
+class CheckedBatches:
+    """A stream whose batches are checked as they pass: numbers, as many columns as the first, a weight a row."""
+
+    def __init__(self, estimator: Any, batches: Iterable[Any], missing: bool = True):
+        self.estimator = estimator
+        self.batches = batches
+        self.missing = missing
+
+    def __iter__(self) -> Iterator[tuple[Any, Any]]:
+        for batch in self.batches:
+            rows, weights = batch if isinstance(batch, tuple) else (batch, None)
+            if is_empty(rows):
+                continue
+            rows = check_rows(self.estimator, rows, reset=False, missing=self.missing)
+            if weights is not None:
+                weights, count = np.asarray(weights, dtype=float), rows.shape[0]
+                if weights.shape != (count,) or not np.all(weights >= 0):
+                    raise ValueError(
+                        f"A batch of {count} rows needs as many nonnegative weights; got shape {weights.shape}."
+                    )
+            yield rows, weights
+
+
+def checked_batches(estimator: Any, X: Iterable[Any], *, reset: bool, missing: bool = True) -> CheckedBatches:
+    """A stream checked as it passes; the columns are those of its first batch (``reset``), or of earlier data."""
+    if reset:
+        every = (batch[0] if isinstance(batch, tuple) else batch for batch in X)
+        first = next((rows for rows in every if not is_empty(rows)), None)
+        if first is None:
+            raise ValueError("The stream holds no batch; at least one row is needed.")
+        check_rows(estimator, first, reset=True, missing=missing)
+    return CheckedBatches(estimator, X, missing)
+
+
+def is_stream(X: Any) -> bool:
+    """Whether ``X`` is an iterable of batches; a sentence where it can be read only once."""
+    if isinstance(X, Iterator):
+        raise TypeError(
+            f"Data are read more than once, and a {type(X).__name__} only once; pass an array, or an object "
+            "whose __iter__ starts again from the first batch."
+        )
+    return is_batches(X)
+
+
+def _is_list_of_views(X: Any) -> bool:
+    if not isinstance(X, list | tuple) or not X:
+        return False
+    dimensions = [getattr(view, "ndim", None) for view in X]
+    if all(d == 2 for d in dimensions):
+        return True
+    if any(d is not None and d > 0 for d in dimensions):
+        raise ValueError(
+            f"A list of arrays is one 2-D array a view; got arrays of {dimensions} dimensions. Turn a vector x into "
+            "a view of one column with x[:, None], or pass one table (np.column_stack) with a view a column."
+        )
+    return False
+
+
+def _stack(views: list[np.ndarray]) -> tuple[np.ndarray, Columns]:
+    """Arrays side by side, and where each of them went."""
+    rows = [len(view) for view in views]
+    if len(set(rows)) > 1:
+        raise ValueError(f"All views must have the same rows; got {rows} rows.")
+    ends = np.cumsum([view.shape[1] for view in views])
+    columns = [list(range(end - view.shape[1], end)) for view, end in zip(views, ends, strict=True)]
+    return np.concatenate(views, axis=1), _checked(columns, int(ends[-1]))
+
+
+def _named_columns(frame: Any, views: Any) -> Any:
+    """The columns of a data frame that named views use; all columns if they are numbered."""
+    if views is not None and any(isinstance(name, str) for view in views for name in _as_list(view)):
+        names = [name for view in views for name in _as_list(view)]
+        absent = [name for name in names if name not in frame.columns]
+        if absent:
+            raise ValueError(f"views name columns {absent} that the table lacks; it has {list(frame.columns)}.")
+        frame = frame[list(dict.fromkeys(names))]
+    texts = [name for name, kind in zip(frame.columns, frame.dtypes, strict=True) if not _is_numeric(kind)]
+    if texts:
+        raise ValueError(
+            f"Columns {texts} are not numbers; encode them as numbers (with the Delta kernel for codes), or name the "
+            "columns to use in `views`."
+        )
+    return frame
+
+
+def _is_numeric(dtype: Any) -> bool:
+    """Whether a column of a pandas or polars frame holds numbers."""
+    return dtype.is_numeric() if hasattr(dtype, "is_numeric") else getattr(dtype, "kind", "O") in "biuf"
+
+
+def _columns(estimator: Any, reset: bool, least: int = 3) -> Columns:
+    if not reset:
+        return estimator.views_
+    names = list(getattr(estimator, "feature_names_in_", []))
+    size = estimator.n_features_in_
+    if estimator.views is not None and (isinstance(estimator.views, str) or not isinstance(estimator.views, Iterable)):
+        raise ValueError(f"views must be a list with the columns of every view; got {estimator.views!r}.")
+    if estimator.views is None:
+        return _checked([[j] for j in range(size)], size)
+    return _checked([[_index(name, names) for name in _as_list(view)] for view in estimator.views], size, least)
+
+
+def _as_list(view: Any) -> list[Any]:
+    return [view] if isinstance(view, str | int | np.integer) else list(view)
+
+
+def _index(name: Any, names: list[str]) -> int:
+    if isinstance(name, str):
+        if name not in names:
+            raise ValueError(
+                f"views name a column {name!r}, but the table has no such name; pass a DataFrame, or views by index."
+            )
+        return names.index(name)
+    if isinstance(name, bool) or not isinstance(name, int | np.integer):
+        raise ValueError(f"views must hold column indices or names; got {name!r}.")
+    return int(name)
+
+
+def _checked(columns: list[list[int]], size: int, least: int = 3) -> Columns:
+    """Three or more views (or ``least``), inside the table, none empty, none sharing a column."""
+    if not columns:
+        raise ValueError("views is empty; name the columns of at least one view.")
+    if len(columns) < least:
+        raise ValueError(
+            f"A multi-view model needs at least three views; got {len(columns)} from n_features = {size} column(s). "
+            "Two views do not determine the classes."
+        )
+    flat = [j for view in columns for j in view]
+    outside = [j for j in flat if not -size <= j < size]
+    if outside:
+        raise ValueError(f"views name columns {outside}, but the table has columns 0 to {size - 1}.")
+    if not all(columns):
+        raise ValueError(f"Every view needs a column; view {columns.index([])} has none.")
+    flat = [j % size for j in flat]
+    shared = sorted({j for j in flat if flat.count(j) > 1})
+    if shared:
+        raise ValueError(f"views overlap: columns {shared} stand in more than one; give each column to one view.")
+    return tuple([j % size for j in view] for view in columns)
+
+
+TURNS = 4  # round the circle: angles in radians hardly go further
+LARGEST = 1e150  # values beyond have squares that overflow
+
+
+def check_varying(x: np.ndarray, columns: Columns, names: Any = None) -> None:
+    """Refuse columns that are empty or constant, which say nothing of the classes, or too large to be squared."""
+    x = to_numpy(x)
+    for view, group in enumerate(columns):
+        for j in group:
+            label = f"{repr(names[j]) if names is not None else j} (in view {view})"
+            check_column(x[:, j], label, "the classes")
+        if np.isnan(x[:, group]).any(axis=1).all():
+            raise ValueError(
+                f"No row has all of columns {group} of view {view}, so nothing is known of how they go together; put "
+                "them into views of their own."
+            )
+
+
+def check_column(x: np.ndarray, label: Any, asked: str) -> None:
+    """Refuse a column that is empty or constant, which says nothing of what is asked, or has squares out of range."""
+    values = x[~np.isnan(x)]
+    if not len(values):
+        raise ValueError(f"Column {label} is missing in all {len(x)} rows; leave it out.")
+    if np.abs(values).max() > LARGEST:
+        raise ValueError(
+            f"Column {label} holds {values[np.abs(values).argmax()]:.3g}, whose square is no number; scale the column, "
+            "or take that row out."
+        )
+    if np.all(values == values[0]):
+        raise ValueError(f"Column {label} is constant over {len(x)} rows and says nothing of {asked}; leave it out.")
+    if np.ptp(values) < 1 / LARGEST:
+        raise ValueError(f"Column {label} varies by {np.ptp(values):.3g}, whose square is no number; scale the column.")
+
+
+def check_angles(x: np.ndarray, columns: Columns, prototypes: Sequence[Any], names: Any, depth: int) -> None:
+    """A warning, to the caller ``depth`` above, where angles go round the circle as often as degrees would."""
+    x = to_numpy(x)
+    for group, phi in zip(columns, prototypes, strict=True):
+        if getattr(getattr(phi, "kernel", None), "domain", None) != "circle":
+            continue
+        for j in group:
+            low, high, label = np.nanmin(x[:, j]), np.nanmax(x[:, j]), repr(names[j]) if names is not None else j
+            if high - low > TURNS * 2 * np.pi:
+                warnings.warn(
+                    f"Column {label} is taken for angles in radians, and goes from {low:.3g} to {high:.3g}; turn "
+                    "degrees into radians with np.deg2rad.",
+                    stacklevel=depth,
+                )

@@ -1,0 +1,182 @@
+"""Views: which columns belong together, and the feature map of each."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from sklearn.base import clone
+
+from latentviews._arrays import is_foreign, take_columns
+from latentviews._validation import check_ability, check_bandwidth
+from latentviews.core.features.bins import BinnedFeatures
+from latentviews.core.features.indicators import OneHotFeatures
+from latentviews.core.features.landmarks import LandmarkFeatures
+from latentviews.core.kernels.bandwidths import many_scales
+from latentviews.core.kernels.base import Kernel
+from latentviews.core.kernels.discrete import Delta
+from latentviews.core.kernels.real import Gaussian, Laplace, Matern
+from latentviews.core.streams import weigh
+from latentviews.core.tables import Columns
+
+
+def features_for(kernel: Kernel, n_columns: int) -> Any:
+    """The map that serves a kernel when the user names none."""
+    if isinstance(kernel, Delta):
+        return OneHotFeatures()
+    if n_columns == 1 and isinstance(kernel, Gaussian | Laplace | Matern):
+        return BinnedFeatures(kernel)
+    return LandmarkFeatures(kernel)
+
+
+@dataclass(frozen=True, eq=False)
+class Views:
+    """Which columns make a view, and its fitted feature map φ = raw @ tail; called on a batch, the raw vectors."""
+
+    columns: Columns
+    features: tuple[Any, ...]
+
+    def __call__(self, batch: Any) -> list[Any]:
+        """The raw vectors of every view, one row a row; zeros where the view is missing."""
+        tables = [take_columns(batch, columns) for columns in self.columns]
+        here = self.present(batch)
+        if here is None:
+            return [_raw(phi)(table) for phi, table in zip(self.features, tables, strict=True)]
+        whole = here.astype(bool)
+        filled = [np.where(whole[:, [t]], x, _some_row(x, whole[:, t])) for t, x in enumerate(tables)]
+        return [weigh(_raw(phi)(x), here[:, t]) for t, (phi, x) in enumerate(zip(self.features, filled, strict=True))]
+
+    def present(self, batch: Any) -> np.ndarray | None:
+        """One where a row has a view and zero where it is missing, (n, n_views); None where nothing is missing."""
+        if is_foreign(batch) or not np.isnan(batch).any():
+            return None
+        return np.stack([~np.isnan(batch[:, columns]).any(axis=1) for columns in self.columns], axis=1).astype(float)
+
+    def some(self, which: Sequence[int]) -> "Views":
+        """Some of the views."""
+        return Views(tuple(self.columns[t] for t in which), tuple(self.features[t] for t in which))
+
+    def from_raw(self, t: int, moment: np.ndarray) -> np.ndarray:
+        """tailᵀ @ moment: a sum of raw vectors of view t as a sum of feature vectors."""
+        tail = getattr(self.features[t], "tail_", None)
+        return moment if tail is None else np.tensordot(tail, moment, axes=(0, 0))
+
+    def to_raw(self, t: int, functional: np.ndarray) -> np.ndarray:
+        """Tail @ functional: what acts on feature vectors of view t, acting on raw vectors."""
+        tail = getattr(self.features[t], "tail_", None)
+        return functional if tail is None else tail @ functional
+
+
+def _some_row(x: np.ndarray, whole: np.ndarray) -> np.ndarray:
+    """A row of the table that is not missing, to stand in where one is."""
+    return x[whole.argmax()] if whole.any() else np.zeros(x.shape[1])
+
+
+def _raw(phi: Any) -> Any:
+    return phi.raw if hasattr(phi, "tail_") else phi.transform
+
+
+def fit_views(
+    rows: np.ndarray,
+    columns: Columns,
+    prototypes: Sequence[Any],
+    rng: np.random.Generator,
+    blocks: Sequence[int],
+    codes: np.ndarray | None = None,
+) -> Views:
+    """Feature maps fitted on ``rows``: one a block, on the stacked columns of its views, NaN left out.
+
+    The values of discrete views are read off ``codes``, all rows, where given: rare ones may not be in a pilot.
+    """
+    seed = int(rng.integers(2**31))
+    maps: dict[int, Any] = {}
+    for t, block in enumerate(blocks):
+        if block not in maps:
+            discrete = codes is not None and isinstance(prototypes[t], OneHotFeatures)
+            stacked = stack_block(codes if discrete and codes is not None else rows, columns, blocks, block)
+            maps[block] = _fit(prototypes[t], stacked[~np.isnan(stacked).any(axis=1)], seed + t)
+    return Views(columns, tuple(maps[block] for block in blocks))
+
+
+def stack_block(rows: np.ndarray, columns: Columns, blocks: Sequence[int], block: int) -> np.ndarray:
+    """The columns of all views of a block, one view under the other."""
+    widths = {len(columns[t]) for t, b in enumerate(blocks) if b == block}
+    if len(widths) > 1:
+        raise ValueError(f"Exchangeable views need the same number of columns; got {sorted(widths)}.")
+    return np.concatenate([rows[:, columns[t]] for t, b in enumerate(blocks) if b == block])
+
+
+def read_blocks(exchangeable: Any, n_views: int) -> list[int]:
+    """A number for every view, the same for views that share their distributions."""
+    if isinstance(exchangeable, bool | np.bool_) or exchangeable is None:
+        return [0] * n_views if exchangeable else list(range(n_views))
+    names = list(exchangeable) if isinstance(exchangeable, Sequence | np.ndarray) else [exchangeable]
+    if isinstance(exchangeable, str) or len(names) != n_views:
+        raise ValueError(f"exchangeable is True, False or one block id a view ({n_views}); got {exchangeable!r}.")
+    return [list(dict.fromkeys(names)).index(name) for name in names]
+
+
+def _fit(prototype: Any, table: np.ndarray, seed: int) -> Any:
+    phi = clone(prototype)
+    if "random_state" in phi.get_params() and phi.get_params()["random_state"] is None:
+        phi.set_params(random_state=seed)
+    return phi.fit(table)
+
+
+def feature_prototypes(kernel: Any, features: Any, bandwidth: Any, columns: Columns) -> list[Any]:
+    """An unfitted feature map for every view, from what the user gave."""
+    n_views = len(columns)
+    if kernel is not None and features is not None:
+        raise ValueError("kernel is shorthand for features: pass one of them, not both.")
+    if features is None:
+        kernels = (
+            [_default_kernel(group) for group in columns] if kernel is None else _one_a_view("kernel", kernel, n_views)
+        )
+        for one in kernels:
+            check_ability("kernel", one, "gram")
+        maps = [features_for(kernel, len(group)) for kernel, group in zip(kernels, columns, strict=True)]
+    else:
+        maps = [check_ability("features", phi, "transform") for phi in _one_a_view("features", features, n_views)]
+    if bandwidth is None:
+        return maps
+    return [with_bandwidth(phi, check_bandwidth("bandwidth", bandwidth)) for phi in maps]
+
+
+def for_scales(prototypes: Sequence[Any], table: np.ndarray, columns: Columns, blocks: Sequence[int]) -> list[Any]:
+    """The same maps, but landmarks in place of bins for columns whose scales are too many for a grid."""
+    binned = [isinstance(phi, BinnedFeatures) for phi in prototypes]
+    found = set()
+    for group, block, bins in zip(columns, blocks, binned, strict=True):
+        x = table[:, group[0]]
+        if bins and many_scales(x[~np.isnan(x)]):
+            found.add(block)
+    wide = [bins and block in found for block, bins in zip(blocks, binned, strict=True)]
+    return [LandmarkFeatures(Gaussian("median")) if many else phi for phi, many in zip(prototypes, wide, strict=True)]
+
+
+def _default_kernel(columns: list[int]) -> Gaussian:
+    """Silverman's rule for a column; for more, where that is too narrow for moments, the median distance."""
+    return Gaussian("silverman" if len(columns) == 1 else "median")
+
+
+def _one_a_view(name: str, given: Any, n_views: int) -> list[Any]:
+    if not isinstance(given, list | tuple):
+        return [given] * n_views
+    if len(given) != n_views:
+        raise ValueError(f"{name} must be one object or one a view; got {len(given)} for {n_views} views.")
+    return list(given)
+
+
+def has_density(phi: Any) -> bool:
+    """Whether the embeddings of an unfitted map have densities: all but those of kernels like `Linear`."""
+    kernel = getattr(phi, "kernel", None)
+    return not isinstance(kernel, Kernel) or kernel.domain is not None
+
+
+def with_bandwidth(phi: Any, bandwidth: Any) -> Any:
+    """A copy of a feature map whose kernel has this bandwidth; unchanged where its kernel has none."""
+    phi = clone(phi)
+    if "kernel" in phi.get_params(deep=False) and phi.kernel is None:
+        phi.set_params(kernel=Gaussian())
+    keys = [key for key in phi.get_params() if key.endswith("bandwidth")]
+    return phi.set_params(**dict.fromkeys(keys, bandwidth))

@@ -1,0 +1,138 @@
+"""Loaders of public collections."""
+
+import csv
+import gzip
+import hashlib
+import json
+import os
+from importlib import resources
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+
+class SeriesFile(NamedTuple):
+    """Which columns of a file make a series, and which say where sequences begin and what happens."""
+
+    path: str
+    columns: tuple[str, ...]
+    sequence: str | None = None
+    label: str | None = None
+
+
+ACCELERATION = ("acc_x", "acc_y", "acc_z")
+SERIES = {
+    "basic_motions": SeriesFile("basic_motions.csv.gz", (*ACCELERATION, "gyr_x", "gyr_y", "gyr_z"), "series", "label"),
+    "chest_accel": SeriesFile("chest_accel_p13.csv.gz", ACCELERATION, None, "label"),
+    "daphnet": SeriesFile(
+        "daphnet_s06r02.csv.gz",
+        tuple(
+            f"{place}_{way}" for place in ("ankle", "leg", "trunk") for way in ("horiz_fwd", "vert", "horiz_lateral")
+        ),
+    ),
+    "wall_robot": SeriesFile("wall_robot_4.csv.gz", ("front", "left", "right", "back"), None, "label"),
+    "slot_car": SeriesFile("slotcar_vicon_run1.csv.gz", ("x", "y", "z", "qx", "qy", "qz", "qw")),
+    "geyser": SeriesFile("geyser_mass.csv.gz", ("waiting", "duration")),
+}
+
+
+class SeriesData(NamedTuple):
+    """Sequences one under the other, from a file."""
+
+    X: np.ndarray  # (n_samples, n_columns)
+    lengths: np.ndarray  # how long every sequence is
+    labels: np.ndarray | None  # (n_samples,), what happens at every row, where it is known
+    columns: tuple[str, ...]
+
+
+def load_series(name: str, folder: Any = None) -> SeriesData:
+    """One of six recorded series.
+
+    Parameters
+    ----------
+    name : {"basic_motions", "chest_accel", "daphnet", "wall_robot", "slot_car", "geyser"}
+        A smart watch in 80 short runs of four activities; a chest accelerometer through seven activities; nine
+        accelerometer channels of a walking patient; a robot's four ranges along a wall, with its steering; the pose of
+        a slot car; waiting times and durations of a geyser's eruptions.
+    folder : path or None
+        Where the collections are, ``series`` among them; by default the environment variable LATENTVIEWS_DATA says.
+    """
+    if name not in SERIES:
+        raise ValueError(f"name must be one of {sorted(SERIES)}; got {name!r}.")
+    folder = folder if folder is not None else os.environ.get("LATENTVIEWS_DATA")
+    if folder is None:
+        raise FileNotFoundError("Say where the collections are: pass `folder`, or set LATENTVIEWS_DATA.")
+    return read_series(Path(folder) / "series" / SERIES[name].path, SERIES[name])
+
+
+def read_series(path: str | Path, layout: SeriesFile) -> SeriesData:
+    """Sequences from a CSV file with a header, compressed by gzip or not; blank cells are missing values."""
+    opener: Any = gzip.open if str(path).endswith(".gz") else open
+    with opener(path, "rt", newline="") as file:
+        rows = list(csv.DictReader(file))
+    if not rows:
+        raise ValueError(f"{Path(path).name} holds no rows.")
+    absent = [column for column in layout.columns if column not in rows[0]]
+    if absent:
+        raise ValueError(f"{Path(path).name} lacks the columns {absent}; it has {list(rows[0])}.")
+    X = np.array([[float(row[column]) if row[column] else np.nan for column in layout.columns] for row in rows])
+    lengths = np.array([len(X)])
+    if layout.sequence is not None:
+        names = np.array([row[layout.sequence] for row in rows])
+        begins = np.flatnonzero(np.append(True, names[1:] != names[:-1]))
+        lengths = np.diff(np.append(begins, len(X)))
+    labels = None if layout.label is None else np.array([row[layout.label] for row in rows])
+    return SeriesData(X, lengths, labels, layout.columns)
+
+
+class Cytometry(NamedTuple):
+    """A sample of cells with the populations that an expert gated."""
+
+    X: np.ndarray  # (n_cells, n_markers)
+    y: np.ndarray  # (n_cells,), 0 where a cell was not gated
+    markers: list[str]
+
+
+FLOWCAP = ("dlbcl", "gvhd", "hsct")
+
+
+def flowcap_samples(collection: str) -> list[str]:
+    """The names of the samples of a FlowCAP-I collection ("dlbcl", "gvhd", "hsct") that `load_flowcap` knows."""
+    return [name for name in _flowcap_hashes() if name.startswith(f"{collection}_")]
+
+
+def load_flowcap(sample: str, folder: Any = None) -> Cytometry:
+    """A sample of the FlowCAP-I challenge (Aghaeepour et al. 2013), such as "dlbcl_001".
+
+    The collections are DLBCL (lymphoma, three markers; "dlbcl_001_5d" has forward and side scatter too), GvHD (six
+    channels) and HSCT (four). The data are public: FlowRepository FR-FCM-ZZYY, and as CSV
+    github.com/VCCRI/FlowGrid_compare (DLBCL, HSCT) and github.com/KlugerLab/deepcytof (GvHD). They are not downloaded:
+    a gzipped CSV a sample, the markers and then ``label``, is expected at ``flowcap_dlbcl/dlbcl_001.csv.gz`` and so on.
+
+    Parameters
+    ----------
+    sample : str
+        One of the names that `flowcap_samples` lists.
+    folder : path or None
+        Where the collections are; by default the environment variable LATENTVIEWS_DATA says.
+    """
+    hashes = _flowcap_hashes()
+    if sample not in hashes:
+        raise ValueError(f"sample must be one of {', '.join(hashes)}; got {sample!r}.")
+    folder = folder if folder is not None else os.environ.get("LATENTVIEWS_DATA")
+    if folder is None:
+        raise FileNotFoundError("Say where the collections are: pass `folder`, or set LATENTVIEWS_DATA.")
+    path = Path(folder) / f"flowcap_{sample.split('_')[0]}" / f"{sample}.csv.gz"
+    if not path.is_file():
+        raise FileNotFoundError(f"There is no {path}; see the help of load_flowcap for where the data are to be had.")
+    content = path.read_bytes()
+    if hashlib.sha256(content).hexdigest() != hashes[sample]:
+        raise ValueError(f"{path} is not the file that was published: its SHA-256 differs.")
+    header, *lines = gzip.decompress(content).decode().splitlines()
+    table = np.array([line.split(",") for line in lines], dtype=float)
+    return Cytometry(table[:, :-1], table[:, -1].astype(int), header.split(",")[:-1])
+
+
+def _flowcap_hashes() -> dict[str, str]:
+    return json.loads(resources.files("latentviews.datasets").joinpath("flowcap.json").read_text())

@@ -1,0 +1,1 @@
+"""Distributions of a view in every class, from rows and their posteriors."""

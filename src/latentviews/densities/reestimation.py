@@ -1,0 +1,153 @@
+"""Densities from posteriors: every class a weighted sample, every density with a bandwidth of its own."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from sklearn.base import clone
+
+from latentviews._arrays import to_numpy
+from latentviews._numbers import TINY
+from latentviews._validation import is_auto
+from latentviews.core import streams
+from latentviews.core.embeddings import BinnedEmbedding, Components, components_in
+from latentviews.core.features.bins import BinnedFeatures, GridFeatures, linear_bins, uniform_grid
+from latentviews.core.features.landmarks import few_landmarks
+from latentviews.core.kernels.bandwidths import finest
+from latentviews.core.kernels.base import Kernel
+from latentviews.core.kernels.spaces import Domain
+from latentviews.core.streams import row_weights
+from latentviews.core.views import Views, stack_block
+
+WIDTHS = tuple(2 ** (i / 3) for i in range(-4, 4))  # bandwidths to choose from, over what the rule says
+
+
+def within_class_bandwidth(kernel: Kernel, x: np.ndarray, posteriors: np.ndarray) -> Any:
+    """Silverman's rule with the spread inside classes, never finer than rounding; one a column, one for angles."""
+    masses = np.maximum(posteriors.sum(axis=0), TINY)
+    n, dim = masses.sum() / len(masses), x.shape[1]
+    rate = (4 / (n * (dim + 2))) ** (1 / (dim + 4))
+    if kernel.domain == "circle":
+        resultants = np.abs(posteriors.T @ np.exp(1j * x)) / masses[:, None]
+        return rate * float(np.sqrt(-2 * np.log(resultants.clip(0.05, 1 - 1e-9))).mean())
+    means = posteriors.T @ x / masses[:, None]
+    squares = sum(r @ (x - m) ** 2 for r, m in zip(posteriors.T, means, strict=True))
+    return np.maximum(rate * np.sqrt(np.asarray(squares) / masses.sum()), [finest(column) for column in x.T])
+
+
+def density_maps(
+    table: np.ndarray, views: Views, blocks: Sequence[int], posteriors: np.ndarray, bandwidth: Any
+) -> Views:
+    """The maps in which densities are gathered: grids for real columns, kernels as narrow as the classes for others.
+
+    ``bandwidth`` is a number, a rule, "auto" for what the classes suggest, or None for the maps as they are.
+    """
+    if bandwidth is None:
+        return views
+    maps: dict[int, Any] = {}
+    for block in sorted(set(blocks)):
+        x = stack_block(table, views.columns, blocks, block)
+        present = ~np.isnan(x).any(axis=1)
+        stacked = np.tile(posteriors, (len(x) // len(table), 1))[present]
+        maps[block] = _density_map(views.features[list(blocks).index(block)], x[present], stacked, bandwidth)
+    return Views(views.columns, tuple(maps[block] for block in blocks))
+
+
+def _density_map(phi: Any, x: np.ndarray, posteriors: np.ndarray, bandwidth: Any) -> Any:
+    kernel = getattr(phi, "kernel_", None)
+    if kernel is None or "bandwidth" not in kernel.get_params():
+        return phi
+    if isinstance(phi, BinnedFeatures):
+        adaptive = is_auto(bandwidth)
+        kernel = clone(kernel).set_params(bandwidth="isj" if adaptive else bandwidth).adapt(x)
+        width = float(kernel.get_params()["bandwidth"])
+        return GridFeatures(uniform_grid(x[:, 0], width), kernel, adaptive, finest(x[:, 0]))
+    if is_auto(bandwidth) or (kernel.domain == "circle" and isinstance(bandwidth, str) and bandwidth == "isj"):
+        bandwidth = within_class_bandwidth(kernel, x, posteriors)
+    kernel = clone(kernel).set_params(bandwidth=bandwidth)
+    return few_landmarks(kernel, x, 0)
+
+
+def reestimate(
+    data: Any,
+    posteriors: Callable[..., np.ndarray] | np.ndarray,
+    views: Views,
+    blocks: Sequence[int],
+    domains: Sequence[Domain | None],
+    weights: np.ndarray | None = None,
+) -> tuple[np.ndarray, list[Components]]:
+    """Class weights and components as averages over all rows, weighted by their posteriors.
+
+    ``posteriors`` is a function of a batch, or (n, k) for data in one array. ``weights`` are those of rows, or of rows
+    in classes, (n, k), zero for a class that a row is known not to be in; only then is ``posteriors`` told which
+    classes are left.
+    """
+    if not callable(posteriors):  # they pass along the rows as weights do
+        weights = posteriors if weights is None else posteriors * weights[:, None]
+
+    def row_sum(batch: Any, weight: Any) -> tuple[np.ndarray, ...]:
+        table, shares = to_numpy(batch), weight
+        if callable(posteriors):
+            weight, allowed = row_weights(weight)
+            shares = posteriors(table) if allowed is None else posteriors(table, allowed)
+            shares = shares if weight is None else shares * weight[:, None]
+        sums = [gather(table[:, columns], phi, shares) for columns, phi in zip(views.columns, raws, strict=True)]
+        return (shares.sum(axis=0), *(part for triple in sums for part in triple))
+
+    raws = [phi.raw if hasattr(phi, "tail_") else phi.transform for phi in views.features]
+    share, *sums = streams.total(data, row_sum, weights).sums
+    components: dict[int, Components] = {}
+    for block in sorted(set(blocks)):
+        members = [t for t, b in enumerate(blocks) if b == block]
+        mass, squares, raw = (np.sum([sums[3 * t + i] for t in members], axis=0) for i in range(3))
+        counts = mass**2 / np.maximum(squares, TINY)  # Kish's effective number of rows that have the view
+        vectors = views.from_raw(members[0], raw) / np.maximum(mass, TINY)
+        components[block] = components_in(views.features[members[0]], vectors, domains[members[0]], counts)
+    return share / share.sum(), [components[block] for block in blocks]
+
+
+def gather(
+    x: np.ndarray, raw: Callable[[np.ndarray], Any], shares: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """The classes' mass over the rows that have a view, their squared shares, and their sums of raw vectors."""
+    present = ~np.isnan(x).any(axis=1)
+    if not present.all():
+        x, shares = np.where(present[:, None], x, 0.0), shares * present[:, None]
+    return shares.sum(axis=0), (shares**2).sum(axis=0), np.asarray(raw(x).T @ shares)
+
+
+def held_out_bandwidths(
+    view: BinnedEmbedding, x: np.ndarray, posteriors: np.ndarray, halves: tuple[np.ndarray, np.ndarray]
+) -> BinnedEmbedding:
+    """The components with the bandwidths under which held-out rows are likeliest, a class each.
+
+    Tried are multiples of the components' own, the same everywhere or narrower where rows are many (Abramson 1982),
+    which keeps edges sharp. Each half of the rows is judged by the other, whose best bandwidth is 2^(1/5) times that
+    of all rows.
+    """
+    here = ~np.isnan(x)
+    seen = [half[here[half]] for half in halves]
+    parts = [linear_bins(x[rows], view.grid).T @ posteriors[rows] for rows in seen]
+    floor = max(finest(x[here]), (view.grid[1] - view.grid[0]) / 2)
+    choices = [(width, local) for width in WIDTHS for local in (False, True)]
+    scores = np.zeros((len(choices), view.n_components))
+    for row, (width, local) in zip(scores, choices, strict=True):
+        for fitted, held in (parts, parts[::-1]):
+            weights = fitted / np.maximum(fitted.sum(axis=0), TINY)
+            candidate = replace(view, weights=weights, bandwidths=np.maximum(2**0.2 * width * view.bandwidths, floor))
+            candidate = replace(candidate, local=_local_widths(candidate, floor)) if local else candidate
+            row += (held * candidate.log_density(view.grid)).sum(axis=0)
+    widths, locals_ = np.array(choices)[scores.argmax(axis=0)].T
+    chosen = replace(view, bandwidths=np.maximum(widths * view.bandwidths, floor))
+    return replace(chosen, local=np.where(locals_ > 0, _local_widths(chosen, floor), 1.0)) if locals_.any() else chosen
+
+
+def _local_widths(view: BinnedEmbedding, floor: float) -> np.ndarray:
+    """Abramson's (p(x) / mean)^(-1/2) on the grid, with the geometric mean over the rows, in steps of a half octave."""
+    density = np.maximum(view.density(view.grid), TINY)
+    weights = np.maximum(view.weights, 0.0)
+    mean = (weights * np.log(density)).sum(axis=0) / np.maximum(weights.sum(axis=0), TINY)
+    octaves = np.round(np.clip((mean - np.log(density)) / (2 * np.log(2)), -2, 2) * 2) / 2
+    lowest = np.ceil(2 * np.log2(np.maximum(floor / view.bandwidths, TINY))) / 2
+    return 2.0 ** np.maximum(octaves, np.minimum(lowest, 0.0))

@@ -1,0 +1,258 @@
+"""Ways to smooth the rows of several real columns, stacked as held-out rows prefer."""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+
+from latentviews._numbers import TINY
+from latentviews.core.kernels.bandwidths import dithered
+from latentviews.core.kernels.spaces import Domain
+from latentviews.densities.codebooks import Codebook, fit_codebook, spreads
+from latentviews.densities.stacking import stacking_shares
+from latentviews.densities.weighted_samples import (
+    NEGLIGIBLE,
+    POINTS,
+    WIDTHS,
+    Bundle,
+    Way,
+    WeightedSample,
+    log_densities,
+    log_kernels,
+    log_mixtures,
+)
+
+SIZES = (6, 12, 25, 50, 100)  # Gaussians in a codebook
+SURROUNDINGS = 50  # Gaussians whose shapes kernels take
+PER_GAUSSIAN = 2  # rows of a half that there must be for each, times two and the number of columns
+BROAD = 3.0  # how much wider than a component its broadest Gaussian is, for stray rows
+SHRINKAGE = 1e-3  # of the covariance of a component with few rows towards that of all
+FLAT = 1e-12  # the least variance of a direction, columns having one
+MANY = 25  # columns beyond which variances would be more to match than rows can bear
+TILT = 5.0  # how much more or less than drawn a row may count
+PIECES = 8  # stretches that rows are halved by where the halves given leave one of them out
+SMALL = 0.01  # share of a way to smooth with many kernels, below which it is left out
+
+
+def weighted_samples(
+    x: np.ndarray,
+    posteriors: np.ndarray,
+    halves: tuple[np.ndarray, np.ndarray],
+    domain: Domain,
+    rng: np.random.Generator,
+    n_judged: int = POINTS,
+) -> WeightedSample:
+    """Components from rows (n, d) and their posteriors, smoothed as held-out rows prefer, a component each.
+
+    A density is a mixture of what several `ways` to smooth make of the rows, in shares that make either half of the
+    rows likeliest given the other; ``n_judged`` rows of each half are asked. Rows with a missing value are left out.
+    """
+    present = ~np.isnan(x).any(axis=1)
+    values, posteriors = x[present], np.maximum(posteriors[present], TINY)
+    x = dithered(values, rng)
+    halves = _without_copies(x, *_among(present, halves))
+    recipes = recipes_for(min(map(len, halves)), x.shape[1])
+    stack = _held_out_stack(x, posteriors, halves, recipes, rng, n_judged)
+    kept = [w for w, recipe in enumerate(recipes) if stack.shares[w].any()]
+    made, some, shares = ways(x, posteriors, [recipes[w] for w in kept], rng)
+    bundles = [bundle.scaled(stack.shares[w]) for w, way in zip(kept, made, strict=True) for bundle in way]
+    shares = calibrated(shares, some, values, posteriors)
+    return _joined([bundle for bundle in bundles if len(bundle.centres)], domain, values[some], shares, stack.optimism)
+
+
+def _among(present: np.ndarray, halves: tuple[np.ndarray, np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
+    """Halves of all rows as numbers of those that are present, or other halves of these if that leaves one bare."""
+    number, count = np.cumsum(present) - 1, int(present.sum())
+    first, second = (number[half[present[half]]] for half in halves)
+    if min(len(first), len(second)) >= count // 4:
+        return first, second
+    parts = np.array_split(np.arange(count), PIECES)
+    return np.concatenate(parts[::2]), np.concatenate(parts[1::2])
+
+
+def _without_copies(x: np.ndarray, first: np.ndarray, second: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The halves with copies of a row in one of them, so that neither is judged by what it was fitted to."""
+    _, place, group, counts = np.unique(x, axis=0, return_index=True, return_inverse=True, return_counts=True)
+    copied = np.flatnonzero(counts > 1)
+    in_second = np.isin(place, second)
+    in_second[copied[np.argsort(-counts[copied])]] = np.arange(len(copied)) % 2 == 1
+    used = np.concatenate([first, second])
+    other = in_second[group[used]]
+    if min(other.sum(), (~other).sum()) < len(used) // 4:  # most rows are copies of one
+        return first, second
+    return used[~other], used[other]
+
+
+def calibrated(shares: np.ndarray, some: np.ndarray, x: np.ndarray, posteriors: np.ndarray) -> np.ndarray:
+    """Shares (m, k) of some rows, tilted so that means and variances are those of all (Deville & Särndal 1992)."""
+    moments = (x - np.median(x, axis=0)) / spreads(x)
+    if moments.shape[1] <= MANY:
+        moments = np.hstack([moments, moments**2])
+    rows, means = moments[some], (posteriors / posteriors.sum(axis=0)).T @ moments
+    result = np.empty_like(shares)
+    for h, (weights, mean) in enumerate(zip(shares.T, means, strict=True)):
+        here, turn = weights @ rows, uncorrelating(rows, weights, np.zeros(rows.shape[1]))
+        tilt = 1 + (rows - here) @ turn @ ((mean - here) @ turn)
+        result[:, h] = weights * np.clip(tilt, 1 / TILT, TILT)  # a stray row that is not among them must not rule
+    return result / result.sum(axis=0)
+
+
+class Stack(NamedTuple):
+    """What held-out halves say of ways to smooth."""
+
+    shares: np.ndarray  # (w, k), of every way in every component
+    optimism: np.ndarray  # (k,), how much likelier a half is under its own densities than under the other's
+
+
+def _held_out_stack(
+    x: np.ndarray,
+    posteriors: np.ndarray,
+    halves: tuple[np.ndarray, np.ndarray],
+    recipes: list["Recipe"],
+    rng: np.random.Generator,
+    n_judged: int,
+) -> Stack:
+    """Shares that make some rows of either half likeliest given the other."""
+    asked = [half[rng.permutation(len(half))[:n_judged]] for half in halves]
+    rows, sides = np.concatenate(asked), np.repeat([0, 1], list(map(len, asked)))
+    found = []  # logs of densities (n, k, w) that each half makes
+    for half in halves:
+        made, _, _ = ways(x[half], posteriors[half], recipes, rng)
+        found.append(np.stack([log_densities(way, x[rows]) for way in made], axis=-1))
+    at_home, abroad = np.where((sides == 0)[:, None, None], found, found[::-1])
+    judges, sizes = posteriors[rows], posteriors.sum(axis=0) / 2
+    costly = np.array([recipe.kind != "broad" for recipe in recipes])
+    shares = np.empty((len(recipes), judges.shape[1]))
+    optimism = np.empty(judges.shape[1])
+    for h, judge in enumerate(judges.T):
+        some = stacking_shares(abroad[:, h], judge)
+        some = np.where(costly & (some < SMALL), 0.0, some)
+        shares[:, h] = some / some.sum()
+        gain = np.subtract(*(log_mixtures(logs[:, h], shares[:, [h]])[:, 0] for logs in (at_home, abroad)))
+        optimism[h] = sizes[h] * np.average(gain, weights=judge)
+    return Stack(shares, np.maximum(optimism, 1.0))
+
+
+def _joined(
+    bundles: list[Bundle], domain: Domain, rows: np.ndarray, shares: np.ndarray, optimism: np.ndarray
+) -> WeightedSample:
+    weights = np.concatenate([bundle.weights for bundle in bundles])
+    return WeightedSample(
+        domain,
+        rows,
+        shares,
+        np.concatenate([bundle.centres for bundle in bundles]),
+        weights / weights.sum(axis=0),
+        np.concatenate([bundle.widths for bundle in bundles]),
+        np.repeat(np.arange(len(bundles)), [len(bundle.centres) for bundle in bundles]),
+        np.stack([bundle.map for bundle in bundles]),
+        optimism,
+    )
+
+
+class Recipe(NamedTuple):
+    """A way to smooth, unfitted: the kernels' width, and the size of the codebook that they are taken from."""
+
+    kind: str  # "broad", "rows", "codebook" or "surroundings"
+    width: float = 1.0
+    size: int = 0
+
+
+def recipes_for(n_rows: int, n_columns: int) -> list[Recipe]:
+    """What can be fitted to so many rows.
+
+    The component's own Gaussian and a broader one; kernels on the rows shaped like the component, narrower where rows
+    are many (Abramson 1982); mixtures of the Gaussians in codebooks of several sizes; and kernels on the rows shaped
+    like the Gaussian of a codebook that they are in.
+    """
+    sizes = [size for size in SIZES if PER_GAUSSIAN * (n_columns + 2) * size <= n_rows]
+    surroundings = [size for size in sizes if size <= SURROUNDINGS][-1:]
+    return [
+        *(Recipe("broad", width) for width in (1.0, BROAD)),
+        *(Recipe("rows", width) for width in WIDTHS),
+        *(Recipe("codebook", size=size) for size in sizes),
+        *(Recipe("surroundings", width, size) for size in surroundings for width in WIDTHS),
+    ]
+
+
+def ways(
+    x: np.ndarray, posteriors: np.ndarray, recipes: list[Recipe], rng: np.random.Generator
+) -> tuple[list[Way], np.ndarray, np.ndarray]:
+    """The components smoothed in every way asked for, and the numbers and shares of the rows that stand for them."""
+    some, shares = representatives(posteriors, rng)
+    rows = x[some]
+    maps, means = _shapes(x, posteriors)
+    codebooks = {size: fit_codebook(x, size, rng) for size in sorted({recipe.size for recipe in recipes} - {0})}
+    make: dict[str, Callable[[Recipe], Way]] = {
+        "broad": lambda recipe: _gaussians(maps, means, np.eye(len(maps)), recipe.width),
+        "rows": lambda recipe: [_on_rows(turn, rows, shares, h, recipe.width) for h, turn in enumerate(maps)],
+        "codebook": lambda recipe: _mixed(codebooks[recipe.size], x, posteriors),
+        "surroundings": lambda recipe: _in_surroundings(codebooks[recipe.size], rows, shares, recipe.width),
+    }
+    return [make[recipe.kind](recipe) for recipe in recipes], some, shares
+
+
+def representatives(posteriors: np.ndarray, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+    """Numbers of at most 1,000 rows, about as many of every component, and their shares of each.
+
+    Rows are drawn systematically with chances that add up the components', and count by one over their chance.
+    """
+    shares = posteriors / posteriors.sum(axis=0)
+    chances = np.ones(len(shares)) if len(shares) <= POINTS else np.minimum(POINTS * shares.mean(axis=1), 1.0)
+    order = rng.permutation(len(shares))
+    steps = np.floor(np.append(0.0, np.cumsum(chances[order])) + rng.random())
+    some = np.sort(order[np.diff(steps) > 0])
+    drawn = posteriors[some] / chances[some, None]
+    return some, drawn / drawn.sum(axis=0)
+
+
+def _gaussians(maps: np.ndarray, means: np.ndarray, weights: np.ndarray, width: float = 1.0) -> Way:
+    return [Bundle(turn, means[[g]], np.array([width]), weights[[g]]) for g, turn in enumerate(maps)]
+
+
+def _mixed(codes: Codebook, x: np.ndarray, posteriors: np.ndarray) -> Way:
+    """Every component as a mixture of the codebook's Gaussians."""
+    return _gaussians(codes.maps, codes.means, codes.shares(x, posteriors))
+
+
+def _in_surroundings(codes: Codebook, rows: np.ndarray, shares: np.ndarray, width: float) -> Way:
+    """Kernels on the rows, each shaped like the Gaussian that it is likeliest from."""
+    place = np.argmax(codes.log_densities(rows) + np.log(np.maximum(codes.weights, TINY)), axis=1)
+    members = [(codes.maps[b], np.flatnonzero(place == b)) for b in np.unique(place)]
+    return [Bundle(turn, rows[i], np.full(len(i), width), shares[i]) for turn, i in members]
+
+
+def _shapes(x: np.ndarray, posteriors: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Maps that make the components' covariances the identity, (k, d, d), and their means, (k, d)."""
+    few = x.shape[1] / (posteriors.sum(axis=0) + x.shape[1])
+    ridges = SHRINKAGE * few[:, None] * spreads(x) ** 2
+    maps = [uncorrelating(x, weights, ridge) for weights, ridge in zip(posteriors.T, ridges, strict=True)]
+    return np.stack(maps), (posteriors / posteriors.sum(axis=0)).T @ x
+
+
+def uncorrelating(x: np.ndarray, weights: np.ndarray, ridge: np.ndarray) -> np.ndarray:
+    """A map (d, d) that makes the weighted covariance, plus a diagonal, the identity."""
+    weights = weights / weights.max()
+    centred = x - np.average(x, axis=0, weights=weights)
+    covariance = centred.T @ (centred * weights[:, None]) / weights.sum() + np.diag(ridge)
+    units = np.sqrt(np.diag(covariance))
+    units = np.where(units > 0, units, 1.0)
+    values, vectors = np.linalg.eigh(covariance / np.outer(units, units))
+    return vectors / np.sqrt(np.maximum(values, FLAT)) / units[:, None]
+
+
+def _on_rows(turn: np.ndarray, rows: np.ndarray, shares: np.ndarray, component: int, width: float) -> Bundle:
+    """Kernels on the rows of one component, with Abramson's local widths."""
+    here = shares[:, component]
+    kept = np.flatnonzero(here > NEGLIGIBLE / POINTS)
+    factors = _local_factors(rows[kept] @ turn, here[kept] / here[kept].sum(), width)
+    weights = np.zeros((len(kept), shares.shape[1]))
+    weights[:, component] = here[kept] / here[kept].sum()
+    return Bundle(turn, rows[kept], width * factors, weights)
+
+
+def _local_factors(points: np.ndarray, kept: np.ndarray, width: float) -> np.ndarray:
+    """Abramson's (p(x) / mean)^(-1/2), with the geometric mean over the rows, within two octaves."""
+    logs = log_kernels(points, points, np.full(len(points), width))
+    log_density = log_mixtures(logs, kept[:, None])[:, 0]
+    return np.exp(np.clip((kept @ log_density - log_density) / 2, -2 * np.log(2), 2 * np.log(2)))

@@ -1,0 +1,187 @@
+"""Densities of several real columns: weighted rows, smoothed by Gaussians of many shapes that held-out rows choose."""
+
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from itertools import pairwise
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy.special import ndtr
+
+from latentviews._arrays import to_numpy
+from latentviews._numbers import TINY
+from latentviews.core.embeddings import BACKGROUND, Components, as_rows, evaluate
+from latentviews.core.kernels.real import Gaussian
+
+POINTS = 1000  # rows that stand for all
+WIDTHS = (0.14, 0.28, 0.56)  # of kernels, over the spread of their surroundings
+LEVELS = 256  # points at which the distribution of a column in a component is known
+LARGEST = 700.0  # logs of numbers
+AT_ONCE = 2**22  # kernel values in memory
+NEGLIGIBLE = 1e-4  # of a component: what weighs less is left out
+
+
+@dataclass(frozen=True, eq=False)
+class WeightedSample(Components):
+    """Components as weighted rows, and their densities as mixtures of Gaussians on and among the rows.
+
+    p(x | h) = Σ_i weights_ih N(x; centres_i, widths_i² Σ_g), with g = shapes_i and Σ_g⁻¹ = maps_g maps_gᵀ.
+
+    Parameters
+    ----------
+    domain : Domain
+    rows : array of shape (m, d)
+    shares : array of shape (m, k), columns summing to one
+    centres : array of shape (p, d)
+    weights : array of shape (p, k), columns summing to one
+    widths : array of shape (p,)
+    shapes : array of shape (p,), increasing
+    maps : array of shape (g, d, d)
+    optimism : array of shape (k,)
+        By how much a half of the rows is likelier under its own density than under the other half's.
+    """
+
+    rows: np.ndarray = field(repr=False)
+    shares: np.ndarray = field(repr=False)
+    centres: np.ndarray = field(repr=False)
+    weights: np.ndarray = field(repr=False)
+    widths: np.ndarray = field(repr=False)
+    shapes: np.ndarray = field(repr=False)
+    maps: np.ndarray = field(repr=False)
+    optimism: np.ndarray = field(repr=False)
+
+    @property
+    def n_components(self) -> int:
+        """The number of components k."""
+        return self.weights.shape[1]
+
+    def _values(self, x: Any) -> np.ndarray:
+        """The densities over the domain's unit, (n, k)."""
+        return np.exp(np.minimum(self._logs(x) - self._domain().log_unit, LARGEST))
+
+    def log_density(self, x: Any) -> np.ndarray:
+        """The log of ``density`` mixed with a millionth of a broad density, so that it is finite everywhere."""
+        background = np.log(BACKGROUND) + self._domain().log_background(to_numpy(as_rows(x)))
+        return np.logaddexp(self._logs(x), background[:, None])
+
+    def _logs(self, x: Any) -> np.ndarray:
+        """The logs of the densities, (n, k)."""
+        x = to_numpy(as_rows(x))
+        if x.shape[1] != self.rows.shape[1]:
+            raise ValueError(f"This view has {self.rows.shape[1]} columns; got {x.shape[1]}.")
+        return log_densities(self._bundles, x)
+
+    @cached_property
+    def _bundles(self) -> list["Bundle"]:
+        """The kernels of every shape."""
+        edges = np.searchsorted(self.shapes, np.arange(len(self.maps) + 1))
+        places = [slice(*ends) for ends in pairwise(edges)]
+        return [
+            Bundle(turn, self.centres[i], self.widths[i], self.weights[i])
+            for turn, i in zip(self.maps, places, strict=True)
+        ]
+
+    def sample(self, component: int, size: int, rng: np.random.Generator) -> np.ndarray:
+        """Rows drawn from the density of one component."""
+        weights = self.weights[:, component]
+        picked = rng.choice(len(weights), size=size, p=weights / weights.sum())
+        noise = self.widths[picked, None] * rng.normal(size=(size, self.rows.shape[1]))
+        back = np.linalg.inv(self.maps)[self.shapes[picked]]
+        return self.centres[picked] + np.einsum("ij,ijk->ik", noise, back)
+
+    def marginal(self, column: int) -> tuple[np.ndarray, np.ndarray]:
+        """Increasing values of a column, and the share of every component up to them: sums of normal distributions."""
+        variances = (np.linalg.inv(self.maps)[:, :, column] ** 2).sum(axis=1)
+        centres, deviations = self.centres[:, column], self.widths * np.sqrt(variances)[self.shapes]
+        places = np.linspace(-5, 5, 41)[:, None]
+        around, mass = (centres + places * deviations).ravel(), np.exp(-(places**2) / 2)[:, :, None] * self.weights
+        order = np.argsort(around)
+        cumulative = np.cumsum(mass.reshape(len(around), -1)[order], axis=0)
+        levels = ndtr(np.linspace(-5, 5, LEVELS))  # as fine in the tails of every component as in its middle
+        picked = [np.searchsorted(shares, levels * shares[-1]) for shares in cumulative.T]
+        values = np.unique(around[order[np.minimum(np.concatenate(picked), len(order) - 1)]])
+        return values, ndtr((values[:, None] - centres) / deviations) @ self.weights
+
+    def _integrate(self, f: Any) -> np.ndarray:
+        """A callable against the weighted rows themselves, with no smoothing."""
+        return evaluate(f, self.rows) @ self.shares
+
+    def take(self, order: np.ndarray) -> "WeightedSample":
+        """The components in another order, or some of them."""
+        chosen = {name: getattr(self, name)[..., order] for name in ("shares", "weights", "optimism")}
+        return replace(self, **chosen)
+
+    @property
+    def n_parameters(self) -> np.ndarray:
+        """How many parameters would overfit as much (Akaike 1974)."""
+        return self.optimism
+
+    @cached_property
+    def _positive_mass(self) -> np.ndarray:
+        return self.weights.sum(axis=0)  # the kernels are densities: nothing to integrate
+
+    def _as_sample(self) -> tuple[np.ndarray, np.ndarray]:
+        return self.rows, self.shares
+
+    def _coordinates(self, other: Components) -> np.ndarray:
+        points, weights = other._as_sample()
+        spread = WIDTHS[1] * self.rows.std(axis=0)
+        kernel = Gaussian(np.where(spread > 0, spread, 1.0))
+        values, vectors = np.linalg.eigh(kernel.gram(self.rows, self.rows))
+        root = vectors / np.sqrt(np.maximum(values, 1e-10 * values[-1]))
+        return root.T @ kernel.gram(self.rows, points) @ weights
+
+
+class Bundle(NamedTuple):
+    """Gaussians of one shape: N(x; centres_i, widths_i² Σ), Σ⁻¹ = map mapᵀ, with their weights in every component."""
+
+    map: np.ndarray  # (d, d)
+    centres: np.ndarray  # (m, d)
+    widths: np.ndarray  # (m,)
+    weights: np.ndarray  # (m, k)
+
+    def logs(self, x: np.ndarray) -> np.ndarray:
+        """The logs of the Gaussians, (n, m)."""
+        return np.linalg.slogdet(self.map)[1] + log_kernels(x @ self.map, self.centres @ self.map, self.widths)
+
+    def scaled(self, shares: np.ndarray) -> "Bundle":
+        """The same with weights times ``shares`` (k,), and nothing of what is negligible then."""
+        weights = self.weights * shares
+        weights = np.where(weights > NEGLIGIBLE / POINTS, weights, 0.0)
+        kept = weights.any(axis=1)
+        return Bundle(self.map, self.centres[kept], self.widths[kept], weights[kept])
+
+
+Way = list[Bundle]  # a way to smooth: bundles whose weights add up to one in every component
+
+
+def log_densities(way: Way, x: np.ndarray) -> np.ndarray:
+    """The logs of the components' densities, (n, k)."""
+    weights = np.concatenate([bundle.weights for bundle in way])
+    result = np.empty((len(x), weights.shape[1]))
+    size = 1 + AT_ONCE // len(weights)
+    for start in range(0, len(x), size):
+        part = slice(start, start + size)
+        logs = np.concatenate([bundle.logs(x[part]) for bundle in way], axis=1)
+        result[part] = log_mixtures(logs, weights)
+    return result
+
+
+def log_mixtures(logs: np.ndarray, weights: np.ndarray) -> np.ndarray:
+    """The logs of mixtures, (n, k), of densities with these logs, (n, m), in shares (m, k)."""
+    largest = logs.max(axis=1, keepdims=True)
+    return np.log(np.maximum(np.exp(logs - largest) @ weights, TINY)) + largest
+
+
+def log_kernels(x: np.ndarray, points: np.ndarray, widths: np.ndarray) -> np.ndarray:
+    """The logs of N(x_i; points_j, widths_j² I), (n, m)."""
+    dim = x.shape[1]
+    center = points.mean(axis=0) if len(points) else 0.0
+    x, points = x - center, points - center
+    values = x @ (-2 * points.T)
+    values += (x**2).sum(axis=1)[:, None]
+    values += (points**2).sum(axis=1)
+    np.maximum(values, 0.0, out=values)
+    values *= -0.5 / widths**2
+    values -= dim / 2 * np.log(2 * np.pi) + dim * np.log(widths)
+    return values

@@ -1,0 +1,1 @@
+"""What a fit is worth, and which columns belong into one view."""

@@ -1,0 +1,415 @@
+"""What the assumptions behind a fitted model are worth on this data, and what to do where they fail."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import combinations
+from typing import Any, NamedTuple
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from latentviews._arrays import to_numpy
+from latentviews._validation import check_count
+from latentviews.comparison.permutation import TestResult, independence_test
+from latentviews.core import streams
+from latentviews.core.kernels.base import Kernel
+from latentviews.core.kernels.circle import VonMises
+from latentviews.core.kernels.discrete import Delta
+from latentviews.core.kernels.real import Gaussian
+from latentviews.core.kernels.spaces import Circle, Discrete, Domain, Real
+from latentviews.core.tables import Columns, read_table
+from latentviews.diagnosis.moments import MomentQuality, moment_quality
+from latentviews.mixtures.problem import Estimate, hidden_sentence
+
+ROWS = 20_000  # rows looked at
+CLASS_ROWS = 2000  # members of a class in a test: more would find dependence too weak to matter
+FEWEST_MEMBERS = 20  # and fewer would find nothing
+LEVEL = 0.05  # the chance of flagging any dependence where there is none
+WEAK = (
+    0.1  # dependence below this, a correlation of some .15, hardly moves a class; errors in posteriors can make as much
+)
+CERTAIN = 0.8  # a posterior below this is uncertain
+FAR = 0.01  # rows beyond the range of a fit that are too many
+SQUEEZED = 0.02  # of the spread in a fit: less is another scale
+AGREED = 0.7  # partitions of different starts this alike agree
+CLOSE = 0.01  # starts this near in log-likelihood a row agree
+
+
+def most_probable(posteriors: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The most probable class of every row and its probability; -1 is noise, which has what classes leave to one."""
+    noise, best = 1 - posteriors.sum(axis=1), posteriors.max(axis=1)
+    return np.where(noise > best, -1, posteriors.argmax(axis=1)), np.maximum(noise, best)
+
+
+def outside_range(model: Any, rows: np.ndarray) -> dict[int, float]:
+    """Columns whose values a model was not fitted to, and the share of rows in each that it does not know.
+
+    Those with more than a hundredth of the rows beyond all that the model was fitted to, or with values so close to
+    each other that they must be on another scale (then the share is one).
+    """
+    found = {}
+    for view, component in zip(model.views_, model.components_, strict=True):
+        domain = component.domain
+        if not isinstance(domain, Real):
+            continue
+        low, high = domain.nodes.min(axis=0), domain.nodes.max(axis=0)
+        for c, j in enumerate(view):
+            x = rows[~np.isnan(rows[:, j]), j]
+            share = float(np.mean((x < low[c]) | (x > high[c]))) if len(x) else 0.0
+            if len(x) >= FEWEST_MEMBERS and np.ptp(np.quantile(x, [0.05, 0.95])) < SQUEEZED * domain.spread[c]:
+                share = 1.0
+            if share > FAR:
+                found[j] = share
+    return found
+
+
+def outside_sentence(found: dict[int, float], names: Sequence[str]) -> str:
+    """What `outside_range` found."""
+    listed = [f"{names[j]} ({share:.0%} of the rows)" for j, share in list(found.items())[:8]]
+    more = f" and {len(found) - 8} more" if len(found) > 8 else ""
+    return (
+        f"Values lie outside the range or scale that the model was fitted to, in {', '.join(listed)}{more}: their "
+        "classes mean little. Are they in the same units, and transformed in the same way?"
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class WithinClassDependence:
+    """HSIC between the views inside every class; NaN where a class has too few rows, or a view that does not vary."""
+
+    pairs: tuple[tuple[int, int], ...]  # of views
+    effect: np.ndarray  # (k, n_pairs), from 0, none, to 1
+    pvalue: np.ndarray  # (k, n_pairs), corrected for the number of classes and pairs
+    n_rows: np.ndarray  # (k, n_pairs)
+
+    def matrix(self, component: int, values: str = "effect") -> np.ndarray:
+        """``effect``, ``pvalue`` or ``n_rows`` of one class as a symmetric matrix over views, NaN on its diagonal."""
+        n_views = 1 + max(t for _, t in self.pairs)
+        table = np.full((n_views, n_views), np.nan)
+        for (s, t), value in zip(self.pairs, getattr(self, values)[component], strict=True):
+            table[s, t] = table[t, s] = value
+        return table
+
+    def flagged(self, level: float = LEVEL, least: float = WEAK) -> list[tuple[int, int, int]]:
+        """(class, view, view) where the corrected p-value is at most ``level`` and the effect at least ``least``.
+
+        The strongest come first.
+        """
+        with np.errstate(invalid="ignore"):  # NaN is not flagged
+            found = np.argwhere((self.pvalue <= level) & (self.effect >= least))
+        order = sorted(found.tolist(), key=lambda where: -self.effect[tuple(where)])
+        return [(h, *self.pairs[p]) for h, p in order]
+
+
+class Finding(NamedTuple):
+    """One thing that was looked at."""
+
+    trusted: bool
+    text: str
+
+
+@dataclass(frozen=True, eq=False)
+class Diagnosis:
+    """What `diagnose` finds.
+
+    Print ``summary()`` first; the fields hold the numbers behind it.
+    """
+
+    n_rows: int  # rows looked at
+    view_names: tuple[str, ...]
+    weights: np.ndarray  # (k,)
+    moments: MomentQuality | None = field(repr=False)  # None where the moments do not support k classes
+    mass: np.ndarray = field(repr=False)  # (n_views, k), integrals of the components before they are made densities
+    clipped: np.ndarray = field(repr=False)  # (n_views, k), the share of their mass that was negative
+    effective_rows: np.ndarray  # (k,), Kish's (Σ r)² / Σ r² of the posteriors r
+    certainty: np.ndarray = field(repr=False)  # (n_rows,), the largest posterior of every row
+    counts: np.ndarray  # (k,), rows by their most probable class
+    outside: dict[str, float]  # columns beyond the range of the fit, and the share of the rows that are
+    dependence: WithinClassDependence = field(repr=False)
+    start_objectives: dict[str, float]  # what every start reached
+    converged: bool
+    agreement: float | None = None  # of the starts' partitions, where the fit allows for dependence
+
+    @property
+    def pi_min(self) -> float:
+        """The weight of the rarest class."""
+        return float(self.weights.min())
+
+    @property
+    def uncertain(self) -> float:
+        """The share of rows whose largest posterior is below 0.8."""
+        return float(np.mean(self.certainty < CERTAIN))
+
+    @property
+    def findings(self) -> list[Finding]:
+        """Everything that was looked at, in the order of the summary."""
+        parts = (_on_range, _on_moments, _on_components, _on_dependence, _on_starts, _on_rows)
+        return [finding for part in parts for finding in part(self)]
+
+    def summary(self) -> str:
+        """What can be trusted, what cannot, and what to do, in plain sentences."""
+        k, n_views = len(self.weights), len(self.view_names)
+        findings = self.findings
+        lines = [f"Diagnosis of {k} class(es) in {n_views} views, from {self.n_rows} rows."]
+        for trusted, title in ((True, "What can be trusted:"), (False, "What cannot, and what to do:")):
+            texts = [finding.text for finding in findings if finding.trusted is trusted]
+            lines += ["", title, *(f"- {text}" for text in texts or ["nothing was found."])]
+        return "\n".join(lines)
+
+
+def diagnose(model: Any, X: Any, *, n_permutations: int = 199, random_state: Any = None) -> Diagnosis:
+    """What the assumptions behind a fitted model are worth on the data it was fitted to.
+
+    Looked at are the moments (a gap in their spectrum, the error of σ_k and of the whitened tensor, ρ and π_min: what
+    Theorem 2 of Song et al. 2014 is made of), the mass and negativity of the components, how many rows stand behind
+    every class, whether views depend on each other inside a class, whether starts agree, and how certain the rows'
+    classes are.
+
+    Dependence is tested with `independence_test` on rows drawn into each class by their posteriors. P-values are
+    corrected for all classes and pairs of views together: a standardised statistic is compared with the largest of all
+    tests' null draws (Westfall & Young 1993, single step). Tests of different pairs are asymptotically independent
+    where views are, since E[φ_1 φ_2 φ_1 φ_3] = 0 for centred features, so that their draws can be put side by side.
+    The posteriors are estimates: where classes overlap much, their errors alone make weak dependence, and a
+    significant but weak one (effect below 0.1) is not held against the model.
+
+    Parameters
+    ----------
+    model : fitted MultiViewMixture
+    X : data of the kind it was fitted to
+        At most 20,000 rows are looked at. A pair of views is tested on the rows that have both.
+    n_permutations : int, default=199
+        Null draws of every test; the smallest p-value is 1 / (1 + n_permutations).
+    random_state : int, RandomState or None
+
+    Returns
+    -------
+    Diagnosis
+
+    Examples
+    --------
+    >>> from latentviews import MultiViewMixture, diagnose
+    >>> from latentviews.datasets import make_multiview
+    >>> X = make_multiview(2000, 2, random_state=0).X
+    >>> diagnosis = diagnose(MultiViewMixture(2, random_state=0).fit(X), X, random_state=0)
+    >>> diagnosis.dependence.flagged()
+    []
+    >>> print(diagnosis.summary().splitlines()[0])
+    Diagnosis of 2 class(es) in 3 views, from 2000 rows.
+    """
+    check_is_fitted(model)
+    if not hasattr(model, "start_objectives_") or not hasattr(model, "exchangeable"):
+        raise TypeError(f"diagnose looks at a fitted MultiViewMixture; got a {type(model).__name__}.")
+    n_permutations, rng = check_count("n_permutations", n_permutations), np.random.default_rng(random_state)
+    data, columns = read_table(model, X, reset=False)
+    sample, *_ = streams.sample(data, ROWS, rng)
+    rows = to_numpy(sample)
+    allows = getattr(model, "dependent_", None)
+    posteriors = (allows or Estimate(model.weights_, model.components_, columns)).posteriors(rows)
+    domains = [component._domain() for component in model.components_]
+    labels, certainty = most_probable(posteriors)
+    names = getattr(model, "feature_names_in_", range(rows.shape[1]))
+    return Diagnosis(
+        n_rows=len(rows),
+        view_names=_view_names(model),
+        weights=model.weights_,
+        moments=moment_quality(model, rows, columns, rng),
+        mass=np.stack([component.mass for component in model.components_]),
+        clipped=np.stack([component.clipped for component in model.components_]),
+        effective_rows=posteriors.sum(axis=0) ** 2 / np.maximum((posteriors**2).sum(axis=0), np.finfo(float).tiny),
+        certainty=certainty,
+        counts=np.bincount(labels[labels >= 0], minlength=posteriors.shape[1]),
+        outside={str(names[j]): share for j, share in outside_range(model, rows).items()},
+        dependence=within_class_dependence(rows, columns, domains, posteriors, n_permutations, rng),
+        start_objectives=dict(getattr(model, "start_objectives_", {})),
+        converged=bool(model.converged_),
+        agreement=model.agreement_ if allows else None,
+    )
+
+
+def _view_names(model: Any) -> tuple[str, ...]:
+    known = getattr(model, "feature_names_in_", None)
+    return tuple("+".join(str(j if known is None else known[j]) for j in view) for view in model.views_)
+
+
+# ---------------------------------------------------------------------------------------------------- the moments
+
+
+def within_class_dependence(
+    rows: np.ndarray,
+    columns: Columns,
+    domains: Sequence[Domain],
+    posteriors: np.ndarray,
+    n_permutations: int,
+    rng: np.random.Generator,
+) -> WithinClassDependence:
+    """Every class and pair of views tested on rows drawn by their posteriors: see `independence_test` for why."""
+    pairs = tuple(combinations(range(len(columns)), 2))
+    kernels = [_kernel(domain) for domain in domains]
+    found: dict[tuple[int, int], TestResult] = {}
+    for h, chances in enumerate(posteriors.T):
+        chances = chances * min(1.0, CLASS_ROWS / max(chances.sum(), 1.0))
+        members = rows[rng.random(len(rows)) < chances]
+        for p, (s, t) in enumerate(pairs):
+            x, y = members[:, columns[s]], members[:, columns[t]]
+            both = ~(np.isnan(x).any(axis=1) | np.isnan(y).any(axis=1))
+            x, y = x[both], y[both]
+            if len(x) >= FEWEST_MEMBERS and np.ptp(x, axis=0).all() and np.ptp(y, axis=0).all():
+                seed = int(rng.integers(2**31))
+                found[h, p] = independence_test(
+                    x, y, kernel=(kernels[s], kernels[t]), n_permutations=n_permutations, random_state=seed
+                )
+    effect, pvalue, n_rows = (np.full((posteriors.shape[1], len(pairs)), empty) for empty in (np.nan, np.nan, 0))
+    for where, adjusted in zip(found, corrected_pvalues(list(found.values())), strict=True):
+        effect[where], pvalue[where], n_rows[where] = found[where].effect, adjusted, found[where].n_rows
+    return WithinClassDependence(pairs, effect, pvalue, n_rows)
+
+
+def _kernel(domain: Domain) -> Kernel:
+    if isinstance(domain, Discrete):
+        return Delta()
+    return VonMises("median") if isinstance(domain, Circle) else Gaussian("median")
+
+
+def corrected_pvalues(tests: Sequence[TestResult]) -> np.ndarray:
+    """P-values for many independent tests together: against the largest null draw (Westfall & Young 1993, 2.6).
+
+    The chance that any of them is at most α is at most α if all hypotheses hold. Unlike Bonferroni's, the smallest
+    does not grow with the number of tests, so few permutations serve many.
+    """
+    if not tests:
+        return np.empty(0)
+    draws = np.array([[test.statistic, *test.null] for test in tests])
+    spread = draws.std(axis=1, keepdims=True)
+    standard = (draws - draws.mean(axis=1, keepdims=True)) / np.where(spread > 0, spread, 1.0)
+    largest = standard[:, 1:].max(axis=0)
+    return (1 + np.sum(largest >= standard[:, :1] - 1e-10, axis=1)) / (1 + len(largest))
+
+
+# ------------------------------------------------------------------------------------------- what a person reads
+
+
+def _on_range(diagnosis: Diagnosis) -> Iterator[Finding]:
+    if diagnosis.outside:
+        shares = dict(enumerate(diagnosis.outside.values()))
+        yield Finding(False, outside_sentence(shares, list(diagnosis.outside)))
+
+
+def _on_moments(diagnosis: Diagnosis) -> Iterator[Finding]:
+    k, moments = len(diagnosis.weights), diagnosis.moments
+    if k == 1:
+        return
+    if moments is None:
+        yield Finding(
+            False,
+            f"The moments of the views do not support {k} classes, so no theory stands behind the classes. Ask for "
+            "fewer, add rows or views, or widen `bandwidth`.",
+        )
+        return
+    clear = moments.sigma_k > 1.5 * moments.noise
+    yield Finding(
+        clear,
+        f"The number of classes: singular value {k} of the pair moment is {moments.sigma_k:.2g}, where sampling "
+        f"alone would make {moments.noise:.2g}, and {moments.gap:.3g} times the next."
+        + ("" if clear else f" It does not stand out of the noise: fewer than {k} classes may explain the data."),
+    )
+    firm = moments.eps_t < moments.least_value / 2
+    rest = (
+        f"The spectral estimate: the whitened tensor errs by about {moments.eps_t:.2g} beside a least eigenvalue of "
+        f"{moments.least_value:.2g} (Theorem 2 with ρ = 1, π_min = {diagnosis.pi_min:.2g})."
+    )
+    advice = " Its eigenvectors may mix classes: trust the polish, if any, only where starts agree, or add rows."
+    yield Finding(firm, rest + ("" if firm else advice))
+
+
+def _on_components(diagnosis: Diagnosis) -> Iterator[Finding]:
+    clipped, off = float(diagnosis.clipped.max()), float(np.abs(diagnosis.mass - 1).max())
+    proper = clipped <= 0.05 and off <= 0.1
+    yield Finding(
+        proper,
+        f"The densities: at most {clipped:.1%} of a component was negative, and masses are within {off:.2g} of one."
+        + ("" if proper else " A polish, a wider `bandwidth` or more rows would help; fewer classes might."),
+    )
+    fewest = int(diagnosis.effective_rows.argmin())
+    count = float(diagnosis.effective_rows[fewest])
+    yield Finding(
+        count >= 50,
+        f"The size of classes: the least supported, class {fewest}, rests on about {count:.0f} rows."
+        + ("" if count >= 50 else " That is few for a density; merge it with another, or add rows."),
+    )
+
+
+def _on_dependence(diagnosis: Diagnosis) -> Iterator[Finding]:
+    dependence, names = diagnosis.dependence, diagnosis.view_names
+    tested = int(np.isfinite(dependence.pvalue).sum())
+    flagged = dependence.flagged()
+    if tested and not flagged:
+        weak = len(dependence.flagged(least=0.0))
+        yield Finding(
+            True,
+            f"Independence inside classes: none of {tested} tests of a class and a pair of views finds dependence that "
+            f"matters (smallest corrected p-value {np.nanmin(dependence.pvalue):.2g}"
+            + (f"; {weak} significant but weak)." if weak else ")."),
+        )
+    if flagged and diagnosis.agreement is not None:
+        h, s, t = flagged[0]
+        yield Finding(
+            True,
+            f"Dependence inside classes: {len(flagged)} of {tested} pairs and classes show it (most of all views "
+            f"{names[s]} and {names[t]} in class {h}), and the fit allows for it.",
+        )
+        flagged = []
+    for h, s, t in flagged[:3]:
+        effect, pvalue = (dependence.matrix(h, values)[s, t] for values in ("effect", "pvalue"))
+        yield Finding(
+            False,
+            f"Views {names[s]} and {names[t]} depend on each other inside class {h} (strength {effect:.2f} of 1, "
+            f'corrected p-value {pvalue:.2g}). Fit with dependence="copula", which allows for it, or put their '
+            "columns into one view; if it is weak, the class may be a mixture: try more classes.",
+        )
+    if len(flagged) > 3:
+        yield Finding(
+            False, f"So do {len(flagged) - 3} more of {tested} pairs and classes; see `dependence.flagged()`."
+        )
+    untested = dependence.pvalue.size - tested
+    if untested:
+        yield Finding(False, f"{untested} pairs and classes have too few rows, or too little variation, to be tested.")
+
+
+def _on_starts(diagnosis: Diagnosis) -> Iterator[Finding]:
+    if diagnosis.agreement is not None:
+        yield _on_agreement(diagnosis.agreement)
+        return
+    if not diagnosis.converged:
+        yield Finding(False, "The polish had not converged; raise its `max_iter`.")
+    reached = diagnosis.start_objectives
+    if len(diagnosis.weights) == 1 or not reached:
+        return
+    best = max(reached.values())
+    near = [name for name, value in reached.items() if best - value <= CLOSE]
+    agree = len(near) > 1
+    text = f"Starts: {len(near)} of {len(reached)} ({', '.join(near)}) reached the best likelihood."
+    yield Finding(
+        agree, text + ("" if agree else " A single one did, so a better optimum may exist: refit with other seeds.")
+    )
+
+
+def _on_agreement(agreement: float) -> Finding:
+    good = agreement >= AGREED
+    text = f"Starts: partitions from several agree with the one chosen to {agreement:.2f} (adjusted Rand index)."
+    return Finding(
+        good, text + ("" if good else " Other classes explain the rows as well: try another number of them.")
+    )
+
+
+def _on_rows(diagnosis: Diagnosis) -> Iterator[Finding]:
+    share = diagnosis.uncertain
+    yield Finding(
+        share <= 0.2,
+        f"The classes of rows: {share:.1%} have no class of posterior above {CERTAIN}."
+        + (
+            "" if share <= 0.2 else " Use `predict_proba`, not `predict`: classes overlap, their shares are still good."
+        ),
+    )
+    hidden = hidden_sentence(diagnosis.counts, diagnosis.weights)
+    if hidden:
+        yield Finding(False, hidden)

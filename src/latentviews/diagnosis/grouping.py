@@ -1,0 +1,131 @@
+"""Which columns belong into one view: those that depend on each other inside the classes."""
+
+from dataclasses import dataclass, field
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+
+from latentviews._arrays import to_numpy
+from latentviews.core import streams
+from latentviews.core.tables import read_table
+from latentviews.diagnosis.diagnose import within_class_dependence
+from latentviews.mixtures.mixture import MultiViewMixture
+
+ROWS = 5000  # of the pilot fit
+N_PERMUTATIONS = 19  # enough for the mean of the null, which is all that the strength takes from it
+TIED = 0.25  # columns this strongly dependent inside the typical class go together: a correlation of some .35
+FEWEST_VIEWS = 3
+WIDEST_VIEW = 3  # a density over more columns would need far more rows
+MOST_COLUMNS = 60
+
+
+@dataclass(frozen=True, eq=False)
+class ViewSuggestion:
+    """Columns put together by their dependence, and what that rests on."""
+
+    views: tuple[tuple[int, ...], ...]  # columns, in the order of the table
+    names: tuple[str, ...]  # of all columns
+    strength: np.ndarray = field(repr=False)  # (d, d), dependence inside the classes, from 0 to 1; NaN on the diagonal
+    n_components: int  # classes of the pilot fit
+
+    def summary(self) -> str:
+        """What was chosen and why, in plain sentences."""
+        joined = [view for view in self.views if len(view) > 1]
+        told = f"in a pilot fit of {self.n_components} class(es) with a view a column"
+        if joined:
+            parts = [f"{self._named(view)} (tied by {self._within(view):.2f} of 1)" for view in joined]
+            return f"Put together: {'; '.join(parts)}, {told}; every other column is a view."
+        if len(self.names) == FEWEST_VIEWS:
+            return f"Every column is a view: a model needs at least {FEWEST_VIEWS}, and there are no more columns."
+        pair, most = self._strongest()
+        return (
+            f"Every column is a view: {told}, the strongest tie inside the typical class, between {self._named(pair)}, "
+            f"is {most:.2f} of 1, and columns are put together from {TIED} on."
+        )
+
+    def _named(self, view: tuple[int, ...]) -> str:
+        return " and ".join(self.names[j] for j in view)
+
+    def _within(self, view: tuple[int, ...]) -> float:
+        return float(np.mean([self.strength[pair] for pair in combinations(view, 2)]))
+
+    def _strongest(self) -> tuple[tuple[int, int], float]:
+        values = np.nan_to_num(self.strength)
+        s, t = np.unravel_index(values.argmax(), values.shape)
+        return (int(s), int(t)), float(values[s, t])
+
+
+def suggest_views(X: Any, n_components: int | str = "auto", *, random_state: Any = None) -> ViewSuggestion:
+    """Group the columns of a table into views by their dependence inside the classes; no labels are used.
+
+    A pilot fit has a view a column. In each of its classes every pair of columns is tested as in `diagnose`; the
+    strength of a pair is the median over classes, weighted by their size, so that a single class that is a mixture
+    of others does not tie columns. Groups are then joined, the strongest average tie first, while it is at least 0.25,
+    three views are left, and no view has more than three columns.
+
+    Parameters
+    ----------
+    X : array or DataFrame of shape (n_samples, n_features)
+        At most 5,000 rows are looked at.
+    n_components : int or "auto", default="auto"
+        Classes of the pilot fit.
+    random_state : int, RandomState or None
+
+    Returns
+    -------
+    ViewSuggestion
+        With ``views``, to be passed to a model, and ``summary()``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from latentviews.datasets import make_multiview
+    >>> from latentviews.diagnosis.grouping import suggest_views
+    >>> X = make_multiview(2000, 2, random_state=0).X
+    >>> twin = X[:, 2] + np.random.default_rng(0).normal(scale=0.3, size=2000)
+    >>> suggest_views(np.column_stack([X, twin]), 2, random_state=0).views
+    ((0,), (1,), (2, 3))
+    """
+    rng = np.random.default_rng(random_state)
+    pilot = MultiViewMixture(n_components, random_state=int(rng.integers(2**31)))
+    data, columns = read_table(pilot, X, reset=True)
+    names = tuple(map(str, getattr(pilot, "feature_names_in_", range(len(columns)))))
+    if len(columns) > MOST_COLUMNS:
+        raise ValueError(
+            f"Views are suggested for at most {MOST_COLUMNS} columns; got {len(columns)}. Choose some, or name them."
+        )
+    rows = to_numpy(streams.sample(data, ROWS, rng)[0])
+    pilot.fit(rows)
+    domains = [view._domain() for view in pilot.components_]
+    found = within_class_dependence(rows, columns, domains, pilot.predict_proba(rows), N_PERMUTATIONS, rng)
+    strength = np.full((len(columns), len(columns)), np.nan)
+    for (s, t), effect in zip(found.pairs, found.effect.T, strict=True):
+        strength[s, t] = strength[t, s] = _weighted_median(effect, pilot.weights_)
+    return ViewSuggestion(tuple(_joined(strength)), names, strength, pilot.n_components_)
+
+
+def _weighted_median(values: np.ndarray, weights: np.ndarray) -> float:
+    """The smallest value with half of the weight at or below it; zero where none is known."""
+    known = np.isfinite(values)
+    if not known.any():
+        return 0.0
+    order = np.argsort(values[known])
+    share = weights[known][order].cumsum()
+    return float(values[known][order][np.searchsorted(share, share[-1] / 2)])
+
+
+def _joined(strength: np.ndarray) -> list[tuple[int, ...]]:
+    """Groups of columns by average linkage."""
+    groups: list[tuple[int, ...]] = [(j,) for j in range(len(strength))]
+    while len(groups) > FEWEST_VIEWS:
+        ties = {
+            (a, b): float(np.mean(strength[np.ix_(a, b)]))
+            for a, b in combinations(groups, 2)
+            if len(a) + len(b) <= WIDEST_VIEW
+        }
+        best = max(ties, key=lambda pair: ties[pair], default=None)
+        if best is None or ties[best] < TIED:
+            break
+        groups = sorted([group for group in groups if group not in best] + [tuple(sorted(best[0] + best[1]))])
+    return groups

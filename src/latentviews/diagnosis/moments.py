@@ -1,0 +1,148 @@
+"""What the moments of a data set can carry: the ingredients of Theorem 2 of Song et al. (2014)."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+from scipy.linalg import polar
+
+from latentviews._arrays import to_numpy
+from latentviews._validation import UnsupportedError
+from latentviews.core.moments import Pairs, WhitenedMoments, pair_moments, whitened_moments
+from latentviews.core.spectral import SpectralFit, spectral_fit
+from latentviews.core.tables import Columns
+from latentviews.core.tensors import JointDiagonalization
+from latentviews.core.views import Views, feature_prototypes, fit_views, read_blocks
+from latentviews.core.whitening import symmetric, symmetric_tensor, symmetric_whitening, triple_whitening
+
+RESAMPLES = 10  # of the rows, for the error of the moments
+
+
+@dataclass(frozen=True, eq=False)
+class MomentQuality:
+    """How firmly the spectral estimate stands: the ingredients of Theorem 2 of Song et al. (2014).
+
+    The spectrum is that of the pair moment it rests on, with every kernel scaled to sup k(x, x) = 1, so that numbers do
+    not depend on units. Errors are those of the rows resampled (Rubin's bootstrap), whitening and all.
+    """
+
+    spectrum: np.ndarray = field(repr=False)  # singular values, decreasing
+    noise: float  # what sampling alone would make of the k-th, were there k - 1 classes
+    rho: np.ndarray  # (n_views,), sup k(x, x) of the kernel that was used
+    eps_t: float  # ε_T, the sampling error of the whitened tensor; infinite where resamples do not support k classes
+    least_value: float  # the tensor's least eigenvalue, π_max^(-1/2); ε_T must be well below it
+    residual: float  # the share of the tensor that k classes leave unexplained
+    bound: float  # the theorem's own bound of ε_T, with probability 95 %; nearly always far too large
+    rank: int
+
+    @property
+    def sigma_k(self) -> float:
+        """The k-th singular value."""
+        return float(self.spectrum[self.rank - 1])
+
+    @property
+    def gap(self) -> float:
+        """σ_k / σ_{k+1}; infinite where there is no further value."""
+        following = self.spectrum[self.rank : self.rank + 1].sum()
+        return float(self.sigma_k / following) if following > 0 else float("inf")
+
+
+def moment_quality(model: Any, rows: np.ndarray, columns: Columns, rng: np.random.Generator) -> MomentQuality | None:
+    """The model's spectral step on ``rows``, and again on resamples of them; None where it fails."""
+    rank = len(model.weights_)
+    blocks = read_blocks(model.exchangeable, len(columns))
+    views = fit_views(
+        rows, columns, feature_prototypes(model.kernel, model.features, model.bandwidth, columns), rng, blocks
+    )
+    solver = JointDiagonalization() if model.solver is None else model.solver
+    shared = len(set(blocks)) == 1
+    try:
+        found = spectral_fit(rows, views, rank, solver, rng, exchangeable=shared, reference=model.reference)
+    except UnsupportedError:
+        return None
+    rho = np.array([_supremum(rows[:, view], phi) for view, phi in zip(columns, views.features, strict=True)])
+    resamples = [rng.exponential(size=len(rows)) for _ in range(RESAMPLES)]
+    pair = _pair_moment(rows, views, found, rho)
+    left, spectrum, right = np.linalg.svd(pair, full_matrices=False)
+    errors = [_pair_moment(rows, views, found, rho, weights) - pair for weights in resamples]
+    noise = np.mean([_norm_beyond(left[:, : rank - 1], error, right[: rank - 1].T) for error in errors])
+    # stacked views of a group have the sum of their kernels, each at most one
+    ratio = 1.0 if shared else max(len(group) for group in found.whitening.groups)
+    return MomentQuality(
+        spectrum=spectrum,
+        noise=float(noise),
+        rho=rho,
+        eps_t=_tensor_error(rows, views, found, resamples),
+        least_value=float(found.decomposition.values.min()),
+        residual=found.decomposition.residual,
+        bound=tensor_error_bound(len(rows), ratio, float(spectrum[rank - 1]), float(model.weights_.min())),
+        rank=rank,
+    )
+
+
+def tensor_error_bound(n_rows: int, rho: float, sigma_k: float, pi_min: float, delta: float = 0.05) -> float:
+    """Theorem 2 of Song et al. (2014): what ε_T exceeds with probability at most ``delta`` (log(2/δ), not log(δ/2))."""
+    if not sigma_k > 0:
+        return float("inf")
+    log, ratio = np.log(2 / delta), rho / sigma_k
+    second = 512 * np.sqrt(2) * ratio**3 * log**1.5 / (n_rows**1.5 * np.sqrt(pi_min))
+    return float(8 * ratio**1.5 * np.sqrt(log) / np.sqrt(n_rows) + second)
+
+
+def _supremum(table: np.ndarray, phi: Any) -> float:
+    """The largest k(x, x) = ‖φ(x)‖² among the rows that are whole."""
+    table = table[~np.isnan(table).any(axis=1)]
+    kernel = getattr(phi, "kernel_", None)
+    squares = np.sum(to_numpy(phi.transform(table)) ** 2, axis=1) if kernel is None else kernel.diagonal(table)
+    return float(np.max(squares))
+
+
+def _pair_moment(
+    rows: np.ndarray, views: Views, found: SpectralFit, rho: np.ndarray, weights: np.ndarray | None = None
+) -> np.ndarray:
+    """The pair moment that the whitening inverts, of features scaled to ρ = 1."""
+    pairs: Pairs = {
+        (s, t): views.from_raw(t, views.from_raw(s, moment).T).T / np.sqrt(rho[s] * rho[t])
+        for (s, t), moment in pair_moments(rows, views, weights).items()
+    }
+    if found.whitening.shared:
+        return np.mean([symmetric(pair) for pair in pairs.values()], axis=0)
+    first, second, _ = found.whitening.groups
+    return np.block([[pairs[s, t] if s < t else pairs[t, s].T for t in second] for s in first])
+
+
+def _norm_beyond(left: np.ndarray, error: np.ndarray, right: np.ndarray) -> float:
+    """‖(I - UUᵀ) E (I - VVᵀ)‖: to first order, the next singular value of a matrix with these alone, seen with E."""
+    error = error - left @ (left.T @ error)
+    return float(np.linalg.norm(error - (error @ right) @ right.T, 2))
+
+
+def _tensor_error(rows: np.ndarray, views: Views, found: SpectralFit, resamples: Sequence[np.ndarray]) -> float:
+    """ε_T = ‖T̂ - T‖, as the root mean square distance of resampled tensors from that of the rows."""
+    down = tuple(views.to_raw(t, down) for t, down in enumerate(found.whitening.down))
+    whitening = replace(found.whitening, down=down)
+
+    def tensor(weights: np.ndarray | None = None) -> np.ndarray:
+        return _aligned_tensor(whitened_moments(rows, views, whitening, weights), whitening.shared)
+
+    try:
+        here = tensor()
+        return float(np.sqrt(np.mean([np.sum((tensor(weights) - here) ** 2) for weights in resamples])))
+    except UnsupportedError:
+        return float("inf")
+
+
+def _aligned_tensor(moments: WhitenedMoments, shared: bool) -> np.ndarray:
+    """The tensor in coordinates whitened once more, not rotated: resamples differ by their errors only."""
+    rank, n = moments.triple.shape[0], len(moments.pairs)
+    maps: Sequence[np.ndarray]
+    if shared:
+        pairs = [moments.pairs[i, j] for i in range(n) for j in range(i)]
+        maps = [symmetric_whitening(np.mean([symmetric(pair) for pair in pairs], axis=0), rank)] * 3
+    else:
+        c_ab = np.linalg.svd(moments.pairs[0, 1], full_matrices=False)
+        maps = triple_whitening(c_ab, moments.pairs[2, 0], moments.pairs[2, 1], rank)
+    rotation, _ = polar(maps[2], side="left")
+    a, b, c = (each @ rotation.T for each in maps)
+    return symmetric_tensor(np.einsum("abc,ai,bj,cl->ijl", moments.triple, a, b, c))

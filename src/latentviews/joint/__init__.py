@@ -1,0 +1,1 @@
+"""The joint density of many columns."""

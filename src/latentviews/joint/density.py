@@ -1,0 +1,356 @@
+"""The joint density of many columns."""
+
+import warnings
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+from sklearn.base import BaseEstimator, DensityMixin
+from sklearn.utils.validation import check_array, check_is_fitted
+
+from latentviews._arrays import to_numpy
+from latentviews._progress import CallbackSupportMixin, Report, reporter, with_callbacks
+from latentviews._validation import all_or_nothing, check_ability, check_count, check_rows, check_weights, is_auto
+from latentviews.core import streams
+from latentviews.core.kernels.base import Kernel
+from latentviews.core.kernels.real import Gaussian
+from latentviews.core.tables import checked_batches, is_stream
+from latentviews.joint.methods import Estimated, Problem, Stack
+
+PILOT = 20_000
+NARROW, WIDE = 1e-100, 1e100  # what columns may span: their squares are numbers
+
+
+@dataclass(frozen=True, eq=False)
+class ColumnDensity:
+    """The density of some columns: a marginal or a conditional of a fitted `LowRankDensity`."""
+
+    joint: Any  # a density over numbered columns
+    columns: list[int]  # in the order in which rows are given
+    names: list[str] | None = None  # theirs, by which they are found in a data frame
+
+    def _table(self, X: Any) -> np.ndarray:
+        if self.names is not None and hasattr(X, "columns"):
+            if not set(self.names) <= set(X.columns):
+                raise ValueError(f"Rows need the columns {self.names}; got {list(X.columns)}.")
+            X = X[self.names]
+        rows = check_array(X, dtype=float, ensure_2d=False, ensure_min_samples=0, ensure_all_finite="allow-nan")
+        rows = rows[:, None] if rows.ndim == 1 and len(self.columns) == 1 else np.atleast_2d(rows)
+        if rows.ndim != 2 or rows.shape[1] != len(self.columns):
+            raise ValueError(f"Rows need a value for each of the columns {self.columns}; got shape {rows.shape}.")
+        table = np.full((len(rows), 1 + max(self.columns)), np.nan)
+        table[:, self.columns] = rows
+        return table
+
+    def score_samples(self, X: Any) -> np.ndarray:
+        """The log-density of every row; a value may be missing."""
+        return self.joint.log_density(self._table(X))
+
+    def sample(self, n_samples: int = 1, random_state: Any = None) -> np.ndarray:
+        """Rows drawn from the density."""
+        rng = np.random.default_rng(random_state)
+        return self.joint.sample(check_count("n_samples", n_samples), rng, 1 + max(self.columns))[:, self.columns]
+
+
+def _check_empty_rows(data: Any, weights: np.ndarray | None, pilot: np.ndarray) -> None:
+    """A sentence on rows that have no value."""
+    known = streams.is_array(data)
+    empty = np.isnan(data if known else pilot).all(axis=1)
+    if known and weights is not None:
+        empty &= weights > 0
+    if empty.any():
+        which = (
+            f"Rows {np.flatnonzero(empty)[:5].tolist()}"
+            if known
+            else f"{empty.sum()} of {len(pilot)} rows of the pilot"
+        )
+        raise ValueError(f"{which} have no value at all and say nothing; leave them out.")
+
+
+def _check_constants(constants: Mapping[int, float], data: Any, weights: np.ndarray | None, size: int) -> None:
+    """A sentence on columns that are constant in the pilot, but not in all rows that count."""
+    columns, values = list(constants), np.array(list(constants.values()))
+    varies = np.zeros(len(columns), dtype=bool)
+    for batch, weight in streams.batches(data, weights):
+        x = to_numpy(batch)[:, columns]
+        x = x if weight is None else x[np.asarray(weight) > 0]
+        varies |= (~np.isnan(x) & (x != values)).any(axis=0)
+    if varies.any():
+        found = [columns[c] for c in np.flatnonzero(varies)]
+        raise ValueError(
+            f"Columns {found} are constant in the {size} rows of the pilot alone; leave them out, or raise pilot_size."
+        )
+
+
+class LowRankDensity(CallbackSupportMixin, DensityMixin, BaseEstimator):
+    r"""The joint density of many columns, as a combination of few products.
+
+    By default the density is a stack of mixtures with few components, each joining the distributions of its columns,
+    which have no assumed shape, by independence or a Gaussian copula. ``method=SignedTrain()`` is the estimate of Song
+    & Dai (2013), a low-rank decomposition of the kernel embedding of all columns along ``tree``.
+
+    Parameters
+    ----------
+    rank : int, "auto" or one an edge, default="auto"
+        The number of components, or of singular vectors at every edge of the tree (or at each, for `SignedTrain`, in
+        the order of ``tree_.edges``). "auto" chooses, or combines several, by held-out likelihood.
+    tree : "caterpillar", "auto", nested tuples of columns or networkx tree, default="caterpillar"
+        The latent tree of `SignedTrain`: its leaves are the columns, by number or name; constant ones are cut off it.
+        "auto" learns it from distances between embeddings. The other methods have one hidden variable and need no tree.
+    method : Stack, ProductMixture or SignedTrain, default=Stack()
+    kernel : Kernel or list of one a column, default=Gaussian()
+        What the values of a column are: numbers for `Gaussian`, codes for `Delta`, angles for `VonMises`.
+    pilot_size : int, default=20_000
+        Rows to which all is fitted before passes over all rows.
+    verbose : int, default=0
+    random_state : int, RandomState or None, default=None
+
+    Attributes
+    ----------
+    density_ : StackedMixture or SignedDensity
+    rank_ : int, or one an edge
+        The rank that was chosen: of the part with the largest share in a stack; at every edge of ``tree_`` where they
+        follow from the tolerance of `SignedTrain`.
+    mass_ : float
+        The integral of the estimate before anything is done to it: one, but for `SignedTrain`.
+    negative_share_ : float
+        The share of fresh rows at which the estimate is negative before it is floored: zero, but for `SignedTrain`.
+    columns_ : list of int
+        The columns that vary.
+    constants_ : dict
+        The values of columns that do not: the density has a point mass there.
+    tree_ : Tree or None
+        Its leaves are places in ``columns_``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from latentviews import LowRankDensity
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(500, 3)) + 3.0 * rng.integers(2, size=(500, 1))
+    >>> model = LowRankDensity(random_state=0).fit(X)
+    >>> bool(model.score(X) > -5.2)
+    True
+    >>> given = model.conditional([0], {1: 3.5, 2: 2.5})  # rows from the second cluster
+    >>> bool(abs(given.sample(1000, random_state=0).mean() - 3.0) < 0.3)
+    True
+    """
+
+    def __init__(
+        self,
+        rank: Any = "auto",
+        *,
+        tree: Any = "caterpillar",
+        method: Any = None,
+        kernel: Kernel | Sequence[Kernel] | None = None,
+        pilot_size: int = PILOT,
+        verbose: int = 0,
+        random_state: Any = None,
+    ):
+        self.rank = rank
+        self.tree = tree
+        self.method = method
+        self.kernel = kernel
+        self.pilot_size = pilot_size
+        self.verbose = verbose
+        self.random_state = random_state
+
+    @with_callbacks
+    @all_or_nothing
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+        """Fit the density.
+
+        Parameters
+        ----------
+        X : array or DataFrame of shape (n_samples, n_features), or iterable of batches that can be read more than once
+            Numbers, NaN where a value is missing.
+        y : ignored
+        sample_weight : array of shape (n_samples,) or None
+        """
+        report, finish = reporter(self, self.verbose)
+        method = Stack() if self.method is None else check_ability("method", self.method, "estimate")
+        problem = self._read(X, sample_weight, report)
+        found: Estimated = method.estimate(problem)
+        self.density_, self.rank_, self.tree_ = found
+        self.mass_, self.negative_share_ = float(self.density_.mass), float(self.density_.negative_share)
+        finish()
+        return self
+
+    def _read(self, X: Any, sample_weight: Any, report: Report) -> Problem:
+        """Rows, columns and a pilot, or a sentence on what no fit can answer."""
+        largest = self._largest_rank()
+        rng = np.random.default_rng(self.random_state)
+        data = self._data(X, reset=True)
+        weights = check_weights(sample_weight, data)
+        weights = None if weights is None else weights / weights.mean()
+        size = check_count("pilot_size", self.pilot_size, 2)
+        pilot, pilot_weights = streams.sample(data, size, rng, weights)
+        pilot = to_numpy(pilot)
+        rows = data.shape[0] if streams.is_array(data) else np.inf
+        everything = data if size <= len(pilot) < rows else None
+        if pilot_weights is not None:  # rows that count for nothing would still widen grids
+            pilot, pilot_weights = pilot[pilot_weights > 0], pilot_weights[pilot_weights > 0]
+        least = max(largest, 2)
+        if len(pilot) < least:
+            raise ValueError(
+                f"A density of rank {self.rank} needs at least {least} rows; got n_samples = {len(pilot)}."
+            )
+        _check_empty_rows(data, weights, pilot)
+        self._settle_columns(pilot, everything, weights)
+        kernels = self._kernels()
+        names = getattr(self, "feature_names_in_", None)
+        return Problem(
+            everything,
+            weights,
+            pilot,
+            pilot_weights,
+            kernels,
+            self.rank,
+            self.tree,
+            None if names is None else list(names),
+            rng,
+            report,
+        )
+
+    def _largest_rank(self) -> int:
+        """The largest rank asked for, checked; one where it is to be chosen."""
+        if is_auto(self.rank):
+            return 1
+        several = isinstance(self.rank, list | tuple | np.ndarray) and np.ndim(self.rank) == 1 and len(self.rank) > 0
+        try:
+            return max(check_count("rank", rank) for rank in (self.rank if several else [self.rank]))
+        except ValueError:
+            raise ValueError(
+                f'rank must be an integer of at least 1, a list of one an edge, or "auto"; got {self.rank!r}.'
+            ) from None
+
+    def _data(self, X: Any, *, reset: bool) -> Any:
+        if is_stream(X):
+            return checked_batches(self, X, reset=reset)
+        return to_numpy(check_rows(self, X, reset=reset, missing=True))
+
+    def _settle_columns(self, pilot: np.ndarray, everything: Any, weights: np.ndarray | None) -> None:
+        """The columns that vary, and the values of those that do not."""
+        missing = np.flatnonzero(np.isnan(pilot).all(axis=0))
+        if len(missing):
+            raise ValueError(f"Columns {missing.tolist()} have no value in any row; leave them out.")
+        low, high = np.nanmin(pilot, axis=0), np.nanmax(pilot, axis=0)
+        self.constants_ = {int(j): float(low[j]) for j in np.flatnonzero(low == high)}
+        self.columns_ = [j for j in range(pilot.shape[1]) if j not in self.constants_]
+        if not self.columns_:
+            raise ValueError(f"All {pilot.shape[1]} columns are constant over {len(pilot)} rows; there is no density.")
+        wide = np.subtract(high / 2, low / 2)[self.columns_]  # halves: the whole may overflow
+        extreme = [j for j, width in zip(self.columns_, wide, strict=True) if not NARROW < width < WIDE]
+        if extreme:
+            raise ValueError(f"Columns {extreme} span less than {NARROW} or more than {WIDE}; scale them first.")
+        if self.constants_ and everything is not None:
+            _check_constants(self.constants_, everything, weights, len(pilot))
+        if self.constants_:
+            warnings.warn(
+                f"Columns {list(self.constants_)} are constant and were left out; the density is that of the others, "
+                "and rows with other values there have density zero.",
+                stacklevel=6,
+            )
+
+    def _kernels(self) -> dict[int, Kernel]:
+        """The kernel of every column that varies."""
+        given = self.kernel
+        if isinstance(given, list | tuple):
+            if len(given) != self.n_features_in_:
+                raise ValueError(
+                    f"kernel must be one object or one a column; got {len(given)} for {self.n_features_in_} columns."
+                )
+        else:
+            given = [given or Gaussian()] * self.n_features_in_  # type: ignore[list-item]
+        for kernel in given:
+            check_ability("kernel", kernel, "gram")
+            if kernel.domain is None:
+                raise TypeError(
+                    f"{type(kernel).__name__} does not smooth, so it has no density; use Gaussian or Delta."
+                )
+        return {j: given[j] for j in self.columns_}
+
+    def score_samples(self, X: Any) -> np.ndarray:
+        """The log-density of every row, over the values it has: zero where it has none."""
+        check_is_fitted(self)
+        data = self._data(X, reset=False)
+        return np.concatenate([self._score(to_numpy(batch)) for batch, _ in streams.batches(data)])
+
+    def _score(self, table: np.ndarray) -> np.ndarray:
+        logs = np.array(self.density_.log_density(table))
+        for j, value in self.constants_.items():
+            logs[~np.isnan(table[:, j]) & (table[:, j] != value)] = -np.inf
+        return logs
+
+    def score(self, X: Any, y: Any = None) -> float:
+        """The mean log-density of the rows."""
+        return float(self.score_samples(X).mean())
+
+    def sample(self, n_samples: int = 1) -> np.ndarray:
+        """Rows drawn from the density."""
+        check_is_fitted(self)
+        rng = np.random.default_rng(self.random_state)
+        rows = self.density_.sample(check_count("n_samples", n_samples), rng, self.n_features_in_)
+        rows[:, list(self.constants_)] = list(self.constants_.values())
+        return rows
+
+    def marginal(self, columns: Sequence[Any]) -> ColumnDensity:
+        """The density of some columns, by number or name."""
+        check_is_fitted(self)
+        chosen = self._numbers(columns)
+        return ColumnDensity(self.density_.marginal(chosen), chosen, self._names(chosen))
+
+    def conditional(self, columns: Sequence[Any], given: Mapping[Any, float]) -> ColumnDensity:
+        """The density of some columns given the values of others, by number or name; the rest are integrated out."""
+        check_is_fitted(self)
+        chosen, values = self._numbers(columns), self._known(given)
+        both = sorted(set(chosen) & set(values))
+        if both:
+            raise ValueError(f"Columns {both} are both asked for and given; name each once.")
+        joint = self.density_.marginal([*chosen, *values])
+        return ColumnDensity(joint.conditional(values) if values else joint, chosen, self._names(chosen))
+
+    def _known(self, given: Mapping[Any, float]) -> dict[int, float]:
+        """Values to condition on, by column number, constant columns left out."""
+        if not isinstance(given, Mapping):
+            raise ValueError(f"given must be a dict from columns to values; got {given!r}.")
+        known = self._numbers(list(given), constant=True) if given else []
+        numbers = [isinstance(value, int | float | np.number) and np.isfinite(value) for value in given.values()]
+        if not all(numbers):
+            raise ValueError(f"Values to condition on must be finite numbers; got {dict(given)!r}.")
+        values = dict(zip(known, map(float, given.values()), strict=True))
+        for j, constant in self.constants_.items():
+            value = values.pop(j, constant)
+            if value != constant:
+                raise ValueError(f"Column {j} is always {constant}; there is no density given {value}.")
+        return values
+
+    def _numbers(self, columns: Any, *, constant: bool = False) -> list[int]:
+        """Different columns by number, from numbers or names; constant ones only where they are allowed."""
+        names = list(getattr(self, "feature_names_in_", []))
+        listed = list(columns) if isinstance(columns, Iterable) and not isinstance(columns, str) else [columns]
+        found = [names.index(c) if isinstance(c, str) and c in names else c for c in listed]
+        known = [int(c) for c in found if isinstance(c, int | np.integer) and not isinstance(c, bool)]
+        if (
+            not found
+            or len(known) < len(found)
+            or len(set(known)) < len(known)
+            or not set(known) <= set(range(self.n_features_in_))
+        ):
+            raise ValueError(
+                f"Columns must be different ones of 0 to {self.n_features_in_ - 1}, or their names; got {columns!r}."
+            )
+        flat = [c for c in known if c in self.constants_]
+        if flat and not constant:
+            raise ValueError(f"Columns {flat} are constant and have no density; the others are {self.columns_}.")
+        return known
+
+    def _names(self, columns: Sequence[int]) -> list[str] | None:
+        names = getattr(self, "feature_names_in_", None)
+        return None if names is None else [str(names[j]) for j in columns]
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        return tags

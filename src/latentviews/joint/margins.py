@@ -1,0 +1,324 @@
+"""The distributions of single columns in k components: tables, normal laws, shares of codes.
+
+A group of columns of one kind gives log-densities and, for real columns, normal scores z = Φ⁻¹(F(x)): what is left of a
+value once its own distribution is taken out. Sums over rows are all that a group is made from.
+"""
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+from scipy import fft, sparse
+from scipy.special import ndtr, ndtri
+
+from latentviews._numbers import TINY
+from latentviews.core.kernels.bandwidths import resolution
+
+BROAD = 0.01  # the share of a broad normal law in every table, for what lies far from the data
+BROADER = 3.0  # its standard deviation, in those of the component
+EXTREME = 8.0  # normal scores stay within so many standard deviations
+NARROWEST = 0.03  # a component's standard deviation in those of the column, at least
+MOST_BINS = 1024
+FAR = 1e100  # standard deviations beyond which values count as equally far: their squares are finite
+
+
+def _nothing() -> np.ndarray:
+    """What stands for an estimate before there is one."""
+    return np.empty(0)
+
+
+@dataclass(frozen=True, eq=False)
+class Margins(ABC):
+    """Some columns of one kind, in k components."""
+
+    columns: list[int]
+
+    coupled = False  # whether its normal scores can be correlated
+
+    @abstractmethod
+    def log_density(self, x: np.ndarray) -> np.ndarray:
+        """Log-densities of rows of these columns, (n, c, k); NaN counts as any value."""
+
+    def scores(self, x: np.ndarray) -> np.ndarray:
+        """Normal scores of rows of these columns, (n, c, k)."""
+        raise TypeError(f"{type(self).__name__} has no normal scores.")
+
+    @abstractmethod
+    def sums(self, x: np.ndarray, shares: np.ndarray) -> np.ndarray:
+        """What the rows, with their shares of the components (n, k), add to a new estimate."""
+
+    @abstractmethod
+    def updated(self, sums: np.ndarray, counts: np.ndarray) -> "Margins":
+        """The estimate from sums over all rows and the effective number of rows behind every component."""
+
+    @abstractmethod
+    def draw(self, scores: np.ndarray, component: int) -> np.ndarray:
+        """Values with these normal scores (n, c)."""
+
+    @abstractmethod
+    def take(self, places: Sequence[int]) -> "Margins":
+        """Some of the columns."""
+
+
+def spanning(table: np.ndarray, whole: np.ndarray, columns: Sequence[int]) -> np.ndarray:
+    """The rows, and beneath them the ends of what ``whole`` spans in those columns with one value here, or none."""
+    flat = [j for j in columns if not np.fmin.reduce(table[:, j]) < np.fmax.reduce(table[:, j])]
+    if not flat:
+        return table
+    ends = np.full((2, table.shape[1]), np.nan)
+    ends[:, flat] = np.fmin.reduce(whole[:, flat]), np.fmax.reduce(whole[:, flat])
+    return np.concatenate([table, ends])
+
+
+@dataclass(frozen=True, eq=False)
+class Tables(Margins):
+    """Real columns, each with smooth densities on a uniform grid.
+
+    A component is .99 of a weighted kernel density estimate, binned, with Silverman's bandwidth for that component
+    times ``factor``, and .01 of a broad normal law. Densities are linear between grid points, so their integrals are
+    exact.
+    """
+
+    low: np.ndarray  # (c,), where the grids begin
+    step: np.ndarray  # (c,)
+    floor: np.ndarray  # (c,), the finest that the data resolve
+    factor: float
+    n_bins: int
+    density: np.ndarray = field(default_factory=_nothing, repr=False)  # (c, n_bins, k)
+    cumulative: np.ndarray = field(default_factory=_nothing, repr=False)  # (c, n_bins, k)
+    center: np.ndarray = field(default_factory=_nothing, repr=False)  # (c, k), of the broad law
+    spread: np.ndarray = field(default_factory=_nothing, repr=False)  # (c, k)
+
+    coupled = True
+
+    @classmethod
+    def around(cls, table: np.ndarray, columns: list[int], factor: float) -> "Tables":
+        """Grids around the values of some columns, NaN left out."""
+        x = table[:, columns]
+        width = 1.06 * np.nanstd(x, axis=0) * len(x) ** -0.2
+        low, high = np.nanmin(x, axis=0) - 4 * width, np.nanmax(x, axis=0) + 4 * width
+        n_bins = int(np.clip(np.max(5 * (high - low) / width), 128, MOST_BINS))
+        floor = np.array([resolution(column[~np.isnan(column)]) for column in x.T])
+        return cls(columns, low, (high - low) / (n_bins - 1), floor, factor, n_bins)
+
+    def _place(self, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """The grid point to the left, counted through all columns, and the share of the way to the next, (n, c)."""
+        place = np.clip((x - self.low) / self.step, 0.0, self.n_bins - 1.0)
+        place = np.where(np.isnan(place), 0.0, place)
+        left = np.minimum(place.astype(np.intp), self.n_bins - 2)
+        return left + self.n_bins * np.arange(len(self.columns)), place - left
+
+    def log_density(self, x: np.ndarray) -> np.ndarray:
+        """Log-densities, (n, c, k)."""
+        left, share = self._place(x)
+        table = self.density.reshape(-1, self.density.shape[-1])
+        value = (1 - share)[..., None] * table[left] + share[..., None] * table[left + 1]
+        rows, places, far = self._outside(x)
+        value[rows, places] = BROAD * np.exp(-0.5 * far**2) / (math.sqrt(2 * math.pi) * self.spread[places])
+        return np.log(np.maximum(value, TINY))
+
+    def scores(self, x: np.ndarray) -> np.ndarray:
+        """Φ⁻¹(F(x)), (n, c, k)."""
+        left, share = self._place(x)
+        share, step = share[..., None], self.step[:, None]
+        density, cumulative = (part.reshape(-1, part.shape[-1]) for part in (self.density, self.cumulative))
+        here, there = density[left], density[left + 1]
+        below = cumulative[left] + step * share * (here + share * (there - here) / 2)
+        rows, places, far = self._outside(x)
+        tail = BROAD * ndtr(-np.abs(far))
+        below[rows, places] = np.where(x[rows, places, None] < self.low[places, None], tail, 1 - tail)
+        return np.clip(ndtri(np.clip(below, 0.0, 1.0)), -EXTREME, EXTREME)
+
+    def _outside(self, x: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Where values lie off the grids, and how far in units of the broad law."""
+        rows, places = np.nonzero((x < self.low) | (x > self.low + self.step * (self.n_bins - 1)))
+        far = (x[rows, places, None] - self.center[places]) / self.spread[places]
+        return rows, places, np.clip(far, -FAR, FAR)
+
+    def sums(self, x: np.ndarray, shares: np.ndarray) -> np.ndarray:
+        """The components' shares of the grid points, (c · n_bins, k)."""
+        return self.bins(x).T @ shares
+
+    def bins(self, x: np.ndarray) -> sparse.csr_array:
+        """The matrix that shares every value between the two grid points beside it, all columns side by side."""
+        left, share = self._place(x)
+        here = ~np.isnan(x)
+        values = np.stack([(1 - share) * here, share * here], axis=2).ravel()
+        indices = np.stack([left, left + 1], axis=2).ravel()
+        starts = np.arange(len(x) + 1) * (2 * len(self.columns))
+        return sparse.csr_array((values, indices, starts), shape=(len(x), self.n_bins * len(self.columns)))
+
+    def updated(self, sums: np.ndarray, counts: np.ndarray) -> "Tables":
+        """Weighted kernel density estimates from shares of grid points."""
+        mass = sums.reshape(len(self.columns), self.n_bins, -1)
+        mass = mass / np.maximum(mass.sum(axis=1, keepdims=True), TINY)
+        grid = self.step[:, None] * np.arange(self.n_bins)  # from where it begins, since squares are subtracted
+        center = np.einsum("cg,cgk->ck", grid, mass)
+        variance = np.maximum(np.einsum("cg,cgk->ck", grid**2, mass) - center**2, self.step[:, None] ** 2 / 4)
+        width = 1.06 * self.factor * np.sqrt(variance) * np.maximum(counts, 1.0) ** -0.2
+        width = np.maximum(width, np.maximum(self.floor, self.step * 0.6)[:, None])
+        blur = 1 / 3  # of binning and interpolation, a sixth of a step squared each
+        smooth = self._smoothed(mass, np.sqrt(np.maximum((width / self.step[:, None]) ** 2 - blur, 1e-4)))
+        spread = BROADER * np.sqrt(variance + width**2)
+        offset = (grid[:, :, None] - center[:, None]) / spread[:, None]
+        broad = np.exp(-0.5 * offset**2) / (math.sqrt(2 * math.pi) * spread[:, None])
+        density = (1 - BROAD) * smooth / self.step[:, None, None] + BROAD * broad
+        cells = (density[:, 1:] + density[:, :-1]) / 2 * self.step[:, None, None]
+        start = BROAD * ndtr(offset[:, :1])
+        cumulative = np.concatenate([start, start + np.cumsum(cells, axis=1)], axis=1)
+        center = self.low[:, None] + center
+        return replace(self, density=density, cumulative=cumulative, center=center, spread=spread)
+
+    def _smoothed(self, mass: np.ndarray, width: np.ndarray) -> np.ndarray:
+        """Every column of shares convolved with a Gaussian ``width`` grid points wide, and of mass one again."""
+        frequencies = 2 * np.pi * fft.rfftfreq(2 * self.n_bins)
+        damping = np.exp(-0.5 * (frequencies[None, :, None] * width[:, None]) ** 2)
+        smooth = fft.irfft(fft.rfft(mass, 2 * self.n_bins, axis=1) * damping, axis=1)[:, : self.n_bins]
+        smooth = np.maximum(smooth, 0.0)
+        trapezoid = smooth.sum(axis=1) - (smooth[:, 0] + smooth[:, -1]) / 2
+        return smooth / np.maximum(trapezoid, TINY)[:, None]
+
+    def draw(self, scores: np.ndarray, component: int) -> np.ndarray:
+        """Values with these normal scores (n, c): F⁻¹(Φ(z))."""
+        below = ndtr(scores)
+        values = np.empty_like(below)
+        for c in range(len(self.columns)):
+            table = self.cumulative[c, :, component]
+            grid = self.low[c] + self.step[c] * np.arange(self.n_bins)
+            center, spread = self.center[c, component], self.spread[c, component]
+            values[:, c] = np.interp(below[:, c], table, grid)
+            under, over = below[:, c] < table[0], below[:, c] > table[-1]
+            values[under, c] = center + spread * ndtri(below[under, c] / BROAD)
+            values[over, c] = center - spread * ndtri((1 - below[over, c]) / BROAD)
+        return values
+
+    def take(self, places: Sequence[int]) -> "Tables":
+        """Some of the columns."""
+        parts = ("low", "step", "floor", "density", "cumulative", "center", "spread")
+        chosen: dict[str, Any] = {name: getattr(self, name)[list(places)] for name in parts}
+        return replace(self, columns=[self.columns[p] for p in places], **chosen)
+
+
+@dataclass(frozen=True, eq=False)
+class Normals(Margins):
+    """Real columns, each with a normal law a component: with correlations, Gaussian mixtures."""
+
+    least: np.ndarray  # (c,), the smallest standard deviation
+    origin: np.ndarray  # (c,), near the values: squares are of distances from it
+    center: np.ndarray = field(default_factory=_nothing, repr=False)  # (c, k)
+    spread: np.ndarray = field(default_factory=_nothing, repr=False)  # (c, k)
+
+    coupled = True
+
+    @classmethod
+    def around(cls, table: np.ndarray, columns: list[int]) -> "Normals":
+        """Laws no narrower than a share of the columns' own spread."""
+        x = table[:, columns]
+        return cls(columns, NARROWEST * np.nanstd(x, axis=0), np.nanmean(x, axis=0))
+
+    def log_density(self, x: np.ndarray) -> np.ndarray:
+        """Log-densities, (n, c, k)."""
+        return -0.5 * self.scores(x) ** 2 - np.log(self.spread) - 0.5 * math.log(2 * math.pi)
+
+    def scores(self, x: np.ndarray) -> np.ndarray:
+        """Standardised values, (n, c, k)."""
+        scores = (np.where(np.isnan(x), 0.0, x)[:, :, None] - self.center) / self.spread
+        return np.clip(scores, -FAR, FAR, out=scores)
+
+    def sums(self, x: np.ndarray, shares: np.ndarray) -> np.ndarray:
+        """Mass, sums and sums of squares, (3, c, k)."""
+        here = ~np.isnan(x)
+        x = np.where(here, x - self.origin, 0.0)
+        return np.stack([here.T.astype(float) @ shares, x.T @ shares, (x**2).T @ shares])
+
+    def updated(self, sums: np.ndarray, counts: np.ndarray) -> "Normals":
+        """Weighted means and standard deviations."""
+        mass = np.maximum(sums[0], TINY)
+        center = sums[1] / mass
+        variance = np.maximum(sums[2] / mass - center**2, 0.0) + self.least[:, None] ** 2
+        return replace(self, center=self.origin[:, None] + center, spread=np.sqrt(variance))
+
+    def draw(self, scores: np.ndarray, component: int) -> np.ndarray:
+        """Values with these normal scores, (n, c)."""
+        return self.center[:, component] + self.spread[:, component] * scores
+
+    def take(self, places: Sequence[int]) -> "Normals":
+        """Some of the columns."""
+        parts = ("least", "origin", "center", "spread")
+        chosen: dict[str, Any] = {name: getattr(self, name)[list(places)] for name in parts}
+        return replace(self, columns=[self.columns[p] for p in places], **chosen)
+
+
+@dataclass(frozen=True, eq=False)
+class Shares(Margins):
+    """One column of codes, or of angles cut into bins, with a share of each a component.
+
+    The measure is counting for codes; for angles, densities are constant on a bin of the circle.
+    """
+
+    values: np.ndarray  # (v,), codes, or the middles of bins
+    width: float  # of a bin, 0 for codes
+    pseudo: np.ndarray  # (v,), the column's own distribution, one row of which is added to every component
+    smoother: np.ndarray | None = None  # (v, v), for angles
+    shares: np.ndarray = field(
+        default_factory=_nothing, repr=False
+    )  # (v + 1, k), the last for values that were never seen
+
+    @classmethod
+    def of_codes(cls, table: np.ndarray, column: int) -> "Shares":
+        """The values that a column has."""
+        x = table[~np.isnan(table[:, column]), column]
+        values, counts = np.unique(x, return_counts=True)
+        return cls([column], values, 0.0, counts / counts.sum())
+
+    @classmethod
+    def of_angles(cls, table: np.ndarray, column: int, smooth: Any, n_bins: int = 256) -> "Shares":
+        """Bins of the circle; ``smooth`` is a kernel whose Gram matrix between their middles smooths them."""
+        width = 2 * math.pi / n_bins
+        values = -math.pi + width * (np.arange(n_bins) + 0.5)
+        gram = smooth.gram(values[:, None], values[:, None])
+        return cls([column], values, width, np.full(n_bins, 1 / n_bins), gram / gram.sum(axis=0))
+
+    def _cells(self, x: np.ndarray) -> np.ndarray:
+        """The number of every row's value; the last for unknown codes and missing values."""
+        x, size = x[:, 0], len(self.values)
+        if self.width:
+            turned = np.mod(np.where(np.isnan(x), 0.0, x) + math.pi, 2 * math.pi)
+            return np.where(np.isnan(x), size, np.minimum((turned / self.width).astype(int), size - 1))
+        place = np.minimum(np.searchsorted(self.values, x), size - 1)
+        return np.where(self.values[place] == x, place, size)
+
+    def log_density(self, x: np.ndarray) -> np.ndarray:
+        """Log-densities, (n, 1, k)."""
+        heights = np.log(np.maximum(self.shares, TINY)) - (math.log(self.width) if self.width else 0.0)
+        return heights[self._cells(x)][:, None, :]
+
+    def sums(self, x: np.ndarray, shares: np.ndarray) -> np.ndarray:
+        """The components' mass in every value, (v, k)."""
+        cells, size = self._cells(x), len(self.values)
+        known = cells < size
+        return np.stack([np.bincount(cells[known], column[known], size) for column in shares.T], axis=1)
+
+    def updated(self, sums: np.ndarray, counts: np.ndarray) -> "Shares":
+        """Shares, drawn towards the whole column by one row, and one row in a million for codes never seen."""
+        mass = sums if self.smoother is None else self.smoother @ sums
+        mass = mass + self.pseudo[:, None]
+        unseen = np.full((1, mass.shape[1]), 0.0 if self.width else 1e-6)
+        return replace(self, shares=np.concatenate([(1 - unseen) * mass / mass.sum(axis=0), unseen]))
+
+    def draw(self, scores: np.ndarray, component: int) -> np.ndarray:
+        """Values by the ranks of normal scores (n, 1)."""
+        cumulative = np.cumsum(self.shares[:-1, component])
+        share = ndtr(scores[:, 0]) * cumulative[-1]
+        cells = np.minimum(np.searchsorted(cumulative, share, side="right"), len(self.values) - 1)
+        if not self.width:
+            return self.values[cells][:, None]
+        inside = (share - np.concatenate([[0.0], cumulative])[cells]) / np.diff(cumulative, prepend=0.0)[cells]
+        return (self.values[cells] + self.width * (inside - 0.5))[:, None]
+
+    def take(self, places: Sequence[int]) -> "Shares":
+        """The column."""
+        return self

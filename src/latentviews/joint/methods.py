@@ -1,0 +1,361 @@
+"""Ways to a joint density: mixtures that are densities by construction, and the signed low-rank estimate."""
+
+import contextlib
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from sklearn.base import BaseEstimator
+
+from latentviews._arrays import to_numpy
+from latentviews._clusters import CLUSTER_ROWS, kmeans_posteriors
+from latentviews._progress import Report
+from latentviews._validation import UnsupportedError, check_count, check_nonnegative, is_auto
+from latentviews.core.features.landmarks import LandmarkFeatures
+from latentviews.core.kernels.bandwidths import median
+from latentviews.core.kernels.base import Kernel
+from latentviews.core.kernels.circle import VonMises
+from latentviews.core.kernels.discrete import Delta
+from latentviews.core.kernels.real import Gaussian
+from latentviews.core.spectral import spectral_fit
+from latentviews.core.tensors import JointDiagonalization
+from latentviews.core.views import Views, fit_views
+from latentviews.densities.stacking import stacking_shares
+from latentviews.joint.signed import SignedDensity, check_floor, column_features, signed_density
+from latentviews.joint.stacks import Expert, Rows, best_start, fit_stack, held_out, pruned
+from latentviews.joint.trees import Tree, embedding_distances, read_tree, tree_from_distances
+
+START_LANDMARKS = 64
+LOG_RANGE = 600.0  # products of kernels beyond exp(± 700) are no numbers
+FEW_PER_COMPONENT = 20  # rows: ranks that leave fewer to a component are not tried
+
+
+class Problem(NamedTuple):
+    """What a fit is given, read and checked."""
+
+    data: Any  # all rows, where there are more than the pilot's; else None
+    weights: np.ndarray | None
+    pilot: np.ndarray
+    pilot_weights: np.ndarray | None
+    kernels: Mapping[int, Kernel]  # of every column that varies
+    rank: Any  # a number, "auto", or one an edge
+    tree: Any
+    names: list[str] | None  # of all columns
+    rng: np.random.Generator
+    report: Report
+
+    def ranks(self, choices: Sequence[int]) -> list[Any]:
+        """The ranks to try."""
+        if not isinstance(self.rank, str):
+            return [self.rank]
+        if not isinstance(choices, Sequence | np.ndarray) or isinstance(choices, str):
+            raise ValueError(f"ranks must be a sequence of integers; got {choices!r}.")
+        choices = [check_count("rank", rank) for rank in choices]
+        return [r for r in choices if r == 1 or r * FEW_PER_COMPONENT <= len(self.pilot)] or [1]
+
+
+class Estimated(NamedTuple):
+    """A density, its rank, and the tree behind it if any."""
+
+    density: Any
+    rank: Any
+    tree: Tree | None
+
+
+class Stack(BaseEstimator):
+    """A convex combination of mixtures, weighted by the likelihood of rows that they were not fitted to; the default.
+
+    For every rank there are mixtures of products of tables, of tables joined by Gaussian copulas, and of normal laws
+    with correlations kept, drawn towards zero or left out. All start from the same guess of the classes, the best of a
+    spectral one (Song, Anandkumar, Dai & Xie 2014, on three groups of columns) and k-means.
+
+    Parameters
+    ----------
+    ranks : tuple of int, default=(1, 2, 4, 8, 16)
+        Where the rank is "auto".
+    n_folds : int, default=5
+    trial_rows : int, default=2000
+        Rows on which the combination is chosen.
+    max_iter : int, default=60
+    tol : float, default=1e-2
+        EM stops when a step gains less log-likelihood a row.
+    """
+
+    def __init__(
+        self,
+        ranks: Sequence[int] = (1, 2, 4, 8, 16),
+        *,
+        n_folds: int = 5,
+        trial_rows: int = 2000,
+        max_iter: int = 60,
+        tol: float = 1e-2,
+    ):
+        self.ranks = ranks
+        self.n_folds = n_folds
+        self.trial_rows = trial_rows
+        self.max_iter = max_iter
+        self.tol = tol
+
+    def estimate(self, problem: Problem) -> Estimated:
+        """The stack of all kinds of mixtures."""
+        return _stacked(self, problem, _experts)
+
+    def shares(self, log_densities: np.ndarray, weights: np.ndarray | None) -> np.ndarray:
+        """The combination with the highest held-out likelihood."""
+        return stacking_shares(log_densities, weights)
+
+
+class ProductMixture(Stack):
+    """A mixture of products of tables, its rank by held-out likelihood: a nonnegative low-rank tensor, by EM.
+
+    Parameters are those of `Stack`.
+    """
+
+    def __init__(
+        self,
+        ranks: Sequence[int] = (1, 2, 3, 4, 6, 8, 12, 16),
+        *,
+        n_folds: int = 5,
+        trial_rows: int = 2000,
+        max_iter: int = 200,
+        tol: float = 1e-3,
+    ):
+        super().__init__(ranks, n_folds=n_folds, trial_rows=trial_rows, max_iter=max_iter, tol=tol)
+
+    def estimate(self, problem: Problem) -> Estimated:
+        """The best mixture of products."""
+        return _stacked(self, problem, lambda rank, coupled: [Expert(rank, False, None)])
+
+    def shares(self, log_densities: np.ndarray, weights: np.ndarray | None) -> np.ndarray:
+        """All to the rank with the highest held-out likelihood."""
+        best = int(np.argmax(np.average(log_densities, axis=0, weights=weights)))
+        return np.eye(log_densities.shape[1])[best]
+
+
+def _experts(rank: int, coupled: bool) -> list[Expert]:
+    """The mixtures of a rank; correlations only where there are two columns to correlate."""
+    products = [Expert(rank, False, None), Expert(rank, True, None)]
+    joined = [Expert(rank, False, 1.0), Expert(rank, True, 0.1), Expert(rank, True, 1.0)]
+    return products + (joined if coupled else [])
+
+
+def _stacked(method: Stack, problem: Problem, kinds: Any) -> Estimated:
+    """Starts, held-out densities of every expert, shares, and a last fit to all rows."""
+    n_folds = check_count("n_folds", method.n_folds, 2)
+    max_iter, tol = check_count("max_iter", method.max_iter), check_nonnegative("tol", method.tol)
+    if isinstance(problem.rank, Sequence | np.ndarray) and not isinstance(problem.rank, str):
+        name = type(method).__name__
+        raise ValueError(f"{name} has one rank for all columns; SignedTrain takes one an edge; got {problem.rank!r}.")
+    rows = Rows(problem.pilot, problem.kernels, problem.pilot_weights)
+    coupled = sum(kernel.domain == "real" for kernel in problem.kernels.values()) > 1
+    ranks = problem.ranks(method.ranks)
+    experts = [expert for rank in ranks for expert in kinds(rank, coupled)]
+    views = _three_groups(problem) if max(ranks) > 1 else None
+    starts = {rank: best_start(rows, _guesses(problem, views, rank)) for rank in ranks}
+    trial = problem.rng.permutation(len(problem.pilot))[: check_count("trial_rows", method.trial_rows, 2)]
+    shares = np.ones(1)
+    if len(experts) > 1:
+        fold = np.arange(len(trial)) % min(n_folds, len(trial))
+        log_densities = held_out(
+            rows.some(trial),
+            experts,
+            {rank: start[trial] for rank, start in starts.items()},
+            fold,
+            max_iter,
+            tol,
+            lambda step, objective: problem.report("held out", step, objective),
+        )
+        weights = None if rows.weights is None else rows.weights[trial]
+        shares = method.shares(log_densities, weights)
+        if problem.data is not None:
+            shares = pruned(log_densities, shares, weights)
+    density = fit_stack(rows, experts, starts, shares, max_iter, tol, problem.data, problem.weights)
+    return Estimated(density, experts[int(shares.argmax())].rank, None)
+
+
+def _three_groups(problem: Problem) -> Views | None:
+    """Three groups of columns as views, with a few landmarks each; None where there are too few numbers for it."""
+    real = [j for j, kernel in problem.kernels.items() if kernel.domain == "real"]
+    groups = tuple(real[i::3] for i in range(3))
+    rows = problem.pilot[:CLUSTER_ROWS]
+    if not groups[2] or any(np.isnan(rows[:, group]).all() for group in groups):
+        return None
+    prototypes = [LandmarkFeatures(Gaussian("median"), START_LANDMARKS) for _ in groups]
+    return fit_views(rows, groups, prototypes, problem.rng, range(3))
+
+
+def _guesses(problem: Problem, views: Views | None, rank: int) -> list[np.ndarray]:
+    """Posteriors of the pilot to start from: k-means, and the spectral decomposition of three groups of columns."""
+    if rank == 1:
+        return [np.ones((len(problem.pilot), 1))]
+    guesses = [kmeans_posteriors(problem.pilot, list(problem.kernels), rank, problem.rng, problem.pilot_weights)]
+    if views is not None:
+        with contextlib.suppress(UnsupportedError):  # k-means stands alone where the moments do not carry the rank
+            guesses.append(_spectral_posteriors(problem, views, rank))
+    return guesses
+
+
+def _spectral_posteriors(problem: Problem, views: Views, rank: int) -> np.ndarray:
+    """Every row's feature vectors in the basis of the classes' embeddings: on average one for its own, else zero."""
+    weights = problem.pilot_weights
+    found = spectral_fit(problem.pilot, views, rank, JointDiagonalization(), problem.rng, weights=weights)
+    coordinates = np.zeros((len(problem.pilot), rank))
+    for t, (raw, vectors) in enumerate(zip(views(problem.pilot), found.vectors, strict=True)):
+        coordinates += to_numpy(raw) @ views.to_raw(t, np.linalg.pinv(vectors).T)
+    shares = np.maximum(coordinates / len(found.vectors), 0.0) + 0.1 / rank
+    return shares / shares.sum(axis=1, keepdims=True)
+
+
+class SignedTrain(BaseEstimator):
+    """The estimate of Song & Dai (2013), corrected: the kernel embedding cut to low rank along the edges of a tree.
+
+    It is no density: it can be negative, and its mass is not one. Rows are scored by max(p̂, floor·KDE) / Z, with the
+    product kernel density estimate of the same kernels and an estimated normaliser; ``mass_`` and ``negative_share_``
+    of the model say how much that changed. Rows with a missing value are left out of the fit.
+
+    Parameters
+    ----------
+    bandwidth : float, array of one a column, or "cv", default="cv"
+        Of the Gaussian kernels. "cv" takes the multiple of the median distance between rows with the highest held-out
+        likelihood, as the paper does.
+    factors : tuple of float
+        Those multiples; the paper's.
+    ranks : tuple of int
+        Where the rank is "auto": chosen with the bandwidth.
+    tol : float, default=0
+        The share of the squared norm that an edge may leave out, at most at the given rank.
+    floor : float, default=0.1
+    n_folds : int, default=3
+    trial_rows : int, default=1000
+        Rows on which bandwidth and rank are chosen.
+    exact_rows : int, default=1500
+        With more rows the decomposition is sketched in passes over them.
+    """
+
+    def __init__(
+        self,
+        bandwidth: Any = "cv",
+        *,
+        factors: Sequence[float] = (0.125, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0),
+        ranks: Sequence[int] = (2, 4, 6, 10),
+        tol: float = 0.0,
+        floor: float = 0.1,
+        n_folds: int = 3,
+        trial_rows: int = 1000,
+        exact_rows: int = 1500,
+    ):
+        self.bandwidth = bandwidth
+        self.factors = factors
+        self.ranks = ranks
+        self.tol = tol
+        self.floor = floor
+        self.n_folds = n_folds
+        self.trial_rows = trial_rows
+        self.exact_rows = exact_rows
+
+    def estimate(self, problem: Problem) -> Estimated:
+        """Bandwidth and rank by held-out likelihood, then the decomposition of all rows."""
+        self._check(problem)
+        whole = ~np.isnan(problem.pilot[:, list(problem.kernels)]).any(axis=1)
+        rows, weights = problem.pilot[whole], None if problem.pilot_weights is None else problem.pilot_weights[whole]
+        ranks = problem.ranks(self.ranks)
+        least = max(2, int(np.max(ranks)) if len(ranks) == 1 else 2)
+        if len(rows) < least:
+            raise ValueError(
+                f"SignedTrain needs at least {least} rows without missing values; got {len(rows)}. Stack takes them."
+            )
+        choices = self._bandwidths(rows, problem.kernels)
+        tree = self._tree(rows, problem, choices[len(choices) // 2], int(np.max(ranks)))
+        pairs = [(widths, rank) for widths in choices for rank in ranks]
+        widths, rank = pairs[0] if len(pairs) == 1 else self._choose(rows, problem, tree, pairs)
+        density = self._fit(rows, problem, tree, widths, rank, weights, problem.data)
+        return Estimated(density, list(density.train.ranks.values()) if self.tol else rank, tree)
+
+    def _check(self, problem: Problem) -> None:
+        check_floor(self.floor)
+        check_nonnegative("tol", self.tol)
+        check_count("exact_rows", self.exact_rows, 0)
+        check_count("trial_rows", self.trial_rows, 2)
+        for kernel in problem.kernels.values():
+            if not isinstance(kernel, Gaussian | VonMises | Delta):
+                raise TypeError(f"SignedTrain takes Gaussian, VonMises and Delta kernels; got {kernel!r}.")
+
+    def _bandwidths(self, rows: np.ndarray, kernels: Mapping[int, Kernel]) -> list[dict[int, Kernel]]:
+        """Kernels with numbers for bandwidths, one set a choice."""
+        real = [j for j, kernel in kernels.items() if isinstance(kernel, Gaussian)]
+        others = {j: kernel.adapt(rows[:, [j]]) for j, kernel in kernels.items() if j not in real}
+        found = []
+        for choice in self._widths(rows[:, real]):
+            chosen: dict[int, Kernel] = {j: Gaussian(float(s)) for j, s in zip(real, choice, strict=True)}
+            found.append({j: {**others, **chosen}[j] for j in kernels})
+        return found
+
+    def _widths(self, x: np.ndarray) -> list[np.ndarray]:
+        """The bandwidths of real columns, one array a choice, checked."""
+        size = x.shape[1]
+        if isinstance(self.bandwidth, str) and self.bandwidth == "cv":
+            factors = np.asarray(self.factors, dtype=float)
+            if factors.ndim != 1 or not len(factors) or not np.all(factors > 0):
+                raise ValueError(f"factors must be positive numbers, at least one; got {self.factors!r}.")
+            base = median(x) if size else 1.0
+            widths = [np.full(size, factor * base) for factor in (factors if size else factors[:1])]
+        else:
+            given = np.nan if isinstance(self.bandwidth, str) else np.asarray(self.bandwidth, dtype=float)
+            if np.shape(given) not in ((), (size,)) or not np.all(given > 0):
+                raise ValueError(
+                    f'bandwidth must be "cv", a positive number, or one for each of {size} real columns; '
+                    f"got {self.bandwidth!r}."
+                )
+            widths = [np.broadcast_to(given, (size,))]
+        numbers = [width for width in widths if abs(np.log(np.sqrt(2 * np.pi) * width).sum()) < LOG_RANGE]
+        if not numbers:
+            raise ValueError(
+                f"The product of {size} kernels with bandwidths near {np.median(widths):.2g} leaves the range of "
+                "floating point; scale the columns first, for one by TransformedDensity(..., StandardScaler())."
+            )
+        return numbers
+
+    def _tree(self, rows: np.ndarray, problem: Problem, kernels: Mapping[int, Kernel], rank: int) -> Tree:
+        places = list(problem.kernels)
+        if not is_auto(problem.tree):
+            return read_tree(problem.tree, problem.pilot.shape[1], problem.names, places)
+        few = rows[: self.exact_rows]
+        phi = [column_features(kernels[j], few[:, [j]], 24).transform(few[:, [j]]) for j in places]
+        return read_tree(tree_from_distances(embedding_distances(phi, rank)), len(places))
+
+    def _fit(
+        self,
+        rows: np.ndarray,
+        problem: Problem,
+        tree: Tree,
+        kernels: Mapping[int, Kernel],
+        rank: Any,
+        weights: np.ndarray | None = None,
+        everything: Any = None,
+    ) -> SignedDensity:
+        return signed_density(
+            rows,
+            kernels,
+            tree,
+            rank,
+            problem.rng,
+            tol=self.tol,
+            floor=self.floor,
+            exact_rows=self.exact_rows,
+            everything=everything,
+            weights=problem.weights if everything is not None else weights,
+        )
+
+    def _choose(
+        self, rows: np.ndarray, problem: Problem, tree: Tree, pairs: Sequence[tuple[dict[int, Kernel], Any]]
+    ) -> tuple[dict[int, Kernel], Any]:
+        """The bandwidth and rank with the highest held-out likelihood."""
+        trial = rows[problem.rng.permutation(len(rows))[: self.trial_rows]]
+        fold = np.arange(len(trial)) % min(check_count("n_folds", self.n_folds, 2), len(trial))
+        scores = np.zeros(len(pairs))
+        for i, (kernels, rank) in enumerate(pairs):
+            for f in range(fold.max() + 1):
+                density = self._fit(trial[fold != f], problem, tree, kernels, rank)
+                scores[i] += float(density.log_density(trial[fold == f]).sum())
+            problem.report("held out", i + 1, float(scores[i]) / len(trial))
+        return pairs[int(scores.argmax())]

@@ -1,0 +1,1 @@
+"""Hidden classes behind several views."""

@@ -1,0 +1,1 @@
+"""Classes whose views may depend on each other."""

@@ -1,0 +1,277 @@
+"""Classes whose views may depend on each other: every class a few components of a `CopulaMixture`.
+
+What a mixture of independent views says through products of densities is said here through the joint density of all
+columns; the margins of a class are mixtures of the margins of its components.
+"""
+
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from scipy.special import logsumexp
+
+from latentviews._arrays import to_numpy
+from latentviews._numbers import TINY
+from latentviews.core.embeddings import Components, as_rows
+from latentviews.core.features.bins import BinnedFeatures
+from latentviews.core.features.landmarks import LandmarkFeatures
+from latentviews.core.kernels.real import Gaussian
+from latentviews.core.tables import Columns
+from latentviews.mixtures.dependence.copulas import Cells, CopulaMixture, fit_copulas, reweigh
+
+REFIT_STEPS = 10  # of EM on resampled rows
+NODES, NODE_WEIGHTS = np.polynomial.hermite_e.hermegauss(32)  # for means of functions of a normal score
+
+
+@dataclass(frozen=True, eq=False)
+class DependentClasses:
+    """Components of a mixture in classes.
+
+    Parameters
+    ----------
+    mixture : CopulaMixture
+    groups : array of shape (J,), the class of every component, -1 for noise
+    columns : the columns of every view
+    noise_class : bool
+        Whether noise is a class of its own, the last: the background, and components that belong to no class. If not,
+        the rows that the background explains are shared out among the classes as their posteriors say.
+    """
+
+    mixture: CopulaMixture
+    groups: np.ndarray
+    columns: Columns
+    noise_class: bool = False
+
+    @property
+    def n_classes(self) -> int:
+        """The number of classes, not counting noise."""
+        return int(self.groups.max()) + 1
+
+    @property
+    def weights(self) -> np.ndarray:
+        """How common the classes are, summing to one."""
+        inside = self.groups >= 0
+        shares = np.bincount(self.groups[inside], self.mixture.weights[inside], self.n_classes)
+        return shares / shares.sum()
+
+    @property
+    def noise_weight(self) -> float:
+        """How common noise is where it is a class, beside all classes together; zero where it is none."""
+        parts = float(self.mixture.weights[self.groups < 0].sum())
+        return self.mixture.noise + (1 - self.mixture.noise) * parts if self.noise_class else 0.0
+
+    @property
+    def n_parameters(self) -> float:
+        """Those of the mixture, whose weights have a sum, and the weight of the background."""
+        return self.mixture.n_parameters
+
+    def log_joint(self, table: Any) -> np.ndarray:
+        """The log of the joint density of rows and classes, over the columns a row has, (n, k) or (n, k + 1)."""
+        cells = self._cells(table)
+        parts = self.mixture.log_joint(cells)
+        joint = np.stack([logsumexp(parts[self.groups == h], axis=0) for h in range(self.n_classes)], axis=1)
+        noise = np.log(self.mixture.noise) + cells.log_uniform
+        if self.noise_class:
+            noise = logsumexp([noise, *parts[self.groups < 0]], axis=0)
+            return np.concatenate([joint, noise[:, None]], axis=1)
+        total = logsumexp(joint, axis=1)
+        return joint + (np.logaddexp(total, noise) - total)[:, None]
+
+    def posteriors(self, table: Any) -> np.ndarray:
+        """P(h | row), (n, k); less than one in sum where noise is a class."""
+        joint = self.log_joint(table)
+        return np.exp(joint - logsumexp(joint, axis=1, keepdims=True))[:, : self.n_classes]
+
+    def _cells(self, table: Any) -> Cells:
+        return self.mixture.margins.frame.cells(to_numpy(table))
+
+    def take(self, order: np.ndarray) -> "DependentClasses":
+        """The classes in another order."""
+        return replace(self, groups=np.append(np.argsort(order), -1)[self.groups])
+
+    def places(self, view: int) -> list[int]:
+        """Where the columns of a view stand in the mixture's frame."""
+        return [self.mixture.margins.frame.columns.index(column) for column in self.columns[view]]
+
+    def sample(self, n_samples: int, n_columns: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+        """Rows and their classes; -1 is noise, where it is a class, and columns in no view are NaN."""
+        frame = self.mixture.margins.frame
+        shares = np.append((1 - self.mixture.noise) * self.mixture.weights, self.mixture.noise)
+        drawn = rng.choice(len(shares), size=n_samples, p=shares / shares.sum())
+        rows = np.full((n_samples, n_columns), np.nan)
+        for j in np.unique(drawn):
+            members = np.flatnonzero(drawn == j)
+            rows[members[:, None], frame.columns] = (
+                self.mixture.sample(j, len(members), rng)
+                if j < len(self.groups)
+                else frame.sample_background(len(members), rng)
+            )
+        labels = np.append(self.groups, -1)[drawn]
+        stray = np.flatnonzero(labels < 0)
+        if not self.noise_class and len(stray):
+            labels[stray] = _draw(self.posteriors(rows[stray]), rng)
+        return rows, labels
+
+    def conditional(self, table: np.ndarray, view: int) -> "DependentConditional":
+        """The distribution of one view given the others, for every row."""
+        table, target = table.copy(), self.places(view)
+        table[:, self.columns[view]] = np.nan
+        cells = self._cells(table)
+        given = self.mixture.expected(cells).posteriors.T
+        scores = self.mixture.margins.at(cells)[1]
+        n_components, width = len(self.groups), len(target)
+        means = np.zeros((len(table), n_components, width))
+        covariances = np.empty((len(table), n_components, width, width))
+        for known, rows in cells.patterns():
+            R = self.mixture.correlations
+            across, within = R[:, target][:, :, known], R[:, known][:, :, known]
+            slopes = across @ np.linalg.inv(within)
+            z = scores[:, known][:, :, rows]
+            means[rows] = (slopes @ z).transpose(2, 0, 1)
+            covariances[rows] = R[:, target][:, :, target] - slopes @ across.transpose(0, 2, 1)
+        return DependentConditional(given, means, covariances, self.mixture.some_columns(target))
+
+    def reweighted(
+        self, table: np.ndarray, counts: np.ndarray, values: np.ndarray, has_value: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Class weights and means of ``values`` after a few steps of EM on rows that count so often, from this fit."""
+        start, frame = self.mixture.expected(self._cells(table)), self.mixture.margins.frame
+        if self.noise_class:
+            inside = start.shares.sum(axis=0) > 0.5
+            refitted = fit_copulas(
+                frame, table[inside], start.posteriors[:, inside].T, counts[inside], max_iter=REFIT_STEPS
+            )
+            found = reweigh(refitted.mixture, table, counts).expected(self._cells(table)).shares
+        else:
+            found = fit_copulas(frame, table, start.posteriors.T, counts, max_iter=REFIT_STEPS).expected.posteriors
+        shares = (np.eye(self.n_classes + 1)[self.groups].T[:-1] @ found * counts).T  # -1 is the last column
+        means = values @ shares / np.maximum(has_value @ shares, TINY)
+        return shares.sum(axis=0) / shares.sum(), means
+
+
+def _draw(posteriors: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    """A class for every row, drawn by its posteriors."""
+    below = posteriors.cumsum(axis=1) < rng.random((len(posteriors), 1))
+    return np.minimum(below.sum(axis=1), posteriors.shape[1] - 1)
+
+
+@dataclass(frozen=True, eq=False)
+class DependentView(Components):
+    """The distribution of one view in every class: mixtures of copula components.
+
+    Parameters
+    ----------
+    domain : Domain
+    mixture : CopulaMixture, of the columns of the view alone
+    groups : array of shape (J,), the class of every component
+    """
+
+    mixture: CopulaMixture = field(repr=False)
+    groups: np.ndarray = field(repr=False)
+
+    @property
+    def n_components(self) -> int:
+        """The number of classes k."""
+        return int(self.groups.max()) + 1
+
+    @cached_property
+    def _inside(self) -> np.ndarray:
+        """The share of every component in every class, (J, k)."""
+        shares = np.eye(self.n_components)[self.groups] * self.mixture.weights[:, None]
+        return shares / np.maximum(shares.sum(axis=0), TINY)
+
+    @cached_property
+    def _alone(self) -> CopulaMixture:
+        """The mixture of a table that has the columns of the view only."""
+        margins = self.mixture.margins
+        frame = replace(margins.frame, columns=list(range(len(margins.frame.columns))))
+        even = np.full(len(self.groups), 1.0)
+        return replace(self.mixture, weights=even, noise=0.0, margins=replace(margins, frame=frame))
+
+    def _values(self, x: Any) -> np.ndarray:
+        """The densities, (n, k)."""
+        x = to_numpy(as_rows(x))
+        if x.shape[1] != len(self._alone.margins.frame.columns):
+            raise ValueError(f"This view has {len(self._alone.margins.frame.columns)} column(s); got {x.shape[1]}.")
+        return np.exp(self._alone.log_joint(self._alone.margins.frame.cells(x))).T @ self._inside
+
+    def sample(self, component: int, size: int, rng: np.random.Generator) -> np.ndarray:
+        """Rows drawn from one class."""
+        parts = rng.choice(len(self.groups), size=size, p=self._inside[:, component])
+        rows = np.empty((size, self.dim))
+        for j in np.unique(parts):
+            rows[parts == j] = self.mixture.sample(j, int(np.sum(parts == j)), rng)
+        return rows
+
+    @property
+    def n_parameters(self) -> np.ndarray:
+        """The traces of the smoothers and the correlations of its components, (k,)."""
+        d = self.dim
+        own = self.mixture.margins.n_parameters.sum(axis=0) + d * (d - 1) / 2
+        return np.bincount(self.groups, own, self.n_components)
+
+    def take(self, order: np.ndarray) -> "DependentView":
+        """The classes in another order, or some of them."""
+        where = np.full(self.n_components, -1)
+        where[order] = np.arange(len(order))
+        kept = np.flatnonzero(where[self.groups] >= 0)
+        return DependentView(self.domain, self.mixture.take(kept), where[self.groups[kept]])
+
+    @cached_property
+    def _features(self) -> Any:
+        nodes, widths = self._domain().nodes, self.mixture.margins.frame.bandwidths
+        if self.dim == 1:
+            return BinnedFeatures(Gaussian(float(widths[0]))).fit(nodes)
+        few = nodes[:: max(1, len(nodes) // 4000)]
+        return LandmarkFeatures(Gaussian(widths), 200, random_state=0).fit(few)
+
+    def _coordinates(self, other: Components) -> np.ndarray:
+        points, weights = other._as_sample()
+        return np.asarray(self._features.transform(points).T @ weights)
+
+
+@dataclass(frozen=True, eq=False)
+class DependentConditional:
+    """The distribution of one view given the others, for every row: its normal scores are Gaussian in a component."""
+
+    posteriors: np.ndarray  # (n, J), of components given the other views
+    means: np.ndarray  # (n, J, d), of the normal scores
+    covariances: np.ndarray  # (n, J, d, d)
+    mixture: CopulaMixture  # of the view
+
+    def mean(self) -> np.ndarray:
+        """The conditional mean of every row, (n, d)."""
+        spreads = np.sqrt(np.einsum("njtt->njt", self.covariances))
+        total = np.zeros((len(self.means), self.means.shape[2]))
+        for node, weight in zip(NODES, NODE_WEIGHTS / NODE_WEIGHTS.sum(), strict=True):
+            scores = self.means + node * spreads
+            for j in range(self.posteriors.shape[1]):
+                total += weight * self.posteriors[:, j, None] * self.mixture.quantiles(j, scores[:, j])
+        return total
+
+    def density(self, x: Any) -> np.ndarray:
+        """The conditional density of every row at the points ``x``, (n, len(x))."""
+        x, margins = to_numpy(as_rows(x)), self.mixture.margins
+        cells = replace(margins.frame, columns=list(range(x.shape[1]))).cells(x)
+        log_product, scores = margins.at(cells)
+        total = np.zeros((len(self.means), len(x)))
+        for j, z in enumerate(scores):
+            precision = np.linalg.inv(self.covariances[:, j])
+            apart = z.T[None] - self.means[:, j, None]
+            quadratic = np.einsum("nmt,ntu,nmu->nm", apart, precision, apart) - np.sum(z**2, axis=0)
+            log_ratio = -0.5 * (quadratic + np.linalg.slogdet(self.covariances[:, j])[1][:, None])
+            total += self.posteriors[:, j, None] * np.exp(log_product[j] + log_ratio)
+        return total
+
+    def sample(self, random_state: Any = None) -> np.ndarray:
+        """One draw for every row, (n, d)."""
+        rng = np.random.default_rng(random_state)
+        parts = _draw(self.posteriors, rng)
+        rows = np.arange(len(parts))
+        factors = np.linalg.cholesky(self.covariances[rows, parts])
+        scores = self.means[rows, parts] + np.einsum("ntu,nu->nt", factors, rng.normal(size=self.means.shape[::2]))
+        drawn = np.empty_like(scores)
+        for j in np.unique(parts):
+            drawn[parts == j] = self.mixture.quantiles(j, scores[parts == j])
+        return drawn

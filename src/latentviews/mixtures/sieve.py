@@ -1,0 +1,255 @@
+"""A sieve: densities as mixtures of narrow kernels on fixed centres, and exact EM for them.
+
+A view's density in a class is a mixture of narrow kernels on fixed centres, p(x|h) = Σ_b a_bh k_s(c_b, x). The
+a_bh and the class weights are its parameters, EM on them is exact and raises the likelihood at every step, and rows
+enter through cells (bins, values or landmarks), so that nothing costs O(n²).
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy import sparse
+
+from latentviews._numbers import TINY
+
+FLOOR = 1e-100  # least density of a row: three views of it, and one over it, are still numbers
+
+
+@dataclass(frozen=True, eq=False)
+class Cells:
+    """One view of some rows: their shares in cells, and the sieve's narrow densities on those cells."""
+
+    rows: Any  # (n, C), dense or sparse
+    atoms: Any  # (C, B), dense or sparse, None for the identity
+    present: np.ndarray | None = None  # (n,), False where the view is missing
+    block: int = 0  # views of a block share their densities
+    smoother: Any = None  # (C, C), rows summing to one: log-densities are smoothed by it, as in npMSL
+    log_units: np.ndarray | float = 0.0  # (n,), the logs of what densities of rows are held over
+
+    @cached_property
+    def _transposed(self) -> Any:
+        return self.rows.T.tocsr() if sparse.issparse(self.rows) else self.rows.T
+
+    @property
+    def size(self) -> int:
+        """The number of atoms B."""
+        return self.rows.shape[1] if self.atoms is None else self.atoms.shape[1]
+
+    def density(self, coefficients: np.ndarray) -> np.ndarray:
+        """p(x_i | h), (n, k); one where the view is missing."""
+        table = coefficients if self.atoms is None else self.atoms @ coefficients
+        if self.smoother is None:
+            values = self.rows @ table
+        else:  # rows share their logs between cells too, or steps would be no ascent
+            values = np.exp(self.rows @ (self.smoother @ np.log(np.maximum(table, TINY))))
+        values = np.maximum(values, FLOOR)
+        return values if self.present is None else np.where(self.present[:, None], values, 1.0)
+
+    def gather(self, values: np.ndarray) -> np.ndarray:
+        """Σ_i atom_b(x_i) values_ih, (B, k)."""
+        sums = self.shares(values)
+        return sums if self.atoms is None else self.atoms.T @ sums
+
+    def shares(self, posteriors: np.ndarray) -> np.ndarray:
+        """Σ_i posteriors_ih over the rows in a cell, (C, k)."""
+        if self.present is not None:
+            posteriors = posteriors * self.present[:, None]
+        return self._transposed @ posteriors
+
+    def mass(self, posteriors: np.ndarray) -> np.ndarray:
+        """Σ_i posteriors_ih over the rows that have the view, (k,)."""
+        return posteriors.sum(axis=0) if self.present is None else self.present @ posteriors
+
+
+class Mixing(NamedTuple):
+    """The parameters of a sieve: class weights, and a column of coefficients a class for every block of views."""
+
+    weights: np.ndarray  # (k,); for a chain (k, k + 1), the law of the first state and of the next after each
+    coefficients: tuple[np.ndarray, ...]  # (B, k) a block
+
+    def combine(self, other: "Mixing", curve: "Mixing", step: float) -> "Mixing":
+        """Self - 2·step·other + step²·curve, brought back to probabilities."""
+        return Mixing(*_map(lambda a, b, c: _probabilities(a - 2 * step * b + step**2 * c), self, other, curve))
+
+    def take(self, order: np.ndarray) -> "Mixing":
+        """The classes in another order."""
+        weights = self.weights[order]
+        if weights.ndim == 2:
+            weights = weights[:, np.append(0, 1 + order)]
+        return Mixing(weights, tuple(part[:, order] for part in self.coefficients))
+
+    def minus(self, other: "Mixing") -> "Mixing":
+        """The difference."""
+        return Mixing(*_map(np.subtract, self, other))
+
+    def norm(self) -> float:
+        """The Euclidean norm of all parameters."""
+        return float(np.sqrt(sum(np.sum(part**2) for part in (self.weights, *self.coefficients))))
+
+
+def _map(f: Callable[..., np.ndarray], *mixings: Mixing) -> tuple[np.ndarray, tuple[np.ndarray, ...]]:
+    blocks = zip(*(mixing.coefficients for mixing in mixings), strict=True)
+    return f(*(mixing.weights for mixing in mixings)), tuple(f(*block) for block in blocks)
+
+
+def _probabilities(values: np.ndarray) -> np.ndarray:
+    """Columns clipped to be positive and scaled to sum one."""
+    values = np.maximum(values, 1e-12 / len(values))
+    return values / values.sum(axis=0)
+
+
+def posterior(
+    cells: Sequence[Cells], mixing: Mixing, allowed: np.ndarray | None = None
+) -> tuple[np.ndarray, list[np.ndarray], np.ndarray]:
+    """The E-step: P(h | row), the densities of every view, and the log-likelihood of every row.
+
+    ``allowed`` (n, k) is zero for classes that a row is known not to be in.
+    """
+    densities = [view.density(mixing.coefficients[view.block]) for view in cells]
+    joint = densities[0] * mixing.weights
+    if allowed is not None:
+        joint *= allowed
+    log_scale = np.zeros(len(joint)) + sum(view.log_units for view in cells)
+    for i, density in enumerate(densities[1:], 1):
+        joint *= density
+        if i % 2 == 0 and i + 1 < len(densities):  # many views would underflow
+            largest = np.maximum(joint.max(axis=1), TINY)
+            joint /= largest[:, None]
+            log_scale += np.log(largest)
+    total = np.maximum(joint @ np.ones(joint.shape[1]), TINY)  # faster than a sum along so short an axis
+    joint /= total[:, None]
+    return joint, densities, np.log(total) + log_scale
+
+
+def em_sums(
+    cells: Sequence[Cells], mixing: Mixing, weights: np.ndarray | None = None, allowed: np.ndarray | None = None
+) -> tuple[np.ndarray, ...]:
+    """What some rows add to a step of EM: log-likelihood, class shares, then mass and gathered atoms a block."""
+    posteriors, densities, log_likelihood = posterior(cells, mixing, allowed)
+    if weights is not None:
+        posteriors *= weights[:, None]
+        log_likelihood = log_likelihood * weights
+    return (log_likelihood.sum(), posteriors.sum(axis=0), *_gather(cells, mixing, posteriors, densities))
+
+
+def _gather(
+    cells: Sequence[Cells], mixing: Mixing, posteriors: np.ndarray, densities: Sequence[np.ndarray]
+) -> list[np.ndarray]:
+    """The classes' mass in every block, then their gathered atoms."""
+    masses = [np.zeros(len(mixing.weights)) for _ in mixing.coefficients]
+    gathered = [np.zeros_like(coefficients) for coefficients in mixing.coefficients]
+    for view, density in zip(cells, densities, strict=True):
+        masses[view.block] += view.mass(posteriors)
+        gathered[view.block] += view.gather(posteriors / density)
+    return masses + gathered
+
+
+def em_update(mixing: Mixing, sums: Sequence[np.ndarray]) -> tuple[Mixing, float]:
+    """The parameters after a step of EM with these sums, and the mean log-likelihood before it."""
+    log_likelihood, share, *rest = sums
+    total = share.sum()
+    return Mixing(share / total, _coefficients(mixing, rest)), float(log_likelihood / total)
+
+
+def _coefficients(mixing: Mixing, gathered: Sequence[np.ndarray]) -> tuple[np.ndarray, ...]:
+    """The coefficients after a step, from what `_gather` gives."""
+    n_blocks = len(mixing.coefficients)
+    return tuple(
+        a * atoms / np.maximum(mass, TINY)
+        for a, mass, atoms in zip(mixing.coefficients, gathered[:n_blocks], gathered[n_blocks:], strict=True)
+    )
+
+
+def smoothing_step(
+    cells: Sequence[Cells], mixing: Mixing, weights: np.ndarray | None = None, allowed: np.ndarray | None = None
+) -> tuple[Mixing, float]:
+    """One step of nonparametric EM, whose M-step is a weighted KDE, and the mean log-likelihood before it.
+
+    Benaglia, Chauveau & Hunter (2009). The atoms sit on the cells, so coefficients are the classes' shares of cells.
+    It is no ascent of the likelihood; with ``smoother`` set in the cells it is one of the smoothed likelihood (npMSL:
+    Levine, Hunter & Chauveau 2011).
+    """
+    posteriors, _, log_likelihood = posterior(cells, mixing, allowed)
+    if weights is not None:
+        posteriors *= weights[:, None]
+    sums = [np.zeros_like(coefficients) for coefficients in mixing.coefficients]
+    for view in cells:
+        sums[view.block] += view.shares(posteriors)
+    coefficients = tuple(part / np.maximum(part.sum(axis=0), TINY) for part in sums)
+    share = posteriors.sum(axis=0)
+    return Mixing(share / share.sum(), coefficients), float(np.average(log_likelihood, weights=weights))
+
+
+def em_step(
+    cells: Sequence[Cells], mixing: Mixing, weights: np.ndarray | None = None, allowed: np.ndarray | None = None
+) -> tuple[Mixing, float]:
+    """One step of exact EM, and the mean log-likelihood before it."""
+    return em_update(mixing, em_sums(cells, mixing, weights, allowed))
+
+
+def initial_mixing(cells: Sequence[Cells], posteriors: np.ndarray, weights: np.ndarray | None = None) -> Mixing:
+    """Parameters from a guess of the posteriors: every atom's share of each class."""
+    if weights is not None:
+        posteriors = posteriors * weights[:, None]
+    n_blocks = 1 + max(view.block for view in cells)
+    sums = [sum(view.gather(posteriors) for view in cells if view.block == b) for b in range(n_blocks)]
+    return Mixing(_probabilities(posteriors.sum(axis=0)), tuple(_probabilities(np.asarray(total)) for total in sums))
+
+
+class EMFit(NamedTuple):
+    """Where EM ended."""
+
+    mixing: Mixing
+    objective: float  # mean log-likelihood
+    n_iter: int  # EM steps taken
+    converged: bool
+
+
+def accelerated_em(
+    step: Callable[[Mixing], tuple[Mixing, float]],
+    start: Mixing,
+    max_iter: int,
+    tol: float,
+    report: Callable[[int, float], bool] = lambda n_iter, objective: False,
+) -> EMFit:
+    """EM sped up by squared extrapolation (Varadhan & Roland 2008); the likelihood never falls.
+
+    It stops when a step of plain EM, scaled to a hundred of them, gains less than ``tol`` a row, or ``report`` says so.
+    """
+    current, objective = start, step(start)[1]
+    n_iter, longest = 0, 4.0
+    while n_iter < max_iter:
+        first, objective = step(current)
+        second, after = step(first)
+        n_iter += 2
+        stop = report(n_iter, objective)
+        if stop or 100 * abs(after - objective) < tol:
+            return EMFit(second, after, n_iter, not stop)
+        change = first.minus(current)
+        bend = second.minus(first).minus(change)
+        length = min(max(change.norm() / max(bend.norm(), TINY), 1.0), longest)
+        current, reached = _extrapolate(step, current, change, bend, second, after, length)
+        n_iter += 1
+        if reached and length == longest:
+            longest *= 4
+        elif not reached:
+            longest = max(longest / 2, 1.0)
+    return EMFit(current, objective, n_iter, False)
+
+
+def _extrapolate(
+    step: Callable[[Mixing], tuple[Mixing, float]],
+    current: Mixing,
+    change: Mixing,
+    bend: Mixing,
+    second: Mixing,
+    objective: float,
+    length: float,
+) -> tuple[Mixing, bool]:
+    """The leap and an EM step after it, or the two plain steps where the leap lost likelihood."""
+    leap = current.combine(change, bend, -length)
+    landed, reached = step(leap)
+    return (landed, True) if reached >= objective else (second, False)

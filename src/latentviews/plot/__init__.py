@@ -1,0 +1,24 @@
+"""Display objects, in scikit-learn's convention: ``from_estimator`` computes, ``plot`` draws.
+
+matplotlib is imported where it is used.
+"""
+
+from latentviews.plot._axes import offscreen_axes
+from latentviews.plot.checks import DependenceDisplay, ResponsibilityDisplay, SpectrumDisplay
+from latentviews.plot.components import ComponentDisplay
+from latentviews.plot.densities import DensityDisplay
+from latentviews.plot.sequences import ForecastDisplay, StateDisplay, TransitionDisplay
+from latentviews.plot.view_densities import ViewDensities
+
+__all__ = [
+    "ComponentDisplay",
+    "DensityDisplay",
+    "DependenceDisplay",
+    "ForecastDisplay",
+    "ResponsibilityDisplay",
+    "SpectrumDisplay",
+    "StateDisplay",
+    "TransitionDisplay",
+    "ViewDensities",
+    "offscreen_axes",
+]

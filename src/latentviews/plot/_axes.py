@@ -1,0 +1,61 @@
+"""What every picture shares: colours, axes, and the sentence where matplotlib is missing."""
+
+from typing import Any
+
+import numpy as np
+
+
+def offscreen_axes(count: int) -> np.ndarray:
+    """Axes in a row, in a figure that belongs to no window: for files."""
+    check_matplotlib()
+    from matplotlib.figure import Figure
+
+    return new_panels(count, Figure)
+
+
+# Okabe & Ito's colours, told apart with any colour vision, without their yellow, which a white page swallows
+PALETTE = ("#0072B2", "#E69F00", "#009E73", "#D55E00", "#CC79A7", "#56B4E9", "#000000")
+STYLES = ("-", "-.", ":")  # classes beyond the palette take its colours again in the next style
+DATA = "0.82"  # the grey of the data beneath
+
+
+def panels_on(ax: Any, count: int, what: str, new_figure: Any = None) -> np.ndarray:
+    """The Axes to draw on: those given, one for each of ``what``, or new ones in a row."""
+    given = new_panels(count, new_figure) if ax is None else np.atleast_1d(np.asarray(ax, dtype=object)).ravel()
+    if len(given) != count:
+        raise ValueError(f"ax needs one Axes a {what}, {count} in all; got {len(given)}.")
+    if not all(hasattr(one, "figure") for one in given):
+        raise TypeError(f"ax must be Axes of matplotlib; got {ax!r}.")
+    return given
+
+
+def new_panels(count: int, new_figure: Any = None) -> np.ndarray:
+    """Axes in a row, in a figure of pyplot's unless ``new_figure`` makes another."""
+    check_matplotlib()
+    if new_figure is None:
+        from matplotlib import pyplot
+
+        new_figure = pyplot.figure
+    figure = new_figure(figsize=(3.6 * count, 3.2), layout="constrained")
+    return figure.subplots(1, count, squeeze=False)[0]
+
+
+def check_matplotlib() -> None:
+    """Refuse in one sentence where matplotlib is missing."""
+    try:
+        import matplotlib  # noqa: F401
+    except ImportError as error:
+        raise ImportError("Plots need matplotlib, which is not installed: pip install latentviews[plot]") from error
+
+
+def class_style(component: int) -> dict[str, Any]:
+    """The colour and line of a class."""
+    return {
+        "color": PALETTE[component % len(PALETTE)],
+        "linestyle": STYLES[component // len(PALETTE) % len(STYLES)],
+    }
+
+
+def class_label(component: int, weight: float) -> str:
+    """A class and its weight, for a legend."""
+    return f"class {component} ({weight:.2f})"

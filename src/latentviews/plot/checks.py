@@ -1,0 +1,182 @@
+"""Displays of what a fit is worth: spectra, certainty, dependence."""
+
+from collections.abc import Sequence
+from typing import Any, Self
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from latentviews.diagnosis.diagnose import CERTAIN, LEVEL, Diagnosis, WithinClassDependence, diagnose
+from latentviews.plot._axes import DATA, PALETTE, class_label, class_style, panels_on
+
+
+class SpectrumDisplay:
+    """The singular values of the pair moment, on a logarithmic axis: a drop after the k-th speaks for k classes.
+
+    Parameters
+    ----------
+    spectrum : array, decreasing
+    n_components : int or None
+        The number of classes, whose singular values are drawn filled.
+    null : float or array of shape (n_draws,) or (n_draws, n_values), or None
+        Singular values where nothing is shared between the views, from permutations: a level, draws of the largest
+        singular value, or draws of all of them. Their 95 % quantile and what lies below are shaded.
+    centred : bool, default=False
+        Whether the spectrum is that of centred moments, where k classes show in k - 1 singular values.
+
+    Attributes
+    ----------
+    ax_ : matplotlib Axes
+    figure_ : matplotlib Figure
+    """
+
+    def __init__(
+        self, spectrum: np.ndarray, n_components: int | None = None, null: Any = None, *, centred: bool = False
+    ):
+        self.spectrum = spectrum
+        self.n_components = n_components
+        self.null = null
+        self.centred = centred
+
+    @classmethod
+    def from_estimator(cls, estimator: Any, *, null: Any = None, ax: Any = None, n_values: int = 12) -> Self:
+        """Draw the test of a fit with ``n_components="auto"``, band and all; else its ``spectrum_``.
+
+        A band ``null`` on the scale of ``spectrum_`` is drawn if given.
+        """
+        check_is_fitted(estimator)
+        if null is None and hasattr(estimator, "rank_test_"):
+            test = estimator.rank_test_
+            spectrum, null = test.spectra[test.strongest], test.nulls[test.strongest]
+            return cls(spectrum, test.n_components, null, centred=True).plot(ax, n_values=n_values)
+        if not hasattr(estimator, "spectrum_"):
+            raise ValueError("This model has no `spectrum_`: its answer did not come from moments.")
+        return cls(estimator.spectrum_, estimator.n_components_, null).plot(ax, n_values=n_values)
+
+    def plot(self, ax: Any = None, *, n_values: int = 12) -> Self:
+        """Draw the leading ``n_values`` singular values, on ``ax`` if given."""
+        (panel,) = panels_on(ax, 1, "spectrum")
+        label = f"{self.n_components} classes" if self.n_components else None
+        k = max((self.n_components or 0) - self.centred, 0)
+        size = min(max(n_values, k + 1), len(self.spectrum))
+        values, places = np.asarray(self.spectrum, dtype=float)[:size], np.arange(1, size + 1)
+        floor = values[0] * 1e-6  # what is smaller is rounding, and would squeeze the rest
+        shown = np.maximum(values, floor)
+        panel.plot(places, shown, color=DATA, zorder=1)
+        panel.plot(places[:k], shown[:k], "o", color=PALETTE[0], label=label, zorder=2)
+        panel.plot(places[k:], shown[k:], "o", color=PALETTE[0], markerfacecolor="white", label="rest", zorder=2)
+        panel.set(yscale="log", xlabel="index", ylabel="singular value", xlim=(0.5, size + 0.5))
+        panel.xaxis.get_major_locator().set_params(integer=True)
+        if self.null is not None:
+            limits = panel.get_ylim()
+            self._draw_null(panel, places)
+            panel.set_ylim(limits)
+        panel.legend(frameon=False, fontsize="small")
+        self.ax_, self.figure_ = panel, panel.figure
+        return self
+
+    def _draw_null(self, panel: Any, places: np.ndarray) -> None:
+        draws = np.atleast_1d(np.asarray(self.null, dtype=float))
+        top = np.quantile(draws, 0.95, axis=0)
+        if top.ndim == 0:  # a level for all
+            top, places = np.full(2, top), np.array([0.5, places[-1] + 0.5])
+        size = min(len(top), len(places))
+        panel.fill_between(places[:size], np.finfo(float).tiny, top[:size], color=PALETTE[1], alpha=0.25, lw=0)
+        panel.plot(places[:size], top[:size], "--", color=PALETTE[1], label="95 % of no dependence")
+
+
+class ResponsibilityDisplay:
+    """How certain the classes of rows are: the largest posterior of every row, sorted, a curve a class.
+
+    Rows are taken by the class that is most probable. Where classes are told apart a curve is at one nearly from the
+    start; the share of a class to the left of where it crosses the grey line has no class of posterior above 0.8.
+
+    Parameters
+    ----------
+    posteriors : array of shape (n, k)
+        As ``predict_proba`` gives them.
+
+    Attributes
+    ----------
+    ax_ : matplotlib Axes
+    figure_ : matplotlib Figure
+    """
+
+    def __init__(self, posteriors: np.ndarray):
+        self.posteriors = posteriors
+
+    @classmethod
+    def from_estimator(cls, estimator: Any, X: Any, *, ax: Any = None) -> Self:
+        """Draw the posteriors of the rows of ``X``."""
+        check_is_fitted(estimator)
+        return cls(estimator.predict_proba(X)).plot(ax)
+
+    def plot(self, ax: Any = None) -> Self:
+        """Draw, on ``ax`` if given."""
+        (panel,) = panels_on(ax, 1, "model")
+        certainty, labels = self.posteriors.max(axis=1), self.posteriors.argmax(axis=1)
+        k = self.posteriors.shape[1]
+        panel.axhline(CERTAIN, color=DATA, zorder=0)
+        for h in range(k):
+            heights = np.sort(certainty[labels == h])
+            share = (np.arange(len(heights)) + 0.5) / max(len(heights), 1)
+            panel.plot(share, heights, label=class_label(h, len(heights) / len(labels)), **class_style(h))
+        panel.set(xlabel="share of its rows, least certain first", ylabel="largest posterior", xlim=(0, 1))
+        panel.set_ylim(min(1 / k, 0.95), 1.01)
+        panel.legend(frameon=False, fontsize="small", loc="lower right")
+        self.ax_, self.figure_ = panel, panel.figure
+        return self
+
+
+class DependenceDisplay:
+    """How strongly views depend on each other inside every class, a heat map a class, from a `Diagnosis`.
+
+    Effects run from 0, none, to 1; a star marks those whose corrected p-value is at most 5 %, a cross what could not
+    be tested.
+
+    Parameters
+    ----------
+    dependence : WithinClassDependence
+    view_names : sequence of str
+
+    Attributes
+    ----------
+    axes_ : array of matplotlib Axes, one a class
+    figure_ : matplotlib Figure
+    """
+
+    def __init__(self, dependence: WithinClassDependence, view_names: Sequence[str]):
+        self.dependence = dependence
+        self.view_names = view_names
+
+    @classmethod
+    def from_diagnosis(cls, diagnosis: Diagnosis, *, ax: Any = None) -> Self:
+        """Draw what `diagnose` found."""
+        return cls(diagnosis.dependence, diagnosis.view_names).plot(ax)
+
+    @classmethod
+    def from_estimator(cls, estimator: Any, X: Any, *, ax: Any = None, random_state: Any = None) -> Self:
+        """Diagnose a fitted model on ``X``, and draw."""
+        return cls.from_diagnosis(diagnose(estimator, X, random_state=random_state), ax=ax)
+
+    def plot(self, ax: Any = None) -> Self:
+        """Draw, on ``ax`` if given: Axes, or a sequence of them, one a class."""
+        panels = panels_on(ax, len(self.dependence.effect), "class")
+        for h, panel in enumerate(panels):
+            image = self._draw_class(panel, h)
+        panels[0].figure.colorbar(image, ax=list(panels), label="dependence", shrink=0.8)
+        self.axes_, self.figure_ = panels, panels[0].figure
+        return self
+
+    def _draw_class(self, panel: Any, h: int) -> Any:
+        effect, pvalue = self.dependence.matrix(h), self.dependence.matrix(h, "pvalue")
+        image = panel.imshow(effect, cmap="Blues", vmin=0, vmax=1)
+        panel.set_facecolor(DATA)  # a view with itself
+        for s, t in zip(*np.nonzero(~np.eye(len(effect), dtype=bool)), strict=True):
+            text = "×" if np.isnan(effect[s, t]) else f"{effect[s, t]:.2f}" + "*" * int(pvalue[s, t] <= LEVEL)
+            panel.text(t, s, text, ha="center", va="center", color="white" if effect[s, t] > 0.6 else "black")
+        places = range(len(self.view_names))
+        panel.set(title=f"class {h}", xticks=places, yticks=places)
+        panel.set_xticklabels(self.view_names, rotation=30 if max(map(len, self.view_names)) > 4 else 0)
+        panel.set_yticklabels(self.view_names)
+        return image

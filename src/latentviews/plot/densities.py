@@ -1,0 +1,99 @@
+"""The joint density of two columns."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Self
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from latentviews.plot._axes import DATA, PALETTE, panels_on
+from latentviews.plot.view_densities import TAIL, levels
+
+
+class DensityDisplay:
+    """The joint density of two columns as contours that enclose 90, 50 and 10 % of it, over some of the rows.
+
+    Parameters
+    ----------
+    names : tuple of two str
+    ticks : tuple of two arrays
+        Points along every column.
+    density : array of shape (len(ticks[0]), len(ticks[1]))
+    rows : array of shape (n_rows, 2) or None
+        Drawn beneath.
+
+    Attributes
+    ----------
+    ax_ : matplotlib Axes
+    figure_ : matplotlib Figure
+    """
+
+    def __init__(
+        self, names: Sequence[str], ticks: Sequence[np.ndarray], density: np.ndarray, rows: np.ndarray | None = None
+    ):
+        self.names = names
+        self.ticks = ticks
+        self.density = density
+        self.rows = rows
+
+    @classmethod
+    def from_estimator(
+        cls,
+        estimator: Any,
+        X: Any = None,
+        *,
+        columns: Sequence[Any] = (0, 1),
+        given: Mapping[Any, float] | None = None,
+        ax: Any = None,
+        n_points: int = 1000,
+        resolution: int = 96,
+        contour_kwargs: Mapping[str, Any] | None = None,
+    ) -> Self:
+        """Draw the density of two columns of a fitted `LowRankDensity`, given the values of others if any.
+
+        Parameters
+        ----------
+        estimator : fitted model with ``marginal`` and ``conditional``
+        X : array of shape (n_samples, n_features) or None
+            Rows to draw beneath.
+        columns : two column numbers or names
+        given : dict or None
+            Values of other columns.
+        ax : matplotlib Axes or None
+        n_points : int, default=1000
+            The most rows to draw.
+        resolution : int, default=96
+            Points along an axis.
+        contour_kwargs : dict or None
+            Passed to matplotlib's ``contour``.
+        """
+        check_is_fitted(estimator)
+        if not hasattr(estimator, "marginal"):
+            raise TypeError(
+                f"DensityDisplay draws two columns of a fitted LowRankDensity; got a {type(estimator).__name__}, whose "
+                "views ComponentDisplay draws."
+            )
+        if len(columns) != 2:
+            raise ValueError(f"DensityDisplay draws two columns; got {list(columns)}.")
+        density = estimator.conditional(columns, given or {})
+        low, high = np.quantile(density.sample(4000, random_state=0), [TAIL, 1 - TAIL], axis=0)
+        margin = 0.08 * (high - low)
+        ticks = [np.linspace(a, b, resolution) for a, b in zip(low - margin, high + margin, strict=True)]
+        points = np.stack(np.meshgrid(*ticks, indexing="ij"), axis=-1).reshape(-1, 2)
+        values = np.exp(density.score_samples(points)).reshape(resolution, resolution)
+        known = getattr(estimator, "feature_names_in_", None)
+        names = [f"column {j}" if known is None else str(known[j]) for j in density.columns]
+        rows = None if X is None else np.asarray(X, dtype=float)[:, density.columns]
+        return cls(names, ticks, values, rows).plot(ax, n_points=n_points, contour_kwargs=contour_kwargs)
+
+    def plot(self, ax: Any = None, *, n_points: int = 1000, contour_kwargs: Mapping[str, Any] | None = None) -> Self:
+        """Draw, on ``ax`` if given."""
+        (panel,) = panels_on(ax, 1, "density")
+        if self.rows is not None:
+            some = self.rows[np.linspace(0, len(self.rows) - 1, min(len(self.rows), n_points)).astype(int)]
+            panel.scatter(*some.T, s=4, color=DATA, linewidths=0, zorder=0)
+        kwargs = {"colors": PALETTE[0], **dict(contour_kwargs or {})}
+        panel.contour(*self.ticks, self.density.T, levels=levels(self.density), **kwargs)
+        panel.set(xlabel=self.names[0], ylabel=self.names[1])
+        self.ax_, self.figure_ = panel, panel.figure
+        return self

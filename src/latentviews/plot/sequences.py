@@ -1,0 +1,186 @@
+"""Displays of sequences: bands of states over a series, a transition matrix, a forecast as a fan.
+
+`latentviews.plot` has them beside the others; matplotlib is imported where it is used.
+"""
+
+from collections.abc import Sequence
+from typing import Any, Self
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from latentviews.plot._axes import DATA, PALETTE, class_style, panels_on
+from latentviews.sequences.stretches import check_place
+
+POINTS = 4000  # at most this many rows of a series are drawn
+RECENT = 4  # rows before a forecast that are drawn, for every step of it
+
+
+class StateDisplay:
+    """A series over bands in the colours of its states.
+
+    Parameters
+    ----------
+    values : array of shape (n,)
+        One column of the series.
+    states : array of shape (n,)
+    name : str
+        What to write on the axis of the column.
+
+    Attributes
+    ----------
+    ax_ : matplotlib Axes
+    figure_ : matplotlib Figure
+
+    Examples
+    --------
+    >>> from latentviews import KernelHMM
+    >>> from latentviews.datasets import make_hmm
+    >>> from latentviews.plot import StateDisplay
+    >>> X, states, truth = make_hmm(600, random_state=0)
+    >>> model = KernelHMM(3, random_state=0).fit(X)
+    >>> StateDisplay.from_estimator(model, X).ax_.get_ylabel()
+    'column 0'
+    """
+
+    def __init__(self, values: np.ndarray, states: np.ndarray, name: str = "value"):
+        self.values = values
+        self.states = states
+        self.name = name
+
+    @classmethod
+    def from_estimator(cls, estimator: Any, X: Any, *, lengths: Any = None, column: int = 0, ax: Any = None) -> Self:
+        """Draw one column of ``X`` over the most probable path of states."""
+        check_is_fitted(estimator)
+        states = estimator.predict(X, lengths=lengths)
+        return cls(_column(X, column), states, _name(estimator, column)).plot(ax)
+
+    def plot(self, ax: Any = None) -> Self:
+        """Draw, on ``ax`` if given."""
+        (panel,) = panels_on(ax, 1, "series")
+        begins = np.flatnonzero(np.append(True, np.diff(self.states) != 0))
+        ends = np.append(begins[1:], len(self.states))
+        named: set[int] = set()
+        for begin, end in zip(begins, ends, strict=True):
+            state = int(self.states[begin])
+            label = None if state in named else f"state {state}"
+            named.add(state)
+            panel.axvspan(begin - 0.5, end - 0.5, color=class_style(state)["color"], alpha=0.3, lw=0, label=label)
+        some = np.linspace(0, len(self.values) - 1, min(len(self.values), POINTS)).astype(int)
+        panel.plot(some, np.asarray(self.values)[some], color="0.2", lw=0.8)
+        panel.set(xlabel="row", ylabel=self.name, xlim=(-0.5, len(self.values) - 0.5))
+        patches, labels = panel.get_legend_handles_labels()
+        order = np.argsort([int(label.split()[-1]) for label in labels])
+        panel.legend([patches[i] for i in order], [labels[i] for i in order], fontsize="small", loc="upper right")
+        self.ax_, self.figure_ = panel, panel.figure
+        return self
+
+
+class TransitionDisplay:
+    """A transition matrix as a heat map: a row a state, a column the next.
+
+    Parameters
+    ----------
+    transition : array of shape (k, k)
+
+    Attributes
+    ----------
+    ax_ : matplotlib Axes
+    figure_ : matplotlib Figure
+    """
+
+    def __init__(self, transition: np.ndarray):
+        self.transition = transition
+
+    @classmethod
+    def from_estimator(cls, estimator: Any, *, ax: Any = None) -> Self:
+        """Draw the ``transition_`` of a fitted model."""
+        check_is_fitted(estimator)
+        return cls(estimator.transition_).plot(ax)
+
+    def plot(self, ax: Any = None) -> Self:
+        """Draw, on ``ax`` if given."""
+        (panel,) = panels_on(ax, 1, "matrix")
+        image = panel.imshow(self.transition, vmin=0, vmax=1, cmap="Blues")
+        for (g, h), chance in np.ndenumerate(self.transition):
+            panel.text(h, g, f"{chance:.2f}", ha="center", va="center", color="white" if chance > 0.6 else "black")
+        places = range(len(self.transition))
+        panel.set(xlabel="next state", ylabel="state", xticks=places, yticks=places)
+        panel.figure.colorbar(image, ax=panel, label="probability")
+        self.ax_, self.figure_ = panel, panel.figure
+        return self
+
+
+class ForecastDisplay:
+    """The end of a series and its forecast: the median, and bands that hold stated shares.
+
+    Parameters
+    ----------
+    recent : array of shape (n,)
+        The last rows of one column.
+    quantiles : array of shape (horizon, n_levels)
+        The forecast's quantiles of that column, at increasing ``levels``, the middle one 0.5.
+    levels : array of shape (n_levels,)
+    name : str
+
+    Attributes
+    ----------
+    ax_ : matplotlib Axes
+    figure_ : matplotlib Figure
+    """
+
+    def __init__(self, recent: np.ndarray, quantiles: np.ndarray, levels: np.ndarray, name: str = "value"):
+        self.recent = recent
+        self.quantiles = quantiles
+        self.levels = levels
+        self.name = name
+
+    @classmethod
+    def from_estimator(
+        cls,
+        estimator: Any,
+        X: Any,
+        horizon: int,
+        *,
+        column: int = 0,
+        shares: Sequence[float] = (0.9, 0.5),
+        ax: Any = None,
+    ) -> Self:
+        """Draw the forecast of one column after the rows ``X`` of one series, with bands that hold these shares."""
+        check_is_fitted(estimator)
+        width = estimator.n_features_in_
+        place = check_place("column", column, width) % width
+        if not any(place in view for view in getattr(estimator, "views_", [range(width)])):
+            raise ValueError(f"Column {column} is in no view of this model, so there is no forecast of it.")
+        outer = np.array(sorted((1 - share) / 2 for share in shares))
+        levels = np.concatenate([outer, [0.5], 1 - outer[::-1]])
+        quantiles = estimator.forecast(X, horizon).quantile(levels)[:, column]
+        recent = _column(X, column)[-RECENT * horizon :]
+        return cls(recent, quantiles, levels, _name(estimator, column)).plot(ax)
+
+    def plot(self, ax: Any = None) -> Self:
+        """Draw, on ``ax`` if given."""
+        (panel,) = panels_on(ax, 1, "forecast")
+        n_bands, horizon = len(self.levels) // 2, len(self.quantiles)
+        past, ahead = np.arange(-len(self.recent) + 1, 1), np.arange(1, horizon + 1)
+        for band in range(n_bands):
+            low, high = self.quantiles[:, band], self.quantiles[:, -1 - band]
+            share = self.levels[-1 - band] - self.levels[band]
+            label = f"{100 * share:.0f} %"
+            panel.fill_between(ahead, low, high, color=PALETTE[0], alpha=0.2 + 0.15 * band, lw=0, label=label)
+        panel.plot(past, self.recent, color="0.2", lw=0.8)
+        panel.plot(ahead, self.quantiles[:, n_bands], color=PALETTE[0], label="median")
+        panel.axvline(0.5, color=DATA, zorder=0)
+        panel.set(xlabel="rows from now", ylabel=self.name)
+        panel.legend(frameon=False, fontsize="small", loc="upper left")
+        self.ax_, self.figure_ = panel, panel.figure
+        return self
+
+
+def _column(X: Any, column: int) -> np.ndarray:
+    return np.asarray(X, dtype=float)[:, column]
+
+
+def _name(estimator: Any, column: int) -> str:
+    names = getattr(estimator, "feature_names_in_", None)
+    return f"column {column}" if names is None else str(names[column])

@@ -1,0 +1,120 @@
+"""What is drawn of a view: densities on points that cover their mass, and the data on the same scale."""
+
+from dataclasses import dataclass, replace
+from typing import Any, Self
+
+import numpy as np
+from scipy.ndimage import gaussian_filter1d
+
+from latentviews._numbers import TINY
+from latentviews.core.embeddings import Components
+from latentviews.core.kernels.bandwidths import resolution, weighted_isj
+from latentviews.core.kernels.spaces import Circle, Discrete, Domain
+
+TAIL = 1e-3  # the share of the mass that may lie beyond either end of an axis
+REGIONS = (0.9, 0.5, 0.1)  # a contour encloses this share of its class
+
+
+@dataclass(frozen=True, eq=False)
+class ViewDensities:
+    """What is drawn of one view: the densities of every class on a line or on a square of points."""
+
+    names: tuple[str, ...]  # one a column
+    ticks: tuple[np.ndarray, ...]  # the points along every column
+    densities: np.ndarray  # (n, k) for one column, (n, n, k) for two
+    rows: np.ndarray | None = None  # (n_rows, n_columns), the data beneath
+    discrete: bool = False  # finitely many values: a share a value instead of a density
+
+    @property
+    def points(self) -> np.ndarray:
+        """The points at which the densities are taken, one a row."""
+        return np.stack(np.meshgrid(*self.ticks, indexing="ij"), axis=-1).reshape(-1, len(self.ticks))
+
+    def of(self, components: Any) -> Self:
+        """The same picture of other ``components``: anything with ``density(x)``, (n, k)."""
+        shape = [len(ticks) for ticks in self.ticks]
+        return replace(self, densities=components.density(self.points).reshape(*shape, -1), rows=None)
+
+
+def view_densities(
+    components: Components,
+    weights: np.ndarray,
+    names: tuple[str, ...],
+    resolution: int | None,
+    rows: np.ndarray | None,
+) -> ViewDensities:
+    """The densities of one view on points that cover its mass."""
+    domain = components._domain()
+    if isinstance(domain, Discrete):
+        view = ViewDensities(names, (domain.nodes[:, 0],), np.empty(0), discrete=True)
+    else:
+        size = resolution or (512 if len(names) == 1 else 96)
+        limits = _limits(domain, domain.weights * (components.density(domain.nodes) @ weights))
+        view = ViewDensities(names, tuple(np.linspace(low, high, size) for low, high in limits), np.empty(0))
+    if rows is not None and isinstance(domain, Circle):
+        rows = (rows + np.pi) % (2 * np.pi) - np.pi
+    return replace(view.of(components), rows=rows)
+
+
+def _limits(domain: Domain, mass: np.ndarray) -> list[tuple[float, float]]:
+    """The ends of every axis: all of a circle, all but the far tails on the line."""
+    if isinstance(domain, Circle):
+        return [(-np.pi, np.pi)] * domain.nodes.shape[1]
+    limits = []
+    for column in domain.nodes.T:
+        order = np.argsort(column, kind="stable")
+        share = np.cumsum(mass[order]) / mass.sum()
+        low, high = column[order][np.searchsorted(share, [TAIL, 1 - TAIL]).clip(max=len(column) - 1)]
+        margin = 0.04 * (high - low)
+        limits.append((low - margin, high + margin))
+    return limits
+
+
+def shares(view: ViewDensities) -> tuple[np.ndarray, np.ndarray, float]:
+    """Every value, the share of the rows that have it, and the width of a bar."""
+    assert view.rows is not None
+    values, counts = np.unique(view.rows, return_counts=True)
+    gaps = np.diff(np.union1d(values, view.ticks[0]))
+    return values, counts / len(view.rows), 0.8 * float(gaps.min(initial=1.0))
+
+
+def histogram(view: ViewDensities) -> tuple[np.ndarray, np.ndarray, float]:
+    """Middles of equal bins, the density of the rows there, and the bins' width; rows beyond the axis still count."""
+    assert view.rows is not None
+    low, high = view.ticks[0][[0, -1]]
+    n_bins = int(np.clip(2 * len(view.rows) ** (1 / 3), 10, 80))
+    counts, edges = np.histogram(view.rows[:, 0], bins=n_bins, range=(low, high))
+    width = float(edges[1] - edges[0])
+    return edges[:-1] + width / 2, counts / (len(view.rows) * width), width
+
+
+def levels(density: np.ndarray) -> np.ndarray:
+    """The heights above which lie the shares `REGIONS` of the mass, increasing."""
+    heights = np.sort(density, axis=None)[::-1]
+    share = np.cumsum(heights) / heights.sum()
+    return np.unique(heights[np.searchsorted(share, REGIONS)])
+
+
+def row_densities(rows: np.ndarray, posteriors: np.ndarray, name: str, domain: Domain) -> ViewDensities:
+    """The densities of one column from the rows themselves, each counted for a class by its posterior.
+
+    For views whose own densities cannot be drawn: of three or more columns, or of codes in two.
+    """
+    if isinstance(domain, Discrete):
+        ticks, places = np.unique(rows[:, 0], return_inverse=True)
+        masses = np.stack([np.bincount(places, chances, len(ticks)) for chances in posteriors.T], axis=1)
+        return ViewDensities((name,), (ticks,), masses / np.maximum(masses.sum(axis=0), TINY), rows, discrete=True)
+    around = isinstance(domain, Circle)
+    if around:
+        rows = (rows + np.pi) % (2 * np.pi) - np.pi
+    ends = (-np.pi, np.pi) if around else tuple(np.quantile(rows, [TAIL, 1 - TAIL]))
+    margin = 0.0 if around else 0.04 * (ends[1] - ends[0])
+    edges = np.linspace(ends[0] - margin, ends[1] + margin, 257)
+    step = edges[1] - edges[0]
+    columns, unit = [], resolution(rows[:, 0])  # values on a lattice are not to be resolved
+    for chances in posteriors.T:
+        counts = np.histogram(rows[:, 0], edges, weights=chances)[0]
+        width = max(weighted_isj(np.maximum(counts, TINY), step, chances.sum()), unit) / step
+        smooth = gaussian_filter1d(counts, width, mode="wrap" if around else "constant")
+        columns.append(smooth / (step * max(chances.sum(), TINY)))
+    return ViewDensities((name,), (edges[:-1] + step / 2,), np.stack(columns, axis=1), rows)

@@ -1,0 +1,1 @@
+"""Hidden states behind sequences, and forecasts."""

@@ -1,0 +1,118 @@
+"""Baum–Welch on a sieve: the pilot that a polish asks for its steps."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from latentviews._numbers import TINY
+from latentviews.core.kernels.base import Kernel
+from latentviews.mixtures.polish import Pilot, SieveView
+from latentviews.mixtures.sieve import Cells, Mixing, _coefficients, _gather, _probabilities, initial_mixing
+from latentviews.sequences.chains import Smoothing, first_rows, smooth_states
+from latentviews.sequences.stretches import WINDOW, draw_windows, stretches, windows
+
+Parts = Iterable[tuple[slice, Sequence[Cells]]]  # the cells of some rows at a time, read more than once
+
+
+def chain_smoothing(parts: Parts, mixing: Mixing, lengths: np.ndarray) -> Smoothing:
+    """The E-step of a chain: what all rows of every sequence say of its states and moves."""
+    log_emissions = np.empty((int(np.sum(lengths)), len(mixing.weights)))
+    for rows, cells in parts:
+        log_emissions[rows] = sum(np.log(view.density(mixing.coefficients[view.block])) for view in cells)
+        log_emissions[rows] += np.reshape(sum(view.log_units for view in cells), (-1, 1))
+    return smooth_states(log_emissions, *chain_laws(mixing), lengths)
+
+
+def chain_laws(mixing: Mixing) -> tuple[np.ndarray, np.ndarray]:
+    """The law of the first state, (k,), and the transition matrix, (k, k), of a chain's parameters."""
+    return mixing.weights[:, 0], mixing.weights[:, 1:].T
+
+
+def chain_step(parts: Parts, mixing: Mixing, lengths: np.ndarray) -> tuple[Mixing, float]:
+    """One step of Baum–Welch on a sieve, and the mean log-likelihood a row before it."""
+    smoothed = chain_smoothing(parts, mixing, lengths)
+    sums: list[np.ndarray] = []
+    for rows, cells in parts:
+        densities = [view.density(mixing.coefficients[view.block]) for view in cells]
+        part = _gather(cells, mixing, smoothed.posteriors[rows], densities)
+        sums = [a + b for a, b in zip(sums, part, strict=True)] if sums else part
+    weights = chain_weights(smoothed.posteriors, smoothed.moves, lengths)
+    return Mixing(weights, _coefficients(mixing, sums)), float(smoothed.log_likelihood.mean())
+
+
+def chain_weights(posteriors: np.ndarray, moves: np.ndarray, lengths: np.ndarray) -> np.ndarray:
+    """The laws of a chain, a column each, from posteriors and counts of moves."""
+    first = posteriors[first_rows(lengths)].sum(axis=0)
+    return _probabilities(np.column_stack([first, moves.T]) / np.append(first.sum(), moves.sum(axis=1) + TINY))
+
+
+BATCH = 2**14  # rows whose cells are held at once
+
+
+@dataclass(frozen=True, eq=False)
+class ChainPilot:
+    """Rows of sequences that a polish is fitted to by Baum–Welch: a `Pilot` whose rows know of each other."""
+
+    rows: Pilot
+    lengths: np.ndarray
+
+    @property
+    def table(self) -> np.ndarray:
+        """The rows of all sequences."""
+        return self.rows.table
+
+    def by_block(self) -> dict[int, tuple[np.ndarray, Kernel]]:
+        """The rows of every view, none missing, and their kernel."""
+        return self.rows.by_block()
+
+    def views(self, shared: dict[int, SieveView]) -> tuple[SieveView, ...]:
+        """A sieve for every view."""
+        return self.rows.views(shared)
+
+    def cells(self, views: Sequence[SieveView]) -> list[Cells]:
+        """The rows in the cells of every view."""
+        return self.rows.cells(views)
+
+    def some(self, rows: np.ndarray) -> "ChainPilot":
+        """The same with some of the rows, whose numbers increase: runs of them are sequences."""
+        return ChainPilot(self.rows.some(rows), stretches(rows, first_rows(self.lengths)))
+
+    def draw(self, size: int, rng: np.random.Generator) -> np.ndarray:
+        """Numbers of some rows to try things on, in stretches."""
+        return draw_windows(self.lengths, size, rng)
+
+    def halves(self) -> tuple[np.ndarray, np.ndarray]:
+        """Numbers of the rows in two halves of alternating stretches: neighbours in time are nearly copies."""
+        pieces = windows(self.lengths, min(WINDOW, max(len(self.table) // 8, 3)))
+        if len(pieces) < 2:
+            return self.rows.halves()
+        return np.concatenate(pieces[::2]), np.concatenate(pieces[1::2])
+
+    def initial(self, cells: Sequence[Cells], posteriors: np.ndarray) -> Mixing:
+        """Parameters from a guess of the posteriors."""
+        inner = ~first_rows(self.lengths)[1:]
+        moves = posteriors[:-1][inner].T @ posteriors[1:][inner]
+        coefficients = initial_mixing(cells, posteriors).coefficients
+        return Mixing(chain_weights(posteriors, moves, self.lengths), coefficients)
+
+    def step(self, cells: Sequence[Cells], mixing: Mixing) -> tuple[Mixing, float]:
+        """One step of Baum–Welch, and the mean log-likelihood before it."""
+        return chain_step([(slice(None), cells)], mixing, self.lengths)
+
+    def score(self, cells: Sequence[Cells], mixing: Mixing) -> float:
+        """The mean log-likelihood of a row."""
+        return float(chain_smoothing([(slice(None), cells)], mixing, self.lengths).log_likelihood.mean())
+
+
+@dataclass(frozen=True, eq=False)
+class CellBatches:
+    """The cells of a long table, some rows at a time."""
+
+    table: np.ndarray
+    views: Sequence[SieveView]
+
+    def __iter__(self) -> Iterator[tuple[slice, list[Cells]]]:
+        for low in range(0, len(self.table), BATCH):
+            rows = slice(low, low + BATCH)
+            yield rows, [view.cells(self.table[rows]) for view in self.views]

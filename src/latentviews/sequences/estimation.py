@@ -1,0 +1,272 @@
+"""From sequences to a chain and its emissions: the spectral estimate of triples, and Baum–Welch from there."""
+
+import warnings
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from latentviews._arrays import to_numpy
+from latentviews._clusters import CLUSTER_ROWS, cluster_posteriors, kmeans, kmeans_posteriors
+from latentviews._progress import Report
+from latentviews._validation import IdentifiabilityWarning, UnsupportedError, is_auto
+from latentviews.core.embeddings import BinnedEmbedding, Components, Embedding, components_in, domain_for
+from latentviews.core.features.landmarks import LandmarkFeatures
+from latentviews.core.kernels.base import Kernel
+from latentviews.core.kernels.real import Gaussian
+from latentviews.core.kernels.spaces import Real
+from latentviews.core.selection import dependence_rank
+from latentviews.core.spectral import transition_matrix
+from latentviews.core.tables import Columns
+from latentviews.core.views import fit_views
+from latentviews.densities.reestimation import density_maps, held_out_bandwidths, reestimate
+from latentviews.densities.smoothers import weighted_samples
+from latentviews.mixtures.estimation import (
+    SPECTRAL_FACTORS,
+    Spectral,
+    SpectralSettings,
+    domains_of,
+    scaled,
+    spectral_steps,
+)
+from latentviews.mixtures.polish import Pilot, Polished, SieveView
+from latentviews.mixtures.problem import Estimate, Problem
+from latentviews.sequences.baum_welch import CellBatches, ChainPilot, chain_laws, chain_smoothing, chain_step
+from latentviews.sequences.chains import Smoothing, first_rows, smooth_states, stationary
+from latentviews.sequences.stretches import triple_columns, triples, window_means
+
+FULL_STEPS = 2  # steps over all rows after the pilot's have converged
+TEST_ROWS = 4000  # rows on which dependence in time is looked for
+PERMUTATIONS = 19
+REACHES = (5, 20)  # rows on either side of a window's middle
+MIDDLE = 1  # the first sensor at time t, in a row of a triple
+
+
+class SequenceProblem(NamedTuple):
+    """What a fit to sequences is given: all rows and the pilot's, read and checked."""
+
+    rows: Problem
+    lengths: np.ndarray
+    pilot_lengths: np.ndarray
+
+    def triples(self) -> Problem:
+        """The same of triples of consecutive rows, whose views are every sensor at three times."""
+        rows = self.rows
+        width = rows.data.shape[1]
+        data, pilot = triples(rows.data, self.lengths), rows.pilot
+        pilot = triples(pilot, self.pilot_lengths) if rows.partial else data
+        whole = ~np.isnan(data).all(axis=0)
+        if not len(data) or not whole.all():
+            raise UnsupportedError("No three rows in a row are seen, so nothing is known of how states follow.")
+        return rows._replace(
+            data=data,
+            columns=triple_columns(rows.columns, width),
+            blocks=[s for s in range(len(rows.columns)) for _ in range(3)],
+            prototypes=[phi for phi in rows.prototypes for _ in range(3)],
+            pilot=pilot,
+        )
+
+
+def check_seen(three: Problem) -> None:
+    """Refuse triples in which two views never come together, or three of one sensor; view 3s + τ is sensor s at τ."""
+    here = np.stack([~np.isnan(three.data[:, view]).any(axis=1) for view in three.columns], axis=1)
+    never = np.argwhere(here.T.astype(float) @ here == 0)
+    if len(never):
+        (s, early), (t, late) = sorted((divmod(int(view), 3) for view in never[0]), key=lambda place: place[1])
+        raise UnsupportedError(_never(s, t, late - early, one=len(three.columns) == 3))
+    if len(three.columns) == 3 and not here.all(axis=1).any():
+        raise UnsupportedError("No three rows in a row are seen, and the third moment needs such rows.")
+
+
+def _never(s: int, t: int, gap: int, *, one: bool) -> str:
+    """A sentence in words of time: a row with sensor s never has sensor t ``gap`` steps later."""
+    if gap == 0:
+        return f"No row has both view {s} and view {t}, so nothing is known of how they go together."
+    steps = "one step" if gap == 1 else "two steps"
+    if one or s == t:
+        what = "are both seen" if one else f"both have view {s}"
+        return f"No two rows {steps} apart {what}, so nothing is known of how states follow."
+    return f"No row with view {s} has one with view {t} {steps} after it, so nothing is known of how states follow."
+
+
+def looks_independent(problem: SequenceProblem) -> bool:
+    """Whether no sensor's next row depends on the one before, as far as there are such rows and permutations tell."""
+    rows, width = problem.rows, problem.rows.data.shape[1]
+    inner = ~first_rows(problem.pilot_lengths)[1:]
+    table = np.concatenate([rows.pilot[:-1][inner], rows.pilot[1:][inner]], axis=1)[:TEST_ROWS]
+    tested = False
+    for columns, prototype in zip(rows.columns, rows.prototypes, strict=True):
+        both = (columns, [width + j for j in columns])
+        pairs = table[~np.isnan(table[:, both[0] + both[1]]).any(axis=1)]
+        if len(pairs) < 3:
+            continue
+        tested = True
+        views = fit_views(pairs, both, [prototype] * 2, rows.rng, [0, 0])
+        if dependence_rank(pairs, views, rows.rng, n_permutations=PERMUTATIONS).n_components > 1:
+            return False
+    return tested
+
+
+class ChainEstimate(NamedTuple):
+    """A chain and the emissions of its states: all that is needed to judge a sequence."""
+
+    start: np.ndarray  # (k,)
+    transition: np.ndarray  # (k, k), rows summing to one
+    components: list[Components]  # one a view
+    columns: Columns
+
+    def log_emissions(self, table: np.ndarray) -> np.ndarray:
+        """Σ_s log p_s(x_s | h) over the views a row has, (n, k): zero for a row with none."""
+        return Estimate(np.ones(len(self.start)), self.components, self.columns).log_joint(table)
+
+    def smoothing(self, table: np.ndarray, lengths: np.ndarray) -> Smoothing:
+        """What whole sequences say of their states."""
+        return smooth_states(self.log_emissions(table), self.start, self.transition, lengths)
+
+    def take(self, order: np.ndarray) -> "ChainEstimate":
+        """The states in another order."""
+        components = [view.take(order) for view in self.components]
+        return ChainEstimate(self.start[order], self.transition[np.ix_(order, order)], components, self.columns)
+
+
+def spectral_chain(
+    problem: SequenceProblem, settings: SpectralSettings, maps: Sequence[Any], bandwidth: Any, *, all_rows: bool
+) -> tuple[ChainEstimate, Spectral]:
+    """Emissions from the middle view of triples, transitions from the step after it; projected to a proper chain."""
+    three = problem.triples()
+    check_seen(three)
+    repeated = [phi for phi in maps for _ in range(3)]
+    # three times of a sensor share their features, but given the middle state not their distribution
+    settings = settings._replace(reference=MIDDLE, shared_map=False)
+    spectral = spectral_steps(three, settings, repeated, bandwidth, all_rows=all_rows)
+    triple_rows = three.data if all_rows else three.pilot
+    transition = transition_matrix(triple_rows, spectral.moments, spectral.fit)
+    rare = 1 / len(triple_rows)  # a move that was not found may still happen: no state is left for good
+    transition = (transition + rare) / (1 + len(transition) * rare)
+    places = domains_of(three, spectral.maps)
+    components = [
+        components_in(spectral.maps.features[t], spectral.fit.vectors[t], places[t])
+        for t in range(MIDDLE, len(three.columns), 3)
+    ]
+    return ChainEstimate(stationary(transition), transition, components, problem.rows.columns), spectral
+
+
+def _window_posteriors(problem: SequenceProblem, reach: int) -> np.ndarray:
+    """Clusters of the mean embeddings of windows: states that stay are told by the shape of what they emit."""
+    rows = problem.rows
+    views = fit_views(rows.pilot, rows.columns, rows.prototypes, rows.rng, rows.blocks, rows.codes)
+    phi = [to_numpy(views.from_raw(t, to_numpy(raw).T)).T for t, raw in enumerate(views(rows.pilot))]
+    scaled_phi = [x / np.sqrt((x**2).sum(axis=1).mean()) for x in phi]  # no view drowns the others
+    means = window_means(np.concatenate(scaled_phi, axis=1), problem.pilot_lengths, reach)
+    seed = int(rows.rng.integers(2**31))
+    clusters = kmeans(means[rows.rng.permutation(len(means))[:CLUSTER_ROWS]], rows.rank, seed, 3)
+    return cluster_posteriors(clusters, means)
+
+
+class ChainStarts(NamedTuple):
+    """Guesses of the pilot's posteriors by name, the spectral fit that the first came from, and its spectrum."""
+
+    posteriors: dict[str, np.ndarray]
+    spectral: Spectral | None
+    spectrum: np.ndarray | None
+
+
+def chain_starts(problem: SequenceProblem, settings: SpectralSettings) -> ChainStarts:
+    """Spectral at two bandwidths, k-means of rows and of windows; a warning where moments support no spectral start."""
+    rows = problem.rows
+    found: dict[str, np.ndarray] = {}
+    first, failure = None, None
+    for factor in SPECTRAL_FACTORS if rows.rank > 1 else ():
+        maps = [scaled(phi, rows, t, factor) for t, phi in enumerate(rows.prototypes)]
+        if found and maps == rows.prototypes:  # no kernel to scale: the same start again
+            continue
+        try:
+            chain, spectral = spectral_chain(problem, settings, maps, "isj", all_rows=False)
+        except UnsupportedError as error:
+            failure = failure or error
+            continue
+        first = first or spectral
+        found[f"spectral × {factor:g}"] = chain.smoothing(rows.pilot, problem.pilot_lengths).posteriors
+    if first is None and rows.rank > 1:
+        warnings.warn(
+            f"{failure} Baum–Welch started from k-means alone, so its answer may be a local optimum.",
+            IdentifiabilityWarning,
+            stacklevel=6,
+        )
+    used = [j for columns in rows.columns for j in columns]
+    found["k-means"] = kmeans_posteriors(rows.pilot, used, rows.rank, rows.rng)
+    if rows.rank > 1:
+        found |= {f"windows of {2 * reach + 1}": _window_posteriors(problem, reach) for reach in REACHES}
+    spectrum = failure.spectrum if first is None and failure else first and first.fit.whitening.spectrum
+    return ChainStarts(found, first, spectrum)
+
+
+def polished_chain(
+    problem: SequenceProblem,
+    guesses: Sequence[np.ndarray],
+    polish: Any,
+    density_bandwidth: Any,
+    n_jobs: int | None,
+    report: Report,
+) -> tuple[ChainEstimate, Polished]:
+    """Baum–Welch on a sieve from the best guess, and densities weighted by its posteriors over all rows."""
+    rows = problem.rows
+    views = fit_views(rows.pilot, rows.columns, rows.prototypes, rows.rng, rows.blocks, rows.codes)
+    kernels = [phi.kernel_ if hasattr(phi, "kernel_") else Gaussian() for phi in views.features]
+    pilot = ChainPilot(Pilot(rows.pilot, rows.columns, rows.blocks, kernels), problem.pilot_lengths)
+    polished: Polished = polish.polish(pilot, guesses, rows.rng, n_jobs, report)
+    parts, mixing = CellBatches(rows.data, polished.views), polished.fit.mixing
+    for _ in range(FULL_STEPS if rows.partial else 0):
+        mixing, _ = chain_step(parts, mixing, problem.lengths)
+    polished = polished._replace(fit=polished.fit._replace(mixing=mixing))
+    smoothed = chain_smoothing(parts, mixing, problem.lengths)
+    components = _densities(problem, polished, smoothed.posteriors, density_bandwidth, views)
+    _, transition = chain_laws(mixing)
+    chain = ChainEstimate(stationary(transition), transition, components, rows.columns)
+    return _with_laws(chain, chain.smoothing(rows.data, problem.lengths), problem.lengths), polished
+
+
+def _with_laws(chain: ChainEstimate, smoothed: Smoothing, lengths: np.ndarray) -> ChainEstimate:
+    """The chain with its laws re-estimated; one sequence more is taken to start as the chain goes on for ever."""
+    visits = smoothed.moves.sum(axis=1, keepdims=True)
+    transition = np.where(visits > 0, smoothed.moves / np.where(visits > 0, visits, 1.0), chain.transition)
+    first = smoothed.posteriors[first_rows(lengths)].sum(axis=0) + stationary(transition)
+    return chain._replace(start=first / first.sum(), transition=transition)
+
+
+def _densities(
+    problem: SequenceProblem, polished: Polished, posteriors: np.ndarray, bandwidth: Any, views: Any
+) -> list[Components]:
+    """The emissions of every view, from the posteriors of all rows.
+
+    With "auto", real columns are weighted samples, smoothed in every state as held-out stretches prefer, and several
+    angles keep the sieve, whose width they have chosen already.
+    """
+    rows = problem.rows
+    maps = density_maps(rows.data, views, rows.blocks, posteriors, bandwidth)
+    places, blocks = domains_of(rows, maps), rows.blocks
+    halves = ChainPilot(Pilot(rows.data, rows.columns, blocks, []), problem.lengths).halves()
+    components: dict[int, Components] = {}
+    several = [is_auto(bandwidth) and isinstance(phi, LandmarkFeatures) for phi in maps.features]
+    for t in np.flatnonzero(several).tolist():
+        place = places[t]
+        if isinstance(place, Real):
+            components[t] = weighted_samples(rows.data[:, rows.columns[t]], posteriors, halves, place, rows.rng)
+        else:
+            components[t] = _sieve_density(polished.views[t], polished.fit.mixing.coefficients[t], rows, t)
+    rest = np.flatnonzero(np.logical_not(several)).tolist()
+    _, found = reestimate(rows.data, posteriors, maps.some(rest), [blocks[t] for t in rest], [places[t] for t in rest])
+    for t, view in zip(rest, found, strict=True):
+        if is_auto(bandwidth) and isinstance(view, BinnedEmbedding):
+            view = held_out_bandwidths(view, rows.data[:, rows.columns[t][0]], posteriors, halves)
+        components[t] = view
+    return [components[t] for t in range(len(blocks))]
+
+
+def _sieve_density(sieve: SieveView, coefficients: np.ndarray, rows: Problem, t: int) -> Embedding:
+    """The sieve's own Σ_b a_bh k(c_b, ·): the embedding of weights on its landmarks."""
+    assert isinstance(sieve.kernel, Kernel)  # angles
+    phi = LandmarkFeatures(sieve.kernel, None).fit(sieve.points)
+    x = rows.pilot[:, rows.columns[t]]
+    place = domain_for(phi, x[~np.isnan(x).any(axis=1)], rows.rng)
+    return Embedding(place, phi, phi.transform(sieve.points).T @ coefficients)

@@ -1,0 +1,111 @@
+"""What a chain says of the steps to come."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import reduce
+from typing import Any
+
+import numpy as np
+
+from latentviews._validation import check_count
+from latentviews.core.embeddings import Components
+from latentviews.core.kernels.spaces import Discrete
+from latentviews.core.tables import Columns
+from latentviews.mixtures.inference import Conditional
+from latentviews.sequences.chains import draw_states
+from latentviews.sequences.stretches import check_levels, check_place
+
+
+@dataclass(frozen=True, eq=False)
+class Forecast:
+    """The distribution of the next rows: at every step a mixture of the states' emissions.
+
+    Arrays have the shape of ``states`` without its last axis, (horizon,) for one series and (n_sequences, horizon) for
+    several, and what is asked for behind it.
+
+    Parameters
+    ----------
+    states : array of shape (..., horizon, k)
+        The probability of every state at every step ahead.
+    transition : array of shape (k, k)
+    components : list of Components, one a view
+    views : tuple of lists of column indices
+    n_columns : int
+        The number of columns of the table; those in no view are NaN.
+    """
+
+    states: np.ndarray
+    transition: np.ndarray
+    components: Sequence[Components]
+    views: Columns
+    n_columns: int
+
+    @property
+    def horizon(self) -> int:
+        """The number of steps ahead."""
+        return self.states.shape[-2]
+
+    def mean(self) -> np.ndarray:
+        """The mean of every column, (..., horizon, n_columns); directions for angles."""
+        flat = self.states.reshape(-1, self.states.shape[-1])
+        return self._in_columns([Conditional(flat, view).mean() for view in self.components])
+
+    def quantile(self, q: Any) -> np.ndarray:
+        """The quantile of every column by itself, (..., horizon, n_columns), and a last axis if ``q`` is a list.
+
+        Angles are cut at ±π.
+        """
+        levels = check_levels(q)
+        flat = self.states.reshape(-1, self.states.shape[-1])
+        parts = [self._in_columns([_quantiles(view, flat, level) for view in self.components]) for level in levels]
+        return parts[0] if np.ndim(q) == 0 else np.stack(parts, axis=-1)
+
+    def density(self, x: Any, view: int = 0) -> np.ndarray:
+        """The density of one view at the points ``x``, (..., horizon, len(x)); infinite where beyond all numbers."""
+        with np.errstate(over="ignore"):
+            return np.exp(self.log_density(x, view))
+
+    def log_density(self, x: Any, view: int = 0) -> np.ndarray:
+        """The log-density of one view at the points ``x``, finite everywhere, (..., horizon, len(x))."""
+        with np.errstate(divide="ignore"):  # states that cannot be
+            shares = np.log(self.states)
+        logs = self._view(view).log_density(x)
+        return reduce(np.logaddexp, (shares[..., [h]] + logs[:, h] for h in range(logs.shape[1])))
+
+    def sample(self, n_samples: int = 1, random_state: Any = None) -> np.ndarray:
+        """Whole futures, (n_samples, ..., horizon, n_columns): the states of each follow the chain."""
+        n_samples, rng = check_count("n_samples", n_samples), np.random.default_rng(random_state)
+        *outer, horizon, k = self.states.shape
+        shape = (n_samples, *outer)
+        entries = np.broadcast_to(self.states[..., 0, :], (*shape, k)).reshape(-1, k)
+        paths = np.concatenate([draw_states(entry, self.transition, np.array([horizon]), rng) for entry in entries])
+        parts = []
+        for view in self.components:
+            rows = np.empty((len(paths), view.dim))
+            for state in np.unique(paths):
+                members = paths == state
+                rows[members] = view.sample(int(state), int(members.sum()), rng)
+            parts.append(rows)
+        return self._in_columns(parts, shape)
+
+    def _view(self, view: int) -> Components:
+        return self.components[check_place("view", view, len(self.components))]
+
+    def _in_columns(self, parts: Sequence[np.ndarray], shape: Any = None) -> np.ndarray:
+        """The values of every view, (n, d_t), in the columns of the table; NaN in columns of no view."""
+        outer = self.states.shape[:-2] if shape is None else shape
+        table = np.full((len(parts[0]), self.n_columns), np.nan)
+        for columns, values in zip(self.views, parts, strict=True):
+            table[:, columns] = values
+        return table.reshape(*outer, self.horizon, -1)
+
+
+def _quantiles(view: Components, states: np.ndarray, level: float) -> np.ndarray:
+    """The level's quantile of every column under every mixture of the states, (n, d)."""
+    result, codes = np.empty((len(states), view.dim)), isinstance(view.domain, Discrete)
+    for j in range(view.dim):
+        values, shares = view.marginal(j)
+        for i, up_to in enumerate(states @ shares.T):
+            place = min(int(np.searchsorted(up_to, level - 1e-12)), len(values) - 1)
+            result[i, j] = values[place] if codes else np.interp(level, up_to, values)
+    return result

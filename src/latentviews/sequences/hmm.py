@@ -1,0 +1,403 @@
+"""Hidden Markov models whose emissions have no assumed shape."""
+
+import warnings
+from collections.abc import Sequence
+from typing import Any, Self
+
+import numpy as np
+from sklearn.base import BaseEstimator, DensityMixin
+from sklearn.utils.validation import check_is_fitted
+
+from latentviews._progress import CallbackSupportMixin, Report, reporter, with_callbacks
+from latentviews._validation import (
+    IdentifiabilityWarning,
+    all_or_nothing,
+    check_ability,
+    check_bandwidth,
+    check_count,
+    check_one_batch,
+    is_auto,
+)
+from latentviews.core.kernels.base import Kernel
+from latentviews.core.selection import RankTest, dependence_rank
+from latentviews.core.spectral import SpectralFit
+from latentviews.core.tables import check_angles, check_varying, read_sequences
+from latentviews.core.tensors import JointDiagonalization, Solver
+from latentviews.core.views import feature_prototypes, fit_views, for_scales, has_density
+from latentviews.mixtures.estimation import SpectralSettings
+from latentviews.mixtures.polish import Sieve
+from latentviews.mixtures.problem import Problem
+from latentviews.sequences.chains import best_path, draw_states, filter_states, first_rows
+from latentviews.sequences.estimation import (
+    ChainEstimate,
+    SequenceProblem,
+    chain_starts,
+    looks_independent,
+    polished_chain,
+    spectral_chain,
+)
+from latentviews.sequences.forecast import Forecast
+from latentviews.sequences.streaming import ChainStream, start_chain_stream
+from latentviews.sequences.stretches import check_lengths, check_origins, draw_windows, stretches
+
+PILOT = 20_000
+RARE = 1.0  # rows: a state that is expected in fewer is not there
+FORGETFUL = 0.05  # the least singular value of a transition matrix that keeps its states apart
+TOLERANCE = 1e-4  # chains are flatter than mixtures: a tenth of their tolerance
+
+
+class KernelHMM(CallbackSupportMixin, DensityMixin, BaseEstimator):
+    r"""A hidden Markov model whose emissions have no assumed shape.
+
+    .. math:: p(x_1, \ldots, x_n) = \sum_{h_1, \ldots, h_n} \pi_{h_1} \prod_t A_{h_t h_{t+1}} \prod_t p(x_t \mid h_t)
+
+    Three consecutive rows are three views that are independent given the middle state, so emissions and transitions
+    come from the moments of triples (Song, Anandkumar, Dai & Xie 2014, section 4), whether or not the chain is
+    stationary. By default that starts Baum–Welch with nonparametric emissions (``polish``). ``partial_fit`` learns from
+    a stream that is seen once.
+
+    Parameters
+    ----------
+    n_states : int or "auto", default=2
+        The number of states k; "auto" counts them by the rank of the dependence between consecutive rows.
+    views : list of lists of column indices or names, or None
+        Sensors that are independent given the state, by their columns; by default all columns are one sensor, whose
+        columns may depend on each other in any way.
+    kernel : Kernel or list of one a view, default=Gaussian
+        What emissions are like: `Gaussian` for numbers, `VonMises` for angles, `Delta` for codes.
+    features : transformer or list of one a view, or None
+        The feature map, in place of ``kernel``.
+    solver : solver, default=JointDiagonalization()
+    bandwidth : float, rule or None
+        The bandwidth of the kernel in the moments; None leaves the kernel's own.
+    density_bandwidth : float, rule, None or "auto", default="auto"
+        The bandwidth of the emissions; "auto" gives every state the one, and in several columns the stack of kernels
+        and Gaussians, that held-out stretches prefer.
+    polish : Sieve, None or "auto", default="auto"
+        How Baum–Welch is run; None stops at the spectral estimate.
+    pilot_size : int, default=20_000
+        Rows, in stretches, to which Baum–Welch is fitted before steps over all rows.
+    n_jobs : int or None, default=None
+        Threads in which the starts are tried.
+    verbose : int, default=0
+    random_state : int, RandomState or None, default=None
+
+    Attributes
+    ----------
+    start_ : array of shape (k,)
+        The probability of every state at the first row of a sequence; sequences seen count beside one more that
+        starts from the stationary law.
+    transition_ : array of shape (k, k)
+        P(next state | state), a row a state.
+    components_ : list of Embedding, BinnedEmbedding or WeightedSample, one a view
+        The emissions of every state.
+    weights_ : array of shape (k,)
+        The share of the rows in every state, decreasing.
+    spectrum_ : array or None
+        Singular values of the pair moment of rows two steps apart.
+    lower_bound_ : float
+        The mean log-likelihood a row that Baum–Welch reached.
+    start_objectives_ : dict
+        What every start of Baum–Welch reached.
+    rank_test_ : RankTest
+        Where ``n_states="auto"``.
+    converged_ : bool
+    n_iter_ : int
+    n_states_ : int
+    views_ : tuple of lists of column indices
+
+    Examples
+    --------
+    >>> from latentviews import KernelHMM
+    >>> from latentviews.datasets import make_hmm
+    >>> X, states, truth = make_hmm(4000, random_state=0)
+    >>> model = KernelHMM(3, random_state=0).fit(X)
+    >>> model.transition_.diagonal().round(1)
+    array([0.9, 0.9, 0.9])
+    >>> model.forecast(X, horizon=5).mean().shape
+    (5, 1)
+    """
+
+    def __init__(
+        self,
+        n_states: int | str = 2,
+        *,
+        views: Sequence[Any] | None = None,
+        kernel: Kernel | Sequence[Kernel] | None = None,
+        features: Any = None,
+        solver: Solver | None = None,
+        bandwidth: Any = None,
+        density_bandwidth: Any = "auto",
+        polish: Any = "auto",
+        pilot_size: int = PILOT,
+        n_jobs: int | None = None,
+        verbose: int = 0,
+        random_state: Any = None,
+    ):
+        self.n_states = n_states
+        self.views = views
+        self.kernel = kernel
+        self.features = features
+        self.solver = solver
+        self.bandwidth = bandwidth
+        self.density_bandwidth = density_bandwidth
+        self.polish = polish
+        self.pilot_size = pilot_size
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+        self.random_state = random_state
+
+    @with_callbacks
+    @all_or_nothing
+    def fit(self, X: Any, y: Any = None, *, lengths: Any = None) -> Self:
+        """Find the states behind sequences of rows.
+
+        Parameters
+        ----------
+        X : array or DataFrame of shape (n_samples, n_features)
+            Sequences one under the other. NaN where a value is missing: a row without any is passed over in time.
+        y : ignored
+        lengths : list of ints or None
+            How long every sequence is; by default all rows are one.
+        """
+        report, finish = reporter(self, self.verbose)
+        self.__dict__.pop("stream_", None)  # an earlier fit's
+        problem = self._read(X, y, lengths)
+        chain = self._fit(problem, report)
+        shares = chain.smoothing(problem.rows.data, problem.lengths).posteriors.mean(axis=0)
+        order = np.argsort(-shares, kind="stable")
+        self.views_, self.n_states_ = problem.rows.columns, problem.rows.rank
+        self.start_, self.transition_, self.components_, _ = chain.take(order)
+        self.weights_ = shares[order]
+        self._check_states(problem, 5)
+        finish()
+        return self
+
+    @all_or_nothing
+    def partial_fit(self, X: Any, y: Any = None, *, lengths: Any = None) -> Self:
+        """More rows of a stream that is seen once: the states behind all rows so far, of which the last two are kept.
+
+        Without ``lengths``, the rows go on where those of the last call ended, as ``fit`` takes all rows for one
+        sequence; they may come one at a time. With ``lengths``, they are sequences that begin here, and a next call
+        without ``lengths`` goes on with the last of them. So whatever the batches, the triples are those of ``fit``.
+
+        The projections are learnt by doubly stochastic steps (`latentviews.stochastic`) from the first ``pilot_size``
+        triples. Baum–Welch would need rows again, so this is the spectral estimate. Bandwidths and the range of the
+        densities are read off the first batch: give it some thousand rows. Densities of views of several columns stand
+        on at most 200 rows of it as landmarks, or on none with ``features=FourierFeatures(...)`` and
+        ``density_bandwidth=None``.
+
+        Parameters
+        ----------
+        X : array or DataFrame of shape (n_samples, n_features)
+        y : ignored
+        lengths : list of ints or None
+        """
+        check_one_batch(X)
+        solver, problem = self._solver(), None
+        if not hasattr(self, "stream_"):
+            problem = self._read(X, y, lengths)
+            self.views_, self.n_states_ = problem.rows.columns, problem.rows.rank
+            self.stream_: ChainStream = start_chain_stream(problem, self._spectral_bandwidth(), self.pilot_size)
+        table, _ = read_sequences(self, X, reset=False)
+        self.stream_ = self.stream_.add(table, None if lengths is None else check_lengths(lengths, len(table)))
+        found = self.stream_.fit.solve(solver, np.random.default_rng(self.random_state))
+        self.start_, self.transition_, self.components_, _ = self.stream_.estimate(found)  # the commonest state first
+        self.weights_ = found.weights / found.weights.sum()
+        self.lower_bound_ = np.nan
+        self.start_objectives_: dict[str, float] = {}
+        self._keep_spectral(found, found.whitening.spectrum)
+        self.converged_, self.n_iter_ = True, 0
+        if problem is not None:
+            self._check_states(problem, 4)
+        return self
+
+    def _solver(self) -> Solver:
+        return JointDiagonalization() if self.solver is None else check_ability("solver", self.solver, "decompose")
+
+    def _spectral_bandwidth(self) -> Any:
+        """The bandwidth of emissions that no polish follows."""
+        if is_auto(self.density_bandwidth):
+            return "isj" if self.kernel is None and self.features is None else None
+        return self.density_bandwidth
+
+    def _fit(self, problem: SequenceProblem, report: Report) -> ChainEstimate:
+        """The estimate, and what is worth keeping of the way to it."""
+        settings = SpectralSettings(self._solver(), None, False)
+        polish, prototypes = self.polish, problem.rows.prototypes
+        if is_auto(polish):
+            polish = Sieve(tol=TOLERANCE)
+        self.lower_bound_, self.start_objectives_ = np.nan, {}
+        if polish is None:
+            chain, spectral = spectral_chain(problem, settings, prototypes, self._spectral_bandwidth(), all_rows=True)
+            self._keep_spectral(spectral.fit, spectral.fit.whitening.spectrum)
+            self.converged_, self.n_iter_ = True, 0
+            return chain
+        if not isinstance(polish, Sieve):
+            raise TypeError(f"polish must be a Sieve, whose steps are exact EM, None or 'auto'; got {polish!r}.")
+        guesses, first, spectrum = chain_starts(problem, settings)
+        self._keep_spectral(None if first is None else first.fit, spectrum)
+        chain, polished = polished_chain(
+            problem, list(guesses.values()), polish, self.density_bandwidth, self.n_jobs, report
+        )
+        self.lower_bound_, self.n_iter_, self.converged_ = polished.fit[1:]
+        self.start_objectives_ = dict(zip(guesses, polished.objectives.tolist(), strict=True))
+        return chain
+
+    def _keep_spectral(self, found: SpectralFit | None, spectrum: Any) -> None:
+        self.spectrum_ = spectrum
+        self.residual_ = np.nan if found is None else found.decomposition.residual
+
+    def predict(self, X: Any, *, lengths: Any = None) -> np.ndarray:
+        """The most probable path of states through every sequence (Viterbi)."""
+        return best_path(*self._judged(X, lengths)).states
+
+    def predict_proba(self, X: Any, *, lengths: Any = None) -> np.ndarray:
+        """The probability of every state at every row given the whole sequence (smoothing), (n_samples, k)."""
+        table, lengths = self._sequences(X, lengths)
+        return self._chain.smoothing(table, lengths).posteriors
+
+    def filter(self, X: Any, *, lengths: Any = None) -> np.ndarray:
+        """The probability of every state at every row given the rows up to it, (n_samples, k)."""
+        return filter_states(*self._judged(X, lengths)).filtered
+
+    def score_samples(self, X: Any, *, lengths: Any = None) -> np.ndarray:
+        """The log-density of every row given those before it in its sequence, (n_samples,)."""
+        return filter_states(*self._judged(X, lengths)).log_likelihood
+
+    def score(self, X: Any, y: Any = None, *, lengths: Any = None) -> float:
+        """The log-likelihood of the sequences a row."""
+        return float(self.score_samples(X, lengths=lengths).mean())
+
+    def forecast(self, X: Any, horizon: int = 1, *, lengths: Any = None, origins: Any = None) -> Forecast:
+        """The distribution of the ``horizon`` rows after ``X``; after each sequence, where ``lengths`` are given.
+
+        ``origins`` are numbers of rows to forecast from instead, each from what comes up to it.
+        """
+        horizon = check_count("horizon", horizon)
+        filtered = self.filter(X, lengths=lengths)
+        ends = np.cumsum(check_lengths(lengths, len(filtered))) - 1
+        states, ahead = filtered[ends if origins is None else check_origins(origins, len(filtered))], []
+        for _ in range(horizon):
+            states = states @ self.transition_
+            ahead.append(states)
+        stacked = np.stack(ahead, axis=1)
+        several = lengths is not None or origins is not None
+        states = stacked if several else stacked[0]
+        return Forecast(states, self.transition_, self.components_, self.views_, self.n_features_in_)
+
+    def sample(self, n_samples: int = 1) -> tuple[np.ndarray, np.ndarray]:
+        """One sequence drawn from the fitted model, and its states; columns in no view are NaN."""
+        check_is_fitted(self)
+        n_samples, rng = check_count("n_samples", n_samples), np.random.default_rng(self.random_state)
+        states = draw_states(self.start_, self.transition_, np.array([n_samples]), rng)
+        rows = np.full((n_samples, self.n_features_in_), np.nan)
+        for state in range(self.n_states_):
+            members = np.flatnonzero(states == state)
+            for columns, view in zip(self.views_, self.components_, strict=True):
+                rows[members[:, None], columns] = view.sample(state, len(members), rng)
+        return rows, states
+
+    @property
+    def _chain(self) -> ChainEstimate:
+        return ChainEstimate(self.start_, self.transition_, self.components_, self.views_)
+
+    def _sequences(self, X: Any, lengths: Any) -> tuple[np.ndarray, np.ndarray]:
+        check_is_fitted(self)
+        table, _ = read_sequences(self, X, reset=False)
+        return table, check_lengths(lengths, len(table))
+
+    def _judged(self, X: Any, lengths: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+        """The log-emissions of the rows and what else the algorithms on chains ask for."""
+        table, lengths = self._sequences(X, lengths)
+        return self._chain.log_emissions(table), self.start_, self.transition_, lengths
+
+    def _read(self, X: Any, y: Any, lengths: Any) -> SequenceProblem:
+        """Sequences, views and a pilot, or a sentence on what no fit can answer."""
+        automatic = is_auto(self.n_states)
+        rank = 1 if automatic else check_count("n_states", self.n_states)
+        rng = np.random.default_rng(self.random_state)
+        table, columns = read_sequences(self, X, reset=True)
+        lengths = check_lengths(lengths, len(table), y)
+        if lengths.max() < 3:
+            raise ValueError(
+                f"{type(self).__name__} learns from three consecutive rows, and no sequence has so many; got "
+                f"n_samples = {len(table)} in {len(lengths)} sequence(s), the longest of {lengths.max()} row(s)."
+            )
+        if len(table) < rank:
+            raise ValueError(f"{rank} states need at least {rank} rows; got n_samples = {len(table)}.")
+        check_varying(table, columns, getattr(self, "feature_names_in_", None))
+        if self.density_bandwidth is not None:
+            check_bandwidth("density_bandwidth", self.density_bandwidth)
+        prototypes = feature_prototypes(self.kernel, self.features, self.bandwidth, columns)
+        if not all(has_density(phi) for phi in prototypes):
+            raise TypeError(
+                "States are told by their emission densities, and a kernel such as Linear has none; use Gaussian, "
+                "Laplace, Matern, VonMises or Delta."
+            )
+        size = check_count("pilot_size", self.pilot_size, 3)
+        pilot, blocks = draw_windows(lengths, size, rng), list(range(len(columns)))
+        if self.kernel is None and self.features is None and self.bandwidth is None:
+            prototypes = for_scales(prototypes, table[pilot], columns, blocks)
+        rows = Problem(
+            data=table,
+            weights=None,
+            columns=columns,
+            blocks=blocks,
+            prototypes=prototypes,
+            pilot=table[pilot],
+            pilot_weights=None,
+            partial=len(pilot) < len(table),
+            labels=None,
+            allowed=None,
+            rank=rank,
+            rng=rng,
+        )
+        problem = SequenceProblem(rows, lengths, stretches(pilot, first_rows(lengths)))
+        if automatic:
+            self.rank_test_ = self._dependence(problem)
+            problem = problem._replace(rows=rows._replace(rank=self.rank_test_.n_components))
+        return problem
+
+    def _dependence(self, problem: SequenceProblem) -> RankTest:
+        """The rank of the dependence between rows that follow each other."""
+        three = problem.triples()
+        views = fit_views(three.pilot, three.columns, three.prototypes, three.rng, three.blocks)
+        return dependence_rank(three.pilot, views, three.rng)
+
+    def _check_states(self, problem: SequenceProblem, depth: int) -> None:
+        """Say what makes the states doubtful, ``depth`` calls above this one's."""
+        rows = problem.rows
+        check_angles(rows.data, rows.columns, rows.prototypes, getattr(self, "feature_names_in_", None), depth + 1)
+        if self.n_states_ == 1:
+            return
+        if looks_independent(problem):
+            warnings.warn(
+                "Rows that follow each other look independent, so time does not tell states apart: they may be any "
+                "parts of one mixture.",
+                IdentifiabilityWarning,
+                stacklevel=depth,
+            )
+        n_rows = len(rows.data)
+        rare = np.flatnonzero(self.weights_ * n_rows < RARE).tolist()
+        if rare:
+            each = f"State {rare[0]} is" if len(rare) == 1 else f"States {', '.join(map(str, rare))} are each"
+            warnings.warn(
+                f"{each} expected in less than one of {n_rows} rows, so never visited; ask for fewer states.",
+                IdentifiabilityWarning,
+                stacklevel=depth,
+            )
+        least = np.linalg.svd(self.transition_, compute_uv=False)[-1]
+        if least < FORGETFUL:
+            warnings.warn(
+                f"The transition matrix is near one without independent rows (least singular value {least:.2g}): "
+                "some states are followed by the same mixture of states as others, so time hardly tells them apart. "
+                "Ask for fewer states, or treat rows as independent.",
+                IdentifiabilityWarning,
+                stacklevel=depth,
+            )
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        return tags

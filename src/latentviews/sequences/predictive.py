@@ -1,0 +1,325 @@
+"""Forecasts from predictive states: what the past says of the future, with no latent states behind it."""
+
+from dataclasses import dataclass
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+from sklearn.base import BaseEstimator, clone
+from sklearn.metrics.pairwise import euclidean_distances
+from sklearn.utils.validation import check_is_fitted
+
+from latentviews._arrays import to_numpy
+from latentviews._validation import all_or_nothing, check_ability, check_count, check_rows
+from latentviews.core.features.fourier import FourierFeatures
+from latentviews.core.kernels.bandwidths import silverman
+from latentviews.core.kernels.base import Kernel
+from latentviews.core.kernels.real import Gaussian
+from latentviews.core.tables import check_column
+from latentviews.sequences.dynamics import Dynamics, Series, TwoStageRegression, run
+from latentviews.sequences.stretches import check_lengths, check_levels, check_origins, check_place
+
+ANCHORS = 1000  # held-out residuals that forecasts are spread by
+NEIGHBOURS = 100  # of them, those nearest in state that count
+WARM_UP = 500  # fitted rows before a held-out stretch over which the filter runs first
+COMPONENTS = 30  # directions of the features that are kept
+
+
+@dataclass(frozen=True, eq=False)
+class SampleForecast:
+    """The distribution of the next rows: a mean and weighted residuals around it.
+
+    The residuals are centred, and as much wider as their weighted mean took from their spread.
+
+    Arrays have the shape of ``center`` without its last axis, (horizon,) for one series and (n, horizon) for
+    several, and what is asked for behind it.
+
+    Parameters
+    ----------
+    center : array of shape (..., horizon, d)
+    residuals : array of shape (m, horizon, d)
+        What held-out forecasts missed by.
+    weights : array of shape (..., m)
+        How much each of them counts, summing to one.
+    """
+
+    center: np.ndarray
+    residuals: np.ndarray
+    weights: np.ndarray
+
+    @property
+    def horizon(self) -> int:
+        """The number of steps ahead."""
+        return self.center.shape[-2]
+
+    def mean(self) -> np.ndarray:
+        """The mean of every column, (..., horizon, d)."""
+        return self.center
+
+    def _frame(self) -> tuple[np.ndarray, np.ndarray]:
+        """What residuals are added to, (..., horizon, d), and first multiplied by, (..., 1, 1)."""
+        drawn_in = 1 - np.sum(self.weights**2, axis=-1)[..., None, None]  # E of a weighted variance, over the variance
+        stretch = 1 / np.sqrt(np.maximum(drawn_in, 0.5))
+        return self.center - stretch * np.tensordot(self.weights, self.residuals, axes=1), stretch
+
+    def quantile(self, q: Any) -> np.ndarray:
+        """The quantile of every column by itself, (..., horizon, d), and a last axis if ``q`` is a list."""
+        levels, (offset, stretch) = check_levels(q), self._frame()
+        result = np.empty((*self.center.shape, len(levels)))
+        for step in range(self.horizon):
+            for j in range(self.center.shape[-1]):
+                order = np.argsort(self.residuals[:, step, j], kind="stable")
+                sorted_residuals = self.residuals[order, step, j]
+                shares = np.cumsum(self.weights[..., order], axis=-1)
+                place = (shares[..., None] < levels).sum(axis=-2).clip(max=len(order) - 1)
+                result[..., step, j, :] = offset[..., step, j, None] + stretch[..., 0] * sorted_residuals[place]
+        return result[..., 0] if np.ndim(q) == 0 else result
+
+    def density(self, x: Any, column: int = 0) -> np.ndarray:
+        """The density of one column at the points ``x``, (..., horizon, len(x)); residuals are smoothed for it."""
+        points, column = np.ravel(np.asarray(x, dtype=float)), check_place("column", column, self.center.shape[-1])
+        result, (offset, stretch) = np.empty((*self.center.shape[:-1], len(points))), self._frame()
+        for step in range(self.horizon):
+            spread = self.residuals[:, step, [column]]
+            kernel = Gaussian(max(float(silverman(spread)[0]), np.finfo(float).tiny))
+            gaps = (points - offset[..., step, column, None]) / stretch[..., 0]
+            values = kernel.gram(gaps.reshape(-1, 1), spread).reshape(*gaps.shape, -1)
+            result[..., step, :] = np.einsum("...xm,...m->...x", values, self.weights) / stretch[..., 0]
+        return result
+
+    def sample(self, n_samples: int = 1, random_state: Any = None) -> np.ndarray:
+        """Whole futures, (n_samples, ..., horizon, d): the mean and one held-out residual path each."""
+        n_samples, rng = check_count("n_samples", n_samples), np.random.default_rng(random_state)
+        offset, stretch = self._frame()
+        chance = rng.random((n_samples, *self.weights.shape[:-1], 1))
+        picked = (np.cumsum(self.weights, axis=-1) < chance).sum(axis=-1).clip(max=len(self.residuals) - 1)
+        return offset + stretch * self.residuals[picked]
+
+
+class PredictiveStateModel(BaseEstimator):
+    """Forecasts of a series from what its past says of its future, with no latent states.
+
+    The predictive state is a vector that a row moves to the next; forecasts are linear in it. How it moves is learned
+    from feature vectors of the rows: by two-stage regression, which is stable, or by the observable operators of
+    the Hilbert-space HMM. There is nothing to identify, so any series will do.
+
+    Parameters
+    ----------
+    dynamics : TwoStageRegression or ObservableOperators, default=TwoStageRegression()
+        How the state moves. Its size and regularisation are chosen by validation.
+    kernel : Kernel, default=Gaussian("median")
+        The kernel of the random features, for standardised columns.
+    features : transformer or None
+        The feature map of a row, in place of ``kernel``.
+    horizon : int, default=10
+        The most steps ahead that will be asked for.
+    validation : float, default=0.2
+        The share of the rows, the last ones, by which choices are made and residuals are known.
+    random_state : int, RandomState or None, default=None
+
+    Attributes
+    ----------
+    dynamics_ : OperatorDynamics or BilinearDynamics
+        What was learned, with ``start`` and ``step``.
+    choice_ : tuple
+        The size of the state and the penalty that held-out rows preferred.
+    validation_errors_ : dict
+        The mean squared error of held-out forecasts for every choice, in standard deviations of the columns.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from latentviews import PredictiveStateModel
+    >>> X = np.sin(np.arange(600) / 5)[:, None] + 0.1 * np.random.default_rng(0).normal(size=(600, 1))
+    >>> model = PredictiveStateModel(horizon=5, random_state=0).fit(X)
+    >>> bool(np.abs(model.forecast(X, 5).mean()[:, 0] - np.sin(np.arange(600, 605) / 5)).max() < 0.2)
+    True
+    """
+
+    def __init__(
+        self,
+        dynamics: Any = None,
+        *,
+        kernel: Kernel | None = None,
+        features: Any = None,
+        horizon: int = 10,
+        validation: float = 0.2,
+        random_state: Any = None,
+    ):
+        self.dynamics = dynamics
+        self.kernel = kernel
+        self.features = features
+        self.horizon = horizon
+        self.validation = validation
+        self.random_state = random_state
+
+    @all_or_nothing
+    def fit(self, X: Any, y: Any = None, *, lengths: Any = None) -> Self:
+        """Learn how the state of a series moves.
+
+        Parameters
+        ----------
+        X : array or DataFrame of shape (n_samples, n_features)
+            Sequences one under the other, without missing values.
+        y : ignored
+        lengths : list of ints or None
+            How long every sequence is; by default all rows are one.
+        """
+        rng = np.random.default_rng(self.random_state)
+        horizon = check_count("horizon", self.horizon)
+        learner = TwoStageRegression() if self.dynamics is None else check_ability("dynamics", self.dynamics, "learn")
+        table = self._read(X, reset=True)
+        lengths = check_lengths(lengths, len(table), y)
+        parts = _parts(lengths, self.validation, horizon)
+        for label, column in zip(getattr(self, "feature_names_in_", range(table.shape[1])), table.T, strict=True):
+            check_column(column, label, "what comes next")
+        self._fit_features(table, rng)
+        known = self._series(table[parts.fitted], parts.fitted_lengths)
+        rest = self._series(table[parts.followed], parts.followed_lengths)
+        self.validation_errors_: dict[Any, float] = {}
+        best: tuple[float, Any, np.ndarray] | None = None
+        for choice in learner.candidates():
+            missed = _missed(learner.learn(known, choice, horizon), rest, parts.judged, horizon)
+            error = float(np.mean(missed**2))
+            self.validation_errors_[choice] = error
+            if best is None or not error >= best[0]:
+                best = error, choice, missed
+        assert best is not None
+        _, self.choice_, missed = best
+        self.dynamics_: Dynamics = learner.learn(self._series(table, lengths), self.choice_, horizon)
+        self._keep_residuals(rest, parts.judged, missed, rng)
+        return self
+
+    def _read(self, X: Any, *, reset: bool) -> np.ndarray:
+        return to_numpy(check_rows(self, X, reset=reset)).astype(float, copy=False)
+
+    def _fit_features(self, table: np.ndarray, rng: np.random.Generator) -> None:
+        """Standard units of the columns, and a map from them to feature vectors."""
+        self.center_, self.scale_ = table.mean(axis=0), table.std(axis=0)
+        if self.kernel is not None and self.features is not None:
+            raise ValueError("kernel is shorthand for features: pass one of them, not both.")
+        if self.features is None:
+            kernel = Gaussian("median") if self.kernel is None else self.kernel
+            self.features_ = FourierFeatures(kernel, 200, random_state=int(rng.integers(2**31)))
+            rows = (table - self.center_) / self.scale_
+            phi = self.features_.fit(rows).transform(rows)
+            self.offset_ = phi.mean(axis=0)
+            spread, vectors = np.linalg.eigh(np.cov(phi.T))
+            # as long as the standardised columns: a kernel that is a density has any height
+            height = np.sqrt(max(spread[-1], np.finfo(float).tiny))
+            self.directions_: np.ndarray | None = vectors[:, ::-1][:, :COMPONENTS] / height
+        else:
+            self.features_ = clone(self.features).fit(table)
+            self.directions_ = None
+
+    def _series(self, table: np.ndarray, lengths: np.ndarray) -> Series:
+        """Rows in standard units and their features; a constant is among these, so that moments hold the means."""
+        x = (table - self.center_) / self.scale_
+        if self.directions_ is None:
+            return Series(x, np.asarray(self.features_.transform(table), dtype=float), lengths)
+        phi = (self.features_.transform(x) - self.offset_) @ self.directions_
+        return Series(x, np.concatenate([phi, np.ones((len(x), 1))], axis=1), lengths)
+
+    def _keep_residuals(self, rest: Series, judged: np.ndarray, missed: np.ndarray, rng: np.random.Generator) -> None:
+        states = run(self.dynamics_, rest.phi, rest.lengths)[: len(rest.x)][judged]
+        some = rng.permutation(len(missed))[:ANCHORS]
+        self.residuals_, self.anchors_ = missed[some] * self.scale_, states[some]
+
+    def filter(self, X: Any, *, lengths: Any = None) -> np.ndarray:
+        """The predictive state after every row, (n_samples, p)."""
+        return self._states(X, lengths)[0]
+
+    def forecast(self, X: Any, horizon: int = 1, *, lengths: Any = None, origins: Any = None) -> SampleForecast:
+        """The distribution of the ``horizon`` rows after ``X``; after each sequence, where ``lengths`` are given.
+
+        ``origins`` are numbers of rows to forecast from instead, each from what comes up to it.
+        """
+        horizon = check_count("horizon", horizon)
+        check_is_fitted(self)
+        if horizon > self.horizon:
+            raise ValueError(
+                f"This model was fitted for {self.horizon} step(s) ahead; got horizon={horizon}. Fit it with more."
+            )
+        after, series = self._states(X, lengths)
+        last = np.cumsum(series.lengths) - 1 if origins is None else check_origins(origins, len(after))
+        states = after[last]
+        recent = series.recent(last, self.dynamics_.memory, upto=True)
+        center = self.center_ + self.scale_ * self.dynamics_.forecast(states, recent, horizon)
+        squares = euclidean_distances(states, self.anchors_, squared=True)
+        squares -= squares.min(axis=1, keepdims=True)
+        place = min(NEIGHBOURS, squares.shape[1] - 1)
+        reach = np.partition(squares, place, axis=1)[:, [place]]
+        reach = np.maximum(reach, np.finfo(float).eps * squares.max(axis=1, keepdims=True))  # anchors may coincide
+        weights = np.exp(-2 * squares / np.maximum(reach, np.finfo(float).tiny))
+        weights /= weights.sum(axis=1, keepdims=True)
+        if lengths is None and origins is None:
+            center, weights = center[0], weights[0]
+        return SampleForecast(center, self.residuals_[:, :horizon], weights)
+
+    def score(self, X: Any, y: Any = None, *, lengths: Any = None) -> float:
+        """Minus the mean squared error of forecasts a step ahead, in the columns' standard deviations."""
+        series, before = self._run(X, lengths)
+        n = len(series.x)
+        recent = series.recent(np.arange(n), self.dynamics_.memory)
+        return -float(np.mean((self.dynamics_.forecast(before[:n], recent, 1)[:, 0] - series.x) ** 2))
+
+    def _run(self, X: Any, lengths: Any) -> tuple[Series, np.ndarray]:
+        check_is_fitted(self)
+        table = self._read(X, reset=False)
+        series = self._series(table, check_lengths(lengths, len(table)))
+        return series, run(self.dynamics_, series.phi, series.lengths)
+
+    def _states(self, X: Any, lengths: Any) -> tuple[np.ndarray, Series]:
+        """The states after every row, and the rows."""
+        series, states = self._run(X, lengths)
+        n, ends = len(series.x), np.cumsum(series.lengths)
+        after = np.concatenate([states[1:n], states[:1]])
+        after[ends - 1] = states[n:]
+        return after, series
+
+
+class Parts(NamedTuple):
+    """Rows that are fitted, and rows that are held out, behind some fitted ones over which a filter warms up."""
+
+    fitted: np.ndarray  # row numbers
+    fitted_lengths: np.ndarray
+    followed: np.ndarray  # row numbers, of rows to warm up on and of held-out rows
+    followed_lengths: np.ndarray
+    judged: np.ndarray  # whether each of these is held out and has all rows ahead, so that a forecast can be judged
+
+
+def _parts(lengths: np.ndarray, share: float, horizon: int) -> Parts:
+    """What is fitted and what is held out: last sequences, or the ends of a few."""
+    if not (isinstance(share, int | float | np.number) and 0 < share < 1):
+        raise ValueError(f"validation must be a share between 0 and 1; got {share!r}.")
+    ends = np.cumsum(lengths)
+    begins = ends - lengths
+    if len(lengths) >= 5:
+        last = np.arange(len(lengths)) >= len(lengths) - max(round(share * len(lengths)), 1)
+        middle = np.where(last, begins, ends)
+    else:
+        middle = ends - np.maximum((share * lengths).astype(int), 1)
+    if (middle - begins).max() < max(3, horizon) or (ends - middle).max() < horizon:
+        raise ValueError(
+            f"Forecasts of {horizon} step(s) need sequences whose held-out part ({share:g} of the rows) is as long, "
+            f"and as many rows, at least three, beside it; got n_samples = {lengths.sum()}, the longest sequence of "
+            f"{lengths.max()} row(s). Pass more rows or ask for a shorter horizon."
+        )
+    fitted, sizes = _joined(begins, middle)
+    warm = np.where(middle < ends, np.maximum(middle - WARM_UP, begins), ends)
+    followed, followed_sizes = _joined(warm, ends)
+    judged = (followed >= np.repeat(middle, ends - warm)) & (followed + horizon <= np.repeat(ends, ends - warm))
+    return Parts(fitted, sizes, followed, followed_sizes, judged)
+
+
+def _joined(begins: np.ndarray, ends: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Row numbers of stretches one after the other, and how long each is; empty ones are left out."""
+    pieces = [np.arange(begin, end) for begin, end in zip(begins, ends, strict=True) if begin < end]
+    return np.concatenate(pieces), np.array([len(piece) for piece in pieces])
+
+
+def _missed(dynamics: Dynamics, rest: Series, judged: np.ndarray, horizon: int) -> np.ndarray:
+    """What forecasts of the judged rows miss by, (n, horizon, d)."""
+    rows = np.flatnonzero(judged)
+    states = run(dynamics, rest.phi, rest.lengths)[rows]
+    missed = rest.ahead(horizon)[0][rows] - dynamics.forecast(states, rest.recent(rows, dynamics.memory), horizon)
+    return np.where(np.isfinite(missed), missed, 1e6)

@@ -1,0 +1,1 @@
+"""Functions learnt from a stream, of which neither rows nor features are kept."""
