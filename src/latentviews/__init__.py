@@ -15,6 +15,7 @@ from latentviews.core.kernels.real import Gaussian, Laplace, Matern
 from latentviews.core.selection import likelihood_curve, rank_test
 from latentviews.core.tensors import JointDiagonalization, PowerMethod
 from latentviews.diagnosis.diagnose import diagnose
+from latentviews.diagnosis.grouping import suggest_views
 from latentviews.io.saving import load, save
 from latentviews.joint.density import LowRankDensity
 from latentviews.joint.methods import ProductMixture, SignedTrain, Stack
@@ -71,5 +72,6 @@ __all__ = [
     "load",
     "rank_test",
     "save",
+    "suggest_views",
     "two_sample_test",
 ]

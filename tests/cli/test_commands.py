@@ -21,6 +21,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from files import write_fcs, write_h5ad, write_zarr
 from latentviews import Copulas, MultiViewMixture, cli, load, save
 from latentviews._progress import Part, observed
 from latentviews.cli import apply, fit, main, output
@@ -29,7 +30,6 @@ from latentviews.datasets import make_multiview
 from latentviews.diagnosis.diagnose import most_probable
 from latentviews.io import read_table
 from latentviews.metrics import label_accuracy
-from test_io import write_fcs, write_h5ad, write_zarr
 
 COMMAND = Path(sys.executable).with_name("latentviews")
 FILES = ["labels.csv", "model.latentviews", "report.html", "summary.json"]
@@ -790,7 +790,7 @@ def test_without_rich_there_is_no_bar(rich, monkeypatch, capsys):
 
 
 def test_the_lines_of_the_readme_run(data, cells, capsys):
-    readme = (Path(__file__).parent.parent / "README.md").read_text()
+    readme = (Path(__file__).parents[2] / "README.md").read_text()
     section = re.search(r"## From a file(.*?)\n## ", readme, flags=re.DOTALL)[1]
     lines, code = re.findall(r"```(?:python)?\n(.*?)```", section, flags=re.DOTALL)
     detectors, markers = ["FSC-A", "SSC-A", "FL1-A", "FL2-A", "FL4-A"], ["", "", "CD3", "CD5", "CD19"]

@@ -358,14 +358,14 @@ TAMPERED = [
     ("os", "system"),
     ("builtins", "eval"),
     ("subprocess", "Popen"),
-    ("latentviews.saving", "os"),
+    ("latentviews.io.saving", "os"),
     ("latentviews.io.saving", "importlib.import_module"),
-    ("latentviews.saving", "Path"),
-    ("latentviews.saving", "_Reader"),
+    ("latentviews.io.saving", "Path"),
+    ("latentviews.io.saving", "_Reader"),
     ("latentviews.nothing", "Gaussian"),
     ("latentviews.mixtures.mixture", "Components"),  # imported there, not made there
-    ("latentviews.embeddings", "Components"),  # abstract
-    ("latentviews..kernels", "Gaussian"),
+    ("latentviews.core.embeddings", "Components"),  # abstract
+    ("latentviews.core..kernels", "Gaussian"),
     ("../latentviews", "Gaussian"),
     ("sklearn.preprocessing._function_transformer", "FunctionTransformer"),
     ("sklearn.pipeline", "make_pipeline"),
@@ -445,7 +445,7 @@ def test_a_pickle_inside_does_not_run(path, tmp_path):
 
 def test_a_state_that_is_not_the_fields_of_a_record_is_refused(path):
     save(MultiViewMixture(), path)
-    node = {"class": ["latentviews.tensors", "Decomposition"], "state": {"values": 1, "nonsense": 2}}
+    node = {"class": ["latentviews.core.tensors", "Decomposition"], "state": {"values": 1, "nonsense": 2}}
     rewrite(path, objects=[node], root={"object": 0})
 
     with pytest.raises(SavingError, match="damaged model file"):

@@ -16,7 +16,7 @@ from latentviews.core.kernels.bandwidths import isj
 from latentviews.datasets import make_multiview
 from latentviews.metrics import density_error, label_accuracy
 from latentviews.mixtures.polish import Pilot
-from test_mixture import OracleKDE, errors, grids
+from truths import OracleKDE, errors, grids
 
 POLISHES = [Sieve(), Sieve(factors=(2.0,)), Sieve(max_iter=0), SmoothedEM(), SmoothedEM(nonlinear=False)]
 

@@ -7,6 +7,7 @@ from scipy.signal import lfilter
 from sklearn.base import clone
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
+from exact_chains import exact_triples, random_chain
 from latentviews import (
     Gaussian,
     ObservableOperators,
@@ -20,7 +21,6 @@ from latentviews.sequences.chains import draw_states, filter_states, stationary
 from latentviews.sequences.dynamics import Series
 from latentviews.sequences.predictive import WARM_UP, SampleForecast, _parts
 from reference import hsu_kakade_zhang
-from test_hmm import exact_triples, random_chain
 
 QUICK = TwoStageRegression(sizes=(5,), penalties=(1e-2,), memories=(5,), window=5)
 DYNAMICS = [QUICK, ObservableOperators((10,), (1e-3,))]  # a new way to move a state is added here

@@ -1,0 +1,39 @@
+"""Fits against the truth they were drawn from."""
+
+import numpy as np
+
+from latentviews import (
+    Gaussian,
+)
+from latentviews.metrics import Reordered, density_error, match_components, weight_error
+
+
+class OracleKDE:
+    """A kernel density estimate that is told the labels, with the bandwidths it is given."""
+
+    def __init__(self, x, y, bandwidths):
+        self.samples = [x[y == h] for h in range(len(bandwidths))]
+        self.bandwidths = bandwidths
+
+    def density(self, x):
+        x = np.ravel(x)[:, None]
+        columns = [
+            Gaussian(float(s)).gram(x, sample[:, None]).mean(axis=1)
+            for sample, s in zip(self.samples, self.bandwidths, strict=True)
+        ]
+        return np.stack(columns, axis=1)
+
+
+def grids(X):
+    return [np.linspace(x.min() - 2, x.max() + 2, 200) for x in X.T]
+
+
+def errors(model, X, truth):
+    """Density error and weight error with classes matched, and the match."""
+    match = match_components(truth.components, model.components_, grids(X), truth.weights)
+    matched = [Reordered(view, match) for view in model.components_]
+    return (
+        density_error(truth.components, matched, grids(X), truth.weights),
+        weight_error(truth.weights, model.weights_[match]),
+        match,
+    )
