@@ -3,7 +3,17 @@ import pytest
 from scipy import stats
 from scipy.spatial.distance import pdist
 
-from latentviews.core.kernels.bandwidths import RULES, finest, isj, median, resolve, scott, silverman
+from latentviews.core.kernels.bandwidths import (
+    RULES,
+    finest,
+    isj,
+    many_scales,
+    median,
+    resolve,
+    scott,
+    silverman,
+    without_copies,
+)
 
 rules = pytest.mark.parametrize("rule", RULES)  # a new rule is added there
 
@@ -144,3 +154,44 @@ def test_a_constant_column_is_refused_by_number(rule, rng):
 def test_an_unknown_rule_is_refused():
     with pytest.raises(ValueError, match=r"bandwidth must be a positive number or one of .*; got 'mean'"):
         resolve("mean", np.zeros((3, 1)))
+
+
+SHAPES = {
+    "normal": lambda rng, n: rng.normal(size=n),
+    "two normals": lambda rng, n: 60 * rng.normal(size=n) + 250 * rng.integers(2, size=n),
+    "wide and narrow": lambda rng, n: np.where(rng.random(n) < 0.5, rng.normal(size=n), 4 + 0.5 * rng.normal(size=n)),
+}
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("n", [1000, 10_000, 100_000])
+@pytest.mark.parametrize("units", [20, 50, 100, 300, 1000])
+def test_isj_of_rounded_values_is_that_of_the_values_themselves(shape, n, units, rng):
+    x = SHAPES[shape](rng, n)[:, None]
+    unit = x.std() / units
+
+    assert isj(unit * np.round(x / unit))[0] == pytest.approx(isj(x)[0], rel=0.1)
+
+
+def test_isj_of_rounded_values_on_another_scale_is_that_of_the_values_themselves(rng):
+    x = rng.normal(size=(20_000, 1))
+    rounded = np.log(np.round(1000 * np.exp(x)) / 1000)
+
+    assert isj(rounded)[0] == pytest.approx(isj(x)[0], rel=0.1)
+
+
+@pytest.mark.parametrize("copies", [2, 3, 10])
+@rules
+def test_copies_of_rows_do_not_change_a_bandwidth(rule, copies, rng):
+    x = rng.normal(size=(500, 1))
+
+    assert resolve(rule, np.repeat(x, copies, axis=0)) == resolve(rule, x)
+    assert not many_scales(np.repeat(x[:, 0], copies))
+
+
+@pytest.mark.parametrize("unit", [0.05, 0.1, 0.5])
+def test_rounded_rows_are_no_copies(unit, rng):
+    x = unit * np.round(rng.normal(size=(2000, 1)) / unit)
+
+    assert without_copies(x) is x
+    assert len(without_copies(np.log(x + 10))) == len(x)

@@ -5,8 +5,8 @@ import numpy as np
 import pytest
 from scipy import integrate, stats
 
+from latentviews.datasets import collections as datasets
 from latentviews.datasets import flowcap_samples, load_flowcap, make_multiview
-from latentviews.datasets import synthetic as datasets
 from latentviews.datasets.synthetic import DESIGNS
 
 designs = pytest.mark.parametrize("design", DESIGNS)

@@ -404,3 +404,12 @@ def test_functionals_are_asked_only_of_rows_that_have_the_view(rng):
     np.testing.assert_allclose(model.bootstrap(X, 5, finite_log, random_state=0).values.mean(axis=0), logs, atol=0.3)
     with pytest.raises(ValueError, match="a function that is finite wherever it is asked"):
         model.bootstrap(X, 5, lambda x: np.full(len(x), np.inf))
+
+
+def test_rows_of_other_classes_are_no_parameters_of_a_class(rng):
+    X = make_multiview(1200, 3, design="gamma", random_state=rng).X
+    first, second = (MultiViewMixture(3, random_state=seed).fit(X) for seed in (0, 1))
+
+    assert second.bic(X) == pytest.approx(first.bic(X), rel=1e-4)  # the same optimum from other starts
+    for view in first.components_:
+        assert (view.n_parameters < 40).all()  # a range of some ten bandwidths

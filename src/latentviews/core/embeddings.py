@@ -19,6 +19,7 @@ from latentviews.core.kernels.spaces import DOMAINS, Discrete, Domain
 from latentviews.core.streams import batches
 
 BACKGROUND = 1e-6
+LEAST_SHARE = 1e-6  # of a class at a point, for the point to count among its own
 Query = Callable[[np.ndarray], Any] | tuple[Any, Any]
 
 
@@ -278,12 +279,16 @@ class BinnedEmbedding(Components):
 
     @property
     def n_parameters(self) -> np.ndarray:
-        """The trace of the smoother, Σ_i k(0) / (n p(x_i)): how many kernels fit side by side."""
+        """The trace of the smoother, Σ_i k(0) / (n p(x_i)): how many kernels fit side by side.
+
+        Points with next to none of the weight belong to rows of other classes, and do not count.
+        """
         heights = [
             clone(self.kernel).set_params(bandwidth=float(s)).gram(np.zeros((1, 1)), np.zeros((1, 1)))[0, 0]
             for s in self.bandwidths
         ]
-        own = np.maximum(self.weights / self.weights.sum(axis=0), 0.0) * np.array(heights)
+        shares = self.weights / self.weights.sum(axis=0)
+        own = np.where(shares > LEAST_SHARE, shares, 0.0) * np.array(heights)
         own = own / self._local  # a point's own part of p
         return (own / np.maximum(self.density(self.grid), own + TINY)).sum(axis=0)
 

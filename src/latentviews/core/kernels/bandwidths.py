@@ -10,6 +10,10 @@ from latentviews._numbers import TINY
 
 SCALES = 2500  # bandwidths that a grid can hold
 STAGES = 7  # of improved Sheather–Jones
+TIMES = 0.1 * 0.5 ** np.arange(37)  # squared bandwidths over the range of the data, tried from above
+IRREGULAR = 2.4  # the median ratio of neighbouring gaps above which values were not rounded
+UNDERFLOW = 745.0  # exp(-745) is zero
+FLAT = 1e-250  # no derivative is smaller
 ROWS = 2000  # the median of two million distances is as good as the median of all
 
 
@@ -50,23 +54,43 @@ def _isj_column(x: np.ndarray, n_bins: int = 2**12) -> float:
     """The rule on one column, never finer than the resolution of the data."""
     low, high = x.min(), x.max()
     margin = (high - low) / 4
-    counts, edges = np.histogram(x, bins=n_bins, range=(low - margin, high + margin))
-    bandwidth = isj_binned(counts, edges[1] - edges[0], len(x))
+    edges = np.linspace(low - margin, high + margin, n_bins + 1)
+    bandwidth = isj_binned(_counts(x, edges), edges[1] - edges[0], len(x))
     return max(bandwidth, finest(x)) if np.isfinite(bandwidth) else float(silverman(x[:, None])[0])
 
 
+def _counts(x: np.ndarray, edges: np.ndarray) -> np.ndarray:
+    """Rows between the edges; where values are tied, each is spread evenly from half-way to its neighbours.
+
+    A rounded value stands for all that were rounded to it. As spikes, such values have a fine structure that the rule
+    would resolve.
+    """
+    values, counts = np.unique(x, return_counts=True)
+    if len(values) == len(x) or len(values) < 3:
+        return np.histogram(x, edges)[0]
+    middles = (values[1:] + values[:-1]) / 2
+    borders = np.concatenate([[2 * values[0] - middles[0]], middles, [2 * values[-1] - middles[-1]]])
+    return np.diff(np.interp(edges, borders, np.concatenate([[0.0], np.cumsum(counts)])))
+
+
 def isj_binned(counts: np.ndarray, step: float, n_samples: float) -> float:
-    """The rule on nonnegative counts of ``n_samples`` rows in equal bins; NaN where its equation has no root."""
+    """The rule on nonnegative counts of ``n_samples`` rows in equal bins; NaN where its equation has no root.
+
+    Of several roots the largest is taken: rounded values have spurious ones, which resolve the rounding.
+    """
     if np.count_nonzero(counts) < 3:
         return np.nan
     squares = (fft.dct(counts / counts.sum())[1:] / 2) ** 2
     rates = np.pi**2 * np.arange(1, len(counts), dtype=float) ** 2
     terms = [2 * rates**s * squares for s in range(STAGES + 1)]
-    try:
-        time = optimize.brentq(lambda t: t - _fixed_point(t, n_samples, rates, terms), 1e-12, 0.1, rtol=1e-6)
-    except ValueError:  # too few rows for the rule
+
+    def excess(t: float) -> float:
+        return t - _fixed_point(t, n_samples, rates, terms)
+
+    below = next((t for t in TIMES if excess(t) < 0), None)
+    if below is None or below == TIMES[0]:  # too few rows for the rule
         return np.nan
-    return float(np.sqrt(time)) * step * len(counts)
+    return float(np.sqrt(optimize.brentq(excess, below, 2 * below, rtol=1e-6))) * step * len(counts)
 
 
 def weighted_isj(counts: np.ndarray, step: float, n_samples: float) -> float:
@@ -112,9 +136,24 @@ def finest(x: np.ndarray) -> float:
     return resolution(x) / 2
 
 
+def without_copies(x: np.ndarray) -> np.ndarray:
+    """The distinct rows where some occur again as whole, as in a bootstrap; all rows where values are only rounded.
+
+    Rounded values lie at regular distances, whatever was done to them since; gaps between numbers drawn at random
+    differ from their neighbours by a factor of three, in the median.
+    """
+    _, first = np.unique(x, axis=0, return_index=True)
+    if len(first) == len(x):
+        return x
+    gaps = np.diff(np.unique(x[:, 0]))
+    random = len(gaps) > 2 and np.median(np.abs(np.diff(np.log(gaps)))) > np.log(IRREGULAR)
+    return x[np.sort(first)] if random else x
+
+
 def many_scales(x: np.ndarray) -> bool:
     """Whether a column has parts so narrow beside its middle 99 % that no grid resolves both."""
-    return float(np.ptp(np.quantile(x, [0.005, 0.995]))) > SCALES * float(isj(x[:, None])[0])
+    x = without_copies(x[:, None])
+    return float(np.ptp(np.quantile(x, [0.005, 0.995]))) > SCALES * float(isj(x)[0])
 
 
 def dithered(x: np.ndarray, rng: np.random.Generator) -> np.ndarray:
@@ -128,12 +167,17 @@ def _fixed_point(t: float, n: float, rates: np.ndarray, terms: list[np.ndarray])
 
     ``terms[s] @ exp(-rates t)`` estimates the squared norm of the s-th derivative of the density.
     """
-    norm = terms[STAGES] @ np.exp(-rates * t)
+
+    def norm(s: int, t: float) -> float:
+        some = slice(int(np.searchsorted(rates, UNDERFLOW / t)) + 1)
+        return max(float(terms[s][some] @ np.exp(-rates[some] * t)), FLAT)
+
+    derivative = norm(STAGES, t)
     for s in range(STAGES - 1, 1, -1):
         odd = np.prod(np.arange(1.0, 2 * s, 2)) / np.sqrt(2 * np.pi)
-        time = (2 * (1 + 0.5 ** (s + 0.5)) / 3 * odd / (n * max(float(norm), TINY))) ** (2 / (3 + 2 * s))
-        norm = terms[s] @ np.exp(-rates * time)
-    return float((2 * n * np.sqrt(np.pi) * max(float(norm), TINY)) ** (-2 / 5))
+        time = (2 * (1 + 0.5 ** (s + 0.5)) / 3 * odd / (n * derivative)) ** (2 / (3 + 2 * s))
+        derivative = norm(s, time)
+    return float((2 * n * np.sqrt(np.pi) * derivative) ** (-2 / 5))
 
 
 RULES: dict[str, Callable[[np.ndarray], float | np.ndarray]] = {
@@ -156,5 +200,5 @@ def resolve(rule: str, x: np.ndarray) -> float | np.ndarray:
             f"bandwidth={rule!r} needs columns that vary, but column {column} of the view is constant "
             f"over {len(x)} sample(s); drop it or give the bandwidth as a number."
         )
-    bandwidth = RULES[rule](x)
+    bandwidth = RULES[rule](without_copies(x))
     return float(np.ravel(bandwidth)[0]) if np.size(bandwidth) == 1 else bandwidth
