@@ -162,11 +162,72 @@ def test_a_class_too_many_does_not_stand_out_of_the_noise():
 
 
 def test_the_bound_of_theorem_2_is_its_formula():
-    log = np.log(2 / 0.05)
-    expected = 8 * 2**1.5 * np.sqrt(log) / (100 * 0.1**1.5) + 512 * np.sqrt(2) * 8 * log**1.5 / (1e6 * 0.1**3 * 0.5)
+    second = 2 * np.sqrt(2) * 2.0 * np.sqrt(np.log(4 / 0.05) / 1e6)
+    whitening = 4 * second / 0.1
+    expected = 2 * np.sqrt(2) * np.sqrt(2.0) * second / 0.1**1.5 + ((1 + whitening) ** 3 - 1) / 0.5
 
-    assert tensor_error_bound(10_000, 2.0, 0.1, 0.25) == pytest.approx(expected)
+    assert tensor_error_bound(1_000_000, 2.0, 0.1, 0.25) == pytest.approx(expected)
+    assert tensor_error_bound(10_000, 2.0, 0.1, 0.25) == np.inf  # too few rows to whiten
     assert tensor_error_bound(10_000, 2.0, 0.0, 0.25) == np.inf
+
+
+def test_the_bound_of_theorem_2_is_above_the_error(rng):
+    codes = rng.integers(2, size=(60_000, 1))
+    X = np.where(rng.random((60_000, 3)) < 0.95, codes, 1 - codes).astype(float)
+    model = MultiViewMixture(2, kernel=Delta(), random_state=0).fit(X)
+
+    moments = diagnose(model, X, n_permutations=5, random_state=0).moments
+
+    assert moments.eps_t < moments.bound < np.inf
+
+
+def test_what_no_number_can_say_is_said_in_words(sound):
+    *_, diagnosis = sound
+    moments = replace(diagnosis.moments, eps_t=np.inf, spectrum=np.array([0.7, 0.5, 0.3, 0.0]))
+
+    told = replace(diagnosis, moments=moments).summary()
+
+    assert "inf" not in told
+    assert "times the next" not in told
+    assert "some resamples of the rows do not support 3 classes" in told
+
+
+def test_a_class_rests_on_no_more_rows_than_it_has(rng):
+    X = make_multiview(3000, 2, separation=1.2, random_state=rng).X
+    model = MultiViewMixture(2, random_state=0).fit(X)
+
+    diagnosis = diagnose(model, X, n_permutations=5, random_state=0)
+
+    assert (diagnosis.effective_rows <= model.predict_proba(X).sum(axis=0) + 1e-6).all()
+
+
+def test_densities_that_are_sums_of_kernels_have_mass_one(rng):
+    y = rng.integers(2, size=300)
+    X = rng.normal(size=(300, 12)) + 4 * y[:, None]
+    model = MultiViewMixture(2, views=[[0, 1, 2, 3], [4, 5, 6, 7], [8, 9, 10, 11]], random_state=0).fit(X)
+
+    diagnosis = diagnose(model, X, n_permutations=5, random_state=0)
+
+    np.testing.assert_allclose(diagnosis.mass, 1.0, rtol=1e-10)
+    assert (diagnosis.clipped == 0).all()
+
+
+def test_starts_are_compared_by_their_total_likelihood(sound):
+    *_, diagnosis = sound
+    apart = {"spectral × 1": -3.0, "k-means": -3.0 - 10 / diagnosis.n_rows}
+
+    told = replace(diagnosis, start_objectives=apart).summary()
+
+    assert "1 of 2 (spectral × 1) reached the best likelihood" in told
+
+
+def test_shares_are_not_praised_where_views_depend_on_each_other(sound):
+    *_, diagnosis = sound
+    unsure = replace(diagnosis, certainty=np.full(diagnosis.n_rows, 0.5))
+    dependence = replace(diagnosis.dependence, effect=np.ones((3, 3)), pvalue=np.zeros((3, 3)))
+
+    assert "their shares are still good" in unsure.summary()
+    assert "shares are still good" not in replace(unsure, dependence=dependence).summary()
 
 
 def test_missing_values_leave_the_rows_that_have_both_views(rng):

@@ -117,8 +117,18 @@ class WeightedSample(Components):
         return self.optimism
 
     @cached_property
+    def mass(self) -> np.ndarray:
+        """The sum of the weights: the kernels are densities, and there is nothing to integrate."""
+        return self.weights.sum(axis=0)
+
+    @cached_property
+    def clipped(self) -> np.ndarray:
+        """Nothing: no kernel is negative."""
+        return np.zeros(self.n_components)
+
+    @property
     def _positive_mass(self) -> np.ndarray:
-        return self.weights.sum(axis=0)  # the kernels are densities: nothing to integrate
+        return self.mass
 
     def _as_sample(self) -> tuple[np.ndarray, np.ndarray]:
         return self.rows, self.shares

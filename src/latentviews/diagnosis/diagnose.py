@@ -9,6 +9,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from latentviews._arrays import to_numpy
+from latentviews._numbers import TINY
 from latentviews._validation import check_count
 from latentviews.comparison.permutation import TestResult, independence_test
 from latentviews.core import streams
@@ -32,7 +33,9 @@ CERTAIN = 0.8  # a posterior below this is uncertain
 FAR = 0.01  # rows beyond the range of a fit that are too many
 SQUEEZED = 0.02  # of the spread in a fit: less is another scale
 AGREED = 0.7  # partitions of different starts this alike agree
-CLOSE = 0.01  # starts this near in log-likelihood a row agree
+CLOSE = 3.0  # starts this near in total log-likelihood agree
+CLOSE_PER_ROW = 1e-4  # or this near per row, where rows are many: EM stops so far from its optimum
+CLEAR_GAP = 1e6  # a singular value so many times the next has none beside it
 
 
 def most_probable(posteriors: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -121,7 +124,7 @@ class Diagnosis:
     moments: MomentQuality | None = field(repr=False)  # None where the moments do not support k classes
     mass: np.ndarray = field(repr=False)  # (n_views, k), integrals of the components before they are made densities
     clipped: np.ndarray = field(repr=False)  # (n_views, k), the share of their mass that was negative
-    effective_rows: np.ndarray  # (k,), Kish's (Σ r)² / Σ r² of the posteriors r
+    effective_rows: np.ndarray  # (k,), the expected rows Σ r, or Kish's (Σ r)² / Σ r² where fewer
     certainty: np.ndarray = field(repr=False)  # (n_rows,), the largest posterior of every row
     counts: np.ndarray  # (k,), rows by their most probable class
     outside: dict[str, float]  # columns beyond the range of the fit, and the share of the rows that are
@@ -215,7 +218,7 @@ def diagnose(model: Any, X: Any, *, n_permutations: int = 199, random_state: Any
         moments=moment_quality(model, rows, columns, rng),
         mass=np.stack([component.mass for component in model.components_]),
         clipped=np.stack([component.clipped for component in model.components_]),
-        effective_rows=posteriors.sum(axis=0) ** 2 / np.maximum((posteriors**2).sum(axis=0), np.finfo(float).tiny),
+        effective_rows=_effective_rows(posteriors),
         certainty=certainty,
         counts=np.bincount(labels[labels >= 0], minlength=posteriors.shape[1]),
         outside={str(names[j]): share for j, share in outside_range(model, rows).items()},
@@ -224,6 +227,12 @@ def diagnose(model: Any, X: Any, *, n_permutations: int = 199, random_state: Any
         converged=bool(model.converged_),
         agreement=model.agreement_ if allows else None,
     )
+
+
+def _effective_rows(posteriors: np.ndarray) -> np.ndarray:
+    """How many rows a class rests on: many rows with small posteriors are no more than those they add up to."""
+    expected = posteriors.sum(axis=0)
+    return np.minimum(expected, expected**2 / np.maximum((posteriors**2).sum(axis=0), TINY))
 
 
 def _view_names(model: Any) -> tuple[str, ...]:
@@ -306,16 +315,19 @@ def _on_moments(diagnosis: Diagnosis) -> Iterator[Finding]:
         )
         return
     clear = moments.sigma_k > 1.5 * moments.noise
+    following = f", and {moments.gap:.3g} times the next" if moments.gap < CLEAR_GAP else ""
     yield Finding(
         clear,
         f"The number of classes: singular value {k} of the pair moment is {moments.sigma_k:.2g}, where sampling "
-        f"alone would make {moments.noise:.2g}, and {moments.gap:.3g} times the next."
+        f"alone would make {moments.noise:.2g}{following}."
         + ("" if clear else f" It does not stand out of the noise: fewer than {k} classes may explain the data."),
     )
     firm = moments.eps_t < moments.least_value / 2
     rest = (
-        f"The spectral estimate: the whitened tensor errs by about {moments.eps_t:.2g} beside a least eigenvalue of "
-        f"{moments.least_value:.2g} (Theorem 2 with ρ = 1, π_min = {diagnosis.pi_min:.2g})."
+        f"The spectral estimate: resampled, the whitened tensor differs by about {moments.eps_t:.2g}, beside a least "
+        f"eigenvalue of {moments.least_value:.2g}."
+        if np.isfinite(moments.eps_t)
+        else f"The spectral estimate: some resamples of the rows do not support {k} classes."
     )
     advice = " Its eigenvectors may mix classes: trust the polish, if any, only where starts agree, or add rows."
     yield Finding(firm, rest + ("" if firm else advice))
@@ -385,7 +397,7 @@ def _on_starts(diagnosis: Diagnosis) -> Iterator[Finding]:
     if len(diagnosis.weights) == 1 or not reached:
         return
     best = max(reached.values())
-    near = [name for name, value in reached.items() if best - value <= CLOSE]
+    near = [name for name, value in reached.items() if best - value <= max(CLOSE / diagnosis.n_rows, CLOSE_PER_ROW)]
     agree = len(near) > 1
     text = f"Starts: {len(near)} of {len(reached)} ({', '.join(near)}) reached the best likelihood."
     yield Finding(
@@ -403,12 +415,11 @@ def _on_agreement(agreement: float) -> Finding:
 
 def _on_rows(diagnosis: Diagnosis) -> Iterator[Finding]:
     share = diagnosis.uncertain
+    shares = "" if diagnosis.dependence.flagged() else ", their shares are still good"
     yield Finding(
         share <= 0.2,
         f"The classes of rows: {share:.1%} have no class of posterior above {CERTAIN}."
-        + (
-            "" if share <= 0.2 else " Use `predict_proba`, not `predict`: classes overlap, their shares are still good."
-        ),
+        + ("" if share <= 0.2 else f" Use `predict_proba`, not `predict`: classes overlap{shares}."),
     )
     hidden = hidden_sentence(diagnosis.counts, diagnosis.weights)
     if hidden:

@@ -33,7 +33,7 @@ class MomentQuality:
     eps_t: float  # ε_T, the sampling error of the whitened tensor; infinite where resamples do not support k classes
     least_value: float  # the tensor's least eigenvalue, π_max^(-1/2); ε_T must be well below it
     residual: float  # the share of the tensor that k classes leave unexplained
-    bound: float  # the theorem's own bound of ε_T, with probability 95 %; nearly always far too large
+    bound: float  # the theorem's bound of ε_T, with probability 95 %; nearly always far too large, or infinite
     rank: int
 
     @property
@@ -82,12 +82,19 @@ def moment_quality(model: Any, rows: np.ndarray, columns: Columns, rng: np.rando
 
 
 def tensor_error_bound(n_rows: int, rho: float, sigma_k: float, pi_min: float, delta: float = 0.05) -> float:
-    """Theorem 2 of Song et al. (2014): what ε_T exceeds with probability at most ``delta`` (log(2/δ), not log(δ/2))."""
-    if not sigma_k > 0:
+    r"""What ε_T exceeds with probability at most ``delta``: Theorem 2 of Song et al. (2014), corrected.
+
+    .. math:: ε_T ≤ 2\sqrt 2\, ε_3 σ_k^{-3/2} + ((1 + ε_W)^3 - 1) π_{\min}^{-1/2}, \qquad ε_W = 4 ε_2 / σ_k
+
+    where :math:`ε_2 = 2\sqrt 2\, ρ \sqrt{\log(4/δ) / m}` and :math:`ε_3 = ρ^{1/2} ε_2` bound the errors of the pair and
+    triple moments, each with probability 1 - δ/2. Infinite where ε_2 exceeds σ_k / 2, and whitening with it.
+    """
+    second = 2 * np.sqrt(2) * rho * np.sqrt(np.log(4 / delta) / n_rows)
+    if not sigma_k > 2 * second:
         return float("inf")
-    log, ratio = np.log(2 / delta), rho / sigma_k
-    second = 512 * np.sqrt(2) * ratio**3 * log**1.5 / (n_rows**1.5 * np.sqrt(pi_min))
-    return float(8 * ratio**1.5 * np.sqrt(log) / np.sqrt(n_rows) + second)
+    whitening = 4 * second / sigma_k
+    third = np.sqrt(rho) * second
+    return float(2 * np.sqrt(2) * third / sigma_k**1.5 + ((1 + whitening) ** 3 - 1) / np.sqrt(pi_min))
 
 
 def _supremum(table: np.ndarray, phi: Any) -> float:
