@@ -15,6 +15,7 @@ import sys
 import time
 import zipfile
 from pathlib import Path
+from types import SimpleNamespace
 
 import h5py
 import numpy as np
@@ -22,7 +23,7 @@ import pandas as pd
 import pytest
 
 from files import write_fcs, write_h5ad, write_zarr
-from latentviews import Copulas, MultiViewMixture, cli, load, save
+from latentviews import Copulas, MultiViewMixture, cli, diagnose, load, save
 from latentviews._progress import Part, observed
 from latentviews.cli import apply, fit, main, output
 from latentviews.cli.progress import FitObserver, Progress, Stage
@@ -45,10 +46,13 @@ def cells(data, tmp_path, monkeypatch):
     """A directory with cells.csv in it, to work in; reports are a line, for speed."""
     monkeypatch.chdir(tmp_path)
     pd.DataFrame(data.X, columns=["FS", "SS", "CD3", "CD19"]).assign(label=data.y).to_csv("cells.csv", index=False)
-    for module in (fit, apply):
-        monkeypatch.setattr(
-            module, "write_report", lambda model, X, path, **options: path.write_text(json.dumps(options))
-        )
+
+    def short(model, X, **options):
+        return SimpleNamespace(diagnosis=diagnose(model, X, n_permutations=19, random_state=0), options=options)
+
+    monkeypatch.setattr(fit, "gather", short)
+    monkeypatch.setattr(fit, "write_contents", lambda contents, path: path.write_text(json.dumps(contents.options)))
+    monkeypatch.setattr(apply, "write_report", lambda model, X, path, **options: path.write_text(json.dumps(options)))
     return tmp_path
 
 
@@ -92,8 +96,37 @@ def test_fit_writes_a_model_labels_a_summary_and_a_report(data, cells, capsys):
     assert "left out: label\n" in out
     assert "2 classes, as asked for" in out
     assert json.loads(Path("a/b/report.html").read_text()) == {
-        "columns": ["FS", "SS", "CD3", "CD19"], "source": "cells.csv", "saved": "model.latentviews", "random_state": 0
+        "columns": ["FS", "SS", "CD3", "CD19"], "source": "cells.csv", "title": None, "saved": "model.latentviews",
+        "random_state": 0,
     }  # fmt: skip
+
+
+def test_the_verdict_reaches_the_terminal_and_the_summary(data, cells, capsys):
+    status, out, _ = run(capsys, "fit", "cells.csv", *VIEWS, "-k", 2, "--out", "o", "--no-report")
+
+    assert status == 0
+    assert "checks   all " in out
+    assert not Path("o/report.html").exists()
+    summary = json.loads(Path("o/summary.json").read_text())
+    assert "report.html" not in summary["files"]
+    assert all(check["trusted"] for check in summary["checks"])
+    model, frame = load("o/model.latentviews"), pd.read_csv("cells.csv")
+    assert summary["log_likelihood"] == pytest.approx(model.score(frame[["FS", "SS", "CD3", "CD19"]]))
+    assert summary["seconds"] >= summary["seconds_fitting"] > 0
+
+
+def test_the_worst_check_that_failed_is_told(cells, capsys, rng):
+    shared = rng.normal(size=(600, 1))
+    table = shared + 0.3 * rng.normal(size=(600, 3)) + 5 * (rng.random((600, 1)) < 0.5)
+    pd.DataFrame(table, columns=["a", "b", "c"]).to_csv("bound.csv", index=False)
+
+    status, out, _ = run(capsys, "fit", "bound.csv", "-k", 2, "--out", "o")
+
+    summary = json.loads(Path("o/summary.json").read_text())
+    failed = [check["text"] for check in summary["checks"] if not check["trusted"]]
+    assert status == 0
+    assert "depend on each other inside class" in summary["worst_check"]
+    assert f"checks   {len(failed)} of {len(summary['checks'])} FAILED, the worst: {summary['worst_check']}" in out
 
 
 def test_the_saved_model_is_the_one_that_made_the_labels(data, cells, capsys):

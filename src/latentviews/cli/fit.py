@@ -32,12 +32,13 @@ from latentviews.cli.common import (
 )
 from latentviews.cli.output import output_directory
 from latentviews.cli.progress import Progress
-from latentviews.diagnosis.diagnose import CERTAIN, most_probable
+from latentviews.diagnosis.diagnose import CERTAIN, Diagnosis, diagnose, most_probable
 from latentviews.diagnosis.grouping import suggest_views
 from latentviews.io import Table, write_labels
 from latentviews.io.h5ad import write_labels as write_h5ad_labels
 from latentviews.io.saving import save
-from latentviews.report import write_report
+from latentviews.report import write_contents
+from latentviews.report.contents import gather
 from latentviews.report.markup import counted
 
 BATCH = 50_000  # rows whose classes are found between two looks at the progress bar
@@ -87,6 +88,7 @@ def add_fit(commands: Any) -> None:
     add_out(parser, metavar="DIR", help="where results go (default: the name of FILE)")
     add_seed(parser)
     parser.add_argument("--labels-format", choices=list(LABELS), default="csv", help="(default: csv)")
+    parser.add_argument("--no-report", action="store_true", help="write no report; the checks are still made and told")
     add_scales(parser)
     add_manners(parser)
     parser.set_defaults(run=run)
@@ -101,6 +103,7 @@ class Fitted(NamedTuple):
     seconds: float
     suggestion: str | None  # why the views are what they are
     warnings: list[str]
+    log_likelihood: float  # the mean over all rows
 
 
 def run(arguments: argparse.Namespace) -> None:
@@ -109,14 +112,17 @@ def run(arguments: argparse.Namespace) -> None:
     views, columns = parse_views(arguments.views, arguments.columns)
     dependence = parse_dependence(arguments.dependence, arguments.noise)
     out = arguments.out or Path(stem(arguments.file))
-    names = [MODEL, LABELS[arguments.labels_format], SUMMARY, REPORT]
+    names = [MODEL, LABELS[arguments.labels_format], SUMMARY, *([] if arguments.no_report else [REPORT])]
+    started = time.perf_counter()
     with output_directory(out, names, force=arguments.force, ours=OURS) as aside:
         with Progress(not arguments.quiet) as progress:
             with progress.stage("reading"):
                 table = read(arguments, columns)
             fitted = fit_table(table, k, views, dependence, arguments, progress)
             files = write_results(aside, fitted, arguments, progress)
-        summary = summarize(fitted, arguments, files)
+            with progress.stage("report"):
+                diagnosis = judge(aside, fitted, arguments)
+        summary = summarize(fitted, diagnosis, arguments, names + files, time.perf_counter() - started)
         (aside / SUMMARY).write_text(json.dumps(summary, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
     tell(arguments, describe(fitted, summary, out), summary)
 
@@ -197,7 +203,8 @@ def fit_table(
             model.fit(frame)
         model.reading_ = table.reading
         posteriors = find_posteriors(model, frame, progress)
-    return Fitted(table, model, posteriors, time.perf_counter() - started, suggestion, told)
+        log_likelihood = mean_score(model, frame)
+    return Fitted(table, model, posteriors, time.perf_counter() - started, suggestion, told, log_likelihood)
 
 
 def in_table_order(views: Any, table: Table) -> list[list[int]]:
@@ -205,6 +212,12 @@ def in_table_order(views: Any, table: Table) -> list[list[int]]:
     sizes = [1] * len(table.columns) if views is None else [len(view) for view in views]
     ends = np.cumsum(sizes)
     return [list(range(end - size, end)) for size, end in zip(sizes, ends.tolist(), strict=True)]
+
+
+def mean_score(model: Any, rows: Any) -> float:
+    """``model.score(rows)``, some rows at a time."""
+    starts = range(0, len(rows), BATCH)
+    return float(np.concatenate([model.score_samples(rows[start : start + BATCH]) for start in starts]).mean())
 
 
 def find_posteriors(model: Any, rows: Any, progress: Progress) -> np.ndarray:
@@ -223,7 +236,7 @@ def find_posteriors(model: Any, rows: Any, progress: Progress) -> np.ndarray:
 
 
 def write_results(aside: Path, fitted: Fitted, arguments: argparse.Namespace, progress: Progress) -> list[str]:
-    """All files but the summary; their names."""
+    """The model and the labels; the names of files beyond those that every fit writes."""
     table, model, posteriors = fitted[:3]
     name, labels = LABELS[arguments.labels_format], most_probable(posteriors)[0]
     noise = noise_of(model, posteriors)
@@ -232,20 +245,30 @@ def write_results(aside: Path, fitted: Fitted, arguments: argparse.Namespace, pr
         write_labels(aside / name, labels, posteriors, noise=noise)
         if table.format == "h5ad":
             write_h5ad_labels(arguments.file, aside / LABELLED, labels, posteriors, noise)
-    with progress.stage("report"):
-        write_report(
-            model,
-            table.frame(),
-            aside / REPORT,
-            columns=list(table.columns),
-            source=arguments.file.name,
-            saved=MODEL,
-            random_state=arguments.seed,
-        )
-    return [MODEL, name, SUMMARY, REPORT] + ([LABELLED] if table.format == "h5ad" else [])
+    return [LABELLED] if table.format == "h5ad" else []
 
 
-def summarize(fitted: Fitted, arguments: argparse.Namespace, files: list[str]) -> dict[str, Any]:
+def judge(aside: Path, fitted: Fitted, arguments: argparse.Namespace) -> Diagnosis:
+    """What the fit is worth, as the report says it; the report is written where it is wanted."""
+    frame = fitted.table.frame()
+    if arguments.no_report:
+        return diagnose(fitted.model, frame, random_state=arguments.seed)
+    contents = gather(
+        fitted.model,
+        frame,
+        columns=list(fitted.table.columns),
+        source=arguments.file.name,
+        title=None,
+        saved=MODEL,
+        random_state=arguments.seed,
+    )
+    write_contents(contents, aside / REPORT)
+    return contents.diagnosis
+
+
+def summarize(
+    fitted: Fitted, diagnosis: Diagnosis, arguments: argparse.Namespace, files: list[str], seconds: float
+) -> dict[str, Any]:
     """What was done and found, for machines."""
     table, model, posteriors = fitted[:3]
     labels, certainty = most_probable(posteriors)
@@ -280,11 +303,14 @@ def summarize(fitted: Fitted, arguments: argparse.Namespace, files: list[str]) -
         "noise_weight": noise_weight(model),
         "noise_rows": int(np.sum(labels == -1)),
         "uncertain_rows": float(np.mean(certainty < CERTAIN)),
-        "log_likelihood": _number(model.lower_bound_),
+        "log_likelihood": _number(fitted.log_likelihood),
         "converged": bool(model.converged_),
         "n_iter": int(model.n_iter_),
         "seed": arguments.seed,
-        "seconds": round(fitted.seconds, 3),
+        "seconds": round(seconds, 3),
+        "seconds_fitting": round(fitted.seconds, 3),
+        "checks": [finding._asdict() for finding in diagnosis.findings],
+        "worst_check": diagnosis.worst,
         "warnings": fitted.warnings,
         "files": files,
     }
@@ -292,6 +318,15 @@ def summarize(fitted: Fitted, arguments: argparse.Namespace, files: list[str]) -
 
 def _number(value: float) -> float | None:
     return float(value) if np.isfinite(value) else None
+
+
+def verdict(summary: dict[str, Any]) -> str:
+    """How many checks failed, and the worst of them."""
+    checks = summary["checks"]
+    failed = sum(not check["trusted"] for check in checks)
+    if not failed:
+        return f"checks   all {len(checks)} passed: nothing was found that speaks against these classes"
+    return f"checks   {failed} of {len(checks)} FAILED, the worst: {summary['worst_check']}"
 
 
 def describe(fitted: Fitted, summary: dict[str, Any], out: Path) -> str:
@@ -317,7 +352,8 @@ def describe(fitted: Fitted, summary: dict[str, Any], out: Path) -> str:
         "",
         f"rows of no class above {CERTAIN}   {summary['uncertain_rows']:.1%}",
         f"converged   {'yes' if summary['converged'] else 'no'}, after {summary['n_iter']} steps",
-        f"time   {summary['seconds']:.1f} s",
+        verdict(summary),
+        f"time   {summary['seconds']:.1f} s, of which fitting {summary['seconds_fitting']:.1f} s",
         f"wrote   {out}: {', '.join(summary['files'])}",
     ]
     return "\n".join(lines)

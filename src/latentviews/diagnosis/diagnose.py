@@ -149,6 +149,13 @@ class Diagnosis:
         parts = (_on_range, _on_moments, _on_components, _on_dependence, _on_starts, _on_rows)
         return [finding for part in parts for finding in part(self)]
 
+    @property
+    def worst(self) -> str | None:
+        """What speaks most against the fit: a failed assumption before a small class; None where nothing does."""
+        parts = (_on_range, _on_dependence, _on_moments, _on_starts, _on_components, _on_rows)
+        doubts = (finding.text for part in parts for finding in part(self) if not finding.trusted)
+        return next(doubts, None)
+
     def summary(self) -> str:
         """What can be trusted, what cannot, and what to do, in plain sentences."""
         k, n_views = len(self.weights), len(self.view_names)

@@ -7,7 +7,7 @@ from typing import Any
 
 from sklearn.utils.validation import check_is_fitted
 
-from latentviews.report.contents import gather
+from latentviews.report.contents import Contents, gather
 from latentviews.report.page import page
 
 
@@ -69,12 +69,13 @@ def write_report(
     if not path.absolute().parent.is_dir():
         raise FileNotFoundError(f"The report cannot be written: there is no directory {path.parent}; make it first.")
     contents = gather(model, X, columns=columns, source=source, title=title, saved=saved, random_state=random_state)
-    _write(page(contents), path)
+    write_contents(contents, path)
     return path
 
 
-def _write(text: str, path: Path) -> None:
-    """The file at ``path``, whole or not at all: written aside, then renamed."""
+def write_contents(contents: Contents, path: Path) -> None:
+    """The page at ``path``, whole or not at all: written aside, then renamed."""
+    text = page(contents)
     aside = path.with_name(f".{path.name}.{os.getpid()}")
     try:
         aside.write_text(text, encoding="utf-8", errors="replace", newline="\n")
