@@ -28,7 +28,7 @@ def mixture(rng):
     table = rng.normal(size=(500, 3)) * [1, 2, 0.5]
     frame = frame_of(table)
     posteriors = rng.dirichlet(np.ones(3), size=500)
-    shares = frame.cells(table).shares(posteriors.T)
+    shares = frame.cells(table).shares(posteriors)
     factors = rng.normal(size=(3, 3, 3))
     covariances = factors @ factors.transpose(0, 2, 1) + np.eye(3)
     spread = np.sqrt(np.einsum("jtt->jt", covariances))
@@ -58,13 +58,13 @@ def literal_log_joint(mixture, row):
 def test_the_joint_density_is_the_formula(mixture):
     mixture, table = mixture
     found = mixture.log_joint(mixture.margins.frame.cells(table[:20]))
-    np.testing.assert_allclose(found.T, [literal_log_joint(mixture, row) for row in table[:20]], atol=1e-9)
+    np.testing.assert_allclose(found, [literal_log_joint(mixture, row) for row in table[:20]], atol=1e-9)
 
 
 def test_margins_are_kernel_density_estimates_with_a_tail(rng):
     x = rng.normal(size=(200, 1))
     frame = frame_of(x)
-    margins = Margins(frame, frame.cells(x).shares(np.ones((1, 200))) / 200)
+    margins = Margins(frame, frame.cells(x).shares(np.ones((200, 1))) / 200)
     points = np.linspace(-2, 2, 9)
     estimate = stats.norm.pdf(points[:, None], x[:, 0], 0.2).mean(axis=1)
     tail = stats.norm.pdf(points, x.mean(), np.sqrt(9 * x.var() + 0.04))
@@ -80,11 +80,9 @@ def test_a_missing_value_leaves_the_margin_of_the_others(mixture):
     found = mixture.log_joint(mixture.margins.frame.cells(table))
     for columns, rows in (([0, 2], slice(0, None, 3)), ([1], slice(1, None, 3)), ([0, 1, 2], slice(2, None, 3))):
         part = mixture.some_columns(columns)
-        np.testing.assert_allclose(found[:, rows], part.log_joint(part.margins.frame.cells(table[rows])), atol=1e-9)
+        np.testing.assert_allclose(found[rows], part.log_joint(part.margins.frame.cells(table[rows])), atol=1e-9)
     empty = np.full((1, 3), np.nan)
-    np.testing.assert_allclose(
-        np.exp(mixture.log_joint(mixture.margins.frame.cells(empty)))[:, 0], 0.99 * mixture.weights
-    )
+    np.testing.assert_allclose(np.exp(mixture.log_joint(mixture.margins.frame.cells(empty)))[0], 0.99 * mixture.weights)
 
 
 def test_densities_have_mass_one(mixture):
@@ -94,7 +92,7 @@ def test_densities_have_mass_one(mixture):
         for low, high in zip(part.margins.frame.low, part.margins.frame.high, strict=True)
     ]
     points = np.stack(np.meshgrid(*axes, [0.0], indexing="ij"), axis=-1).reshape(-1, 3)
-    density = np.exp(part.log_joint(part.margins.frame.cells(points))).reshape(3, 400, 400)
+    density = np.exp(part.log_joint(part.margins.frame.cells(points))).T.reshape(3, 400, 400)
     mass = trapezoid(trapezoid(density, axes[1]), axes[0])
     np.testing.assert_allclose(mass, 0.99 * part.weights, rtol=0.01)
 
@@ -105,7 +103,7 @@ def test_density_falls_far_from_the_rows_and_stays_a_number(mixture):
     expected = mixture.expected(mixture.margins.frame.cells(far))
     assert np.all(np.isfinite(expected.log_density))
     assert np.all(np.diff(expected.log_density) < 0)
-    np.testing.assert_allclose(expected.posteriors.sum(axis=0), 1)
+    np.testing.assert_allclose(expected.posteriors.sum(axis=1), 1)
 
 
 def test_draws_follow_the_density(mixture, rng):
@@ -127,7 +125,7 @@ def test_em_finds_classes_that_differ_in_dependence_alone(rng):
     assert found[0] > 0.8
     assert found[1] < -0.8
     assert abs(fit.mixture.correlations[:, 0, 2]).max() < 0.2
-    assert np.mean(fit.expected.posteriors.argmax(axis=0) == labels) > 0.8
+    assert np.mean(fit.expected.posteriors.argmax(axis=1) == labels) > 0.8
     np.testing.assert_allclose(fit.mixture.weights, [0.6, 0.4], atol=0.05)
 
 
@@ -156,8 +154,8 @@ def test_background_takes_stray_rows(rng):
     table = np.concatenate([rng.normal(size=(950, 3)), rng.uniform(-20, 20, size=(50, 3))])
     fit = fit_copulas(frame_of(table), table, np.ones((1000, 1)))
     assert fit.mixture.noise == pytest.approx(0.05, abs=0.02)
-    assert np.mean(fit.expected.shares[0, -50:] < 0.5) > 0.75  # some lie among the others
-    assert np.mean(fit.expected.shares[0, :950] > 0.5) > 0.99
+    assert np.mean(fit.expected.shares[-50:, 0] < 0.5) > 0.75  # some lie among the others
+    assert np.mean(fit.expected.shares[:950, 0] > 0.5) > 0.99
 
 
 def test_a_step_over_batches_is_a_step_over_their_rows(mixture, rng):

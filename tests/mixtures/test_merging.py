@@ -20,10 +20,10 @@ COSTS = [valley_cost, confusion_cost]  # a new cost is added here
 
 
 def posteriors_of(rows, centers, weights=None):
-    """Posteriors (J, n) and log-density of a mixture of standard Gaussians."""
+    """Posteriors (n, J) and log-density of a mixture of standard Gaussians."""
     weights = np.full(len(centers), 1 / len(centers)) if weights is None else np.asarray(weights)
-    joint = np.array([w * multivariate_normal(c).pdf(rows) for w, c in zip(weights, centers, strict=True)])
-    return joint / joint.sum(axis=0), np.log(joint.sum(axis=0))
+    joint = np.stack([w * multivariate_normal(c).pdf(rows) for w, c in zip(weights, centers, strict=True)], axis=1)
+    return joint / joint.sum(axis=1, keepdims=True), np.log(joint.sum(axis=1))
 
 
 @pytest.fixture
@@ -61,7 +61,8 @@ def test_what_is_known_of_a_union_is_what_its_rows_say(cut, rng):
     rows, _, posteriors, log_density = cut
     landscape = Landscape(rows, rng)
     union = landscape.parts(posteriors, log_density).union(1, 3)
-    together = np.stack([posteriors[0], posteriors[1] + posteriors[3], posteriors[2], posteriors[4]])
+    together = np.delete(posteriors, 3, axis=1)
+    together[:, 1] += posteriors[:, 3]
     direct = landscape.parts(together, log_density)
     np.testing.assert_allclose(union.mass, direct.mass)
     np.testing.assert_allclose(union.products, direct.products)
@@ -81,7 +82,7 @@ def test_a_saddle_is_the_pass_between_two_peaks(rng):
 def test_too_few_crossings_are_no_pass(rng):
     rows = np.concatenate([np.arange(50.0), np.arange(200.0, 250.0)])[:, None]
     landscape = Landscape(rows, rng)
-    posteriors = np.stack([rows[:, 0] < 100, rows[:, 0] > 100]).astype(float)
+    posteriors = np.column_stack([rows[:, 0] < 100, rows[:, 0] > 100]).astype(float)
     assert landscape.parts(posteriors, np.zeros(100)).saddle.max() == 0
     assert CROSSINGS > 1
 
@@ -91,7 +92,7 @@ def test_weights_equal_repeated_rows(rng):
     posteriors, log_density = posteriors_of(rows, np.array([[0.0, 0], [2, 0]]))
     weighed = Landscape(rows, np.random.default_rng(0), counts.astype(float)).parts(posteriors, log_density)
     repeated = Landscape(np.repeat(rows, counts, axis=0), np.random.default_rng(0)).parts(
-        np.repeat(posteriors, counts, axis=1), np.repeat(log_density, counts)
+        np.repeat(posteriors, counts, axis=0), np.repeat(log_density, counts)
     )
     np.testing.assert_allclose(weighed.mass, repeated.mass)
     np.testing.assert_allclose(weighed.overlap, repeated.overlap)
@@ -121,7 +122,7 @@ def test_the_adjusted_rand_index_is_scikit_learns(sizes, rng):
 def test_a_part_that_wins_no_row_goes_to_the_one_it_shares_rows_with(rng):
     rows = np.concatenate([rng.normal(size=(300, 2)), rng.normal(size=(300, 2)) + 8])
     one = (np.arange(600) < 300).astype(float)
-    posteriors = np.stack([0.6 * one, 0.4 * one, 1 - one])
+    posteriors = np.column_stack([0.6 * one, 0.4 * one, 1 - one])
     parts = Landscape(rows, rng).parts(posteriors, multivariate_normal([0, 0]).logpdf(rows % 8))
     assert len(set(merge_until(parts, 0.75, 0.005))) == 3
     np.testing.assert_array_equal(merge_until(parts, 0.75, 0.005, hidden=True), [0, 0, 1])

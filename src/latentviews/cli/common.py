@@ -16,6 +16,7 @@ import numpy as np
 from latentviews.io import TRANSFORMS, InputError, Reading, Table, read_table
 from latentviews.io.saving import load
 from latentviews.io.transforms import COFACTOR
+from latentviews.mixtures.problem import classes_of
 
 MODEL, SUMMARY, REPORT = "model.latentviews", "summary.json", "report.html"
 
@@ -180,7 +181,7 @@ def _fault(model: Any) -> str | None:
     for view, component in zip(model.views_, model.components_, strict=True):
         nodes = component._domain().nodes
         row[0, view] = nodes[len(nodes) // 2]
-    if not np.isfinite(model._estimate().posteriors(row)).all():
+    if not np.isfinite(classes_of(model).posteriors(row)).all():
         return "it gives no probabilities"
     return None
 

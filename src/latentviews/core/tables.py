@@ -1,16 +1,69 @@
 """From what the user passes to rows, views and their feature maps."""
 
 import warnings
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from latentviews._arrays import to_numpy
-from latentviews._validation import check_rows, is_batches
-from latentviews.core.streams import is_empty
+from latentviews._validation import as_labels, check_rows, check_weights, is_batches
+from latentviews.core.streams import is_array, is_empty, sample
 
 Columns = tuple[list[int], ...]
+
+
+@dataclass(frozen=True, eq=False)
+class TrainingRows:
+    """The rows of a fit, and its pilot: rows in memory to which all is fitted before passes over all rows."""
+
+    data: Any  # an array, or an iterable of batches
+    weights: np.ndarray | None  # with mean one: sums then count rows, whatever the unit
+    labels: np.ndarray | None  # known classes, -1 where unknown
+    pilot: np.ndarray
+    pilot_weights: np.ndarray | None
+    pilot_labels: np.ndarray | None
+    partial: bool  # whether there are more rows than the pilot's
+
+    @property
+    def codes(self) -> np.ndarray | None:
+        """All rows, where they are in memory: discrete columns are read off them."""
+        return to_numpy(self.data) if is_array(self.data) else None
+
+    def counted(self) -> "TrainingRows":
+        """The same with no row in the pilot that counts for nothing, which would still widen grids."""
+        if self.pilot_weights is None:
+            return self
+        kept = self.pilot_weights > 0
+        labels = None if self.pilot_labels is None else self.pilot_labels[kept]
+        return replace(self, pilot=self.pilot[kept], pilot_weights=self.pilot_weights[kept], pilot_labels=labels)
+
+    @property
+    def n_counted(self) -> int:
+        """The rows of the pilot that count for something."""
+        return len(self.pilot) if self.pilot_weights is None else int(np.count_nonzero(self.pilot_weights))
+
+
+def training_rows(
+    data: Any,
+    pilot_size: int,
+    rng: np.random.Generator,
+    sample_weight: Any = None,
+    y: Any = None,
+    draw: Callable[..., tuple[Any, ...]] = sample,
+) -> TrainingRows:
+    """Rows with their weights and known classes, checked, and a pilot that ``draw`` takes from them.
+
+    ``draw(data, size, rng, weights, labels)`` gives some rows, their weights and labels; by default any rows.
+    """
+    weights, labels = check_weights(sample_weight, data), as_labels(y, data)
+    weights = None if weights is None else weights / weights.mean()
+    drawn, pilot_weights, pilot_labels = draw(data, pilot_size, rng, weights, labels)
+    pilot = to_numpy(drawn)
+    # a pilot that is not full holds the whole stream
+    partial = len(pilot) < data.shape[0] if is_array(data) else len(pilot) >= pilot_size
+    return TrainingRows(data, weights, labels, pilot, pilot_weights, pilot_labels, partial)
 
 
 def read_sequences(estimator: Any, X: Any, *, reset: bool) -> tuple[np.ndarray, Columns]:

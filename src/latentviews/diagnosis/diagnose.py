@@ -20,7 +20,7 @@ from latentviews.core.kernels.real import Gaussian
 from latentviews.core.kernels.spaces import Circle, Discrete, Domain, Real
 from latentviews.core.tables import Columns, read_table
 from latentviews.diagnosis.moments import MomentQuality, moment_quality
-from latentviews.mixtures.problem import Estimate, hidden_sentence
+from latentviews.mixtures.problem import classes_of, hidden_sentence
 
 ROWS = 20_000  # rows looked at
 CLASS_ROWS = 2000  # members of a class in a test: more would find dependence too weak to matter
@@ -213,8 +213,7 @@ def diagnose(model: Any, X: Any, *, n_permutations: int = 199, random_state: Any
     data, columns = read_table(model, X, reset=False)
     sample, *_ = streams.sample(data, ROWS, rng)
     rows = to_numpy(sample)
-    allows = getattr(model, "dependent_", None)
-    posteriors = (allows or Estimate(model.weights_, model.components_, columns)).posteriors(rows)
+    posteriors = classes_of(model).posteriors(rows)
     domains = [component._domain() for component in model.components_]
     labels, certainty = most_probable(posteriors)
     names = getattr(model, "feature_names_in_", range(rows.shape[1]))
@@ -232,7 +231,7 @@ def diagnose(model: Any, X: Any, *, n_permutations: int = 199, random_state: Any
         dependence=within_class_dependence(rows, columns, domains, posteriors, n_permutations, rng),
         start_objectives=dict(getattr(model, "start_objectives_", {})),
         converged=bool(model.converged_),
-        agreement=model.agreement_ if allows else None,
+        agreement=model.agreement_ if getattr(model, "dependent_", None) else None,
     )
 
 

@@ -11,12 +11,12 @@ from sklearn.utils.validation import check_array, check_is_fitted
 
 from latentviews._arrays import to_numpy
 from latentviews._progress import CallbackSupportMixin, Report, reporter, with_callbacks
-from latentviews._validation import all_or_nothing, check_ability, check_count, check_rows, check_weights, is_auto
+from latentviews._validation import all_or_nothing, check_ability, check_count, check_rows, is_auto
 from latentviews.core import streams
 from latentviews.core.kernels.base import Kernel
 from latentviews.core.kernels.real import Gaussian
-from latentviews.core.tables import checked_batches, is_stream
-from latentviews.joint.methods import Estimated, Problem, Stack
+from latentviews.core.tables import TrainingRows, checked_batches, is_stream, training_rows
+from latentviews.joint.methods import Estimated, JointProblem, Stack
 
 PILOT = 20_000
 NARROW, WIDE = 1e-100, 1e100  # what columns may span: their squares are numbers
@@ -177,40 +177,28 @@ class LowRankDensity(CallbackSupportMixin, DensityMixin, BaseEstimator):
         finish()
         return self
 
-    def _read(self, X: Any, sample_weight: Any, report: Report) -> Problem:
+    def _read(self, X: Any, sample_weight: Any, report: Report) -> JointProblem:
         """Rows, columns and a pilot, or a sentence on what no fit can answer."""
         largest = self._largest_rank()
         rng = np.random.default_rng(self.random_state)
-        data = self._data(X, reset=True)
-        weights = check_weights(sample_weight, data)
-        weights = None if weights is None else weights / weights.mean()
         size = check_count("pilot_size", self.pilot_size, 2)
-        pilot, pilot_weights = streams.sample(data, size, rng, weights)
-        pilot = to_numpy(pilot)
-        rows = data.shape[0] if streams.is_array(data) else np.inf
-        everything = data if size <= len(pilot) < rows else None
-        if pilot_weights is not None:  # rows that count for nothing would still widen grids
-            pilot, pilot_weights = pilot[pilot_weights > 0], pilot_weights[pilot_weights > 0]
+        rows = training_rows(self._data(X, reset=True), size, rng, sample_weight).counted()
         least = max(largest, 2)
-        if len(pilot) < least:
+        if len(rows.pilot) < least:
             raise ValueError(
-                f"A density of rank {self.rank} needs at least {least} rows; got n_samples = {len(pilot)}."
+                f"A density of rank {self.rank} needs at least {least} rows; got n_samples = {len(rows.pilot)}."
             )
-        _check_empty_rows(data, weights, pilot)
-        self._settle_columns(pilot, everything, weights)
-        kernels = self._kernels()
+        _check_empty_rows(rows.data, rows.weights, rows.pilot)
+        self._settle_columns(rows)
         names = getattr(self, "feature_names_in_", None)
-        return Problem(
-            everything,
-            weights,
-            pilot,
-            pilot_weights,
-            kernels,
-            self.rank,
-            self.tree,
-            None if names is None else list(names),
-            rng,
-            report,
+        return JointProblem(
+            **vars(rows),
+            kernels=self._kernels(),
+            rank=self.rank,
+            tree=self.tree,
+            names=None if names is None else list(names),
+            rng=rng,
+            report=report,
         )
 
     def _largest_rank(self) -> int:
@@ -230,8 +218,9 @@ class LowRankDensity(CallbackSupportMixin, DensityMixin, BaseEstimator):
             return checked_batches(self, X, reset=reset)
         return to_numpy(check_rows(self, X, reset=reset, missing=True))
 
-    def _settle_columns(self, pilot: np.ndarray, everything: Any, weights: np.ndarray | None) -> None:
+    def _settle_columns(self, rows: TrainingRows) -> None:
         """The columns that vary, and the values of those that do not."""
+        pilot = rows.pilot
         missing = np.flatnonzero(np.isnan(pilot).all(axis=0))
         if len(missing):
             raise ValueError(f"Columns {missing.tolist()} have no value in any row; leave them out.")
@@ -244,8 +233,8 @@ class LowRankDensity(CallbackSupportMixin, DensityMixin, BaseEstimator):
         extreme = [j for j, width in zip(self.columns_, wide, strict=True) if not NARROW < width < WIDE]
         if extreme:
             raise ValueError(f"Columns {extreme} span less than {NARROW} or more than {WIDE}; scale them first.")
-        if self.constants_ and everything is not None:
-            _check_constants(self.constants_, everything, weights, len(pilot))
+        if self.constants_ and rows.partial:
+            _check_constants(self.constants_, rows.data, rows.weights, len(pilot))
         if self.constants_:
             warnings.warn(
                 f"Columns {list(self.constants_)} are constant and were left out; the density is that of the others, "

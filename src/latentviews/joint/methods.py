@@ -2,6 +2,7 @@
 
 import contextlib
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,6 +19,7 @@ from latentviews.core.kernels.circle import VonMises
 from latentviews.core.kernels.discrete import Delta
 from latentviews.core.kernels.real import Gaussian
 from latentviews.core.spectral import spectral_fit
+from latentviews.core.tables import TrainingRows
 from latentviews.core.tensors import JointDiagonalization
 from latentviews.core.views import Views, fit_views
 from latentviews.densities.stacking import stacking_shares
@@ -30,19 +32,21 @@ LOG_RANGE = 600.0  # products of kernels beyond exp(± 700) are no numbers
 FEW_PER_COMPONENT = 20  # rows: ranks that leave fewer to a component are not tried
 
 
-class Problem(NamedTuple):
+@dataclass(frozen=True, eq=False)
+class JointProblem(TrainingRows):
     """What a fit is given, read and checked."""
 
-    data: Any  # all rows, where there are more than the pilot's; else None
-    weights: np.ndarray | None
-    pilot: np.ndarray
-    pilot_weights: np.ndarray | None
     kernels: Mapping[int, Kernel]  # of every column that varies
     rank: Any  # a number, "auto", or one an edge
     tree: Any
     names: list[str] | None  # of all columns
     rng: np.random.Generator
     report: Report
+
+    @property
+    def everything(self) -> Any:
+        """All rows, where there are more than the pilot's; else None."""
+        return self.data if self.partial else None
 
     def ranks(self, choices: Sequence[int]) -> list[Any]:
         """The ranks to try."""
@@ -96,7 +100,7 @@ class Stack(BaseEstimator):
         self.max_iter = max_iter
         self.tol = tol
 
-    def estimate(self, problem: Problem) -> Estimated:
+    def estimate(self, problem: JointProblem) -> Estimated:
         """The stack of all kinds of mixtures."""
         return _stacked(self, problem, _experts)
 
@@ -122,7 +126,7 @@ class ProductMixture(Stack):
     ):
         super().__init__(ranks, n_folds=n_folds, trial_rows=trial_rows, max_iter=max_iter, tol=tol)
 
-    def estimate(self, problem: Problem) -> Estimated:
+    def estimate(self, problem: JointProblem) -> Estimated:
         """The best mixture of products."""
         return _stacked(self, problem, lambda rank, coupled: [Expert(rank, False, None)])
 
@@ -139,7 +143,7 @@ def _experts(rank: int, coupled: bool) -> list[Expert]:
     return products + (joined if coupled else [])
 
 
-def _stacked(method: Stack, problem: Problem, kinds: Any) -> Estimated:
+def _stacked(method: Stack, problem: JointProblem, kinds: Any) -> Estimated:
     """Starts, held-out densities of every expert, shares, and a last fit to all rows."""
     n_folds = check_count("n_folds", method.n_folds, 2)
     max_iter, tol = check_count("max_iter", method.max_iter), check_nonnegative("tol", method.tol)
@@ -167,13 +171,13 @@ def _stacked(method: Stack, problem: Problem, kinds: Any) -> Estimated:
         )
         weights = None if rows.weights is None else rows.weights[trial]
         shares = method.shares(log_densities, weights)
-        if problem.data is not None:
+        if problem.partial:
             shares = pruned(log_densities, shares, weights)
-    density = fit_stack(rows, experts, starts, shares, max_iter, tol, problem.data, problem.weights)
+    density = fit_stack(rows, experts, starts, shares, max_iter, tol, problem.everything, problem.weights)
     return Estimated(density, experts[int(shares.argmax())].rank, None)
 
 
-def _three_groups(problem: Problem) -> Views | None:
+def _three_groups(problem: JointProblem) -> Views | None:
     """Three groups of columns as views, with a few landmarks each; None where there are too few numbers for it."""
     real = [j for j, kernel in problem.kernels.items() if kernel.domain == "real"]
     groups = tuple(real[i::3] for i in range(3))
@@ -184,7 +188,7 @@ def _three_groups(problem: Problem) -> Views | None:
     return fit_views(rows, groups, prototypes, problem.rng, range(3))
 
 
-def _guesses(problem: Problem, views: Views | None, rank: int) -> list[np.ndarray]:
+def _guesses(problem: JointProblem, views: Views | None, rank: int) -> list[np.ndarray]:
     """Posteriors of the pilot to start from: k-means, and the spectral decomposition of three groups of columns."""
     if rank == 1:
         return [np.ones((len(problem.pilot), 1))]
@@ -195,7 +199,7 @@ def _guesses(problem: Problem, views: Views | None, rank: int) -> list[np.ndarra
     return guesses
 
 
-def _spectral_posteriors(problem: Problem, views: Views, rank: int) -> np.ndarray:
+def _spectral_posteriors(problem: JointProblem, views: Views, rank: int) -> np.ndarray:
     """Every row's feature vectors in the basis of the classes' embeddings: on average one for its own, else zero."""
     weights = problem.pilot_weights
     found = spectral_fit(problem.pilot, views, rank, JointDiagonalization(), problem.rng, weights=weights)
@@ -253,7 +257,7 @@ class SignedTrain(BaseEstimator):
         self.trial_rows = trial_rows
         self.exact_rows = exact_rows
 
-    def estimate(self, problem: Problem) -> Estimated:
+    def estimate(self, problem: JointProblem) -> Estimated:
         """Bandwidth and rank by held-out likelihood, then the decomposition of all rows."""
         self._check(problem)
         whole = ~np.isnan(problem.pilot[:, list(problem.kernels)]).any(axis=1)
@@ -268,10 +272,10 @@ class SignedTrain(BaseEstimator):
         tree = self._tree(rows, problem, choices[len(choices) // 2], int(np.max(ranks)))
         pairs = [(widths, rank) for widths in choices for rank in ranks]
         widths, rank = pairs[0] if len(pairs) == 1 else self._choose(rows, problem, tree, pairs)
-        density = self._fit(rows, problem, tree, widths, rank, weights, problem.data)
+        density = self._fit(rows, problem, tree, widths, rank, weights, problem.everything)
         return Estimated(density, list(density.train.ranks.values()) if self.tol else rank, tree)
 
-    def _check(self, problem: Problem) -> None:
+    def _check(self, problem: JointProblem) -> None:
         check_floor(self.floor)
         check_nonnegative("tol", self.tol)
         check_count("exact_rows", self.exact_rows, 0)
@@ -315,7 +319,7 @@ class SignedTrain(BaseEstimator):
             )
         return numbers
 
-    def _tree(self, rows: np.ndarray, problem: Problem, kernels: Mapping[int, Kernel], rank: int) -> Tree:
+    def _tree(self, rows: np.ndarray, problem: JointProblem, kernels: Mapping[int, Kernel], rank: int) -> Tree:
         places = list(problem.kernels)
         if not is_auto(problem.tree):
             return read_tree(problem.tree, problem.pilot.shape[1], problem.names, places)
@@ -326,7 +330,7 @@ class SignedTrain(BaseEstimator):
     def _fit(
         self,
         rows: np.ndarray,
-        problem: Problem,
+        problem: JointProblem,
         tree: Tree,
         kernels: Mapping[int, Kernel],
         rank: Any,
@@ -347,7 +351,7 @@ class SignedTrain(BaseEstimator):
         )
 
     def _choose(
-        self, rows: np.ndarray, problem: Problem, tree: Tree, pairs: Sequence[tuple[dict[int, Kernel], Any]]
+        self, rows: np.ndarray, problem: JointProblem, tree: Tree, pairs: Sequence[tuple[dict[int, Kernel], Any]]
     ) -> tuple[dict[int, Kernel], Any]:
         """The bandwidth and rank with the highest held-out likelihood."""
         trial = rows[problem.rng.permutation(len(rows))[: self.trial_rows]]

@@ -20,6 +20,7 @@ from latentviews.core.views import Views, fit_views, stack_block, with_bandwidth
 from latentviews.densities.reestimation import density_maps, reestimate
 from latentviews.densities.smoothers import weighted_samples
 from latentviews.densities.weighted_samples import WeightedSample
+from latentviews.mixtures.dependence.classes import DependentClasses
 from latentviews.mixtures.polish import Pilot, Polished
 from latentviews.mixtures.problem import Estimate, Problem, _label_order
 
@@ -45,12 +46,42 @@ class SpectralSettings(NamedTuple):
     shared_map: bool = True  # views that are all of one block are whitened by one map
 
 
+class SpectralSummary(NamedTuple):
+    """What is kept of the spectral steps."""
+
+    spectrum: Any  # singular values of the pair moment; None where there are none
+    raw_weights: np.ndarray  # (k,), which need not sum to one
+    residual: float  # the share of the whitened tensor that k classes do not explain
+
+
 class Starts(NamedTuple):
-    """Guesses of the pilot's posteriors by name, and the spectral fit that the first came from."""
+    """Guesses of the pilot's posteriors by name, and the spectral steps that the first came from, if any were taken."""
 
     posteriors: dict[str, np.ndarray]
-    spectral: Spectral | None
-    spectrum: np.ndarray | None
+    spectral: SpectralSummary | None = None
+
+
+class FoundClasses(NamedTuple):
+    """The classes that a fit found, and what is worth keeping of the way to them."""
+
+    estimate: Estimate  # the margins of the classes, where their views depend on each other
+    spectral: SpectralSummary | None  # None where no moments were taken
+    dependent: DependentClasses | None = None
+    lower_bound: float = np.nan
+    n_iter: int = 0
+    converged: bool = True
+    objectives: dict[str, float] | None = None  # what every start reached
+    agreement: float = np.nan
+
+
+def spectral_summary(found: SpectralFit) -> SpectralSummary:
+    """What is kept of a spectral fit."""
+    return SpectralSummary(found.whitening.spectrum, found.weights, found.decomposition.residual)
+
+
+def no_spectral(spectrum: np.ndarray | None, rank: int) -> SpectralSummary:
+    """What is kept where the moments supported no spectral fit, or one of other classes."""
+    return SpectralSummary(spectrum, np.full(rank, np.nan), np.nan)
 
 
 def spectral_steps(
@@ -114,29 +145,38 @@ def starts(problem: Problem, settings: SpectralSettings) -> Starts:
         used = [j for columns in problem.columns for j in columns]
         found["k-means"] = kmeans_posteriors(problem.pilot, used, problem.rank, problem.rng, problem.pilot_weights)
     found = {name: start[:, _label_order(start, problem.allowed)] for name, start in found.items()}
-    return Starts(
-        found, first, failure.spectrum if first is None and failure else first and first.fit.whitening.spectrum
-    )
+    if first is None:
+        return Starts(found, no_spectral(failure.spectrum if failure else None, problem.rank))
+    return Starts(found, spectral_summary(first.fit))
 
 
-def polished_estimate(
-    problem: Problem,
-    guesses: Sequence[np.ndarray],
-    polish: Any,
-    density_bandwidth: Any,
-    n_jobs: int | None,
-    report: Report,
-) -> tuple[Estimate, Polished]:
+def spectral_classes(problem: Problem, settings: SpectralSettings, bandwidth: Any) -> FoundClasses:
+    """The spectral estimate over all rows."""
+    spectral = spectral_steps(problem, settings, problem.prototypes, bandwidth, all_rows=True)
+    estimate = spectral_estimate(problem, spectral)
+    return FoundClasses(estimate.take(problem.name_classes(estimate.posteriors)), spectral_summary(spectral.fit))
+
+
+def polished_classes(
+    problem: Problem, guesses: Starts, polish: Any, density_bandwidth: Any, n_jobs: int | None, report: Report
+) -> FoundClasses:
     """A polish from the best guess, and densities weighted by its posteriors over all rows."""
     views = fit_views(problem.pilot, problem.columns, problem.prototypes, problem.rng, problem.blocks, problem.codes)
     kernels = [phi.kernel_ if hasattr(phi, "kernel_") else Gaussian() for phi in views.features]
     pilot = Pilot(problem.pilot, problem.columns, problem.blocks, kernels, problem.pilot_weights, problem.allowed)
-    polished: Polished = polish.polish(pilot, guesses, problem.rng, n_jobs, report)
+    polished: Polished = polish.polish(pilot, list(guesses.posteriors.values()), problem.rng, n_jobs, report)
     if problem.partial:
         polished = polished.take(problem.name_classes(polished.posteriors))
         for _ in range(FULL_STEPS):
             polished = polished.step_over(problem.data, problem.class_weights)
-    return _densities(problem, polished, views, density_bandwidth), polished
+    return FoundClasses(
+        _densities(problem, polished, views, density_bandwidth),
+        guesses.spectral,
+        lower_bound=polished.fit.objective,
+        n_iter=polished.fit.n_iter,
+        converged=polished.fit.converged,
+        objectives=dict(zip(guesses.posteriors, polished.objectives.tolist(), strict=True)),
+    )
 
 
 def _densities(problem: Problem, polished: Polished, views: Views, bandwidth: Any) -> Estimate:
@@ -162,7 +202,7 @@ def _densities(problem: Problem, polished: Polished, views: Views, bandwidth: An
     for t, block in enumerate(blocks):
         if block not in components:
             components[block] = _sample(problem, block, posteriors, domains[t])
-    return Estimate(shares, [components[block] for block in blocks], problem.columns)
+    return Estimate(shares, [components[block] for block in blocks], problem.columns, polished)
 
 
 def _sample(problem: Problem, block: int, posteriors: np.ndarray, domain: Any) -> WeightedSample:

@@ -1,19 +1,71 @@
 """What a fitted mixture says of functionals, missing views and other fits."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import partial
 from operator import itemgetter
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol, Self
 
 import numpy as np
 from scipy.optimize import linear_sum_assignment
 
+from latentviews._numbers import TINY
 from latentviews.core.embeddings import Components, evaluate
 from latentviews.core.kernels.spaces import Circle
-from latentviews.mixtures.dependence.classes import DependentClasses
-from latentviews.mixtures.polish import Polished
-from latentviews.mixtures.sieve import accelerated_em, posterior
+from latentviews.core.tables import Columns
+
+
+class ViewGivenOthers(Protocol):
+    """The distribution of one view given the others, for every row."""
+
+    @property
+    def posteriors(self) -> np.ndarray:
+        """Of the classes, or the components they are made of, given the other views, (n, k)."""
+
+    def mean(self) -> np.ndarray:
+        """The conditional mean of every row, (n, d)."""
+
+    def density(self, x: Any) -> np.ndarray:
+        """The conditional density of every row at the points ``x``, (n, len(x))."""
+
+    def sample(self, random_state: Any = None) -> np.ndarray:
+        """One draw for every row, (n, d)."""
+
+
+class Classes(Protocol):
+    """Hidden classes that rows can be judged by, whether or not their views are independent inside them."""
+
+    @property
+    def weights(self) -> np.ndarray:
+        """How common the classes are, summing to one, (k,)."""
+
+    @property
+    def columns(self) -> Columns:
+        """The columns of every view."""
+
+    @property
+    def n_parameters(self) -> float:
+        """The effective number of parameters."""
+
+    def take(self, order: np.ndarray) -> Self:
+        """The classes in another order."""
+
+    def log_joint(self, table: Any) -> np.ndarray:
+        """The log of the joint density of rows and classes, over the views a row has, (n, k); noise may come last."""
+
+    def posteriors(self, table: Any) -> np.ndarray:
+        """P(h | row), (n, k)."""
+
+    def sample(self, n_samples: int, n_columns: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+        """Rows and their classes; columns in no view are NaN."""
+
+    def conditional(self, table: np.ndarray, view: int) -> ViewGivenOthers:
+        """The distribution of one view given the others, for every row."""
+
+    def functional_weights(self, table: np.ndarray, view: int, counts: np.ndarray) -> np.ndarray:
+        """ω (n, k) with E[ω_h f(X_t)] = π_h E[f(X_t) | h] for functions of a view, for rows that count so much."""
+
+    def resampled(self, table: np.ndarray, counts: Iterable[np.ndarray]) -> Iterator[np.ndarray]:
+        """The shares (n, k) of the rows in the classes after refits, from this fit, to rows that count so often."""
 
 
 class Expectation(NamedTuple):
@@ -106,7 +158,7 @@ def _interval(draws: np.ndarray, level: float) -> tuple[np.ndarray, np.ndarray]:
 
 
 def resample(
-    polished: Polished,
+    classes: Classes,
     table: np.ndarray,
     f: Callable[[np.ndarray], Any] | None,
     view: int,
@@ -114,18 +166,22 @@ def resample(
     rng: np.random.Generator,
     row_weights: np.ndarray | None = None,
 ) -> Bootstrap:
-    """Refits of the sieve to resampled rows, each started at the fit, so that classes keep their names."""
-    cells = polished.cells(table)
-    values, has_view = _values(f, table[:, polished.views[view].columns])
+    """Refits to resampled rows, each started at the fit, so that classes keep their names."""
+    values, has_view = _values(f, table[:, classes.columns[view]])
     weights, functionals = [], []
-    for _ in range(n_resamples):
-        counts = rng.multinomial(len(table), np.full(len(table), 1 / len(table))).astype(float)
-        counts = counts if row_weights is None else counts * row_weights
-        fit = accelerated_em(partial(polished.step, cells, weights=counts), polished.fit.mixing, 120, 3e-3)
-        shares = posterior(cells, fit.mixing)[0] * counts[:, None]
+    for shares in classes.resampled(table, _draws(len(table), n_resamples, rng, row_weights)):
         weights.append(shares.sum(axis=0) / shares.sum())
-        functionals.append(values @ shares / np.maximum(has_view @ shares, np.finfo(float).tiny))
+        functionals.append(values @ shares / np.maximum(has_view @ shares, TINY))
     return Bootstrap(np.array(weights), np.array(functionals) if f is not None else np.empty((n_resamples, 0)))
+
+
+def _draws(
+    n_rows: int, n_resamples: int, rng: np.random.Generator, row_weights: np.ndarray | None
+) -> Iterator[np.ndarray]:
+    """How often every row counts in a resample, (n,)."""
+    for _ in range(n_resamples):
+        counts = rng.multinomial(n_rows, np.full(n_rows, 1 / n_rows)).astype(float)
+        yield counts if row_weights is None else counts * row_weights
 
 
 def _values(f: Callable[[np.ndarray], Any] | None, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -134,26 +190,6 @@ def _values(f: Callable[[np.ndarray], Any] | None, x: np.ndarray) -> tuple[np.nd
     if f is not None:
         values[present] = evaluate(f, x[present])
     return values, present.astype(float)
-
-
-def resample_dependent(
-    classes: DependentClasses,
-    table: np.ndarray,
-    f: Callable[[np.ndarray], Any] | None,
-    view: int,
-    n_resamples: int,
-    rng: np.random.Generator,
-    row_weights: np.ndarray | None = None,
-) -> Bootstrap:
-    """A few steps of EM on resampled rows from the fit, whose components stay in their classes."""
-    values, has_view = _values(f, table[:, classes.columns[view]])
-    draws = []
-    for _ in range(n_resamples):
-        counts = rng.multinomial(len(table), np.full(len(table), 1 / len(table))).astype(float)
-        counts = counts if row_weights is None else counts * row_weights
-        draws.append(classes.reweighted(table, counts, values, has_view))
-    weights, means = (np.array(part) for part in zip(*draws, strict=True))
-    return Bootstrap(weights, means if f is not None else np.empty((n_resamples, 0)))
 
 
 def matching_order(components: list[Components], reference: list[Components]) -> np.ndarray:

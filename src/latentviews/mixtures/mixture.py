@@ -12,10 +12,7 @@ from latentviews._arrays import to_numpy
 from latentviews._progress import CallbackSupportMixin, Report, reporter, with_callbacks
 from latentviews._validation import (
     all_or_nothing,
-    allowed_classes,
-    as_labels,
     check_ability,
-    check_bandwidth,
     check_count,
     check_one_batch,
     check_weights,
@@ -24,35 +21,31 @@ from latentviews._validation import (
 from latentviews.core import streams
 from latentviews.core.embeddings import Components, evaluate
 from latentviews.core.kernels.base import Kernel
-from latentviews.core.selection import dependence_rank
-from latentviews.core.spectral import SpectralFit
-from latentviews.core.tables import check_angles, check_varying, read_table
+from latentviews.core.tables import check_angles, read_table
 from latentviews.core.tensors import JointDiagonalization, Solver
-from latentviews.core.views import feature_prototypes, fit_views, for_scales, has_density, read_blocks
-from latentviews.mixtures.dependence.classes import DependentClasses, DependentConditional
-from latentviews.mixtures.dependence.portfolio import check_dependence, portfolio, read_copulas
+from latentviews.core.views import has_density
+from latentviews.mixtures.dependence.portfolio import dependent_classes, read_copulas
 from latentviews.mixtures.estimation import (
+    FoundClasses,
     SpectralSettings,
-    polished_estimate,
-    spectral_estimate,
-    spectral_steps,
+    Starts,
+    polished_classes,
+    spectral_classes,
+    spectral_summary,
     starts,
 )
 from latentviews.mixtures.inference import (
     Bootstrap,
-    Conditional,
     Expectation,
+    ViewGivenOthers,
     expectation,
     matching_order,
     resample,
-    resample_dependent,
-    signed_weights,
 )
-from latentviews.mixtures.polish import Polished, Sieve
-from latentviews.mixtures.problem import Estimate, PosteriorMixin, Problem, warn_of_hidden
+from latentviews.mixtures.polish import Sieve
+from latentviews.mixtures.problem import Estimate, PosteriorMixin, Problem, classes_of, warn_of_hidden
+from latentviews.mixtures.reading import PILOT, is_view, read_problem
 from latentviews.mixtures.streaming import StreamFit, start_stream
-
-PILOT = 20_000
 
 
 class MultiViewMixture(CallbackSupportMixin, PosteriorMixin, BaseEstimator):
@@ -195,17 +188,11 @@ class MultiViewMixture(CallbackSupportMixin, PosteriorMixin, BaseEstimator):
         report, finish = reporter(self, self.verbose)
         for name in ("rank_test_", "stream_"):  # an earlier fit's
             self.__dict__.pop(name, None)
-        problem = self._read(X, y, sample_weight)
+        problem = read_problem(self, X, y, sample_weight)
         check_angles(problem.pilot, problem.columns, problem.prototypes, getattr(self, "feature_names_in_", None), 5)
-        fitted = self._fit(problem, report)
-        self.views_ = problem.columns
-        self.n_components_ = len(fitted.weights)
-        order = np.arange(self.n_components_)
-        if problem.allowed is None:  # labels name the classes; without them the commonest comes first
-            order = np.argsort(-fitted.weights, kind="stable")
-        self._set_classes(fitted, order)
+        self._keep(self._fit(problem, report), problem)
         if all(view.domain is not None and view.smooths for view in self.components_):  # others have no densities
-            warn_of_hidden(self.weights_, self._estimate().log_joint(problem.pilot))
+            warn_of_hidden(self.weights_, classes_of(self).log_joint(problem.pilot))
         finish()
         return self
 
@@ -236,23 +223,17 @@ class MultiViewMixture(CallbackSupportMixin, PosteriorMixin, BaseEstimator):
         check_one_batch(X)
         settings = self._settings()
         if not hasattr(self, "stream_"):
-            problem = self._read(X, None, sample_weight)
+            problem = read_problem(self, X, None, sample_weight)
             names = getattr(self, "feature_names_in_", None)
             check_angles(problem.pilot, problem.columns, problem.prototypes, names, 4)
-            self.views_, self.n_components_ = problem.columns, problem.rank
+            self._keep_read(problem)
             size = check_count("pilot_size", PILOT if self.pilot_size is None else self.pilot_size)
             self.stream_: StreamFit = start_stream(problem, self._spectral_bandwidth(), size)
         rows = to_numpy(read_table(self, X, reset=False)[0])
-        self.polished_: Polished | None = None
-        self.dependent_: DependentClasses | None = None
         self.stream_ = self.stream_.add(rows, check_weights(sample_weight, rows), self.reference)
         found = self.stream_.solve(settings.solver, np.random.default_rng(self.random_state))
-        estimate = self.stream_.estimate(found)
-        self.lower_bound_ = np.nan
-        self.start_objectives_: dict[str, float] = {}
-        self._keep_spectral(found, found.whitening.spectrum, self.n_components_)
-        self.converged_, self.n_iter_ = True, 0
-        self._set_classes(estimate, np.argsort(-estimate.weights, kind="stable"))
+        self._keep_found(FoundClasses(self.stream_.estimate(found), spectral_summary(found)))
+        self._reorder(np.argsort(-self.weights_, kind="stable"))
         return self
 
     def _settings(self) -> SpectralSettings:
@@ -265,57 +246,51 @@ class MultiViewMixture(CallbackSupportMixin, PosteriorMixin, BaseEstimator):
             return "isj" if self.kernel is None and self.features is None else None
         return self.density_bandwidth
 
-    def _fit(self, problem: Problem, report: Report) -> Estimate:
-        """The estimate, and what is worth keeping of the way to it."""
+    def _fit(self, problem: Problem, report: Report) -> FoundClasses:
+        """The classes by the way that the parameters ask for."""
         settings, polish = self._settings(), self.polish
+        if self.dependence is not None:
+            copulas = read_copulas(self.dependence)
+            return dependent_classes(problem, copulas, settings, is_auto(self.n_components), self.n_jobs, report)
         if is_auto(polish):
             polish = Sieve() if all(has_density(phi) for phi in problem.prototypes) else None
-        self.polished_ = None
-        self.dependent_ = None
-        self.lower_bound_, self.start_objectives_, self.agreement_ = np.nan, {}, np.nan
-        if self.dependence is not None:
-            return self._fit_dependent(problem, settings, report)
         if polish is None:
-            spectral = spectral_steps(problem, settings, problem.prototypes, self._spectral_bandwidth(), all_rows=True)
-            self._keep_spectral(spectral.fit, spectral.fit.whitening.spectrum, problem.rank)
-            self.converged_, self.n_iter_ = True, 0
-            estimate = spectral_estimate(problem, spectral)
-            return estimate.take(problem.name_classes(estimate.posteriors))
+            return spectral_classes(problem, settings, self._spectral_bandwidth())
         check_ability("polish", polish, "polish")
+        guesses = self._warm_starts(problem) or starts(problem, settings)
+        return polished_classes(problem, guesses, polish, self.density_bandwidth, self.n_jobs, report)
+
+    def _warm_starts(self, problem: Problem) -> Starts | None:
+        """The answer of an earlier fit to the same views and classes, where that is to be the start."""
         same = getattr(self, "views_", None) == problem.columns and getattr(self, "n_components_", None) == problem.rank
-        if self.warm_start and same:
-            guesses = {"warm": self._estimate().posteriors(problem.pilot)}
-        else:
-            guesses, first, spectrum = starts(problem, settings)
-            self._keep_spectral(None if first is None else first.fit, spectrum, problem.rank)
-        estimate, self.polished_ = polished_estimate(
-            problem, list(guesses.values()), polish, self.density_bandwidth, self.n_jobs, report
-        )
-        self.lower_bound_, self.n_iter_, self.converged_ = self.polished_.fit[1:]
-        self.start_objectives_ = dict(zip(guesses, self.polished_.objectives.tolist(), strict=True))
-        return estimate
+        return Starts({"warm": classes_of(self).posteriors(problem.pilot)}) if self.warm_start and same else None
 
-    def _fit_dependent(self, problem: Problem, settings: SpectralSettings, report: Report) -> Estimate:
-        """The fit for views that depend on each other inside classes."""
-        n_classes = None if self._counts() else problem.rank
-        found = portfolio(problem, read_copulas(self.dependence), settings, n_classes, self.n_jobs, report)
-        self.dependent_, self.agreement_, self.start_objectives_ = found.classes, found.agreement, found.objectives
-        self.lower_bound_, self.n_iter_, self.converged_ = found.objectives[found.start], found.n_iter, found.converged
-        self._keep_spectral(None, found.spectrum, found.classes.n_classes)
-        return Estimate(found.classes.weights, list(found.components), problem.columns)
+    def _keep(self, found: FoundClasses, problem: Problem) -> None:
+        """All of a fit; labels name the classes, and without them the commonest comes first."""
+        self._keep_read(problem)
+        self._keep_found(found)
+        if problem.allowed is None:
+            self._reorder(np.argsort(-self.weights_, kind="stable"))
 
-    def _keep_spectral(self, found: SpectralFit | None, spectrum: Any, rank: int) -> None:
-        self.spectrum_ = spectrum
-        self.raw_weights_ = np.full(rank, np.nan) if found is None else found.weights
-        self.residual_ = np.nan if found is None else found.decomposition.residual
+    def _keep_read(self, problem: Problem) -> None:
+        self.views_, self.n_components_ = problem.columns, problem.rank
+        if problem.rank_test is not None:
+            self.rank_test_ = problem.rank_test
 
-    def _set_classes(self, estimate: Estimate, order: np.ndarray) -> None:
-        """Weights and components with the classes in this order."""
-        self.weights_, self.components_, _ = estimate.take(order)
-        if self.polished_ is not None:
-            self.polished_ = self.polished_.take(order)
-        if self.dependent_ is not None:
-            self.dependent_ = self.dependent_.take(order)
+    def _keep_found(self, found: FoundClasses) -> None:
+        self.weights_, self.components_, _, self.polished_ = found.estimate
+        self.dependent_ = found.dependent
+        self.n_components_ = len(self.weights_)
+        self.lower_bound_, self.n_iter_, self.converged_ = found.lower_bound, found.n_iter, found.converged
+        self.start_objectives_, self.agreement_ = found.objectives or {}, found.agreement
+        if found.spectral is not None:
+            self.spectrum_, self.raw_weights_, self.residual_ = found.spectral
+
+    def _reorder(self, order: np.ndarray) -> None:
+        """The classes in another order."""
+        own = Estimate(self.weights_, self.components_, self.views_, self.polished_)
+        self.weights_, self.components_, _, self.polished_ = own.take(order)
+        self.dependent_ = self.dependent_ and self.dependent_.take(order)
 
     def predict(self, X: Any) -> np.ndarray:
         """The most probable class of every row; -1 where it is noise, and ``dependence`` makes noise a class."""
@@ -326,17 +301,6 @@ class MultiViewMixture(CallbackSupportMixin, PosteriorMixin, BaseEstimator):
         """The posterior probability of every class, (n_samples, k); what is left to one is that of noise."""
         return super().predict_proba(X)[:, : self.n_components_]
 
-    def sample(self, n_samples: int = 1) -> tuple[np.ndarray, np.ndarray]:
-        """Rows drawn from the fitted mixture, and their classes; columns in no view are NaN."""
-        check_is_fitted(self)
-        if self.dependent_ is None:
-            return super().sample(n_samples)
-        rng = np.random.default_rng(self.random_state)
-        return self.dependent_.sample(check_count("n_samples", n_samples), self.n_features_in_, rng)
-
-    def _n_parameters(self) -> float:
-        return super()._n_parameters() if self.dependent_ is None else self.dependent_.n_parameters
-
     def expectation(
         self, f: Callable[[np.ndarray], Any], X: Any, view: int = 0, sample_weight: Any = None
     ) -> Expectation:
@@ -346,21 +310,18 @@ class MultiViewMixture(CallbackSupportMixin, PosteriorMixin, BaseEstimator):
         counts for each class. ``components_[view].expectation(f)`` is the smoothed counterpart without data.
         After a fit with ``dependence`` all views say so, since the others alone would be misled.
         """
-        table, columns = self._table(X), self._view_columns(view)
+        table, columns = self._table(X), self.views_[self._view_index(view)]
         weights = check_weights(sample_weight, table)
         weights = np.ones(len(table)) if weights is None else weights
         present = ~np.isnan(table[:, columns]).any(axis=1)
         table, weights = table[present], weights[present]
-        values, posteriors = evaluate(f, table[:, columns]), self._posteriors(table)
-        if self.dependent_ is not None:
-            return expectation(values, posteriors * weights[:, None])
-        return expectation(values, signed_weights(posteriors, self._posteriors(table, without=view), weights))
+        return expectation(
+            evaluate(f, table[:, columns]), classes_of(self).functional_weights(table, int(view), weights)
+        )
 
-    def conditional(self, X: Any, view: int) -> Conditional | DependentConditional:
+    def conditional(self, X: Any, view: int) -> ViewGivenOthers:
         """The distribution of one view given the others, for every row: mean, density and draws."""
-        if self.dependent_ is not None:
-            return self.dependent_.conditional(self._table(X), self._view_index(view))
-        return Conditional(self._posteriors(self._table(X), without=view), self.components_[self._view_index(view)])
+        return classes_of(self).conditional(self._table(X), self._view_index(view))
 
     def bootstrap(
         self,
@@ -377,13 +338,7 @@ class MultiViewMixture(CallbackSupportMixin, PosteriorMixin, BaseEstimator):
         """
         table, rng = self._table(X), np.random.default_rng(random_state)
         n_resamples, weights = check_count("n_resamples", n_resamples, 2), check_weights(sample_weight, table)
-        if self.dependent_ is not None:
-            return resample_dependent(self.dependent_, table, f, self._view_index(view), n_resamples, rng, weights)
-        if self.polished_ is None:
-            raise ValueError(
-                "bootstrap refits the polish, and this model was fitted with polish=None; fit it with one."
-            )
-        return resample(self.polished_, table, f, self._view_index(view), n_resamples, rng, weights)
+        return resample(classes_of(self), table, f, self._view_index(view), n_resamples, rng, weights)
 
     def align_to(self, reference: "MultiViewMixture") -> Self:
         """Rename the classes so that they follow those of another fit, and return this one."""
@@ -398,8 +353,7 @@ class MultiViewMixture(CallbackSupportMixin, PosteriorMixin, BaseEstimator):
                 f"align_to needs a fit with {self.n_components_} classes and views of {here} columns; got "
                 f"{reference.n_components_} and {there}."
             )
-        found = Estimate(self.weights_, self.components_, self.views_)
-        self._set_classes(found, matching_order(self.components_, reference.components_))
+        self._reorder(matching_order(self.components_, reference.components_))
         return self
 
     def _table(self, X: Any) -> np.ndarray:
@@ -409,23 +363,9 @@ class MultiViewMixture(CallbackSupportMixin, PosteriorMixin, BaseEstimator):
         return np.concatenate([to_numpy(batch) for batch, _ in streams.batches(data)])
 
     def _view_index(self, view: int) -> int:
-        if not _is_view(view, len(self.views_)):
+        if not is_view(view, len(self.views_)):
             raise ValueError(f"view must be a number from 0 to {len(self.views_) - 1}; got {view!r}.")
         return int(view)
-
-    def _view_columns(self, view: int) -> list[int]:
-        return self.views_[self._view_index(view)]
-
-    def _estimate(self) -> "Estimate | DependentClasses":
-        """What judges a row."""
-        return self.dependent_ or Estimate(self.weights_, self.components_, self.views_)
-
-    def _posteriors(self, table: np.ndarray, without: int | None = None) -> np.ndarray:
-        """P(h | the row's views), one of them left out if it is named."""
-        if without is not None:
-            table = table.copy()
-            table[:, self._view_columns(without)] = np.nan
-        return self._estimate().posteriors(table)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -435,59 +375,5 @@ class MultiViewMixture(CallbackSupportMixin, PosteriorMixin, BaseEstimator):
     def _log_joint(self, X: Any) -> np.ndarray:
         check_is_fitted(self)
         data, _ = read_table(self, X, reset=False)
-        estimate = self._estimate()
-        return np.concatenate([estimate.log_joint(batch) for batch, _ in streams.batches(data)])
-
-    def _counts(self) -> bool:
-        """Whether the number of classes is to be found."""
-        return is_auto(self.n_components)
-
-    def _read(self, X: Any, y: Any, sample_weight: Any) -> Problem:
-        """Data, views and a pilot, or a sentence on what no fit can answer."""
-        automatic = self._counts()
-        if isinstance(self.n_components, str) and not automatic:
-            raise ValueError(f'n_components must be an integer or "auto"; got {self.n_components!r}.')
-        rank = 1 if automatic else check_count("n_components", self.n_components)
-        rng = np.random.default_rng(self.random_state)
-        data, columns = read_table(self, X, reset=True)
-        weights = check_weights(sample_weight, data)
-        weights = None if weights is None else weights / weights.mean()  # sums then count rows, whatever the unit
-        size = PILOT if self.pilot_size is None else check_count("pilot_size", self.pilot_size)
-        labels = as_labels(y, data)
-        bits: Any = rng.bit_generator
-        apart = np.random.Generator(bits.jumped())  # so that rng goes on the same for arrays and streams
-        pilot, pilot_weights, pilot_labels = streams.sample(data, size, apart, weights, labels)
-        pilot = to_numpy(pilot)
-        n_rows = len(pilot) if pilot_weights is None else int(np.count_nonzero(pilot_weights))
-        if n_rows < max(rank, 2):
-            raise ValueError(f"{rank} component(s) need at least {max(rank, 2)} rows; got n_samples = {n_rows}.")
-        check_varying(data if streams.is_array(data) else pilot, columns, getattr(self, "feature_names_in_", None))
-        if self.reference is not None and not _is_view(self.reference, len(columns)):
-            raise ValueError(f"reference must be a view from 0 to {len(columns) - 1}; got {self.reference!r}.")
-        if self.density_bandwidth is not None:
-            check_bandwidth("density_bandwidth", self.density_bandwidth)
-        blocks = read_blocks(self.exchangeable, len(columns))
-        prototypes = feature_prototypes(self.kernel, self.features, self.bandwidth, columns)
-        if self.kernel is None and self.features is None and self.bandwidth is None and self.dependence is None:
-            prototypes = for_scales(prototypes, to_numpy(pilot), columns, blocks)
-        if self.dependence is not None:
-            check_dependence(self, blocks, prototypes)
-            if labels is not None and automatic:
-                raise ValueError('Known classes in y need their number: give n_components instead of "auto".')
-        elif automatic:
-            fair = slice(None)  # rows kept with their weights as chances are a sample of the weighted population
-            if pilot_weights is not None:
-                fair = rng.random(len(pilot)) * pilot_weights.max() < pilot_weights
-            views = fit_views(pilot[fair], columns, prototypes, rng, blocks)
-            self.rank_test_ = dependence_rank(pilot[fair], views, rng)
-            rank = self.rank_test_.n_components
-        allowed = None if pilot_labels is None else allowed_classes(pilot_labels, rank)
-        rows = data.shape[0] if streams.is_array(data) else np.inf  # a pilot that is not full holds the whole stream
-        partial = size <= len(pilot) < rows
-        return Problem(
-            data, weights, columns, blocks, prototypes, pilot, pilot_weights, partial, labels, allowed, rank, rng
-        )
-
-
-def _is_view(value: Any, n_views: int) -> bool:
-    return isinstance(value, int | np.integer) and not isinstance(value, bool) and value in range(n_views)
+        classes = classes_of(self)
+        return np.concatenate([classes.log_joint(batch) for batch, _ in streams.batches(data)])

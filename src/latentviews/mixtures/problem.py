@@ -1,7 +1,9 @@
 """What a fit of classes is given, and what it finds."""
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -13,33 +15,28 @@ from sklearn.utils.validation import check_is_fitted
 from latentviews._arrays import take_rows, to_numpy
 from latentviews._numbers import TINY
 from latentviews._validation import IdentifiabilityWarning, allowed_classes, check_count
-from latentviews.core import streams
 from latentviews.core.embeddings import Components
-from latentviews.core.tables import Columns
+from latentviews.core.selection import RankTest
+from latentviews.core.tables import Columns, TrainingRows
+from latentviews.mixtures.inference import Classes, Conditional, signed_weights
+from latentviews.mixtures.polish import Polished
+from latentviews.mixtures.sieve import accelerated_em, posterior
 
 KNOWN_ROWS = 20_000  # rows with known labels that name the classes
+REFIT_STEPS, REFIT_TOLERANCE = 120, 3e-3  # of EM on resampled rows
 
 
-class Problem(NamedTuple):
+@dataclass(frozen=True, eq=False)
+class Problem(TrainingRows):
     """What a fit is given, read and checked."""
 
-    data: Any  # an array, or an iterable of batches
-    weights: np.ndarray | None
     columns: Columns
     blocks: list[int]
-    prototypes: list[Any]  # an unfitted feature map a view
-    pilot: np.ndarray  # some rows of the data, and their weights
-    pilot_weights: np.ndarray | None
-    partial: bool  # whether there are more rows than the pilot's
-    labels: np.ndarray | None  # known classes of all rows, -1 where unknown
-    allowed: np.ndarray | None  # (n_pilot, k), zero for classes that a row is known not to be in
+    prototypes: list[Any]  # an unfitted feature map per view
     rank: int
     rng: np.random.Generator
-
-    @property
-    def codes(self) -> np.ndarray | None:
-        """All rows, where they are in memory: discrete views are read off them."""
-        return to_numpy(self.data) if streams.is_array(self.data) else None
+    allowed: np.ndarray | None = None  # (n_pilot, k), zero for classes that a row is known not to be in
+    rank_test: RankTest | None = None  # where the rank was not given
 
     @property
     def class_weights(self) -> np.ndarray | None:
@@ -59,16 +56,28 @@ class Problem(NamedTuple):
 
 
 class Estimate(NamedTuple):
-    """Class weights and components: all that is needed to judge a row."""
+    """Classes whose views are independent: weights and components are all that is needed to judge a row."""
 
     weights: np.ndarray
     components: list[Components]
     columns: Columns
+    polished: Polished | None = None  # the sieve that the components were made from
+
+    @property
+    def n_parameters(self) -> float:
+        """Weights, and the trace of every density's smoother; views of a block count once."""
+        views = {id(view): view for view in self.components}.values()
+        return len(self.weights) - 1 + float(sum(view.n_parameters.sum() for view in views))
 
     def take(self, order: np.ndarray) -> "Estimate":
         """The same with the classes in another order; views of a block keep one record."""
         reordered = {id(view): view.take(order) for view in self.components}
-        return Estimate(self.weights[order], [reordered[id(view)] for view in self.components], self.columns)
+        return Estimate(
+            self.weights[order],
+            [reordered[id(view)] for view in self.components],
+            self.columns,
+            None if self.polished is None else self.polished.take(order),
+        )
 
     def log_joint(self, table: Any) -> np.ndarray:
         """Log π_h + Σ_t log p_t(x_t | h) over the views a row has, (n, k)."""
@@ -87,6 +96,48 @@ class Estimate(NamedTuple):
         """P(h | row), (n, k)."""
         joint = self.log_joint(table)
         return np.exp(joint - logsumexp(joint, axis=1, keepdims=True))
+
+    def _posteriors_without(self, table: np.ndarray, view: int) -> np.ndarray:
+        """P(h | all views but one), (n, k)."""
+        table = table.copy()
+        table[:, self.columns[view]] = np.nan
+        return self.posteriors(table)
+
+    def sample(self, n_samples: int, n_columns: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+        """Rows and their classes; columns in no view are NaN."""
+        labels = rng.choice(len(self.weights), size=n_samples, p=self.weights)
+        rows = np.full((n_samples, n_columns), np.nan)
+        for component in range(len(self.weights)):
+            members = np.flatnonzero(labels == component)
+            for columns, view in zip(self.columns, self.components, strict=True):
+                rows[members[:, None], columns] = view.sample(component, len(members), rng)
+        return rows, labels
+
+    def conditional(self, table: np.ndarray, view: int) -> Conditional:
+        """The distribution of one view given the others, for every row."""
+        return Conditional(self._posteriors_without(table, view), self.components[view])
+
+    def functional_weights(self, table: np.ndarray, view: int, counts: np.ndarray) -> np.ndarray:
+        """How much every row counts for means of functions of a view in every class, (n, k): what other views say."""
+        return signed_weights(self.posteriors(table), self._posteriors_without(table, view), counts)
+
+    def resampled(self, table: np.ndarray, counts: Iterable[np.ndarray]) -> Iterator[np.ndarray]:
+        """The shares (n, k) of the rows in the classes after refits of the sieve to rows that count so often."""
+        if self.polished is None:
+            raise ValueError(
+                "bootstrap refits the polish, and this model was fitted with polish=None; fit it with one."
+            )
+        cells, start = self.polished.cells(table), self.polished.fit.mixing
+        for weights in counts:
+            step = partial(self.polished.step, cells, weights=weights)
+            fit = accelerated_em(step, start, REFIT_STEPS, REFIT_TOLERANCE)
+            yield posterior(cells, fit.mixing)[0] * weights[:, None]
+
+
+def classes_of(model: Any) -> Classes:
+    """What judges the rows of a fitted mixture, from its attributes."""
+    own = Estimate(model.weights_, model.components_, model.views_, getattr(model, "polished_", None))
+    return getattr(model, "dependent_", None) or own
 
 
 def hidden_sentence(counts: np.ndarray, weights: np.ndarray) -> str | None:
@@ -111,7 +162,6 @@ class PosteriorMixin(DensityMixin):
 
     _log_joint: Callable[[Any], np.ndarray]
     random_state: Any
-    n_components_: int
     n_features_in_: int
     weights_: np.ndarray
     components_: list[Any]
@@ -138,13 +188,7 @@ class PosteriorMixin(DensityMixin):
         """Rows drawn from the fitted mixture, and their classes; columns in no view are NaN."""
         check_is_fitted(self)
         n_samples, rng = check_count("n_samples", n_samples), np.random.default_rng(self.random_state)
-        labels = rng.choice(self.n_components_, size=n_samples, p=self.weights_)
-        rows = np.full((n_samples, self.n_features_in_), np.nan)
-        for component in range(self.n_components_):
-            members = np.flatnonzero(labels == component)
-            for columns, view in zip(self.views_, self.components_, strict=True):
-                rows[members[:, None], columns] = view.sample(component, len(members), rng)
-        return rows, labels
+        return classes_of(self).sample(n_samples, self.n_features_in_, rng)
 
     def aic(self, X: Any) -> float:
         """Akaike's criterion with the effective number of parameters of the densities; lower is better."""
@@ -156,9 +200,7 @@ class PosteriorMixin(DensityMixin):
         return -2 * float(log_likelihood.sum()) + np.log(len(log_likelihood)) * self._n_parameters()
 
     def _n_parameters(self) -> float:
-        """Weights, and the trace of every density's smoother; views of a block count once."""
-        views = {id(view): view for view in self.components_}.values()
-        return self.n_components_ - 1 + float(sum(view.n_parameters.sum() for view in views))
+        return classes_of(self).n_parameters
 
 
 def _label_order(posteriors: np.ndarray, allowed: np.ndarray | None) -> np.ndarray:

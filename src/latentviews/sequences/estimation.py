@@ -2,6 +2,7 @@
 
 import warnings
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -58,7 +59,8 @@ class SequenceProblem(NamedTuple):
         whole = ~np.isnan(data).all(axis=0)
         if not len(data) or not whole.all():
             raise UnsupportedError("No three rows in a row are seen, so nothing is known of how states follow.")
-        return rows._replace(
+        return replace(
+            rows,
             data=data,
             columns=triple_columns(rows.columns, width),
             blocks=[s for s in range(len(rows.columns)) for _ in range(3)],

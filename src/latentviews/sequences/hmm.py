@@ -2,6 +2,7 @@
 
 import warnings
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
@@ -21,7 +22,7 @@ from latentviews._validation import (
 from latentviews.core.kernels.base import Kernel
 from latentviews.core.selection import RankTest, dependence_rank
 from latentviews.core.spectral import SpectralFit
-from latentviews.core.tables import check_angles, check_varying, read_sequences
+from latentviews.core.tables import check_angles, check_varying, read_sequences, training_rows
 from latentviews.core.tensors import JointDiagonalization, Solver
 from latentviews.core.views import feature_prototypes, fit_views, for_scales, has_density
 from latentviews.mixtures.estimation import SpectralSettings
@@ -336,27 +337,15 @@ class KernelHMM(CallbackSupportMixin, DensityMixin, BaseEstimator):
                 "Laplace, Matern, VonMises or Delta."
             )
         size = check_count("pilot_size", self.pilot_size, 3)
-        pilot, blocks = draw_windows(lengths, size, rng), list(range(len(columns)))
+        chosen, blocks = draw_windows(lengths, size, rng), list(range(len(columns)))
+        rows = training_rows(table, size, rng, draw=lambda table, *_: (table[chosen], None, None))
         if self.kernel is None and self.features is None and self.bandwidth is None:
-            prototypes = for_scales(prototypes, table[pilot], columns, blocks)
-        rows = Problem(
-            data=table,
-            weights=None,
-            columns=columns,
-            blocks=blocks,
-            prototypes=prototypes,
-            pilot=table[pilot],
-            pilot_weights=None,
-            partial=len(pilot) < len(table),
-            labels=None,
-            allowed=None,
-            rank=rank,
-            rng=rng,
-        )
-        problem = SequenceProblem(rows, lengths, stretches(pilot, first_rows(lengths)))
+            prototypes = for_scales(prototypes, rows.pilot, columns, blocks)
+        views = Problem(**vars(rows), columns=columns, blocks=blocks, prototypes=prototypes, rank=rank, rng=rng)
+        problem = SequenceProblem(views, lengths, stretches(chosen, first_rows(lengths)))
         if automatic:
             self.rank_test_ = self._dependence(problem)
-            problem = problem._replace(rows=rows._replace(rank=self.rank_test_.n_components))
+            problem = problem._replace(rows=replace(views, rank=self.rank_test_.n_components))
         return problem
 
     def _dependence(self, problem: SequenceProblem) -> RankTest:

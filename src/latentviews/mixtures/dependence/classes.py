@@ -4,6 +4,7 @@ What a mixture of independent views says through products of densities is said h
 columns; the margins of a class are mixtures of the margins of its components.
 """
 
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
@@ -18,7 +19,7 @@ from latentviews.core.features.bins import BinnedFeatures
 from latentviews.core.features.landmarks import LandmarkFeatures
 from latentviews.core.kernels.real import Gaussian
 from latentviews.core.tables import Columns
-from latentviews.mixtures.dependence.copulas import Cells, CopulaMixture, fit_copulas, reweigh
+from latentviews.mixtures.dependence.copulas import Cells, CopulaMixture, Expected, fit_copulas, reweigh
 
 REFIT_STEPS = 10  # of EM on resampled rows
 NODES, NODE_WEIGHTS = np.polynomial.hermite_e.hermegauss(32)  # for means of functions of a normal score
@@ -70,10 +71,10 @@ class DependentClasses:
         """The log of the joint density of rows and classes, over the columns a row has, (n, k) or (n, k + 1)."""
         cells = self._cells(table)
         parts = self.mixture.log_joint(cells)
-        joint = np.stack([logsumexp(parts[self.groups == h], axis=0) for h in range(self.n_classes)], axis=1)
+        joint = np.stack([logsumexp(parts[:, self.groups == h], axis=1) for h in range(self.n_classes)], axis=1)
         noise = np.log(self.mixture.noise) + cells.log_uniform
         if self.noise_class:
-            noise = logsumexp([noise, *parts[self.groups < 0]], axis=0)
+            noise = logsumexp(np.column_stack([noise, parts[:, self.groups < 0]]), axis=1)
             return np.concatenate([joint, noise[:, None]], axis=1)
         total = logsumexp(joint, axis=1)
         return joint + (np.logaddexp(total, noise) - total)[:, None]
@@ -118,7 +119,7 @@ class DependentClasses:
         table, target = table.copy(), self.places(view)
         table[:, self.columns[view]] = np.nan
         cells = self._cells(table)
-        given = self.mixture.expected(cells).posteriors.T
+        given = self.mixture.expected(cells).posteriors
         scores = self.mixture.margins.at(cells)[1]
         n_components, width = len(self.groups), len(target)
         means = np.zeros((len(table), n_components, width))
@@ -132,22 +133,25 @@ class DependentClasses:
             covariances[rows] = R[:, target][:, :, target] - slopes @ across.transpose(0, 2, 1)
         return DependentConditional(given, means, covariances, self.mixture.some_columns(target))
 
-    def reweighted(
-        self, table: np.ndarray, counts: np.ndarray, values: np.ndarray, has_value: np.ndarray
-    ) -> tuple[np.ndarray, np.ndarray]:
-        """Class weights and means of ``values`` after a few steps of EM on rows that count so often, from this fit."""
-        start, frame = self.mixture.expected(self._cells(table)), self.mixture.margins.frame
-        if self.noise_class:
-            inside = start.shares.sum(axis=0) > 0.5
-            refitted = fit_copulas(
-                frame, table[inside], start.posteriors[:, inside].T, counts[inside], max_iter=REFIT_STEPS
-            )
-            found = reweigh(refitted.mixture, table, counts).expected(self._cells(table)).shares
-        else:
-            found = fit_copulas(frame, table, start.posteriors.T, counts, max_iter=REFIT_STEPS).expected.posteriors
-        shares = (np.eye(self.n_classes + 1)[self.groups].T[:-1] @ found * counts).T  # -1 is the last column
-        means = values @ shares / np.maximum(has_value @ shares, TINY)
-        return shares.sum(axis=0) / shares.sum(), means
+    def functional_weights(self, table: np.ndarray, view: int, counts: np.ndarray) -> np.ndarray:
+        """How much every row counts for means in every class, (n, k): other views alone would be misled, so all say."""
+        return self.posteriors(table) * counts[:, None]
+
+    def resampled(self, table: np.ndarray, counts: Iterable[np.ndarray]) -> Iterator[np.ndarray]:
+        """The shares (n, k) of the rows in the classes after a few steps of EM on rows that count so often."""
+        start = self.mixture.expected(self._cells(table))
+        for weights in counts:
+            shares = self._refitted(table, start, weights) @ np.eye(self.n_classes + 1)[self.groups]
+            yield shares[:, :-1] * weights[:, None]  # -1 is the last column
+
+    def _refitted(self, table: np.ndarray, start: Expected, counts: np.ndarray) -> np.ndarray:
+        """The shares of the rows in the components, (n, J), after some steps; rows of noise shape no component."""
+        frame = self.mixture.margins.frame
+        if not self.noise_class:
+            return fit_copulas(frame, table, start.posteriors, counts, max_iter=REFIT_STEPS).expected.posteriors
+        inside = start.shares.sum(axis=1) > 0.5
+        fit = fit_copulas(frame, table[inside], start.posteriors[inside], counts[inside], max_iter=REFIT_STEPS)
+        return reweigh(fit.mixture, table, counts).expected(self._cells(table)).shares
 
 
 def _draw(posteriors: np.ndarray, rng: np.random.Generator) -> np.ndarray:
@@ -194,7 +198,7 @@ class DependentView(Components):
         x = to_numpy(as_rows(x))
         if x.shape[1] != len(self._alone.margins.frame.columns):
             raise ValueError(f"This view has {len(self._alone.margins.frame.columns)} column(s); got {x.shape[1]}.")
-        return np.exp(self._alone.log_joint(self._alone.margins.frame.cells(x))).T @ self._inside
+        return np.exp(self._alone.log_joint(self._alone.margins.frame.cells(x))) @ self._inside
 
     def sample(self, component: int, size: int, rng: np.random.Generator) -> np.ndarray:
         """Rows drawn from one class."""

@@ -131,8 +131,8 @@ class Cells(NamedTuple):
         return self.bins[0].shape[0]
 
     def shares(self, posteriors: np.ndarray) -> np.ndarray:
-        """Σ_i posteriors_ji over the rows in a cell, (d, B, J)."""
-        return np.stack([part.T @ posteriors.T for part in self.bins])
+        """Σ_i posteriors_ij over the rows in a cell, (d, B, J)."""
+        return np.stack([part.T @ posteriors for part in self.bins])
 
     def patterns(self) -> Iterator[tuple[np.ndarray, Any]]:
         """Which columns are present, and the rows of which that is so."""
@@ -220,7 +220,7 @@ class CopulaMixture:
     correlations: np.ndarray
 
     def log_joint(self, cells: Cells) -> np.ndarray:
-        """Log (1 - noise) π_j f_j(x) over the columns a row has, (J, n)."""
+        """Log (1 - noise) π_j f_j(x) over the columns a row has, (n, J)."""
         return _log_joint(cells, *self.margins.at(cells), self.correlations, self.weights, self.noise)
 
     def expected(self, cells: Cells) -> "Expected":
@@ -261,8 +261,8 @@ class CopulaMixture:
 class Expected(NamedTuple):
     """The E-step."""
 
-    posteriors: np.ndarray  # (J, n), of the components alone
-    shares: np.ndarray  # (J, n), less what the background takes
+    posteriors: np.ndarray  # (n, J), of the components alone
+    shares: np.ndarray  # (n, J), less what the background takes
     log_density: np.ndarray  # (n,), background included
 
 
@@ -293,7 +293,7 @@ def fit_copulas(
     """
     cells = frame.cells(table)
     counts = np.ones(len(table)) if weights is None else weights
-    shares, noise, before = posteriors.T * counts, 0.01, -np.inf
+    shares, noise, before = posteriors * counts[:, None], 0.01, -np.inf
     for n_iter in range(1, max_iter + 1):
         mixture, joint = _maximised(frame, cells, shares, noise)
         expected = _expected(joint, np.log(noise) + cells.log_uniform)
@@ -301,7 +301,7 @@ def fit_copulas(
         converged = abs(objective - before) < tol
         if report(n_iter, objective) or converged:
             break
-        before, shares = objective, expected.shares * counts
+        before, shares = objective, expected.shares * counts[:, None]
         noise = frame.bounded(1 - shares.sum() / counts.sum())
     return CopulaFit(mixture, expected, objective, n_iter, converged)
 
@@ -313,11 +313,11 @@ def refit(mixture: CopulaMixture, data: Any, weights: np.ndarray | None) -> Copu
     def share(batch: Any, weight: Any) -> tuple[Cells, np.ndarray]:
         cells = frame.cells(to_numpy(batch))
         shares = mixture.expected(cells).shares
-        return cells, shares if weight is None else shares * weight
+        return cells, shares if weight is None else shares * weight[:, None]
 
     def margin_sums(batch: Any, weight: Any) -> tuple[np.ndarray, ...]:
         cells, shares = share(batch, weight)
-        return shares.sum(axis=1), cells.shares(shares)
+        return shares.sum(axis=0), cells.shares(shares)
 
     def score_sums(batch: Any, weight: Any) -> tuple[np.ndarray, ...]:
         cells, shares = share(batch, weight)
@@ -339,7 +339,7 @@ def reweigh(mixture: CopulaMixture, data: Any, weights: np.ndarray | None, steps
 
     def mass_sums(batch: Any, weight: Any) -> tuple[np.ndarray, ...]:
         shares = mixture.expected(frame.cells(to_numpy(batch))).shares
-        return (shares.sum(axis=1) if weight is None else shares @ weight,)
+        return (shares.sum(axis=0) if weight is None else weight @ shares,)
 
     for _ in range(steps):
         total = streams.total(data, mass_sums, weights)
@@ -350,8 +350,8 @@ def reweigh(mixture: CopulaMixture, data: Any, weights: np.ndarray | None, steps
 
 
 def _maximised(frame: Frame, cells: Cells, shares: np.ndarray, noise: float) -> tuple[CopulaMixture, np.ndarray]:
-    """The M-step from shares (J, n) of the rows, and the joint density of its answer, (J, n)."""
-    mass = np.maximum(shares.sum(axis=1), TINY)
+    """The M-step from shares (n, J) of the rows, and the joint density of its answer, (n, J)."""
+    mass = np.maximum(shares.sum(axis=0), TINY)
     margins = Margins(frame, _normalised(cells.shares(shares)))
     log_product, scores = margins.at(cells)
     correlations = _correlations(*_score_sums(cells, scores, shares))
@@ -360,13 +360,12 @@ def _maximised(frame: Frame, cells: Cells, shares: np.ndarray, noise: float) -> 
 
 
 def _expected(joint: np.ndarray, log_noise: np.ndarray) -> Expected:
-    """The E-step from the joint density of rows and components, (J, n), and the background's part of it."""
-    largest = np.maximum(joint.max(axis=0), log_noise)
-    own = np.exp(joint - largest)
-    noise = np.exp(log_noise - largest)
-    total = own.sum(axis=0)
-    alone = np.exp(joint - joint.max(axis=0))  # of rows that the background explains, too
-    return Expected(alone / alone.sum(axis=0), own / (total + noise), largest + np.log(total + noise))
+    """The E-step from the joint density of rows and components, (n, J), and the background's part of it."""
+    largest = np.maximum(joint.max(axis=1), log_noise)
+    own = np.exp(joint - largest[:, None])
+    total = own.sum(axis=1) + np.exp(log_noise - largest)
+    alone = np.exp(joint - joint.max(axis=1, keepdims=True))  # of rows that the background explains, too
+    return Expected(alone / alone.sum(axis=1, keepdims=True), own / total[:, None], largest + np.log(total))
 
 
 def _normalised(shares: np.ndarray) -> np.ndarray:
@@ -374,14 +373,15 @@ def _normalised(shares: np.ndarray) -> np.ndarray:
 
 
 def _score_sums(cells: Cells, scores: np.ndarray, shares: np.ndarray) -> tuple[np.ndarray, ...]:
-    """Σ_i r_ji over the rows that have two columns, and of their scores and products of scores: (J, d, d) each."""
-    weighed = shares[:, None] * scores
+    """Σ_i r_ij over the rows that have two columns, and of their scores and products of scores: (J, d, d) each."""
+    each = shares.T[:, None]  # (J, 1, n)
+    weighed = each * scores
     second = weighed @ scores.transpose(0, 2, 1)
     if cells.present is None:
-        mass = np.broadcast_to(shares.sum(axis=1)[:, None, None], second.shape)
+        mass = np.broadcast_to(shares.sum(axis=0)[:, None, None], second.shape)
         return np.array(mass), np.broadcast_to(weighed.sum(axis=2)[:, :, None], second.shape).copy(), second
     present = cells.present.astype(float)
-    return (shares[:, None] * present) @ present.T, weighed @ present.T, second
+    return (each * present) @ present.T, weighed @ present.T, second
 
 
 def _correlations(mass: np.ndarray, first: np.ndarray, second: np.ndarray) -> np.ndarray:
@@ -408,11 +408,11 @@ def _log_joint(
     weights: np.ndarray,
     noise: float,
 ) -> np.ndarray:
-    """Log (1 - noise) π_j f_j of the rows, (J, n), from their margins; rows with the same columns together."""
+    """Log (1 - noise) π_j f_j of the rows, (n, J), from their margins; rows with the same columns together."""
     joint = log_product + (np.log(np.maximum(weights, TINY)) + np.log1p(-noise))[:, None]
     for columns, rows in cells.patterns():
         matrix = correlations[:, columns][:, :, columns]
         z = scores if len(columns) == scores.shape[1] and isinstance(rows, slice) else scores[:, columns][:, :, rows]
         quadratic = ((np.linalg.inv(matrix) - np.eye(len(columns))) @ z * z).sum(axis=1)
         joint[:, rows] -= 0.5 * (quadratic + np.linalg.slogdet(matrix)[1][:, None])
-    return joint
+    return joint.T

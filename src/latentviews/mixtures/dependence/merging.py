@@ -106,16 +106,16 @@ class Landscape:
         self.gram = Gaussian(1.0).gram(few, few)
 
     def parts(self, posteriors: np.ndarray, log_density: np.ndarray) -> Parts:
-        """How the parts with these posteriors (J, n) lie in a density with these logarithms (n,)."""
-        some = posteriors[:, self.picked]
-        few = some[:, : len(self.gram)]
-        few = few / np.maximum(few.sum(axis=1, keepdims=True), TINY)
-        mass = posteriors @ self.weights
-        labels, density = some.argmax(axis=0), np.exp(log_density[self.picked] - log_density.max())
+        """How the parts with these posteriors (n, J) lie in a density with these logarithms (n,)."""
+        some = posteriors[self.picked]
+        few = some[: len(self.gram)]
+        few = few / np.maximum(few.sum(axis=0), TINY)
+        mass = self.weights @ posteriors
+        labels, density = some.argmax(axis=1), np.exp(log_density[self.picked] - log_density.max())
         return Parts(
             mass,
-            np.outer(mass, mass) * (few @ self.gram @ few.T),
-            posteriors * self.weights @ posteriors.T,
+            np.outer(mass, mass) * (few.T @ self.gram @ few),
+            (posteriors * self.weights[:, None]).T @ posteriors,
             np.array([np.quantile(density[labels == j], PEAK) if j in labels else 0.0 for j in range(len(mass))]),
             self._saddles(labels, density, len(mass)),
         )

@@ -2,6 +2,7 @@
 
 import warnings
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,7 +19,7 @@ from sklearn.utils.parallel import Parallel, delayed
 from latentviews._clusters import cluster_posteriors, kmeans
 from latentviews._numbers import TINY
 from latentviews._progress import Part, Report
-from latentviews._validation import IdentifiabilityWarning, UnsupportedError, check_count
+from latentviews._validation import IdentifiabilityWarning, UnsupportedError, check_count, is_auto
 from latentviews.core.features.indicators import OneHotFeatures
 from latentviews.core.kernels.bandwidths import resolution
 from latentviews.core.kernels.spaces import DOMAINS
@@ -41,8 +42,16 @@ from latentviews.mixtures.dependence.merging import (
     merge_until,
     valley_cost,
 )
-from latentviews.mixtures.estimation import FULL_STEPS, Spectral, SpectralSettings, spectral_estimate, spectral_steps
-from latentviews.mixtures.problem import Problem
+from latentviews.mixtures.estimation import (
+    FULL_STEPS,
+    FoundClasses,
+    Spectral,
+    SpectralSettings,
+    no_spectral,
+    spectral_estimate,
+    spectral_steps,
+)
+from latentviews.mixtures.problem import Estimate, Problem
 
 DOUBTFUL = 0.5  # agreement of starts below which their answer is one of several
 START_ROWS = 5000  # rows that a start, and EM from it, are fitted to
@@ -136,7 +145,7 @@ def read_copulas(dependence: Any) -> Copulas:
     return given
 
 
-def check_dependence(model: Any, blocks: Sequence[int], prototypes: Sequence[Any]) -> None:
+def check_dependence(model: Any, blocks: Sequence[int], prototypes: Sequence[Any], labels: np.ndarray | None) -> None:
     """Sentences on what does not go with dependent views."""
     read_copulas(model.dependence)
     for name in ("polish", "density_bandwidth"):
@@ -156,6 +165,8 @@ def check_dependence(model: Any, blocks: Sequence[int], prototypes: Sequence[Any
         )
     if model.warm_start:
         raise ValueError("With dependence there is no warm start; every fit tries its starts anew.")
+    if labels is not None and is_auto(model.n_components):
+        raise ValueError('Known classes in y need their number: give n_components instead of "auto".')
 
 
 def _kind(phi: Any) -> str:
@@ -163,29 +174,17 @@ def _kind(phi: Any) -> str:
     return "discrete" if isinstance(phi, OneHotFeatures) else getattr(getattr(phi, "kernel", None), "domain", "real")
 
 
-class Portfolio(NamedTuple):
-    """What a fit for dependent views found."""
-
-    classes: DependentClasses
-    components: list[DependentView]
-    agreement: float  # mean adjusted Rand index of the partition with the others
-    objectives: dict[str, float]  # the log-likelihood a row that every start reached
-    start: str  # where the partition came from
-    n_iter: int
-    converged: bool
-    spectrum: np.ndarray | None  # singular values of the pair moment
-
-
-def portfolio(
+def dependent_classes(
     problem: Problem,
     settings: Copulas,
     spectral: SpectralSettings,
-    n_classes: int | None,
+    automatic: bool,
     n_jobs: int | None,
     report: Report,
-) -> Portfolio:
-    """Fit, merge and choose; ``n_classes`` is None where the valleys of the density are to tell."""
+) -> FoundClasses:
+    """Fit, merge and choose; where the number of classes is ``automatic``, the valleys of the density tell it."""
     settings.check()
+    n_classes = None if automatic else problem.rank
     used = [j for columns in problem.columns for j in columns]
     rows, scales = _standardised(problem.pilot[:, used])
     units = [resolution(x[~np.isnan(x)]) for x in problem.pilot[:, used].T]  # what rounded or counted values resolve
@@ -215,15 +214,15 @@ def portfolio(
     fit = fits[chosen.start]
     classes = _classes(problem, fit.mixture, chosen, settings.noise)
     objectives = [float(np.average(step.log_density, weights=problem.pilot_weights)) for step in expected]
-    return Portfolio(
+    return FoundClasses(
+        Estimate(classes.weights, list(_components(problem, classes)), problem.columns),
+        no_spectral(spectrum, classes.n_classes),
         classes,
-        _components(problem, classes),
-        chosen.agreement,
-        dict(zip([start.name for start in starts], objectives, strict=True)),
-        starts[chosen.start].name,
+        objectives[chosen.start],
         fit.n_iter,
         fit.converged,
-        spectrum,
+        dict(zip([start.name for start in starts], objectives, strict=True)),
+        chosen.agreement,
     )
 
 
@@ -333,9 +332,8 @@ def _spectral(problem: Problem, n_parts: int, settings: SpectralSettings) -> tup
     """The papers' estimate with as many classes as parts, None where the moments do not carry so many; a spectrum."""
     some = problem.rng.permutation(len(problem.pilot))[:START_ROWS]
     weights = None if problem.pilot_weights is None else problem.pilot_weights[some]
-    smaller = problem._replace(
-        data=problem.pilot[some], weights=weights, pilot=problem.pilot[some], pilot_weights=weights, rank=n_parts
-    )
+    few = problem.pilot[some]
+    smaller = replace(problem, data=few, weights=weights, pilot=few, pilot_weights=weights, rank=n_parts)
     try:
         found = spectral_steps(smaller, settings, problem.prototypes, "isj", all_rows=False)
     except UnsupportedError as error:
@@ -391,7 +389,7 @@ def _classes(problem: Problem, mixture: CopulaMixture, chosen: Choice, noise: bo
 
 def _heights(expected: Expected, volume: float) -> np.ndarray:
     """The mean log-density where the rows of every part are, beside that of rows spread evenly over their box, (J,)."""
-    return expected.shares @ expected.log_density / np.maximum(expected.shares.sum(axis=1), TINY) + volume
+    return expected.log_density @ expected.shares / np.maximum(expected.shares.sum(axis=0), TINY) + volume
 
 
 def _mergers(parts: Parts, heights: np.ndarray, settings: Copulas, n_classes: int | None) -> list[np.ndarray]:
@@ -413,10 +411,10 @@ def _mergers(parts: Parts, heights: np.ndarray, settings: Copulas, n_classes: in
 
 def _labels(expected: Expected, groups: np.ndarray, noise: bool) -> np.ndarray:
     """The class of every row of the pilot; noise is the last."""
-    chances = np.eye(groups.max() + 2)[groups].T @ (expected.shares if noise else expected.posteriors)
+    chances = (expected.shares if noise else expected.posteriors) @ np.eye(groups.max() + 2)[groups]
     if noise:
-        chances[-1] += 1 - expected.shares.sum(axis=0)
-    return chances.argmax(axis=0)
+        chances[:, -1] += 1 - expected.shares.sum(axis=1)
+    return chances.argmax(axis=1)
 
 
 def _closest_to(allowed: np.ndarray, partitions: list[np.ndarray]) -> int:

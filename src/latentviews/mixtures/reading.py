@@ -1,0 +1,89 @@
+"""From what a user gives a mixture to the problem that is solved, or a sentence on what no fit can answer."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from latentviews._validation import allowed_classes, check_bandwidth, check_count, is_auto
+from latentviews.core import streams
+from latentviews.core.selection import RankTest, dependence_rank
+from latentviews.core.tables import Columns, TrainingRows, check_varying, read_table, training_rows
+from latentviews.core.views import feature_prototypes, fit_views, for_scales, read_blocks
+from latentviews.mixtures.dependence.portfolio import check_dependence
+from latentviews.mixtures.problem import Problem
+
+PILOT = 20_000
+
+
+def read_problem(model: Any, X: Any, y: Any, sample_weight: Any) -> Problem:
+    """Rows, views and their feature maps as the parameters of a `MultiViewMixture` have them."""
+    rank, size = _check_parameters(model)
+    rng = np.random.default_rng(model.random_state)
+    data, columns = read_table(model, X, reset=True)
+    bits: Any = rng.bit_generator
+    apart = np.random.Generator(bits.jumped())  # so that rng goes on the same for arrays and streams
+    rows = training_rows(data, size, apart, sample_weight, y)
+    _check_rows(model, rows, columns, rank)
+    blocks = read_blocks(model.exchangeable, len(columns))
+    prototypes = _prototypes(model, rows.pilot, columns, blocks)
+    rank_test = None
+    if model.dependence is not None:
+        check_dependence(model, blocks, prototypes, rows.labels)
+    elif is_auto(model.n_components):
+        rank_test = _rank_test(rows, columns, blocks, prototypes, rng)
+        rank = rank_test.n_components
+    allowed = None if rows.pilot_labels is None else allowed_classes(rows.pilot_labels, rank)
+    return Problem(
+        **vars(rows),
+        columns=columns,
+        blocks=blocks,
+        prototypes=prototypes,
+        rank=rank,
+        rng=rng,
+        allowed=allowed,
+        rank_test=rank_test,
+    )
+
+
+def _check_parameters(model: Any) -> tuple[int, int]:
+    """The number of classes, one where it is to be found, and of the rows in a pilot."""
+    automatic = is_auto(model.n_components)
+    if isinstance(model.n_components, str) and not automatic:
+        raise ValueError(f'n_components must be an integer or "auto"; got {model.n_components!r}.')
+    rank = 1 if automatic else check_count("n_components", model.n_components)
+    if model.density_bandwidth is not None:
+        check_bandwidth("density_bandwidth", model.density_bandwidth)
+    return rank, PILOT if model.pilot_size is None else check_count("pilot_size", model.pilot_size)
+
+
+def _check_rows(model: Any, rows: TrainingRows, columns: Columns, rank: int) -> None:
+    """Refuse too few rows, columns that say nothing, and a reference that is no view."""
+    if rows.n_counted < max(rank, 2):
+        raise ValueError(f"{rank} component(s) need at least {max(rank, 2)} rows; got n_samples = {rows.n_counted}.")
+    table = rows.data if streams.is_array(rows.data) else rows.pilot
+    check_varying(table, columns, getattr(model, "feature_names_in_", None))
+    if model.reference is not None and not is_view(model.reference, len(columns)):
+        raise ValueError(f"reference must be a view from 0 to {len(columns) - 1}; got {model.reference!r}.")
+
+
+def is_view(value: Any, n_views: int) -> bool:
+    """Whether a value is the number of a view."""
+    return isinstance(value, int | np.integer) and not isinstance(value, bool) and value in range(n_views)
+
+
+def _prototypes(model: Any, pilot: np.ndarray, columns: Columns, blocks: Sequence[int]) -> list[Any]:
+    """An unfitted feature map for every view; by default one that fits the scales of the columns."""
+    prototypes = feature_prototypes(model.kernel, model.features, model.bandwidth, columns)
+    given = (model.kernel, model.features, model.bandwidth, model.dependence)
+    return for_scales(prototypes, pilot, columns, blocks) if all(one is None for one in given) else prototypes
+
+
+def _rank_test(
+    rows: TrainingRows, columns: Columns, blocks: Sequence[int], prototypes: Sequence[Any], rng: np.random.Generator
+) -> RankTest:
+    """How many classes the rows of the pilot tell apart."""
+    pilot = rows.pilot
+    if rows.pilot_weights is not None:  # rows kept with their weights as chances sample the weighted population
+        pilot = pilot[rng.random(len(pilot)) * rows.pilot_weights.max() < rows.pilot_weights]
+    return dependence_rank(pilot, fit_views(pilot, columns, prototypes, rng, blocks), rng)
