@@ -15,7 +15,7 @@ from latentviews.baselines import SphericalSpectral
 from latentviews.core.kernels.bandwidths import isj
 from latentviews.datasets import make_multiview
 from latentviews.metrics import density_error, label_accuracy
-from latentviews.mixtures.polish import Pilot
+from latentviews.mixtures.polish import MixtureRows
 from truths import OracleKDE, errors, grids
 
 POLISHES = [Sieve(), Sieve(factors=(2.0,)), Sieve(max_iter=0), SmoothedEM(), SmoothedEM(nonlinear=False)]
@@ -46,10 +46,10 @@ def test_shapes_alone_tell_classes_apart():
 @pytest.mark.parametrize("bandwidth", ["isj", 1.0])
 def test_the_smoothed_likelihood_of_rows_between_grid_points_never_falls(bandwidth, rng):
     X, _, _ = make_multiview(300, 3, separation=1.5, design="gamma", random_state=rng)
-    pilot = Pilot(X, ([0], [1], [2]), [0, 1, 2], [Gaussian()] * 3)
+    rows = MixtureRows(X, ([0], [1], [2]), [0, 1, 2], [Gaussian()] * 3)
     path = []
     polish = SmoothedEM(bandwidth, max_iter=100, tol=0.0)
-    polish.polish(pilot, [rng.dirichlet(np.ones(3), size=300)], rng, None, lambda _, __, value: path.append(value))
+    polish.polish(rows, [rng.dirichlet(np.ones(3), size=300)], rng, None, lambda _, __, value: path.append(value))
     assert len(path) == 100
     assert np.diff(path).min() > -1e-12
 

@@ -4,12 +4,12 @@ from scipy import sparse
 
 from latentviews.mixtures.sieve import (
     Cells,
-    Mixing,
+    SieveParameters,
     accelerated_em,
     em_step,
     em_sums,
     em_update,
-    initial_mixing,
+    initial_parameters,
     posterior,
     smoothing_step,
 )
@@ -23,103 +23,105 @@ def problem(rng, n=300, k=3, n_views=3, missing=False):
         atoms = rng.gamma(1.0, size=(12, 5)) + 0.1
         present = rng.random(n) < 0.7 if missing else None
         cells.append(Cells(rows, atoms, present, t))
-    mixing = Mixing(rng.dirichlet(np.ones(k)), tuple(rng.dirichlet(np.ones(5), size=k).T for _ in range(n_views)))
-    return cells, mixing
+    parameters = SieveParameters(
+        rng.dirichlet(np.ones(k)), tuple(rng.dirichlet(np.ones(5), size=k).T for _ in range(n_views))
+    )
+    return cells, parameters
 
 
-def enumerated(cells, mixing):
+def enumerated(cells, parameters):
     """The joint density of rows and classes, the slow way."""
-    joint = np.tile(mixing.weights, (cells[0].rows.shape[0], 1))
+    joint = np.tile(parameters.weights, (cells[0].rows.shape[0], 1))
     for view in cells:
-        dense = view.rows.toarray() @ view.atoms @ mixing.coefficients[view.block]
+        dense = view.rows.toarray() @ view.atoms @ parameters.coefficients[view.block]
         joint *= dense if view.present is None else np.where(view.present[:, None], dense, 1.0)
     return joint
 
 
 @pytest.mark.parametrize("missing", [False, True])
 def test_posteriors_are_bayes_rule(missing, rng):
-    cells, mixing = problem(rng, missing=missing)
-    joint = enumerated(cells, mixing)
-    posteriors, _, log_likelihood = posterior(cells, mixing)
+    cells, parameters = problem(rng, missing=missing)
+    joint = enumerated(cells, parameters)
+    posteriors, _, log_likelihood = posterior(cells, parameters)
     np.testing.assert_allclose(posteriors, joint / joint.sum(axis=1, keepdims=True), atol=1e-12)
     np.testing.assert_allclose(log_likelihood, np.log(joint.sum(axis=1)), atol=1e-10)
 
 
 def test_many_views_do_not_underflow(rng):
-    cells, mixing = problem(rng, n=20, n_views=3)
+    cells, parameters = problem(rng, n=20, n_views=3)
     faint = [Cells(view.rows, view.atoms * 1e-60, None, view.block) for view in cells] * 10
-    posteriors, _, log_likelihood = posterior(faint, mixing)
+    posteriors, _, log_likelihood = posterior(faint, parameters)
     assert np.isfinite(log_likelihood).all()
     np.testing.assert_allclose(posteriors.sum(axis=1), 1.0)
 
 
 @pytest.mark.parametrize("missing", [False, True])
 def test_em_never_lowers_the_likelihood(missing, rng):
-    cells, mixing = problem(rng, missing=missing)
+    cells, parameters = problem(rng, missing=missing)
     path = []
     for _ in range(30):
-        mixing, objective = em_step(cells, mixing)
+        parameters, objective = em_step(cells, parameters)
         path.append(objective)
     assert np.all(np.diff(path) >= -1e-12)
     assert path[-1] > path[0] + 1e-3
-    assert mixing.weights.sum() == pytest.approx(1.0)
-    for part in mixing.coefficients:
+    assert parameters.weights.sum() == pytest.approx(1.0)
+    for part in parameters.coefficients:
         np.testing.assert_allclose(part.sum(axis=0), 1.0)
 
 
 def test_a_step_has_a_fixed_point_where_the_likelihood_is_flat(rng):
     """At the maximum, the derivative along every coefficient that is not zero is the same."""
-    cells, mixing = problem(rng, k=2)
-    best = accelerated_em(lambda m: em_step(cells, m), mixing, 20_000, 1e-9).mixing
+    cells, parameters = problem(rng, k=2)
+    best = accelerated_em(lambda m: em_step(cells, m), parameters, 20_000, 1e-9).parameters
     after, _ = em_step(cells, best)
     assert after.minus(best).norm() < 1e-3
 
 
 def test_extrapolation_reaches_what_plain_em_reaches_in_fewer_steps(rng):
-    cells, mixing = problem(rng, k=2)
-    slow = mixing
+    cells, parameters = problem(rng, k=2)
+    slow = parameters
     for _ in range(3000):
         slow, objective = em_step(cells, slow)
-    fast = accelerated_em(lambda m: em_step(cells, m), mixing, 600, 1e-6)
+    fast = accelerated_em(lambda m: em_step(cells, m), parameters, 600, 1e-6)
     assert fast.objective >= objective - 1e-4
     assert fast.n_iter <= 600
 
 
 def test_weights_count_as_repetitions(rng):
-    cells, mixing = problem(rng)
+    cells, parameters = problem(rng)
     weights = rng.integers(0, 3, size=300)
     rows = np.repeat(np.arange(300), weights)
     repeated = [Cells(view.rows[rows], view.atoms, None, view.block) for view in cells]
-    one, objective = em_step(cells, mixing, weights.astype(float))
-    two, same = em_step(repeated, mixing)
+    one, objective = em_step(cells, parameters, weights.astype(float))
+    two, same = em_step(repeated, parameters)
     assert objective == pytest.approx(same)
     assert one.minus(two).norm() < 1e-12
 
 
 def test_sums_over_parts_give_the_step_over_all(rng):
-    cells, mixing = problem(rng)
+    cells, parameters = problem(rng)
     halves = [
         [Cells(view.rows[part], view.atoms, None, view.block) for view in cells]
         for part in (slice(90), slice(90, None))
     ]
-    sums = [a + b for a, b in zip(*(em_sums(half, mixing) for half in halves), strict=True)]
-    whole, parts = em_step(cells, mixing), em_update(mixing, sums)
+    sums = [a + b for a, b in zip(*(em_sums(half, parameters) for half in halves), strict=True)]
+    whole, parts = em_step(cells, parameters), em_update(parameters, sums)
     assert whole[1] == pytest.approx(parts[1])
     assert whole[0].minus(parts[0]).norm() < 1e-12
 
 
 def test_known_classes_are_kept(rng):
-    cells, mixing = problem(rng)
+    cells, parameters = problem(rng)
     allowed = np.ones((300, 3))
     allowed[:50] = np.eye(3)[1]
-    posteriors, _, _ = posterior(cells, mixing, allowed)
+    posteriors, _, _ = posterior(cells, parameters, allowed)
     np.testing.assert_array_equal(posteriors[:50], allowed[:50])
 
 
 def test_views_of_a_block_share_their_coefficients(rng):
     cells, _ = problem(rng)
     tied = [Cells(view.rows, cells[0].atoms, None, 0) for view in cells]
-    start = initial_mixing(tied, rng.dirichlet(np.ones(2), size=300))
+    start = initial_parameters(tied, rng.dirichlet(np.ones(2), size=300))
     assert len(start.coefficients) == 1
     path = []
     for _ in range(20):
@@ -140,32 +142,32 @@ def grid_cells(rng, nonlinear):
         cells.append(Cells(sparse.csr_array(np.eye(80)[place]), kernel, None, t, smoother))
     start = 0.6 * np.eye(2)[labels] + 0.2
     shares = tuple(view.shares(start) / view.shares(start).sum(axis=0) for view in cells)
-    return cells, Mixing(start.mean(axis=0), shares), labels
+    return cells, SieveParameters(start.mean(axis=0), shares), labels
 
 
 def test_the_smoothed_likelihood_never_falls(rng):
-    cells, mixing, _ = grid_cells(rng, nonlinear=True)
+    cells, parameters, _ = grid_cells(rng, nonlinear=True)
     path = []
     for _ in range(40):
-        mixing, objective = smoothing_step(cells, mixing)
+        parameters, objective = smoothing_step(cells, parameters)
         path.append(objective)
     assert np.all(np.diff(path) >= -1e-10)
 
 
 @pytest.mark.parametrize("nonlinear", [False, True])
 def test_nonparametric_em_finds_separated_classes(nonlinear, rng):
-    cells, mixing, labels = grid_cells(rng, nonlinear)
+    cells, parameters, labels = grid_cells(rng, nonlinear)
     for _ in range(30):
-        mixing, _ = smoothing_step(cells, mixing)
-    assert np.mean(posterior(cells, mixing)[0].argmax(axis=1) == labels) > 0.97
+        parameters, _ = smoothing_step(cells, parameters)
+    assert np.mean(posterior(cells, parameters)[0].argmax(axis=1) == labels) > 0.97
 
 
 def test_rows_that_no_class_explains_leave_numbers(rng):
-    cells, mixing = problem(rng)
+    cells, parameters = problem(rng)
     atoms = cells[0].atoms.copy()
     atoms[0] = 0.0  # nothing reaches the first cell, and some twenty rows are in it
     cells = [Cells(cells[0].rows, atoms, None, 0), *cells[1:]]
     for _ in range(5):
-        mixing, objective = em_step(cells, mixing)
+        parameters, objective = em_step(cells, parameters)
     assert np.isfinite(objective)
-    assert all(np.isfinite(part).all() for part in (mixing.weights, *mixing.coefficients))
+    assert all(np.isfinite(part).all() for part in (parameters.weights, *parameters.coefficients))

@@ -30,8 +30,9 @@ from latentviews.core.features.indicators import OneHotFeatures
 from latentviews.core.spectral import spectral_fit, transition_matrix
 from latentviews.core.views import Views
 from latentviews.datasets import make_hmm
-from latentviews.mixtures.polish import Pilot, rule_of_thumb, sieve_view
-from latentviews.sequences.baum_welch import ChainPilot
+from latentviews.mixtures.cells import ScaledKernel, SieveView, basis_rule
+from latentviews.mixtures.polish import MixtureRows
+from latentviews.sequences.baum_welch import ChainRows
 from latentviews.sequences.chains import best_path, draw_states, filter_states, smooth_states, stationary
 from latentviews.sequences.hmm import FORGETFUL
 from latentviews.sequences.stretches import triple_columns, triples
@@ -157,16 +158,16 @@ def test_the_spectral_estimate_is_a_proper_chain():
 
 def test_baum_welch_on_a_sieve_never_loses_likelihood(rng):
     X, _, _ = make_hmm(600, random_state=rng)
-    pilot = ChainPilot(Pilot(X, ([0],), [0], [Gaussian()]), np.array([250, 350]))
-    cells = [sieve_view(X, 0, rule_of_thumb(X, Gaussian(), 2, 0), 2.0, 0).cells(X)]
-    mixing = pilot.initial(cells, rng.dirichlet(np.ones(3), size=len(X)))
+    rows = ChainRows(MixtureRows(X, ([0],), [0], [Gaussian()]), np.array([250, 350]))
+    cells = rows.cells([SieveView([0], 0, basis_rule(X, Gaussian(), 2, 0).basis(2.0))])
+    parameters = rows.initial(cells, rng.dirichlet(np.ones(3), size=len(X)))
     scores = []
     for _ in range(30):
-        mixing, score = pilot.step(cells, mixing)
+        parameters, score = rows.step(cells, parameters)
         scores.append(score)
     assert np.all(np.diff(scores) > -1e-9)
     assert scores[-1] > scores[0]
-    assert pilot.score(cells, mixing) >= scores[-1] - 1e-9
+    assert rows.score(cells, parameters) >= scores[-1] - 1e-9
 
 
 def test_sequences_are_never_joined():
@@ -216,15 +217,15 @@ def test_sieves_of_several_columns_fit_rest_and_motion(rng):
     """Sensors that are mostly at rest: kernels of one width are too wide for rest or too few for motion."""
     moving = rng.random(1500) < 0.5
     X = rng.normal(size=(1500, 6)) * np.where(moving, 1.0, 0.01)[:, None]
-    alone = Pilot(X, ([0, 1, 2, 3, 4, 5],), [0], [Gaussian()])
-    chain = ChainPilot(alone, np.array([1500]))
+    columns = [0, 1, 2, 3, 4, 5]
+    chain = ChainRows(MixtureRows(X, (columns,), [0], [Gaussian()]), np.array([1500]))
 
     def score(rule):
-        cells = chain.cells([sieve_view(X, 0, rule, 1.5, 0)])
-        mixing = chain.initial(cells, np.eye(2)[moving.astype(int)])
-        return chain.score(cells, chain.step(cells, mixing)[0])
+        cells = chain.cells([SieveView(columns, 0, rule.basis(1.5))])
+        parameters = chain.initial(cells, np.eye(2)[moving.astype(int)])
+        return chain.score(cells, chain.step(cells, parameters)[0])
 
-    assert score(rule_of_thumb(X, Gaussian(), 2, 0)) > score(Gaussian("isj").adapt(X)) + 2
+    assert score(basis_rule(X, Gaussian(), 2, 0)) > score(ScaledKernel(X, Gaussian("isj").adapt(X), 0)) + 2
 
 
 def test_states_of_rest_and_motion_are_as_likely_as_under_the_truth():

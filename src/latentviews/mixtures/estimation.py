@@ -1,7 +1,7 @@
 """From data to class weights and components: the spectral estimate, and the polish that starts from it."""
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -21,8 +21,8 @@ from latentviews.densities.reestimation import density_maps, reestimate
 from latentviews.densities.smoothers import weighted_samples
 from latentviews.densities.weighted_samples import WeightedSample
 from latentviews.mixtures.dependence.classes import DependentClasses
-from latentviews.mixtures.polish import Pilot, Polished
-from latentviews.mixtures.problem import Estimate, Problem, _label_order
+from latentviews.mixtures.polish import Halves, MixtureRows, Polished, alternating
+from latentviews.mixtures.problem import Estimate, Problem, label_order
 
 SPECTRAL_FACTORS = (1.0, 0.5)  # starts from moments at these widths of the kernel's rule
 JUDGED = 400  # rows of either half that choose how views of several columns are smoothed
@@ -60,18 +60,28 @@ class Starts(NamedTuple):
     posteriors: dict[str, np.ndarray]
     spectral: SpectralSummary | None = None
 
+    def each(self) -> list[np.ndarray]:
+        """The guesses."""
+        return list(self.posteriors.values())
 
-class FoundClasses(NamedTuple):
-    """The classes that a fit found, and what is worth keeping of the way to them."""
 
-    estimate: Estimate  # the margins of the classes, where their views depend on each other
+class FitPath(NamedTuple):
+    """What is worth keeping of the way to an estimate."""
+
     spectral: SpectralSummary | None  # None where no moments were taken
-    dependent: DependentClasses | None = None
-    lower_bound: float = np.nan
+    lower_bound: float = np.nan  # the mean log-likelihood that EM reached
     n_iter: int = 0
     converged: bool = True
     objectives: dict[str, float] | None = None  # what every start reached
-    agreement: float = np.nan
+
+
+class FoundClasses(NamedTuple):
+    """The classes that a fit found, and the way to them."""
+
+    estimate: Estimate  # the margins of the classes, where their views depend on each other
+    path: FitPath
+    dependent: DependentClasses | None = None
+    agreement: float = np.nan  # of the partition with those of other starts
 
 
 def spectral_summary(found: SpectralFit) -> SpectralSummary:
@@ -120,98 +130,162 @@ def as_estimate(spectral: Spectral, blocks: Sequence[int], domains: Sequence[Dom
     return Estimate(found.weights / found.weights.sum(), [components_in(*part) for part in parts], maps.columns)
 
 
-def starts(problem: Problem, settings: SpectralSettings) -> Starts:
-    """Spectral at two bandwidths, and k-means; a warning where the moments support no spectral start."""
+SpectralStart = Callable[[Sequence[Any]], tuple[np.ndarray, Spectral]]  # from maps to the pilot's posteriors
+
+
+def starts(problem: Problem, spectral_start: SpectralStart, factors: Sequence[float], step: str) -> Starts:
+    """Spectral at some bandwidths, and k-means; a warning where the moments support no spectral start of a ``step``."""
+    found, summary, failure = _spectral_starts(problem, spectral_start, factors)
+    if failure is not None and not found:
+        warnings.warn(
+            f"{failure} {step} started from k-means alone, so its answer may be a local optimum.",
+            IdentifiabilityWarning,
+            stacklevel=7,
+        )
+    if problem.rank > 1 or not found:
+        used = [j for columns in problem.columns for j in columns]
+        found["k-means"] = kmeans_posteriors(problem.pilot, used, problem.rank, problem.rng, problem.pilot_weights)
+    named = {name: start[:, label_order(start, problem.allowed)] for name, start in found.items()}
+    return Starts(named, summary or no_spectral(failure.spectrum if failure else None, problem.rank))
+
+
+def _spectral_starts(
+    problem: Problem, spectral_start: SpectralStart, factors: Sequence[float]
+) -> tuple[dict[str, np.ndarray], SpectralSummary | None, UnsupportedError | None]:
+    """A start at every width that the moments support, a summary of the first, and what is said of the others."""
     found: dict[str, np.ndarray] = {}
-    first, failure = None, None
-    for factor in SPECTRAL_FACTORS if problem.rank > 1 else SPECTRAL_FACTORS[:1]:
+    summary, failure = None, None
+    for factor in factors:
         maps = [scaled(phi, problem, t, factor) for t, phi in enumerate(problem.prototypes)]
         if found and maps == problem.prototypes:  # no kernel to scale: the same start again
             continue
         try:
-            spectral = spectral_steps(problem, settings, maps, "isj", all_rows=False)
+            found[f"spectral × {factor:g}"], spectral = spectral_start(maps)
         except UnsupportedError as error:
             failure = failure or error
-            continue
-        first = first or spectral
-        found[f"spectral × {factor:g}"] = spectral_estimate(problem, spectral).posteriors(problem.pilot)
-    if first is None:
-        warnings.warn(
-            f"{failure} The polish started from k-means alone, so its answer may be a local optimum.",
-            IdentifiabilityWarning,
-            stacklevel=5,
-        )
-    if problem.rank > 1:
-        used = [j for columns in problem.columns for j in columns]
-        found["k-means"] = kmeans_posteriors(problem.pilot, used, problem.rank, problem.rng, problem.pilot_weights)
-    found = {name: start[:, _label_order(start, problem.allowed)] for name, start in found.items()}
-    if first is None:
-        return Starts(found, no_spectral(failure.spectrum if failure else None, problem.rank))
-    return Starts(found, spectral_summary(first.fit))
+        else:
+            summary = summary or spectral_summary(spectral.fit)
+    return found, summary, failure
+
+
+def class_starts(problem: Problem, settings: SpectralSettings) -> Starts:
+    """Starts of a mixture."""
+
+    def spectral_start(maps: Sequence[Any]) -> tuple[np.ndarray, Spectral]:
+        spectral = spectral_steps(problem, settings, maps, "isj", all_rows=False)
+        return spectral_estimate(problem, spectral).posteriors(problem.pilot), spectral
+
+    factors = SPECTRAL_FACTORS if problem.rank > 1 else SPECTRAL_FACTORS[:1]
+    return starts(problem, spectral_start, factors, "The polish")
 
 
 def spectral_classes(problem: Problem, settings: SpectralSettings, bandwidth: Any) -> FoundClasses:
     """The spectral estimate over all rows."""
     spectral = spectral_steps(problem, settings, problem.prototypes, bandwidth, all_rows=True)
     estimate = spectral_estimate(problem, spectral)
-    return FoundClasses(estimate.take(problem.name_classes(estimate.posteriors)), spectral_summary(spectral.fit))
+    named = estimate.take(problem.name_classes(estimate.posteriors))
+    return FoundClasses(named, FitPath(spectral_summary(spectral.fit)))
 
 
 def polished_classes(
     problem: Problem, guesses: Starts, polish: Any, density_bandwidth: Any, n_jobs: int | None, report: Report
 ) -> FoundClasses:
     """A polish from the best guess, and densities weighted by its posteriors over all rows."""
-    views = fit_views(problem.pilot, problem.columns, problem.prototypes, problem.rng, problem.blocks, problem.codes)
-    kernels = [phi.kernel_ if hasattr(phi, "kernel_") else Gaussian() for phi in views.features]
-    pilot = Pilot(problem.pilot, problem.columns, problem.blocks, kernels, problem.pilot_weights, problem.allowed)
-    polished: Polished = polish.polish(pilot, list(guesses.posteriors.values()), problem.rng, n_jobs, report)
+    views = pilot_views(problem)
+    polished: Polished = polish.polish(polish_rows(problem, views), guesses.each(), problem.rng, n_jobs, report)
     if problem.partial:
         polished = polished.take(problem.name_classes(polished.posteriors))
         for _ in range(FULL_STEPS):
             polished = polished.step_over(problem.data, problem.class_weights)
-    return FoundClasses(
-        _densities(problem, polished, views, density_bandwidth),
-        guesses.spectral,
-        lower_bound=polished.fit.objective,
-        n_iter=polished.fit.n_iter,
-        converged=polished.fit.converged,
-        objectives=dict(zip(guesses.posteriors, polished.objectives.tolist(), strict=True)),
-    )
-
-
-def _densities(problem: Problem, polished: Polished, views: Views, bandwidth: Any) -> Estimate:
-    """The classes from their posteriors over all rows; those of views of several real columns from the pilot's.
-
-    With "auto" the latter are weighted samples, smoothed as held-out rows prefer.
-    """
     posteriors = polished.posteriors(problem.pilot, problem.allowed)
-    maps = density_maps(problem.pilot, views, problem.blocks, posteriors, bandwidth)
+    judged = JudgedRows(problem.pilot, posteriors, problem.pilot_weights, alternating, JUDGED, polished.posteriors)
+    weights, components = densities(problem, judged, views, density_bandwidth)
+    return FoundClasses(Estimate(weights, components, problem.columns, polished), polish_path(guesses, polished))
+
+
+def pilot_views(problem: Problem) -> Views:
+    """The feature maps of the views, fitted to the pilot."""
+    return fit_views(problem.pilot, problem.columns, problem.prototypes, problem.rng, problem.blocks, problem.codes)
+
+
+def polish_rows(problem: Problem, views: Views) -> MixtureRows:
+    """The pilot as a polish takes it."""
+    kernels = [phi.kernel_ if hasattr(phi, "kernel_") else Gaussian() for phi in views.features]
+    return MixtureRows(problem.pilot, problem.columns, problem.blocks, kernels, problem.pilot_weights, problem.allowed)
+
+
+def polish_path(guesses: Starts, polished: Polished) -> FitPath:
+    """What is kept of a polish and its starts."""
+    objectives = dict(zip(guesses.posteriors, polished.objectives.tolist(), strict=True))
+    return FitPath(guesses.spectral, polished.fit.objective, polished.fit.n_iter, polished.fit.converged, objectives)
+
+
+class JudgedRows(NamedTuple):
+    """Rows and their posteriors at the end of a polish, from which densities are made."""
+
+    table: np.ndarray  # the rows that say how densities are smoothed
+    posteriors: np.ndarray  # (n, k), theirs
+    weights: np.ndarray | None
+    halves: Callable[[int], Halves]  # of so many rows, each to be judged by a fit to the other
+    n_judged: int  # rows of either half that are asked
+    of_all: np.ndarray | Callable[..., np.ndarray]  # the posteriors of all rows, or of a batch
+
+
+def densities(
+    problem: Problem,
+    judged: JudgedRows,
+    views: Views,
+    bandwidth: Any,
+    of_angles: Callable[[int], Components] | None = None,
+) -> tuple[np.ndarray, list[Components]]:
+    """Class weights and components from posteriors: averages over all rows, one component per block.
+
+    With "auto", views of several real columns are weighted samples, smoothed as held-out rows prefer, and
+    ``of_angles``, where given, says what views of angles are.
+    """
+    maps = density_maps(judged.table, views, problem.blocks, judged.posteriors, bandwidth)
     domains, blocks = domains_of(problem, maps), problem.blocks
-    sampled = [is_auto(bandwidth) and isinstance(phi, LandmarkFeatures) for phi in maps.features]
-    sampled = [chosen and isinstance(domain, Real) for chosen, domain in zip(sampled, domains, strict=True)]
-    rest = [t for t, chosen in enumerate(sampled) if not chosen]
-    shares, found = reestimate(
+    components: dict[int, Components] = {}
+    if is_auto(bandwidth):
+        components = _smoothed(problem, judged, maps, domains, of_angles)
+    rest = [t for t, block in enumerate(blocks) if block not in components]
+    weights, found = reestimate(
         problem.data,
-        polished.posteriors,
+        judged.of_all,
         maps.some(rest),
         [blocks[t] for t in rest],
         [domains[t] for t in rest],
         problem.class_weights,
     )
-    components: dict[int, Components] = {blocks[t]: component for t, component in zip(rest, found, strict=True)}
-    for t, block in enumerate(blocks):
-        if block not in components:
-            components[block] = _sample(problem, block, posteriors, domains[t])
-    return Estimate(shares, [components[block] for block in blocks], problem.columns, polished)
+    components |= {blocks[t]: component for t, component in zip(rest, found, strict=True)}
+    return weights, [components[block] for block in blocks]
 
 
-def _sample(problem: Problem, block: int, posteriors: np.ndarray, domain: Any) -> WeightedSample:
-    """The density that the views of a block share, as rows of the pilot."""
-    if problem.pilot_weights is not None:
-        posteriors = posteriors * problem.pilot_weights[:, None]
-    x = stack_block(problem.pilot, problem.columns, problem.blocks, block)
-    shares, rows = np.tile(posteriors, (len(x) // len(posteriors), 1)), np.arange(len(x))
-    return weighted_samples(x, shares, (rows[::2], rows[1::2]), domain, problem.rng, JUDGED)
+def _smoothed(
+    problem: Problem,
+    judged: JudgedRows,
+    maps: Views,
+    domains: Sequence[Domain | None],
+    of_angles: Callable[[int], Components] | None,
+) -> dict[int, Components]:
+    """The components of blocks whose smoothing is chosen here: several real columns, and angles where that is given."""
+    found: dict[int, Components] = {}
+    for t, (phi, block, domain) in enumerate(zip(maps.features, problem.blocks, domains, strict=True)):
+        if block in found or not isinstance(phi, LandmarkFeatures):
+            continue
+        if isinstance(domain, Real):
+            found[block] = _sample(problem, block, judged, domain)
+        elif of_angles is not None:
+            found[block] = of_angles(t)
+    return found
+
+
+def _sample(problem: Problem, block: int, judged: JudgedRows, domain: Any) -> WeightedSample:
+    """The density that the views of a block share, as rows."""
+    posteriors = judged.posteriors if judged.weights is None else judged.posteriors * judged.weights[:, None]
+    x = stack_block(judged.table, problem.columns, problem.blocks, block)
+    shares = np.tile(posteriors, (len(x) // len(posteriors), 1))
+    return weighted_samples(x, shares, judged.halves(len(x)), domain, problem.rng, judged.n_judged)
 
 
 def domains_of(problem: Problem, maps: Views) -> list[Domain | None]:

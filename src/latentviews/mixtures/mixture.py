@@ -26,13 +26,14 @@ from latentviews.core.tensors import JointDiagonalization, Solver
 from latentviews.core.views import has_density
 from latentviews.mixtures.dependence.portfolio import dependent_classes, read_copulas
 from latentviews.mixtures.estimation import (
+    FitPath,
     FoundClasses,
     SpectralSettings,
     Starts,
+    class_starts,
     polished_classes,
     spectral_classes,
     spectral_summary,
-    starts,
 )
 from latentviews.mixtures.inference import (
     Bootstrap,
@@ -232,7 +233,7 @@ class MultiViewMixture(CallbackSupportMixin, PosteriorMixin, BaseEstimator):
         rows = to_numpy(read_table(self, X, reset=False)[0])
         self.stream_ = self.stream_.add(rows, check_weights(sample_weight, rows), self.reference)
         found = self.stream_.solve(settings.solver, np.random.default_rng(self.random_state))
-        self._keep_found(FoundClasses(self.stream_.estimate(found), spectral_summary(found)))
+        self._keep_found(FoundClasses(self.stream_.estimate(found), FitPath(spectral_summary(found))))
         self._reorder(np.argsort(-self.weights_, kind="stable"))
         return self
 
@@ -257,7 +258,7 @@ class MultiViewMixture(CallbackSupportMixin, PosteriorMixin, BaseEstimator):
         if polish is None:
             return spectral_classes(problem, settings, self._spectral_bandwidth())
         check_ability("polish", polish, "polish")
-        guesses = self._warm_starts(problem) or starts(problem, settings)
+        guesses = self._warm_starts(problem) or class_starts(problem, settings)
         return polished_classes(problem, guesses, polish, self.density_bandwidth, self.n_jobs, report)
 
     def _warm_starts(self, problem: Problem) -> Starts | None:
@@ -279,12 +280,12 @@ class MultiViewMixture(CallbackSupportMixin, PosteriorMixin, BaseEstimator):
 
     def _keep_found(self, found: FoundClasses) -> None:
         self.weights_, self.components_, _, self.polished_ = found.estimate
-        self.dependent_ = found.dependent
+        self.dependent_, self.agreement_ = found.dependent, found.agreement
         self.n_components_ = len(self.weights_)
-        self.lower_bound_, self.n_iter_, self.converged_ = found.lower_bound, found.n_iter, found.converged
-        self.start_objectives_, self.agreement_ = found.objectives or {}, found.agreement
-        if found.spectral is not None:
-            self.spectrum_, self.raw_weights_, self.residual_ = found.spectral
+        spectral, self.lower_bound_, self.n_iter_, self.converged_, objectives = found.path
+        self.start_objectives_ = objectives or {}
+        if spectral is not None:
+            self.spectrum_, self.raw_weights_, self.residual_ = spectral
 
     def _reorder(self, order: np.ndarray) -> None:
         """The classes in another order."""

@@ -4,116 +4,91 @@ A polish takes rows and guesses of their posteriors, and gives a way to the post
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol, Self
 
 import numpy as np
 from scipy import sparse
-from sklearn.base import BaseEstimator, clone
+from sklearn.base import BaseEstimator
 from sklearn.utils.parallel import Parallel, delayed
 
 from latentviews._arrays import to_numpy
 from latentviews._progress import Report
 from latentviews._validation import check_count, check_nonnegative, check_positive
 from latentviews.core import streams
-from latentviews.core.features.bins import grid_and_kernel, linear_bins
-from latentviews.core.features.landmarks import few_landmarks
-from latentviews.core.kernels.bandwidths import dithered, many_scales
+from latentviews.core.features.bins import grid_and_kernel
 from latentviews.core.kernels.base import Kernel
-from latentviews.core.kernels.circle import VonMises
-from latentviews.core.kernels.discrete import Delta
 from latentviews.core.kernels.real import Gaussian
 from latentviews.core.streams import row_weights
 from latentviews.core.tables import Columns
 from latentviews.core.views import stack_block
-from latentviews.densities.codebooks import Codebook, fit_codebook
+from latentviews.mixtures.cells import (
+    Basis,
+    GridBasis,
+    SieveView,
+    basis_rule,
+    values_basis,
+    view_cells,
+    without_negligible,
+)
 from latentviews.mixtures.sieve import (
     Cells,
     EMFit,
-    Mixing,
+    SieveParameters,
     accelerated_em,
     em_step,
     em_sums,
     em_update,
-    initial_mixing,
+    initial_parameters,
     posterior,
     smoothing_step,
 )
 
-MAX_ATOMS = 400  # narrow kernels for a column
-CODES, ROWS_A_CODE, CODES_A_CLASS = 50, 6, 3  # Gaussians for several columns: at most; rows a column to each; at least
 SHORT = 60  # EM steps to compare starts and widths by
 MARGIN = 0.05  # starts so much worse a row, after those steps, are given up
 SAME = 1e-3  # starts so near a row have found the same classes
-NEGLIGIBLE = 1e-10  # values of a narrow kernel below this share of its height count as zero
+Halves = tuple[np.ndarray, np.ndarray]
 
 
-@dataclass(frozen=True, eq=False)
-class SieveView:
-    """How a view of the table becomes cells: a grid for a real column, values, or landmarks for anything else."""
+class FitRows(Protocol):
+    """The rows that a polish is fitted to, and the steps of EM on them."""
 
-    columns: list[int]
-    block: int
-    points: np.ndarray  # grid points, values, landmarks or means, (C, d)
-    kernel: Kernel | Codebook  # the narrow kernel, or Gaussians each of its own shape
-    atoms: Any  # (C, B), sparse, or None
-    smoother: Any = None  # (C, C), sparse, for npMSL
+    def by_block(self) -> dict[int, tuple[np.ndarray, Kernel]]:
+        """The rows of every block's views, one under the other and none missing, and their kernel."""
 
-    def cells(self, table: np.ndarray) -> Cells:
-        """The cells of the rows of a table, NaN where a view is missing."""
-        x = table[:, self.columns]
-        present = ~np.isnan(x).any(axis=1)
-        if not present.all():
-            x = np.where(present[:, None], x, self.points[:1])
-        if isinstance(self.kernel, Codebook):
-            rows, log_units = self.kernel.scaled_densities(x)
-            return Cells(rows, None, None if present.all() else present, self.block, None, log_units * present)
-        rows = self.kernel.gram(x, self.points) if self.atoms is None else linear_bins(x[:, 0], self.points[:, 0])
-        return Cells(rows, self.atoms, None if present.all() else present, self.block, self.smoother)
+    def views(self, shared: dict[int, Basis]) -> tuple[SieveView, ...]:
+        """A sieve for every view from the basis of every block."""
 
+    def cells(self, views: Sequence[SieveView]) -> list[Cells]:
+        """The rows in the cells of every view."""
 
-def rule_of_thumb(x: np.ndarray, kernel: Kernel, rank: int, seed: int) -> Kernel | Codebook:
-    """The kernel of a sieve of ``rank`` classes on the rows ``x`` of a view, as wide as a rule would have it.
+    def some(self, rows: np.ndarray) -> Self:
+        """The same with some of the rows."""
 
-    Of several real columns, or of one that has many scales, it is a codebook: classes may differ in spread by orders of
-    magnitude, such as those of a sensor at rest and in motion, which no single width fits.
-    """
-    if kernel.domain == "discrete":
-        return Delta()
-    if kernel.domain == "real" and (x.shape[1] > 1 or many_scales(x[:, 0])):
-        size = min(CODES, len(x) // (ROWS_A_CODE * x.shape[1]))
-        least = max(min(CODES_A_CLASS * rank, len(x) // 2), 1)  # fewer could not tell the classes apart
-        rng = np.random.default_rng(seed)
-        return fit_codebook(dithered(x, rng), max(size, least), rng)
-    rule: Kernel = VonMises("silverman") if kernel.domain == "circle" else Gaussian("isj")
-    return rule.adapt(x)
+    def draw(self, size: int, rng: np.random.Generator) -> np.ndarray:
+        """Numbers of some rows to try things on."""
+
+    def halves(self) -> Halves:
+        """Numbers of the rows in two halves, one to be judged by a fit to the other."""
+
+    def initial(self, cells: Sequence[Cells], posteriors: np.ndarray) -> SieveParameters:
+        """Parameters from a guess of the posteriors."""
+
+    def step(self, cells: Sequence[Cells], parameters: SieveParameters) -> tuple[SieveParameters, float]:
+        """One step of exact EM, and the mean log-likelihood before it."""
+
+    def score(self, cells: Sequence[Cells], parameters: SieveParameters) -> float:
+        """The mean log-likelihood of the rows."""
 
 
-def sieve_view(x: np.ndarray, block: int, rule: Kernel | Codebook, factor: float, seed: int) -> SieveView:
-    """A sieve for one view with the rows ``x``, its kernels ``factor`` times as wide as the rule's."""
-    here = list(range(x.shape[1]))
-    if isinstance(rule, Codebook):
-        return SieveView(here, block, rule.means, rule, None)
-    if rule.domain == "discrete":
-        return SieveView(here, block, np.unique(x, axis=0), rule, None)
-    narrow = clone(rule).set_params(bandwidth=factor * rule.get_params()["bandwidth"])
-    if rule.domain == "real" and x.shape[1] == 1:
-        grid, narrow = grid_and_kernel(x[:, 0], narrow, 1024)
-        width = float(narrow.get_params()["bandwidth"])
-        size = int(np.clip((grid[-1] - grid[0]) / (0.75 * width), 8, MAX_ATOMS))
-        centres = np.linspace(grid[0], grid[-1], size)
-        atoms = narrow.gram(grid[:, None], centres[:, None])
-        return SieveView(here, block, grid[:, None], narrow, _without_negligible(atoms))
-    return SieveView(here, block, few_landmarks(narrow, x, seed).landmarks_, narrow, None)
+def alternating(n_rows: int) -> Halves:
+    """Row numbers in two halves that take turns."""
+    rows = np.arange(n_rows)
+    return rows[::2], rows[1::2]
 
 
-def _without_negligible(atoms: np.ndarray) -> sparse.csr_array:
-    return sparse.csr_array(atoms * (atoms > NEGLIGIBLE * atoms.max()))
-
-
-class Pilot(NamedTuple):
-    """The rows that a polish is fitted to."""
+class MixtureRows(NamedTuple):
+    """Rows that are independent of each other."""
 
     table: np.ndarray  # NaN where a value is missing
     columns: Columns  # of every view
@@ -130,11 +105,11 @@ class Pilot(NamedTuple):
             rows[block] = x[~np.isnan(x).any(axis=1)], self.kernels[list(self.blocks).index(block)]
         return rows
 
-    def views(self, shared: dict[int, SieveView]) -> tuple[SieveView, ...]:
-        """A sieve for every view from one for every block."""
-        return tuple(replace(shared[block], columns=self.columns[t]) for t, block in enumerate(self.blocks))
+    def views(self, shared: dict[int, Basis]) -> tuple[SieveView, ...]:
+        """A sieve for every view from the basis of every block."""
+        return tuple(SieveView(self.columns[t], block, shared[block]) for t, block in enumerate(self.blocks))
 
-    def some(self, rows: np.ndarray) -> "Pilot":
+    def some(self, rows: np.ndarray) -> "MixtureRows":
         """The same with some of the rows."""
         weights = None if self.weights is None else self.weights[rows]
         allowed = None if self.allowed is None else self.allowed[rows]
@@ -142,32 +117,31 @@ class Pilot(NamedTuple):
 
     def cells(self, views: Sequence[SieveView]) -> list[Cells]:
         """The rows in the cells of every view."""
-        return [view.cells(self.table) for view in views]
+        return view_cells(views, self.table)
 
     def draw(self, size: int, rng: np.random.Generator) -> np.ndarray:
         """Numbers of some rows to try things on."""
         return rng.permutation(len(self.table))[:size]
 
-    def halves(self) -> tuple[np.ndarray, np.ndarray]:
+    def halves(self) -> Halves:
         """Numbers of the rows in two halves, one to be judged by a fit to the other."""
-        rows = np.arange(len(self.table))
-        return rows[::2], rows[1::2]
+        return alternating(len(self.table))
 
-    def initial(self, cells: Sequence[Cells], posteriors: np.ndarray) -> Mixing:
+    def initial(self, cells: Sequence[Cells], posteriors: np.ndarray) -> SieveParameters:
         """Parameters from a guess of the posteriors."""
-        return initial_mixing(cells, posteriors, self.weights)
+        return initial_parameters(cells, posteriors, self.weights)
 
-    def step(self, cells: Sequence[Cells], mixing: Mixing) -> tuple[Mixing, float]:
+    def step(self, cells: Sequence[Cells], parameters: SieveParameters) -> tuple[SieveParameters, float]:
         """One step of exact EM, and the mean log-likelihood before it."""
-        return em_step(cells, mixing, self.weights, self.allowed)
+        return em_step(cells, parameters, self.weights, self.allowed)
 
-    def score(self, cells: Sequence[Cells], mixing: Mixing) -> float:
+    def score(self, cells: Sequence[Cells], parameters: SieveParameters) -> float:
         """The mean log-likelihood of the rows."""
-        return float(np.average(posterior(cells, mixing)[2], weights=self.weights))
+        return float(np.average(posterior(cells, parameters)[2], weights=self.weights))
 
 
 class Polished(NamedTuple):
-    """A sieve fitted to a pilot: enough to give the posteriors of any row."""
+    """A fitted sieve: enough to give the posteriors of any row."""
 
     views: tuple[SieveView, ...]
     fit: EMFit
@@ -177,21 +151,21 @@ class Polished(NamedTuple):
     exact: bool = True  # whether its steps are those of exact EM
 
     @property
-    def step(self) -> Callable[..., tuple[Mixing, float]]:
+    def step(self) -> Callable[..., tuple[SieveParameters, float]]:
         """The step that was repeated: exact EM, or nonparametric EM."""
         return em_step if self.exact else smoothing_step
 
     def posteriors(self, table: np.ndarray, allowed: np.ndarray | None = None) -> np.ndarray:
         """P(h | row), (n, k)."""
-        return posterior(self.cells(table), self.fit.mixing, allowed)[0]
+        return posterior(self.cells(table), self.fit.parameters, allowed)[0]
 
     def take(self, order: np.ndarray) -> "Polished":
         """The same with the classes in another order."""
-        return self._replace(fit=self.fit._replace(mixing=self.fit.mixing.take(order)))
+        return self._replace(fit=self.fit._replace(parameters=self.fit.parameters.take(order)))
 
     def cells(self, table: np.ndarray) -> list[Cells]:
         """The cells of every view of some rows."""
-        return [view.cells(table) for view in self.views]
+        return view_cells(self.views, table)
 
     def step_over(self, data: Any, weights: np.ndarray | None) -> "Polished":
         """One more step of exact EM, over all rows of ``data``; a fit by other steps stays as it is.
@@ -200,13 +174,13 @@ class Polished(NamedTuple):
         """
         if not self.exact:
             return self
-        mixing = self.fit.mixing
+        parameters = self.fit.parameters
 
         def row_sum(batch: Any, weight: Any) -> tuple[np.ndarray, ...]:
-            return em_sums(self.cells(to_numpy(batch)), mixing, *row_weights(weight))
+            return em_sums(self.cells(to_numpy(batch)), parameters, *row_weights(weight))
 
-        updated, objective = em_update(mixing, streams.total(data, row_sum, weights).sums)
-        return self._replace(fit=self.fit._replace(mixing=updated, objective=objective))
+        updated, objective = em_update(parameters, streams.total(data, row_sum, weights).sums)
+        return self._replace(fit=self.fit._replace(parameters=updated, objective=objective))
 
 
 class Sieve(BaseEstimator):
@@ -239,35 +213,34 @@ class Sieve(BaseEstimator):
 
     def polish(
         self,
-        pilot: Pilot,
+        rows: FitRows,
         starts: Sequence[np.ndarray],
         rng: np.random.Generator,
         n_jobs: int | None = None,
         report: Report = lambda task, n_iter, objective: False,
     ) -> Polished:
-        """Fit the sieve to a pilot from guesses of its posteriors."""
+        """Fit the sieve to rows from guesses of their posteriors."""
         self._check()
-        seed = int(rng.integers(2**31))
-        rank = starts[0].shape[1]
-        rules = {block: (x, rule_of_thumb(x, kernel, rank, seed)) for block, (x, kernel) in pilot.by_block().items()}
+        seed, rank = int(rng.integers(2**31)), starts[0].shape[1]
+        rules = {block: basis_rule(x, kernel, rank, seed) for block, (x, kernel) in rows.by_block().items()}
 
         def views(factor: float) -> tuple[SieveView, ...]:
-            return pilot.views({block: sieve_view(x, block, rule, factor, seed) for block, (x, rule) in rules.items()})
+            return rows.views({block: rule.basis(factor) for block, rule in rules.items()})
 
-        rows = pilot.draw(self.trial_rows, rng)
-        trial, guesses = pilot.some(rows), [start[rows] for start in starts]
+        drawn = rows.draw(self.trial_rows, rng)
+        trial, guesses = rows.some(drawn), [start[drawn] for start in starts]
         middle = views(sorted(self.factors)[len(self.factors) // 2])
         tried = self._try(trial, middle, guesses, SHORT, n_jobs)
-        fixed = all(isinstance(rule, Codebook) for _, rule in rules.values())  # no width to choose
-        factor = 1.0 if fixed else self._factor(trial, views, guesses[_best(tried)])
+        wide = any(rule.has_width for rule in rules.values())
+        factor = self._factor(trial, views, guesses[_best(tried)]) if wide else 1.0
         chosen = views(factor)
         objectives = np.array([fit.objective for fit in tried])
         rivals = _rivals(objectives)
         tried = self._try(trial, chosen, [guesses[i] for i in rivals], 4 * SHORT, n_jobs)
-        cells = pilot.cells(chosen)
+        cells = rows.cells(chosen)
         fit = accelerated_em(
-            lambda mixing: pilot.step(cells, mixing),
-            tried[_best(tried)].mixing,
+            lambda parameters: rows.step(cells, parameters),
+            tried[_best(tried)].parameters,
             self.max_iter,
             self.tol,
             lambda n_iter, objective: report("polish", n_iter, objective),
@@ -285,36 +258,36 @@ class Sieve(BaseEstimator):
 
     def _try(
         self,
-        pilot: Pilot,
+        rows: FitRows,
         views: Sequence[SieveView],
         starts: Sequence[np.ndarray],
         steps: int,
         n_jobs: int | None,
     ) -> list[EMFit]:
         """A few steps from every start."""
-        return Parallel(n_jobs, prefer="threads")(delayed(self._short)(pilot, views, start, steps) for start in starts)
+        return Parallel(n_jobs, prefer="threads")(delayed(self._short)(rows, views, start, steps) for start in starts)
 
-    def _short(self, pilot: Pilot, views: Sequence[SieveView], start: np.ndarray, steps: int) -> EMFit:
-        cells = pilot.cells(views)
+    def _short(self, rows: FitRows, views: Sequence[SieveView], start: np.ndarray, steps: int) -> EMFit:
+        cells = rows.cells(views)
         return accelerated_em(
-            lambda mixing: pilot.step(cells, mixing),
-            pilot.initial(cells, start),
+            lambda parameters: rows.step(cells, parameters),
+            rows.initial(cells, start),
             min(steps, self.max_iter),
             3 * self.tol,
         )
 
-    def _factor(self, pilot: Pilot, views: Callable[[float], tuple[SieveView, ...]], start: np.ndarray) -> float:
+    def _factor(self, rows: FitRows, views: Callable[[float], tuple[SieveView, ...]], start: np.ndarray) -> float:
         """The width whose fit to half of the rows gives the other half the highest likelihood, and conversely."""
         if len(self.factors) == 1:
             return self.factors[0]
-        halves = pilot.halves()
+        halves = rows.halves()
 
         def held_out(factor: float) -> float:
             sieve, total = views(factor), 0.0
             for fitted, held in (halves, halves[::-1]):
-                mixing = self._short(pilot.some(fitted), sieve, start[fitted], SHORT).mixing
-                rest = pilot.some(held)
-                total += rest.score(rest.cells(sieve), mixing)
+                parameters = self._short(rows.some(fitted), sieve, start[fitted], SHORT).parameters
+                rest = rows.some(held)
+                total += rest.score(rest.cells(sieve), parameters)
             return total
 
         return max(self.factors, key=held_out)
@@ -345,7 +318,7 @@ class SmoothedEM(BaseEstimator):
 
     def polish(
         self,
-        pilot: Pilot,
+        rows: MixtureRows,
         starts: Sequence[np.ndarray],
         rng: np.random.Generator,
         n_jobs: int | None = None,
@@ -354,29 +327,28 @@ class SmoothedEM(BaseEstimator):
         """Run from every guess and keep the one with the highest objective."""
         check_count("max_iter", self.max_iter)
         check_nonnegative("tol", self.tol)
-        shared = {block: self._view(x, block, kernel) for block, (x, kernel) in pilot.by_block().items()}
-        views = pilot.views(shared)
-        cells = pilot.cells(views)
+        shared = {block: self._basis(x, kernel) for block, (x, kernel) in rows.by_block().items()}
+        views = rows.views(shared)
+        cells = rows.cells(views)
 
         def run(start: np.ndarray) -> EMFit:
-            step = partial(smoothing_step, cells, weights=pilot.weights, allowed=pilot.allowed)
+            step = partial(smoothing_step, cells, weights=rows.weights, allowed=rows.allowed)
             return self._run(step, shares(start), report)
 
-        def shares(start: np.ndarray) -> Mixing:
-            start = start if pilot.weights is None else start * pilot.weights[:, None]
+        def shares(start: np.ndarray) -> SieveParameters:
+            start = start if rows.weights is None else start * rows.weights[:, None]
             sums = [np.sum([view.shares(start) for view in cells if view.block == b], axis=0) for b in shared]
-            return Mixing(start.sum(axis=0) / start.sum(), tuple(part / part.sum(axis=0) for part in sums))
+            return SieveParameters(start.sum(axis=0) / start.sum(), tuple(part / part.sum(axis=0) for part in sums))
 
         fits = Parallel(n_jobs, prefer="threads")(delayed(run)(start) for start in starts)
         objectives = np.array([fit.objective for fit in fits])
         best = int(objectives.argmax())
         return Polished(views, fits[best], 1.0, best, objectives, exact=False)
 
-    def _view(self, x: np.ndarray, block: int, kernel: Kernel) -> SieveView:
+    def _basis(self, x: np.ndarray, kernel: Kernel) -> Basis:
         """Atoms on every cell, at the bandwidth of the density estimates."""
-        here = list(range(x.shape[1]))
         if kernel.domain == "discrete":
-            return SieveView(here, block, np.unique(x, axis=0), Delta(), None)
+            return values_basis(x)
         if kernel.domain != "real" or x.shape[1] != 1:
             raise ValueError(
                 f"SmoothedEM takes views of one real column or of codes; got a {kernel.domain} view of {x.shape[1]} "
@@ -384,14 +356,16 @@ class SmoothedEM(BaseEstimator):
             )
         points, narrow = grid_and_kernel(x[:, 0], Gaussian(self.bandwidth).adapt(x), 1024)
         grid = points[:, None]
-        atoms = _without_negligible(narrow.gram(grid, grid))
+        atoms = without_negligible(narrow.gram(grid, grid))
         if not self.nonlinear:
-            return SieveView(here, block, grid, narrow, atoms)
+            return GridBasis(grid, narrow, atoms)
         # the M-step is the maximum only if what smooths logs is the transpose of what smooths shares, of mass one
         spread = atoms @ sparse.diags_array(1 / atoms.sum(axis=0))
-        return SieveView(here, block, grid, narrow, spread / (grid[1, 0] - grid[0, 0]), spread.T.tocsr())
+        return GridBasis(grid, narrow, spread / (grid[1, 0] - grid[0, 0]), spread.T.tocsr())
 
-    def _run(self, step: Callable[[Mixing], tuple[Mixing, float]], current: Mixing, report: Report) -> EMFit:
+    def _run(
+        self, step: Callable[[SieveParameters], tuple[SieveParameters, float]], current: SieveParameters, report: Report
+    ) -> EMFit:
         before = -np.inf
         for n_iter in range(1, self.max_iter + 1):
             updated, objective = step(current)

@@ -52,7 +52,7 @@ class Problem(TrainingRows):
             return np.arange(self.rank)
         known = np.flatnonzero(self.labels >= 0)[:KNOWN_ROWS]
         rows = to_numpy(take_rows(self.data, known))
-        return _label_order(posteriors(rows), allowed_classes(self.labels[known], self.rank))
+        return label_order(posteriors(rows), allowed_classes(self.labels[known], self.rank))
 
 
 class Estimate(NamedTuple):
@@ -127,11 +127,11 @@ class Estimate(NamedTuple):
             raise ValueError(
                 "bootstrap refits the polish, and this model was fitted with polish=None; fit it with one."
             )
-        cells, start = self.polished.cells(table), self.polished.fit.mixing
+        cells, start = self.polished.cells(table), self.polished.fit.parameters
         for weights in counts:
             step = partial(self.polished.step, cells, weights=weights)
             fit = accelerated_em(step, start, REFIT_STEPS, REFIT_TOLERANCE)
-            yield posterior(cells, fit.mixing)[0] * weights[:, None]
+            yield posterior(cells, fit.parameters)[0] * weights[:, None]
 
 
 def classes_of(model: Any) -> Classes:
@@ -203,7 +203,7 @@ class PosteriorMixin(DensityMixin):
         return classes_of(self).n_parameters
 
 
-def _label_order(posteriors: np.ndarray, allowed: np.ndarray | None) -> np.ndarray:
+def label_order(posteriors: np.ndarray, allowed: np.ndarray | None) -> np.ndarray:
     """The classes in the order in which known labels name them."""
     if allowed is None:
         return np.arange(posteriors.shape[1])

@@ -64,52 +64,49 @@ class Cells:
         return posteriors.sum(axis=0) if self.present is None else self.present @ posteriors
 
 
-class Mixing(NamedTuple):
-    """The parameters of a sieve: class weights, and a column of coefficients a class for every block of views."""
+class SieveParameters(NamedTuple):
+    """The parameters of a sieve: weights of the classes, and coefficients of every block of views, a column a class."""
 
-    weights: np.ndarray  # (k,); for a chain (k, k + 1), the law of the first state and of the next after each
-    coefficients: tuple[np.ndarray, ...]  # (B, k) a block
+    weights: np.ndarray  # (k,), or a column for each of several laws
+    coefficients: tuple[np.ndarray, ...]  # (B, k), one per block
 
-    def combine(self, other: "Mixing", curve: "Mixing", step: float) -> "Mixing":
+    def combine(self, other: "SieveParameters", curve: "SieveParameters", step: float) -> "SieveParameters":
         """Self - 2·step·other + step²·curve, brought back to probabilities."""
-        return Mixing(*_map(lambda a, b, c: _probabilities(a - 2 * step * b + step**2 * c), self, other, curve))
+        return _map(lambda a, b, c: as_probabilities(a - 2 * step * b + step**2 * c), self, other, curve)
 
-    def take(self, order: np.ndarray) -> "Mixing":
+    def take(self, order: np.ndarray) -> "SieveParameters":
         """The classes in another order."""
-        weights = self.weights[order]
-        if weights.ndim == 2:
-            weights = weights[:, np.append(0, 1 + order)]
-        return Mixing(weights, tuple(part[:, order] for part in self.coefficients))
+        return SieveParameters(self.weights[order], tuple(part[:, order] for part in self.coefficients))
 
-    def minus(self, other: "Mixing") -> "Mixing":
+    def minus(self, other: "SieveParameters") -> "SieveParameters":
         """The difference."""
-        return Mixing(*_map(np.subtract, self, other))
+        return _map(np.subtract, self, other)
 
     def norm(self) -> float:
         """The Euclidean norm of all parameters."""
         return float(np.sqrt(sum(np.sum(part**2) for part in (self.weights, *self.coefficients))))
 
 
-def _map(f: Callable[..., np.ndarray], *mixings: Mixing) -> tuple[np.ndarray, tuple[np.ndarray, ...]]:
-    blocks = zip(*(mixing.coefficients for mixing in mixings), strict=True)
-    return f(*(mixing.weights for mixing in mixings)), tuple(f(*block) for block in blocks)
+def _map(f: Callable[..., np.ndarray], *several: SieveParameters) -> SieveParameters:
+    blocks = zip(*(each.coefficients for each in several), strict=True)
+    return SieveParameters(f(*(each.weights for each in several)), tuple(f(*block) for block in blocks))
 
 
-def _probabilities(values: np.ndarray) -> np.ndarray:
+def as_probabilities(values: np.ndarray) -> np.ndarray:
     """Columns clipped to be positive and scaled to sum one."""
     values = np.maximum(values, 1e-12 / len(values))
     return values / values.sum(axis=0)
 
 
 def posterior(
-    cells: Sequence[Cells], mixing: Mixing, allowed: np.ndarray | None = None
+    cells: Sequence[Cells], parameters: SieveParameters, allowed: np.ndarray | None = None
 ) -> tuple[np.ndarray, list[np.ndarray], np.ndarray]:
     """The E-step: P(h | row), the densities of every view, and the log-likelihood of every row.
 
     ``allowed`` (n, k) is zero for classes that a row is known not to be in.
     """
-    densities = [view.density(mixing.coefficients[view.block]) for view in cells]
-    joint = densities[0] * mixing.weights
+    densities = [view.density(parameters.coefficients[view.block]) for view in cells]
+    joint = densities[0] * parameters.weights
     if allowed is not None:
         joint *= allowed
     log_scale = np.zeros(len(joint)) + sum(view.log_units for view in cells)
@@ -125,92 +122,105 @@ def posterior(
 
 
 def em_sums(
-    cells: Sequence[Cells], mixing: Mixing, weights: np.ndarray | None = None, allowed: np.ndarray | None = None
+    cells: Sequence[Cells],
+    parameters: SieveParameters,
+    weights: np.ndarray | None = None,
+    allowed: np.ndarray | None = None,
 ) -> tuple[np.ndarray, ...]:
     """What some rows add to a step of EM: log-likelihood, class shares, then mass and gathered atoms a block."""
-    posteriors, densities, log_likelihood = posterior(cells, mixing, allowed)
+    posteriors, densities, log_likelihood = posterior(cells, parameters, allowed)
     if weights is not None:
         posteriors *= weights[:, None]
         log_likelihood = log_likelihood * weights
-    return (log_likelihood.sum(), posteriors.sum(axis=0), *_gather(cells, mixing, posteriors, densities))
+    return (log_likelihood.sum(), posteriors.sum(axis=0), *gathered_sums(cells, parameters, posteriors, densities))
 
 
-def _gather(
-    cells: Sequence[Cells], mixing: Mixing, posteriors: np.ndarray, densities: Sequence[np.ndarray]
+def gathered_sums(
+    cells: Sequence[Cells], parameters: SieveParameters, posteriors: np.ndarray, densities: Sequence[np.ndarray]
 ) -> list[np.ndarray]:
     """The classes' mass in every block, then their gathered atoms."""
-    masses = [np.zeros(len(mixing.weights)) for _ in mixing.coefficients]
-    gathered = [np.zeros_like(coefficients) for coefficients in mixing.coefficients]
+    masses = [np.zeros(len(parameters.weights)) for _ in parameters.coefficients]
+    gathered = [np.zeros_like(coefficients) for coefficients in parameters.coefficients]
     for view, density in zip(cells, densities, strict=True):
         masses[view.block] += view.mass(posteriors)
         gathered[view.block] += view.gather(posteriors / density)
     return masses + gathered
 
 
-def em_update(mixing: Mixing, sums: Sequence[np.ndarray]) -> tuple[Mixing, float]:
+def em_update(parameters: SieveParameters, sums: Sequence[np.ndarray]) -> tuple[SieveParameters, float]:
     """The parameters after a step of EM with these sums, and the mean log-likelihood before it."""
     log_likelihood, share, *rest = sums
     total = share.sum()
-    return Mixing(share / total, _coefficients(mixing, rest)), float(log_likelihood / total)
+    return SieveParameters(share / total, updated_coefficients(parameters, rest)), float(log_likelihood / total)
 
 
-def _coefficients(mixing: Mixing, gathered: Sequence[np.ndarray]) -> tuple[np.ndarray, ...]:
-    """The coefficients after a step, from what `_gather` gives."""
-    n_blocks = len(mixing.coefficients)
+def updated_coefficients(parameters: SieveParameters, gathered: Sequence[np.ndarray]) -> tuple[np.ndarray, ...]:
+    """The coefficients after a step, from what `gathered_sums` gives."""
+    n_blocks = len(parameters.coefficients)
     return tuple(
         a * atoms / np.maximum(mass, TINY)
-        for a, mass, atoms in zip(mixing.coefficients, gathered[:n_blocks], gathered[n_blocks:], strict=True)
+        for a, mass, atoms in zip(parameters.coefficients, gathered[:n_blocks], gathered[n_blocks:], strict=True)
     )
 
 
 def smoothing_step(
-    cells: Sequence[Cells], mixing: Mixing, weights: np.ndarray | None = None, allowed: np.ndarray | None = None
-) -> tuple[Mixing, float]:
+    cells: Sequence[Cells],
+    parameters: SieveParameters,
+    weights: np.ndarray | None = None,
+    allowed: np.ndarray | None = None,
+) -> tuple[SieveParameters, float]:
     """One step of nonparametric EM, whose M-step is a weighted KDE, and the mean log-likelihood before it.
 
     Benaglia, Chauveau & Hunter (2009). The atoms sit on the cells, so coefficients are the classes' shares of cells.
     It is no ascent of the likelihood; with ``smoother`` set in the cells it is one of the smoothed likelihood (npMSL:
     Levine, Hunter & Chauveau 2011).
     """
-    posteriors, _, log_likelihood = posterior(cells, mixing, allowed)
+    posteriors, _, log_likelihood = posterior(cells, parameters, allowed)
     if weights is not None:
         posteriors *= weights[:, None]
-    sums = [np.zeros_like(coefficients) for coefficients in mixing.coefficients]
+    sums = [np.zeros_like(coefficients) for coefficients in parameters.coefficients]
     for view in cells:
         sums[view.block] += view.shares(posteriors)
     coefficients = tuple(part / np.maximum(part.sum(axis=0), TINY) for part in sums)
     share = posteriors.sum(axis=0)
-    return Mixing(share / share.sum(), coefficients), float(np.average(log_likelihood, weights=weights))
+    return SieveParameters(share / share.sum(), coefficients), float(np.average(log_likelihood, weights=weights))
 
 
 def em_step(
-    cells: Sequence[Cells], mixing: Mixing, weights: np.ndarray | None = None, allowed: np.ndarray | None = None
-) -> tuple[Mixing, float]:
+    cells: Sequence[Cells],
+    parameters: SieveParameters,
+    weights: np.ndarray | None = None,
+    allowed: np.ndarray | None = None,
+) -> tuple[SieveParameters, float]:
     """One step of exact EM, and the mean log-likelihood before it."""
-    return em_update(mixing, em_sums(cells, mixing, weights, allowed))
+    return em_update(parameters, em_sums(cells, parameters, weights, allowed))
 
 
-def initial_mixing(cells: Sequence[Cells], posteriors: np.ndarray, weights: np.ndarray | None = None) -> Mixing:
+def initial_parameters(
+    cells: Sequence[Cells], posteriors: np.ndarray, weights: np.ndarray | None = None
+) -> SieveParameters:
     """Parameters from a guess of the posteriors: every atom's share of each class."""
     if weights is not None:
         posteriors = posteriors * weights[:, None]
     n_blocks = 1 + max(view.block for view in cells)
     sums = [sum(view.gather(posteriors) for view in cells if view.block == b) for b in range(n_blocks)]
-    return Mixing(_probabilities(posteriors.sum(axis=0)), tuple(_probabilities(np.asarray(total)) for total in sums))
+    return SieveParameters(
+        as_probabilities(posteriors.sum(axis=0)), tuple(as_probabilities(np.asarray(total)) for total in sums)
+    )
 
 
 class EMFit(NamedTuple):
     """Where EM ended."""
 
-    mixing: Mixing
+    parameters: SieveParameters
     objective: float  # mean log-likelihood
     n_iter: int  # EM steps taken
     converged: bool
 
 
 def accelerated_em(
-    step: Callable[[Mixing], tuple[Mixing, float]],
-    start: Mixing,
+    step: Callable[[SieveParameters], tuple[SieveParameters, float]],
+    start: SieveParameters,
     max_iter: int,
     tol: float,
     report: Callable[[int, float], bool] = lambda n_iter, objective: False,
@@ -241,14 +251,14 @@ def accelerated_em(
 
 
 def _extrapolate(
-    step: Callable[[Mixing], tuple[Mixing, float]],
-    current: Mixing,
-    change: Mixing,
-    bend: Mixing,
-    second: Mixing,
+    step: Callable[[SieveParameters], tuple[SieveParameters, float]],
+    current: SieveParameters,
+    change: SieveParameters,
+    bend: SieveParameters,
+    second: SieveParameters,
     objective: float,
     length: float,
-) -> tuple[Mixing, bool]:
+) -> tuple[SieveParameters, bool]:
     """The leap and an EM step after it, or the two plain steps where the leap lost likelihood."""
     leap = current.combine(change, bend, -length)
     landed, reached = step(leap)

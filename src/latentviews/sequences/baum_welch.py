@@ -1,4 +1,8 @@
-"""Baum–Welch on a sieve: the pilot that a polish asks for its steps."""
+"""Baum–Welch on a sieve: rows of sequences that a polish asks for its steps.
+
+The parameters of a chain are those of a sieve whose weights are (k, k + 1): a column for the law of the first state,
+and one for the law of the next after each state.
+"""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -7,54 +11,69 @@ import numpy as np
 
 from latentviews._numbers import TINY
 from latentviews.core.kernels.base import Kernel
-from latentviews.mixtures.polish import Pilot, SieveView
-from latentviews.mixtures.sieve import Cells, Mixing, _coefficients, _gather, _probabilities, initial_mixing
+from latentviews.mixtures.cells import Basis, SieveView, view_cells
+from latentviews.mixtures.polish import Halves, MixtureRows, alternating
+from latentviews.mixtures.sieve import (
+    Cells,
+    SieveParameters,
+    as_probabilities,
+    gathered_sums,
+    initial_parameters,
+    updated_coefficients,
+)
 from latentviews.sequences.chains import Smoothing, first_rows, smooth_states
 from latentviews.sequences.stretches import WINDOW, draw_windows, stretches, windows
 
-Parts = Iterable[tuple[slice, Sequence[Cells]]]  # the cells of some rows at a time, read more than once
+CellStream = Iterable[tuple[slice, Sequence[Cells]]]  # the cells of some rows at a time, read more than once
 
 
-def chain_smoothing(parts: Parts, mixing: Mixing, lengths: np.ndarray) -> Smoothing:
+def chain_smoothing(stream: CellStream, parameters: SieveParameters, lengths: np.ndarray) -> Smoothing:
     """The E-step of a chain: what all rows of every sequence say of its states and moves."""
-    log_emissions = np.empty((int(np.sum(lengths)), len(mixing.weights)))
-    for rows, cells in parts:
-        log_emissions[rows] = sum(np.log(view.density(mixing.coefficients[view.block])) for view in cells)
+    log_emissions = np.empty((int(np.sum(lengths)), len(parameters.weights)))
+    for rows, cells in stream:
+        log_emissions[rows] = sum(np.log(view.density(parameters.coefficients[view.block])) for view in cells)
         log_emissions[rows] += np.reshape(sum(view.log_units for view in cells), (-1, 1))
-    return smooth_states(log_emissions, *chain_laws(mixing), lengths)
+    return smooth_states(log_emissions, *chain_laws(parameters), lengths)
 
 
-def chain_laws(mixing: Mixing) -> tuple[np.ndarray, np.ndarray]:
+def chain_laws(parameters: SieveParameters) -> tuple[np.ndarray, np.ndarray]:
     """The law of the first state, (k,), and the transition matrix, (k, k), of a chain's parameters."""
-    return mixing.weights[:, 0], mixing.weights[:, 1:].T
+    return parameters.weights[:, 0], parameters.weights[:, 1:].T
 
 
-def chain_step(parts: Parts, mixing: Mixing, lengths: np.ndarray) -> tuple[Mixing, float]:
+def chain_step(stream: CellStream, parameters: SieveParameters, lengths: np.ndarray) -> tuple[SieveParameters, float]:
     """One step of Baum–Welch on a sieve, and the mean log-likelihood a row before it."""
-    smoothed = chain_smoothing(parts, mixing, lengths)
+    smoothed = chain_smoothing(stream, parameters, lengths)
     sums: list[np.ndarray] = []
-    for rows, cells in parts:
-        densities = [view.density(mixing.coefficients[view.block]) for view in cells]
-        part = _gather(cells, mixing, smoothed.posteriors[rows], densities)
+    for rows, cells in stream:
+        densities = [view.density(parameters.coefficients[view.block]) for view in cells]
+        part = gathered_sums(cells, parameters, smoothed.posteriors[rows], densities)
         sums = [a + b for a, b in zip(sums, part, strict=True)] if sums else part
     weights = chain_weights(smoothed.posteriors, smoothed.moves, lengths)
-    return Mixing(weights, _coefficients(mixing, sums)), float(smoothed.log_likelihood.mean())
+    return SieveParameters(weights, updated_coefficients(parameters, sums)), float(smoothed.log_likelihood.mean())
 
 
 def chain_weights(posteriors: np.ndarray, moves: np.ndarray, lengths: np.ndarray) -> np.ndarray:
     """The laws of a chain, a column each, from posteriors and counts of moves."""
     first = posteriors[first_rows(lengths)].sum(axis=0)
-    return _probabilities(np.column_stack([first, moves.T]) / np.append(first.sum(), moves.sum(axis=1) + TINY))
+    return as_probabilities(np.column_stack([first, moves.T]) / np.append(first.sum(), moves.sum(axis=1) + TINY))
 
 
 BATCH = 2**14  # rows whose cells are held at once
 
 
-@dataclass(frozen=True, eq=False)
-class ChainPilot:
-    """Rows of sequences that a polish is fitted to by Baum–Welch: a `Pilot` whose rows know of each other."""
+def alternating_stretches(lengths: np.ndarray) -> Halves:
+    """Row numbers in two halves whose stretches take turns: neighbours in time are nearly copies."""
+    n_rows = int(np.sum(lengths))
+    pieces = windows(lengths, min(WINDOW, max(n_rows // 8, 3)))
+    return (np.concatenate(pieces[::2]), np.concatenate(pieces[1::2])) if len(pieces) > 1 else alternating(n_rows)
 
-    rows: Pilot
+
+@dataclass(frozen=True, eq=False)
+class ChainRows:
+    """Rows of sequences that a polish is fitted to by Baum–Welch: rows that know of each other."""
+
+    rows: MixtureRows
     lengths: np.ndarray
 
     @property
@@ -66,7 +85,7 @@ class ChainPilot:
         """The rows of every view, none missing, and their kernel."""
         return self.rows.by_block()
 
-    def views(self, shared: dict[int, SieveView]) -> tuple[SieveView, ...]:
+    def views(self, shared: dict[int, Basis]) -> tuple[SieveView, ...]:
         """A sieve for every view."""
         return self.rows.views(shared)
 
@@ -74,35 +93,32 @@ class ChainPilot:
         """The rows in the cells of every view."""
         return self.rows.cells(views)
 
-    def some(self, rows: np.ndarray) -> "ChainPilot":
+    def some(self, rows: np.ndarray) -> "ChainRows":
         """The same with some of the rows, whose numbers increase: runs of them are sequences."""
-        return ChainPilot(self.rows.some(rows), stretches(rows, first_rows(self.lengths)))
+        return ChainRows(self.rows.some(rows), stretches(rows, first_rows(self.lengths)))
 
     def draw(self, size: int, rng: np.random.Generator) -> np.ndarray:
         """Numbers of some rows to try things on, in stretches."""
         return draw_windows(self.lengths, size, rng)
 
-    def halves(self) -> tuple[np.ndarray, np.ndarray]:
-        """Numbers of the rows in two halves of alternating stretches: neighbours in time are nearly copies."""
-        pieces = windows(self.lengths, min(WINDOW, max(len(self.table) // 8, 3)))
-        if len(pieces) < 2:
-            return self.rows.halves()
-        return np.concatenate(pieces[::2]), np.concatenate(pieces[1::2])
+    def halves(self) -> Halves:
+        """Numbers of the rows in two halves of alternating stretches."""
+        return alternating_stretches(self.lengths)
 
-    def initial(self, cells: Sequence[Cells], posteriors: np.ndarray) -> Mixing:
+    def initial(self, cells: Sequence[Cells], posteriors: np.ndarray) -> SieveParameters:
         """Parameters from a guess of the posteriors."""
         inner = ~first_rows(self.lengths)[1:]
         moves = posteriors[:-1][inner].T @ posteriors[1:][inner]
-        coefficients = initial_mixing(cells, posteriors).coefficients
-        return Mixing(chain_weights(posteriors, moves, self.lengths), coefficients)
+        coefficients = initial_parameters(cells, posteriors).coefficients
+        return SieveParameters(chain_weights(posteriors, moves, self.lengths), coefficients)
 
-    def step(self, cells: Sequence[Cells], mixing: Mixing) -> tuple[Mixing, float]:
+    def step(self, cells: Sequence[Cells], parameters: SieveParameters) -> tuple[SieveParameters, float]:
         """One step of Baum–Welch, and the mean log-likelihood before it."""
-        return chain_step([(slice(None), cells)], mixing, self.lengths)
+        return chain_step([(slice(None), cells)], parameters, self.lengths)
 
-    def score(self, cells: Sequence[Cells], mixing: Mixing) -> float:
+    def score(self, cells: Sequence[Cells], parameters: SieveParameters) -> float:
         """The mean log-likelihood of a row."""
-        return float(chain_smoothing([(slice(None), cells)], mixing, self.lengths).log_likelihood.mean())
+        return float(chain_smoothing([(slice(None), cells)], parameters, self.lengths).log_likelihood.mean())
 
 
 @dataclass(frozen=True, eq=False)
@@ -115,4 +131,4 @@ class CellBatches:
     def __iter__(self) -> Iterator[tuple[slice, list[Cells]]]:
         for low in range(0, len(self.table), BATCH):
             rows = slice(low, low + BATCH)
-            yield rows, [view.cells(self.table[rows]) for view in self.views]
+            yield rows, view_cells(self.views, self.table[rows])

@@ -1,42 +1,55 @@
 """From sequences to a chain and its emissions: the spectral estimate of triples, and Baum–Welch from there."""
 
-import warnings
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 
 from latentviews._arrays import to_numpy
-from latentviews._clusters import CLUSTER_ROWS, cluster_posteriors, kmeans, kmeans_posteriors
+from latentviews._clusters import CLUSTER_ROWS, cluster_posteriors, kmeans
 from latentviews._progress import Report
-from latentviews._validation import IdentifiabilityWarning, UnsupportedError, is_auto
+from latentviews._validation import UnsupportedError, is_auto
 from latentviews.core.embeddings import BinnedEmbedding, Components, Embedding, components_in, domain_for
 from latentviews.core.features.landmarks import LandmarkFeatures
-from latentviews.core.kernels.base import Kernel
-from latentviews.core.kernels.real import Gaussian
-from latentviews.core.kernels.spaces import Real
 from latentviews.core.selection import dependence_rank
 from latentviews.core.spectral import transition_matrix
 from latentviews.core.tables import Columns
-from latentviews.core.views import fit_views
-from latentviews.densities.reestimation import density_maps, held_out_bandwidths, reestimate
-from latentviews.densities.smoothers import weighted_samples
+from latentviews.core.views import Views, fit_views
+from latentviews.densities.reestimation import held_out_bandwidths
+from latentviews.densities.smoothers import POINTS
+from latentviews.mixtures.cells import PointBasis, SieveView
 from latentviews.mixtures.estimation import (
+    FULL_STEPS,
     SPECTRAL_FACTORS,
+    FitPath,
+    JudgedRows,
     Spectral,
     SpectralSettings,
+    Starts,
+    densities,
     domains_of,
-    scaled,
+    pilot_views,
+    polish_path,
+    polish_rows,
     spectral_steps,
+    spectral_summary,
+    starts,
 )
-from latentviews.mixtures.polish import Pilot, Polished, SieveView
+from latentviews.mixtures.polish import Polished
 from latentviews.mixtures.problem import Estimate, Problem
-from latentviews.sequences.baum_welch import CellBatches, ChainPilot, chain_laws, chain_smoothing, chain_step
+from latentviews.mixtures.sieve import SieveParameters
+from latentviews.sequences.baum_welch import (
+    CellBatches,
+    ChainRows,
+    alternating_stretches,
+    chain_laws,
+    chain_smoothing,
+    chain_step,
+)
 from latentviews.sequences.chains import Smoothing, first_rows, smooth_states, stationary
 from latentviews.sequences.stretches import triple_columns, triples, window_means
 
-FULL_STEPS = 2  # steps over all rows after the pilot's have converged
 TEST_ROWS = 4000  # rows on which dependence in time is looked for
 PERMUTATIONS = 19
 REACHES = (5, 20)  # rows on either side of a window's middle
@@ -131,6 +144,12 @@ class ChainEstimate(NamedTuple):
         return ChainEstimate(self.start[order], self.transition[np.ix_(order, order)], components, self.columns)
 
 
+def found_by_moments(problem: SequenceProblem, settings: SpectralSettings, bandwidth: Any) -> "FoundChain":
+    """The spectral estimate over all rows."""
+    chain, spectral = spectral_chain(problem, settings, problem.rows.prototypes, bandwidth, all_rows=True)
+    return FoundChain(chain, FitPath(spectral_summary(spectral.fit)))
+
+
 def spectral_chain(
     problem: SequenceProblem, settings: SpectralSettings, maps: Sequence[Any], bandwidth: Any, *, all_rows: bool
 ) -> tuple[ChainEstimate, Spectral]:
@@ -156,7 +175,7 @@ def spectral_chain(
 def _window_posteriors(problem: SequenceProblem, reach: int) -> np.ndarray:
     """Clusters of the mean embeddings of windows: states that stay are told by the shape of what they emit."""
     rows = problem.rows
-    views = fit_views(rows.pilot, rows.columns, rows.prototypes, rows.rng, rows.blocks, rows.codes)
+    views = pilot_views(rows)
     phi = [to_numpy(views.from_raw(t, to_numpy(raw).T)).T for t, raw in enumerate(views(rows.pilot))]
     scaled_phi = [x / np.sqrt((x**2).sum(axis=1).mean()) for x in phi]  # no view drowns the others
     means = window_means(np.concatenate(scaled_phi, axis=1), problem.pilot_lengths, reach)
@@ -165,67 +184,45 @@ def _window_posteriors(problem: SequenceProblem, reach: int) -> np.ndarray:
     return cluster_posteriors(clusters, means)
 
 
-class ChainStarts(NamedTuple):
-    """Guesses of the pilot's posteriors by name, the spectral fit that the first came from, and its spectrum."""
-
-    posteriors: dict[str, np.ndarray]
-    spectral: Spectral | None
-    spectrum: np.ndarray | None
-
-
-def chain_starts(problem: SequenceProblem, settings: SpectralSettings) -> ChainStarts:
-    """Spectral at two bandwidths, k-means of rows and of windows; a warning where moments support no spectral start."""
+def chain_starts(problem: SequenceProblem, settings: SpectralSettings) -> Starts:
+    """Starts of a chain: those of its rows, and k-means of windows."""
     rows = problem.rows
-    found: dict[str, np.ndarray] = {}
-    first, failure = None, None
-    for factor in SPECTRAL_FACTORS if rows.rank > 1 else ():
-        maps = [scaled(phi, rows, t, factor) for t, phi in enumerate(rows.prototypes)]
-        if found and maps == rows.prototypes:  # no kernel to scale: the same start again
-            continue
-        try:
-            chain, spectral = spectral_chain(problem, settings, maps, "isj", all_rows=False)
-        except UnsupportedError as error:
-            failure = failure or error
-            continue
-        first = first or spectral
-        found[f"spectral × {factor:g}"] = chain.smoothing(rows.pilot, problem.pilot_lengths).posteriors
-    if first is None and rows.rank > 1:
-        warnings.warn(
-            f"{failure} Baum–Welch started from k-means alone, so its answer may be a local optimum.",
-            IdentifiabilityWarning,
-            stacklevel=6,
-        )
-    used = [j for columns in rows.columns for j in columns]
-    found["k-means"] = kmeans_posteriors(rows.pilot, used, rows.rank, rows.rng)
-    if rows.rank > 1:
-        found |= {f"windows of {2 * reach + 1}": _window_posteriors(problem, reach) for reach in REACHES}
-    spectrum = failure.spectrum if first is None and failure else first and first.fit.whitening.spectrum
-    return ChainStarts(found, first, spectrum)
+
+    def spectral_start(maps: Sequence[Any]) -> tuple[np.ndarray, Spectral]:
+        chain, spectral = spectral_chain(problem, settings, maps, "isj", all_rows=False)
+        return chain.smoothing(rows.pilot, problem.pilot_lengths).posteriors, spectral
+
+    found = starts(rows, spectral_start, SPECTRAL_FACTORS if rows.rank > 1 else (), "Baum–Welch")
+    if rows.rank == 1:
+        return found
+    windows = {f"windows of {2 * reach + 1}": _window_posteriors(problem, reach) for reach in REACHES}
+    return found._replace(posteriors=found.posteriors | windows)
+
+
+class FoundChain(NamedTuple):
+    """The chain that a fit found, and the way to it."""
+
+    chain: ChainEstimate
+    path: FitPath
 
 
 def polished_chain(
-    problem: SequenceProblem,
-    guesses: Sequence[np.ndarray],
-    polish: Any,
-    density_bandwidth: Any,
-    n_jobs: int | None,
-    report: Report,
-) -> tuple[ChainEstimate, Polished]:
+    problem: SequenceProblem, guesses: Starts, polish: Any, density_bandwidth: Any, n_jobs: int | None, report: Report
+) -> FoundChain:
     """Baum–Welch on a sieve from the best guess, and densities weighted by its posteriors over all rows."""
-    rows = problem.rows
-    views = fit_views(rows.pilot, rows.columns, rows.prototypes, rows.rng, rows.blocks, rows.codes)
-    kernels = [phi.kernel_ if hasattr(phi, "kernel_") else Gaussian() for phi in views.features]
-    pilot = ChainPilot(Pilot(rows.pilot, rows.columns, rows.blocks, kernels), problem.pilot_lengths)
-    polished: Polished = polish.polish(pilot, guesses, rows.rng, n_jobs, report)
-    parts, mixing = CellBatches(rows.data, polished.views), polished.fit.mixing
+    rows, lengths = problem.rows, problem.lengths
+    views = pilot_views(rows)
+    pilot = ChainRows(polish_rows(rows, views), problem.pilot_lengths)
+    polished: Polished = polish.polish(pilot, guesses.each(), rows.rng, n_jobs, report)
+    stream, parameters = CellBatches(rows.data, polished.views), polished.fit.parameters
     for _ in range(FULL_STEPS if rows.partial else 0):
-        mixing, _ = chain_step(parts, mixing, problem.lengths)
-    polished = polished._replace(fit=polished.fit._replace(mixing=mixing))
-    smoothed = chain_smoothing(parts, mixing, problem.lengths)
-    components = _densities(problem, polished, smoothed.posteriors, density_bandwidth, views)
-    _, transition = chain_laws(mixing)
+        parameters, _ = chain_step(stream, parameters, lengths)
+    posteriors = chain_smoothing(stream, parameters, lengths).posteriors
+    components = _emissions(problem, posteriors, polished.views, parameters, views, density_bandwidth)
+    _, transition = chain_laws(parameters)
     chain = ChainEstimate(stationary(transition), transition, components, rows.columns)
-    return _with_laws(chain, chain.smoothing(rows.data, problem.lengths), problem.lengths), polished
+    chain = _with_laws(chain, chain.smoothing(rows.data, lengths), lengths)
+    return FoundChain(chain, polish_path(guesses, polished))
 
 
 def _with_laws(chain: ChainEstimate, smoothed: Smoothing, lengths: np.ndarray) -> ChainEstimate:
@@ -236,39 +233,39 @@ def _with_laws(chain: ChainEstimate, smoothed: Smoothing, lengths: np.ndarray) -
     return chain._replace(start=first / first.sum(), transition=transition)
 
 
-def _densities(
-    problem: SequenceProblem, polished: Polished, posteriors: np.ndarray, bandwidth: Any, views: Any
+def _emissions(
+    problem: SequenceProblem,
+    posteriors: np.ndarray,
+    sieve: Sequence[SieveView],
+    parameters: SieveParameters,
+    views: Views,
+    bandwidth: Any,
 ) -> list[Components]:
     """The emissions of every view, from the posteriors of all rows.
 
-    With "auto", real columns are weighted samples, smoothed in every state as held-out stretches prefer, and several
-    angles keep the sieve, whose width they have chosen already.
+    With "auto", real columns are smoothed in every state as held-out stretches prefer, and several angles keep the
+    sieve, whose width they have chosen already.
     """
-    rows = problem.rows
-    maps = density_maps(rows.data, views, rows.blocks, posteriors, bandwidth)
-    places, blocks = domains_of(rows, maps), rows.blocks
-    halves = ChainPilot(Pilot(rows.data, rows.columns, blocks, []), problem.lengths).halves()
-    components: dict[int, Components] = {}
-    several = [is_auto(bandwidth) and isinstance(phi, LandmarkFeatures) for phi in maps.features]
-    for t in np.flatnonzero(several).tolist():
-        place = places[t]
-        if isinstance(place, Real):
-            components[t] = weighted_samples(rows.data[:, rows.columns[t]], posteriors, halves, place, rows.rng)
-        else:
-            components[t] = _sieve_density(polished.views[t], polished.fit.mixing.coefficients[t], rows, t)
-    rest = np.flatnonzero(np.logical_not(several)).tolist()
-    _, found = reestimate(rows.data, posteriors, maps.some(rest), [blocks[t] for t in rest], [places[t] for t in rest])
-    for t, view in zip(rest, found, strict=True):
-        if is_auto(bandwidth) and isinstance(view, BinnedEmbedding):
-            view = held_out_bandwidths(view, rows.data[:, rows.columns[t][0]], posteriors, halves)
-        components[t] = view
-    return [components[t] for t in range(len(blocks))]
+    rows, halves = problem.rows, alternating_stretches(problem.lengths)
+    judged = JudgedRows(rows.data, posteriors, None, lambda n_rows: halves, POINTS, posteriors)
+
+    def of_angles(t: int) -> Embedding:
+        return _sieve_density(cast(PointBasis, sieve[t].basis), parameters.coefficients[t], rows, t)
+
+    _, found = densities(rows, judged, views, bandwidth, of_angles)
+    if not is_auto(bandwidth):
+        return found
+    return [
+        held_out_bandwidths(view, rows.data[:, columns[0]], posteriors, halves)
+        if isinstance(view, BinnedEmbedding)
+        else view
+        for view, columns in zip(found, rows.columns, strict=True)
+    ]
 
 
-def _sieve_density(sieve: SieveView, coefficients: np.ndarray, rows: Problem, t: int) -> Embedding:
+def _sieve_density(basis: PointBasis, coefficients: np.ndarray, rows: Problem, t: int) -> Embedding:
     """The sieve's own Σ_b a_bh k(c_b, ·): the embedding of weights on its landmarks."""
-    assert isinstance(sieve.kernel, Kernel)  # angles
-    phi = LandmarkFeatures(sieve.kernel, None).fit(sieve.points)
+    phi = LandmarkFeatures(basis.kernel, None).fit(basis.points)
     x = rows.pilot[:, rows.columns[t]]
     place = domain_for(phi, x[~np.isnan(x).any(axis=1)], rows.rng)
-    return Embedding(place, phi, phi.transform(sieve.points).T @ coefficients)
+    return Embedding(place, phi, phi.transform(basis.points).T @ coefficients)

@@ -2,7 +2,6 @@
 
 import warnings
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
@@ -14,34 +13,30 @@ from latentviews._validation import (
     IdentifiabilityWarning,
     all_or_nothing,
     check_ability,
-    check_bandwidth,
     check_count,
     check_one_batch,
     is_auto,
 )
 from latentviews.core.kernels.base import Kernel
-from latentviews.core.selection import RankTest, dependence_rank
-from latentviews.core.spectral import SpectralFit
-from latentviews.core.tables import check_angles, check_varying, read_sequences, training_rows
+from latentviews.core.tables import check_angles, read_sequences
 from latentviews.core.tensors import JointDiagonalization, Solver
-from latentviews.core.views import feature_prototypes, fit_views, for_scales, has_density
-from latentviews.mixtures.estimation import SpectralSettings
+from latentviews.mixtures.estimation import FitPath, SpectralSettings, spectral_summary
 from latentviews.mixtures.polish import Sieve
-from latentviews.mixtures.problem import Problem
-from latentviews.sequences.chains import best_path, draw_states, filter_states, first_rows
+from latentviews.sequences.chains import best_path, draw_states, filter_states
 from latentviews.sequences.estimation import (
     ChainEstimate,
+    FoundChain,
     SequenceProblem,
     chain_starts,
+    found_by_moments,
     looks_independent,
     polished_chain,
-    spectral_chain,
 )
 from latentviews.sequences.forecast import Forecast
+from latentviews.sequences.reading import PILOT, read_sequence_problem
 from latentviews.sequences.streaming import ChainStream, start_chain_stream
-from latentviews.sequences.stretches import check_lengths, check_origins, draw_windows, stretches
+from latentviews.sequences.stretches import check_lengths, check_origins
 
-PILOT = 20_000
 RARE = 1.0  # rows: a state that is expected in fewer is not there
 FORGETFUL = 0.05  # the least singular value of a transition matrix that keeps its states apart
 TOLERANCE = 1e-4  # chains are flatter than mixtures: a tenth of their tolerance
@@ -163,11 +158,12 @@ class KernelHMM(CallbackSupportMixin, DensityMixin, BaseEstimator):
         """
         report, finish = reporter(self, self.verbose)
         self.__dict__.pop("stream_", None)  # an earlier fit's
-        problem = self._read(X, y, lengths)
-        chain = self._fit(problem, report)
+        problem = read_sequence_problem(self, X, y, lengths)
+        self._keep_read(problem)
+        chain, path = self._fit(problem, report)
+        self._keep_path(path)
         shares = chain.smoothing(problem.rows.data, problem.lengths).posteriors.mean(axis=0)
         order = np.argsort(-shares, kind="stable")
-        self.views_, self.n_states_ = problem.rows.columns, problem.rows.rank
         self.start_, self.transition_, self.components_, _ = chain.take(order)
         self.weights_ = shares[order]
         self._check_states(problem, 5)
@@ -197,18 +193,15 @@ class KernelHMM(CallbackSupportMixin, DensityMixin, BaseEstimator):
         check_one_batch(X)
         solver, problem = self._solver(), None
         if not hasattr(self, "stream_"):
-            problem = self._read(X, y, lengths)
-            self.views_, self.n_states_ = problem.rows.columns, problem.rows.rank
+            problem = read_sequence_problem(self, X, y, lengths)
+            self._keep_read(problem)
             self.stream_: ChainStream = start_chain_stream(problem, self._spectral_bandwidth(), self.pilot_size)
         table, _ = read_sequences(self, X, reset=False)
         self.stream_ = self.stream_.add(table, None if lengths is None else check_lengths(lengths, len(table)))
         found = self.stream_.fit.solve(solver, np.random.default_rng(self.random_state))
         self.start_, self.transition_, self.components_, _ = self.stream_.estimate(found)  # the commonest state first
         self.weights_ = found.weights / found.weights.sum()
-        self.lower_bound_ = np.nan
-        self.start_objectives_: dict[str, float] = {}
-        self._keep_spectral(found, found.whitening.spectrum)
-        self.converged_, self.n_iter_ = True, 0
+        self._keep_path(FitPath(spectral_summary(found)))
         if problem is not None:
             self._check_states(problem, 4)
         return self
@@ -222,32 +215,27 @@ class KernelHMM(CallbackSupportMixin, DensityMixin, BaseEstimator):
             return "isj" if self.kernel is None and self.features is None else None
         return self.density_bandwidth
 
-    def _fit(self, problem: SequenceProblem, report: Report) -> ChainEstimate:
-        """The estimate, and what is worth keeping of the way to it."""
+    def _fit(self, problem: SequenceProblem, report: Report) -> FoundChain:
+        """The chain by the way that the parameters ask for."""
         settings = SpectralSettings(self._solver(), None, False)
-        polish, prototypes = self.polish, problem.rows.prototypes
-        if is_auto(polish):
-            polish = Sieve(tol=TOLERANCE)
-        self.lower_bound_, self.start_objectives_ = np.nan, {}
+        polish = Sieve(tol=TOLERANCE) if is_auto(self.polish) else self.polish
         if polish is None:
-            chain, spectral = spectral_chain(problem, settings, prototypes, self._spectral_bandwidth(), all_rows=True)
-            self._keep_spectral(spectral.fit, spectral.fit.whitening.spectrum)
-            self.converged_, self.n_iter_ = True, 0
-            return chain
+            return found_by_moments(problem, settings, self._spectral_bandwidth())
         if not isinstance(polish, Sieve):
             raise TypeError(f"polish must be a Sieve, whose steps are exact EM, None or 'auto'; got {polish!r}.")
-        guesses, first, spectrum = chain_starts(problem, settings)
-        self._keep_spectral(None if first is None else first.fit, spectrum)
-        chain, polished = polished_chain(
-            problem, list(guesses.values()), polish, self.density_bandwidth, self.n_jobs, report
-        )
-        self.lower_bound_, self.n_iter_, self.converged_ = polished.fit[1:]
-        self.start_objectives_ = dict(zip(guesses, polished.objectives.tolist(), strict=True))
-        return chain
+        guesses = chain_starts(problem, settings)
+        return polished_chain(problem, guesses, polish, self.density_bandwidth, self.n_jobs, report)
 
-    def _keep_spectral(self, found: SpectralFit | None, spectrum: Any) -> None:
-        self.spectrum_ = spectrum
-        self.residual_ = np.nan if found is None else found.decomposition.residual
+    def _keep_read(self, problem: SequenceProblem) -> None:
+        self.views_, self.n_states_ = problem.rows.columns, problem.rows.rank
+        if problem.rows.rank_test is not None:
+            self.rank_test_ = problem.rows.rank_test
+
+    def _keep_path(self, path: FitPath) -> None:
+        spectral, self.lower_bound_, self.n_iter_, self.converged_, objectives = path
+        self.start_objectives_ = objectives or {}
+        if spectral is not None:
+            self.spectrum_, _, self.residual_ = spectral
 
     def predict(self, X: Any, *, lengths: Any = None) -> np.ndarray:
         """The most probable path of states through every sequence (Viterbi)."""
@@ -312,47 +300,6 @@ class KernelHMM(CallbackSupportMixin, DensityMixin, BaseEstimator):
         """The log-emissions of the rows and what else the algorithms on chains ask for."""
         table, lengths = self._sequences(X, lengths)
         return self._chain.log_emissions(table), self.start_, self.transition_, lengths
-
-    def _read(self, X: Any, y: Any, lengths: Any) -> SequenceProblem:
-        """Sequences, views and a pilot, or a sentence on what no fit can answer."""
-        automatic = is_auto(self.n_states)
-        rank = 1 if automatic else check_count("n_states", self.n_states)
-        rng = np.random.default_rng(self.random_state)
-        table, columns = read_sequences(self, X, reset=True)
-        lengths = check_lengths(lengths, len(table), y)
-        if lengths.max() < 3:
-            raise ValueError(
-                f"{type(self).__name__} learns from three consecutive rows, and no sequence has so many; got "
-                f"n_samples = {len(table)} in {len(lengths)} sequence(s), the longest of {lengths.max()} row(s)."
-            )
-        if len(table) < rank:
-            raise ValueError(f"{rank} states need at least {rank} rows; got n_samples = {len(table)}.")
-        check_varying(table, columns, getattr(self, "feature_names_in_", None))
-        if self.density_bandwidth is not None:
-            check_bandwidth("density_bandwidth", self.density_bandwidth)
-        prototypes = feature_prototypes(self.kernel, self.features, self.bandwidth, columns)
-        if not all(has_density(phi) for phi in prototypes):
-            raise TypeError(
-                "States are told by their emission densities, and a kernel such as Linear has none; use Gaussian, "
-                "Laplace, Matern, VonMises or Delta."
-            )
-        size = check_count("pilot_size", self.pilot_size, 3)
-        chosen, blocks = draw_windows(lengths, size, rng), list(range(len(columns)))
-        rows = training_rows(table, size, rng, draw=lambda table, *_: (table[chosen], None, None))
-        if self.kernel is None and self.features is None and self.bandwidth is None:
-            prototypes = for_scales(prototypes, rows.pilot, columns, blocks)
-        views = Problem(**vars(rows), columns=columns, blocks=blocks, prototypes=prototypes, rank=rank, rng=rng)
-        problem = SequenceProblem(views, lengths, stretches(chosen, first_rows(lengths)))
-        if automatic:
-            self.rank_test_ = self._dependence(problem)
-            problem = problem._replace(rows=replace(views, rank=self.rank_test_.n_components))
-        return problem
-
-    def _dependence(self, problem: SequenceProblem) -> RankTest:
-        """The rank of the dependence between rows that follow each other."""
-        three = problem.triples()
-        views = fit_views(three.pilot, three.columns, three.prototypes, three.rng, three.blocks)
-        return dependence_rank(three.pilot, views, three.rng)
 
     def _check_states(self, problem: SequenceProblem, depth: int) -> None:
         """Say what makes the states doubtful, ``depth`` calls above this one's."""

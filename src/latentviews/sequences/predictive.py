@@ -169,16 +169,16 @@ class PredictiveStateModel(BaseEstimator):
         learner = TwoStageRegression() if self.dynamics is None else check_ability("dynamics", self.dynamics, "learn")
         table = self._read(X, reset=True)
         lengths = check_lengths(lengths, len(table), y)
-        parts = _parts(lengths, self.validation, horizon)
+        split = _held_out(lengths, self.validation, horizon)
         for label, column in zip(getattr(self, "feature_names_in_", range(table.shape[1])), table.T, strict=True):
             check_column(column, label, "what comes next")
         self._fit_features(table, rng)
-        known = self._series(table[parts.fitted], parts.fitted_lengths)
-        rest = self._series(table[parts.followed], parts.followed_lengths)
+        known = self._series(table[split.fitted], split.fitted_lengths)
+        rest = self._series(table[split.followed], split.followed_lengths)
         self.validation_errors_: dict[Any, float] = {}
         best: tuple[float, Any, np.ndarray] | None = None
         for choice in learner.candidates():
-            missed = _missed(learner.learn(known, choice, horizon), rest, parts.judged, horizon)
+            missed = _missed(learner.learn(known, choice, horizon), rest, split.judged, horizon)
             error = float(np.mean(missed**2))
             self.validation_errors_[choice] = error
             if best is None or not error >= best[0]:
@@ -186,7 +186,7 @@ class PredictiveStateModel(BaseEstimator):
         assert best is not None
         _, self.choice_, missed = best
         self.dynamics_: Dynamics = learner.learn(self._series(table, lengths), self.choice_, horizon)
-        self._keep_residuals(rest, parts.judged, missed, rng)
+        self._keep_residuals(rest, split.judged, missed, rng)
         return self
 
     def _read(self, X: Any, *, reset: bool) -> np.ndarray:
@@ -277,7 +277,7 @@ class PredictiveStateModel(BaseEstimator):
         return after, series
 
 
-class Parts(NamedTuple):
+class HeldOutRows(NamedTuple):
     """Rows that are fitted, and rows that are held out, behind some fitted ones over which a filter warms up."""
 
     fitted: np.ndarray  # row numbers
@@ -287,7 +287,7 @@ class Parts(NamedTuple):
     judged: np.ndarray  # whether each of these is held out and has all rows ahead, so that a forecast can be judged
 
 
-def _parts(lengths: np.ndarray, share: float, horizon: int) -> Parts:
+def _held_out(lengths: np.ndarray, share: float, horizon: int) -> HeldOutRows:
     """What is fitted and what is held out: last sequences, or the ends of a few."""
     if not (isinstance(share, int | float | np.number) and 0 < share < 1):
         raise ValueError(f"validation must be a share between 0 and 1; got {share!r}.")
@@ -308,7 +308,7 @@ def _parts(lengths: np.ndarray, share: float, horizon: int) -> Parts:
     warm = np.where(middle < ends, np.maximum(middle - WARM_UP, begins), ends)
     followed, followed_sizes = _joined(warm, ends)
     judged = (followed >= np.repeat(middle, ends - warm)) & (followed + horizon <= np.repeat(ends, ends - warm))
-    return Parts(fitted, sizes, followed, followed_sizes, judged)
+    return HeldOutRows(fitted, sizes, followed, followed_sizes, judged)
 
 
 def _joined(begins: np.ndarray, ends: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -2,24 +2,19 @@
 
 import warnings
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.optimize import linear_sum_assignment
 from scipy.special import gammaln
-from sklearn import config_context
 from sklearn.base import BaseEstimator
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import adjusted_rand_score
-from sklearn.mixture import GaussianMixture
 from sklearn.neighbors import NearestNeighbors
 from sklearn.utils.parallel import Parallel, delayed
 
-from latentviews._clusters import cluster_posteriors, kmeans
 from latentviews._numbers import TINY
 from latentviews._progress import Part, Report
-from latentviews._validation import IdentifiabilityWarning, UnsupportedError, check_count, is_auto
+from latentviews._validation import IdentifiabilityWarning, check_count, is_auto
 from latentviews.core.features.indicators import OneHotFeatures
 from latentviews.core.kernels.bandwidths import resolution
 from latentviews.core.kernels.spaces import DOMAINS
@@ -42,20 +37,11 @@ from latentviews.mixtures.dependence.merging import (
     merge_until,
     valley_cost,
 )
-from latentviews.mixtures.estimation import (
-    FULL_STEPS,
-    FoundClasses,
-    Spectral,
-    SpectralSettings,
-    no_spectral,
-    spectral_estimate,
-    spectral_steps,
-)
+from latentviews.mixtures.dependence.starts import START_ROWS, Start, dependence_starts, spectral_parts
+from latentviews.mixtures.estimation import FULL_STEPS, FitPath, FoundClasses, SpectralSettings, no_spectral
 from latentviews.mixtures.problem import Estimate, Problem
 
 DOUBTFUL = 0.5  # agreement of starts below which their answer is one of several
-START_ROWS = 5000  # rows that a start, and EM from it, are fitted to
-GAUSSIAN_ROWS = 2500  # rows that a Gaussian mixture is fitted to
 FEWEST = 20  # rows a component should have
 NEIGHBORS = 10  # of a row tell how sparse its place is
 
@@ -185,22 +171,15 @@ def dependent_classes(
     """Fit, merge and choose; where the number of classes is ``automatic``, the valleys of the density tell it."""
     settings.check()
     n_classes = None if automatic else problem.rank
-    used = [j for columns in problem.columns for j in columns]
-    rows, scales = _standardised(problem.pilot[:, used])
-    units = [resolution(x[~np.isnan(x)]) for x in problem.pilot[:, used].T]  # what rounded or counted values resolve
-    frame = Frame.around(problem.pilot, used, np.maximum(settings.bandwidth * scales, units), boxed=settings.noise)
-    weights, volume = problem.pilot_weights, 0.0
-    if frame.box is not None:
-        volume = float(np.log(np.ptp(frame.box, axis=0)).sum())
-        weights = _without_strays(rows, weights, volume - float(np.log(scales).sum()), problem.rng)
+    rows, frame, volume, weights = _ground(problem, settings)
     n_parts = max(settings.n_parts, 2 * (n_classes or 0))
     n_parts = max(min(n_parts, len(rows) // FEWEST), n_classes or 1)
-    moments, spectrum = _spectral(problem, n_parts, spectral)
+    moments, spectrum = spectral_parts(problem, n_parts, spectral)
     count = 1 if n_parts == 1 else 2 * settings.n_starts + (moments is not None)
     starts: list[Start] = []
 
     def tasks() -> Iterator[Any]:  # a start is made when its turn comes, so that the steps told of are spread evenly
-        for i, start in enumerate(_starts(problem, rows, n_parts, settings.n_starts, moments, weights)):
+        for i, start in enumerate(dependence_starts(problem, rows, n_parts, settings.n_starts, moments, weights)):
             starts.append(start)
             yield delayed(_fit)(start, frame, problem.pilot, settings, report, Part(i, count, settings.tol))
 
@@ -211,22 +190,32 @@ def dependent_classes(
     expected = [fit.mixture.expected(cells) for fit in fits]
     landscape = Landscape(rows, problem.rng, weights)
     chosen = _choose(problem, landscape, expected, volume, settings, n_classes)
-    fit = fits[chosen.start]
-    classes = _classes(problem, fit.mixture, chosen, settings.noise)
-    objectives = [float(np.average(step.log_density, weights=problem.pilot_weights)) for step in expected]
+    fit, classes = fits[chosen.start], _classes(problem, fits[chosen.start].mixture, chosen, settings.noise)
+    reached = [float(np.average(step.log_density, weights=problem.pilot_weights)) for step in expected]
+    objectives = dict(zip([start.name for start in starts], reached, strict=True))
+    summary = no_spectral(spectrum, classes.n_classes)
     return FoundClasses(
         Estimate(classes.weights, list(_components(problem, classes)), problem.columns),
-        no_spectral(spectrum, classes.n_classes),
+        FitPath(summary, reached[chosen.start], fit.n_iter, fit.converged, objectives),
         classes,
-        objectives[chosen.start],
-        fit.n_iter,
-        fit.converged,
-        dict(zip([start.name for start in starts], objectives, strict=True)),
         chosen.agreement,
     )
 
 
-def _fit(start: "Start", frame: Frame, table: np.ndarray, settings: Copulas, report: Report, part: Part) -> CopulaFit:
+def _ground(problem: Problem, settings: Copulas) -> tuple[np.ndarray, Frame, float, np.ndarray | None]:
+    """The pilot in columns of one scale, the frame of its margins, the log-volume of its box, and the rows' weights."""
+    used = [j for columns in problem.columns for j in columns]
+    rows, scales = _standardised(problem.pilot[:, used])
+    units = [resolution(x[~np.isnan(x)]) for x in problem.pilot[:, used].T]  # what rounded or counted values resolve
+    frame = Frame.around(problem.pilot, used, np.maximum(settings.bandwidth * scales, units), boxed=settings.noise)
+    if frame.box is None:
+        return rows, frame, 0.0, problem.pilot_weights
+    volume = float(np.log(np.ptp(frame.box, axis=0)).sum())
+    inside = volume - float(np.log(scales).sum())
+    return rows, frame, volume, _without_strays(rows, problem.pilot_weights, inside, problem.rng)
+
+
+def _fit(start: Start, frame: Frame, table: np.ndarray, settings: Copulas, report: Report, part: Part) -> CopulaFit:
     return fit_copulas(
         frame,
         table[start.rows],
@@ -243,7 +232,7 @@ def _warn(agreement: float, n_partitions: int) -> None:
             f"The {n_partitions} ways to these classes agree little (adjusted Rand index {agreement:.2f}): the answer "
             "is one of several. Ask for another number of classes, or see `agreement_` and `start_objectives_`.",
             IdentifiabilityWarning,
-            stacklevel=6,
+            stacklevel=8,
         )
 
 
@@ -273,72 +262,6 @@ def _without_strays(
     dense = np.log(count / len(some)) - log_ball + volume >= 0
     kept = dense * (np.ones(len(rows)) if weights is None else weights)
     return kept if np.count_nonzero(kept) >= len(rows) / 2 else np.ones(len(rows)) if weights is None else weights
-
-
-# -------------------------------------------------------------------------------------------------- the starts
-
-
-class Start(NamedTuple):
-    """A guess of the posteriors of some rows."""
-
-    name: str
-    rows: np.ndarray  # (m,), their numbers in the pilot
-    posteriors: np.ndarray  # (m, J)
-
-
-def _starts(
-    problem: Problem,
-    rows: np.ndarray,
-    n_parts: int,
-    n_starts: int,
-    moments: Spectral | None,
-    weights: np.ndarray | None,
-) -> Iterator[Start]:
-    """Gaussian mixtures and k-means, each on rows of its own, and the spectral estimate.
-
-    Rows are drawn with their weights as chances, so that those drawn need no weights.
-    """
-    chances = None if weights is None else weights / weights.sum()
-    again = problem.pilot_weights is not None  # a row may be drawn twice
-    size = min(len(rows) if again or weights is None else int(np.count_nonzero(weights)), START_ROWS)
-
-    def draw() -> np.ndarray:
-        return problem.rng.choice(len(rows), size, replace=again, p=chances)
-
-    if n_parts == 1:
-        yield Start("one part", draw(), np.ones((size, 1)))
-        return
-    for trial in range(1, n_starts + 1):
-        for name, guess in (("Gaussian mixture", _gaussian), ("k-means", _kmeans)):
-            some = draw()
-            yield Start(f"{name} {trial}", some, guess(rows[some], n_parts, int(problem.rng.integers(2**31))))
-    if moments is not None:
-        some = draw()
-        yield Start("spectral", some, spectral_estimate(problem, moments).posteriors(problem.pilot[some]))
-
-
-def _gaussian(rows: np.ndarray, n_parts: int, seed: int) -> np.ndarray:
-    model = GaussianMixture(n_parts, reg_covar=1e-3, max_iter=60, random_state=seed)
-    with warnings.catch_warnings(), config_context(array_api_dispatch=False):  # rows are NumPy's
-        warnings.simplefilter("ignore", ConvergenceWarning)  # a start need not converge
-        return model.fit(rows[:GAUSSIAN_ROWS]).predict_proba(rows)
-
-
-def _kmeans(rows: np.ndarray, n_parts: int, seed: int) -> np.ndarray:
-    return cluster_posteriors(kmeans(rows, n_parts, seed), rows)
-
-
-def _spectral(problem: Problem, n_parts: int, settings: SpectralSettings) -> tuple[Spectral | None, np.ndarray | None]:
-    """The papers' estimate with as many classes as parts, None where the moments do not carry so many; a spectrum."""
-    some = problem.rng.permutation(len(problem.pilot))[:START_ROWS]
-    weights = None if problem.pilot_weights is None else problem.pilot_weights[some]
-    few = problem.pilot[some]
-    smaller = replace(problem, data=few, weights=weights, pilot=few, pilot_weights=weights, rank=n_parts)
-    try:
-        found = spectral_steps(smaller, settings, problem.prototypes, "isj", all_rows=False)
-    except UnsupportedError as error:
-        return None, error.spectrum
-    return found, found.fit.whitening.spectrum
 
 
 # ------------------------------------------------------------------------------------------ from parts to classes

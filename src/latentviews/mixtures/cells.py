@@ -1,0 +1,183 @@
+"""How a view of the rows becomes the cells of a sieve: a grid, values, landmarks or Gaussians of a codebook."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Protocol
+
+import numpy as np
+from scipy import sparse
+from sklearn.base import clone
+
+from latentviews.core.features.bins import grid_and_kernel, linear_bins
+from latentviews.core.features.landmarks import few_landmarks
+from latentviews.core.kernels.bandwidths import dithered, many_scales
+from latentviews.core.kernels.base import Kernel
+from latentviews.core.kernels.circle import VonMises
+from latentviews.core.kernels.discrete import Delta
+from latentviews.core.kernels.real import Gaussian
+from latentviews.densities.codebooks import Codebook, fit_codebook
+from latentviews.mixtures.sieve import Cells
+
+MAX_ATOMS = 400  # narrow kernels for a column
+CODES, ROWS_PER_CODE, CODES_PER_CLASS = 50, 6, 3  # Gaussians for several columns: at most; rows a column; at least
+NEGLIGIBLE = 1e-10  # values of a narrow kernel below this share of its height count as zero
+
+
+class Basis(Protocol):
+    """What the densities of a view are mixtures of."""
+
+    @property
+    def points(self) -> np.ndarray:
+        """Where its parts stand, (C, d)."""
+
+    def cells(self, x: np.ndarray) -> Cells:
+        """The cells of some rows of the view, none missing."""
+
+
+@dataclass(frozen=True, eq=False)
+class GridBasis:
+    """Narrow kernels on centres along one column, seen through a grid."""
+
+    points: np.ndarray  # (C, 1), the grid
+    kernel: Kernel
+    atoms: sparse.csr_array  # (C, B), the kernels on the grid
+    smoother: Any = None  # (C, C), sparse, for npMSL
+
+    def cells(self, x: np.ndarray) -> Cells:
+        """The rows shared between the grid points beside them."""
+        return Cells(linear_bins(x[:, 0], self.points[:, 0]), self.atoms, smoother=self.smoother)
+
+
+@dataclass(frozen=True, eq=False)
+class PointBasis:
+    """Narrow kernels on values or landmarks."""
+
+    points: np.ndarray  # (C, d)
+    kernel: Kernel
+
+    def cells(self, x: np.ndarray) -> Cells:
+        """The kernels at the rows."""
+        return Cells(self.kernel.gram(x, self.points), None)
+
+
+@dataclass(frozen=True, eq=False)
+class CodebookBasis:
+    """Gaussians, each of its own shape."""
+
+    codebook: Codebook
+
+    @property
+    def points(self) -> np.ndarray:
+        """The means."""
+        return self.codebook.means
+
+    def cells(self, x: np.ndarray) -> Cells:
+        """The Gaussians at the rows, over the largest for each row."""
+        rows, log_units = self.codebook.scaled_densities(x)
+        return Cells(rows, None, log_units=log_units)
+
+
+@dataclass(frozen=True, eq=False)
+class SieveView:
+    """A view of the table, and what its densities are mixtures of."""
+
+    columns: list[int]
+    block: int
+    basis: Basis
+
+    def cells(self, table: np.ndarray) -> Cells:
+        """The cells of the rows of a table, NaN where a view is missing."""
+        x = table[:, self.columns]
+        present = ~np.isnan(x).any(axis=1)
+        if not present.all():
+            x = np.where(present[:, None], x, self.basis.points[:1])
+        found = self.basis.cells(x)
+        here = None if present.all() else present
+        return replace(found, present=here, block=self.block, log_units=found.log_units * present)
+
+
+def view_of_kernel(
+    columns: list[int], block: int, points: np.ndarray, kernel: Any, atoms: Any, smoother: Any = None
+) -> SieveView:
+    """A view from the parts that files of format 1 hold: a codebook, kernels on points, or kernels on a grid."""
+    if isinstance(kernel, Codebook):
+        return SieveView(columns, block, CodebookBasis(kernel))
+    basis: Basis = PointBasis(points, kernel) if atoms is None else GridBasis(points, kernel, atoms, smoother)
+    return SieveView(columns, block, basis)
+
+
+class BasisRule(Protocol):
+    """The basis that a view gets, as wide as is asked for."""
+
+    @property
+    def has_width(self) -> bool:
+        """Whether a width makes a difference."""
+
+    def basis(self, factor: float) -> Basis:
+        """The basis, its kernels ``factor`` times as wide as a rule of thumb says."""
+
+
+@dataclass(frozen=True, eq=False)
+class FixedBasis:
+    """A basis that has no width to choose."""
+
+    given: Basis
+    has_width = False
+
+    def basis(self, factor: float) -> Basis:
+        """The same, whatever the factor."""
+        return self.given
+
+
+@dataclass(frozen=True, eq=False)
+class ScaledKernel:
+    """Kernels of any width on a grid for one real column, on landmarks for anything else."""
+
+    x: np.ndarray  # rows of the view, none missing
+    kernel: Kernel  # as wide as a rule says
+    seed: int
+    has_width = True
+
+    def basis(self, factor: float) -> Basis:
+        """Kernels ``factor`` times as wide."""
+        narrow = clone(self.kernel).set_params(bandwidth=factor * self.kernel.get_params()["bandwidth"])
+        if self.kernel.domain != "real" or self.x.shape[1] > 1:
+            return PointBasis(few_landmarks(narrow, self.x, self.seed).landmarks_, narrow)
+        grid, narrow = grid_and_kernel(self.x[:, 0], narrow, 1024)
+        width = float(narrow.get_params()["bandwidth"])
+        size = int(np.clip((grid[-1] - grid[0]) / (0.75 * width), 8, MAX_ATOMS))
+        centres = np.linspace(grid[0], grid[-1], size)
+        atoms = narrow.gram(grid[:, None], centres[:, None])
+        return GridBasis(grid[:, None], narrow, without_negligible(atoms))
+
+
+def basis_rule(x: np.ndarray, kernel: Kernel, rank: int, seed: int) -> BasisRule:
+    """What a sieve of ``rank`` classes makes of the rows ``x`` of a view, none missing.
+
+    Several real columns, or one that has many scales, have a codebook: classes may differ in spread by orders of
+    magnitude, such as those of a sensor at rest and in motion, which no single width fits.
+    """
+    if kernel.domain == "discrete":
+        return FixedBasis(values_basis(x))
+    if kernel.domain == "real" and (x.shape[1] > 1 or many_scales(x[:, 0])):
+        size = min(CODES, len(x) // (ROWS_PER_CODE * x.shape[1]))
+        least = max(min(CODES_PER_CLASS * rank, len(x) // 2), 1)  # fewer could not tell the classes apart
+        rng = np.random.default_rng(seed)
+        return FixedBasis(CodebookBasis(fit_codebook(dithered(x, rng), max(size, least), rng)))
+    rule: Kernel = VonMises("silverman") if kernel.domain == "circle" else Gaussian("isj")
+    return ScaledKernel(x, rule.adapt(x), seed)
+
+
+def values_basis(x: np.ndarray) -> PointBasis:
+    """The different values of the rows."""
+    return PointBasis(np.unique(x, axis=0), Delta())
+
+
+def without_negligible(atoms: np.ndarray) -> sparse.csr_array:
+    """Values of narrow kernels, sparse."""
+    return sparse.csr_array(atoms * (atoms > NEGLIGIBLE * atoms.max()))
+
+
+def view_cells(views: Sequence[SieveView], table: np.ndarray) -> list[Cells]:
+    """The cells of every view of some rows."""
+    return [view.cells(table) for view in views]

@@ -1,0 +1,69 @@
+"""From what a user gives a chain to the problem that is solved, or a sentence on what no fit can answer."""
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from latentviews._validation import check_bandwidth, check_count, is_auto
+from latentviews.core.selection import RankTest, dependence_rank
+from latentviews.core.tables import Columns, check_varying, read_sequences, training_rows
+from latentviews.core.views import feature_prototypes, fit_views, for_scales, has_density
+from latentviews.mixtures.problem import Problem
+from latentviews.sequences.chains import first_rows
+from latentviews.sequences.estimation import SequenceProblem
+from latentviews.sequences.stretches import check_lengths, draw_windows, stretches
+
+PILOT = 20_000
+
+
+def read_sequence_problem(model: Any, X: Any, y: Any, lengths: Any) -> SequenceProblem:
+    """Sequences, views and their feature maps as the parameters of a `KernelHMM` have them."""
+    rank, size = _check_parameters(model)
+    rng = np.random.default_rng(model.random_state)
+    table, columns = read_sequences(model, X, reset=True)
+    lengths = check_lengths(lengths, len(table), y)
+    _check_table(model, table, columns, lengths, rank)
+    prototypes = feature_prototypes(model.kernel, model.features, model.bandwidth, columns)
+    if not all(has_density(phi) for phi in prototypes):
+        raise TypeError(
+            "States are told by their emission densities, and a kernel such as Linear has none; use Gaussian, "
+            "Laplace, Matern, VonMises or Delta."
+        )
+    chosen, blocks = draw_windows(lengths, size, rng), list(range(len(columns)))
+    rows = training_rows(table, size, rng, draw=lambda table, *_: (table[chosen], None, None))
+    if model.kernel is None and model.features is None and model.bandwidth is None:
+        prototypes = for_scales(prototypes, rows.pilot, columns, blocks)
+    views = Problem(**vars(rows), columns=columns, blocks=blocks, prototypes=prototypes, rank=rank, rng=rng)
+    problem = SequenceProblem(views, lengths, stretches(chosen, first_rows(lengths)))
+    if not is_auto(model.n_states):
+        return problem
+    test = _rank_test(problem)
+    return problem._replace(rows=replace(views, rank=test.n_components, rank_test=test))
+
+
+def _check_parameters(model: Any) -> tuple[int, int]:
+    """The number of states, one where it is to be found, and of the rows in a pilot."""
+    rank = 1 if is_auto(model.n_states) else check_count("n_states", model.n_states)
+    if model.density_bandwidth is not None:
+        check_bandwidth("density_bandwidth", model.density_bandwidth)
+    return rank, check_count("pilot_size", model.pilot_size, 3)
+
+
+def _check_table(model: Any, table: np.ndarray, columns: Columns, lengths: np.ndarray, rank: int) -> None:
+    """Refuse too few rows, and columns that say nothing."""
+    if lengths.max() < 3:
+        raise ValueError(
+            f"{type(model).__name__} learns from three consecutive rows, and no sequence has so many; got "
+            f"n_samples = {len(table)} in {len(lengths)} sequence(s), the longest of {lengths.max()} row(s)."
+        )
+    if len(table) < rank:
+        raise ValueError(f"{rank} states need at least {rank} rows; got n_samples = {len(table)}.")
+    check_varying(table, columns, getattr(model, "feature_names_in_", None))
+
+
+def _rank_test(problem: SequenceProblem) -> RankTest:
+    """The rank of the dependence between rows that follow each other."""
+    three = problem.triples()
+    views = fit_views(three.pilot, three.columns, three.prototypes, three.rng, three.blocks)
+    return dependence_rank(three.pilot, views, three.rng)
