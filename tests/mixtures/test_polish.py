@@ -1,5 +1,6 @@
 import io
 import itertools
+import warnings
 from contextlib import redirect_stderr
 
 import numpy as np
@@ -9,7 +10,7 @@ from sklearn import config_context
 from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV
 
-from latentviews import Delta, Gaussian, MultiViewMixture, Sieve, SmoothedEM, VonMises
+from latentviews import Delta, Gaussian, IdentifiabilityWarning, MultiViewMixture, Sieve, SmoothedEM, VonMises
 from latentviews._validation import as_labels
 from latentviews.baselines import SphericalSpectral
 from latentviews.core.kernels.bandwidths import isj
@@ -413,3 +414,15 @@ def test_rows_of_other_classes_are_no_parameters_of_a_class(rng):
     assert second.bic(X) == pytest.approx(first.bic(X), rel=1e-4)  # the same optimum from other starts
     for view in first.components_:
         assert (view.n_parameters < 40).all()  # a range of some ten bandwidths
+
+
+def test_views_that_never_come_together_make_one_class_or_a_warning(rng):
+    X = np.full((300, 3), np.nan)
+    X[np.arange(300), np.arange(300) % 3] = rng.normal(size=300)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        one = MultiViewMixture(1, random_state=0).fit(X)
+    assert one.score(X) == pytest.approx(-0.5 * np.log(2 * np.pi * np.e), abs=0.15)
+    with pytest.warns(IdentifiabilityWarning, match="The polish started from k-means alone") as caught:
+        MultiViewMixture(2, random_state=0).fit(X)
+    assert {one.filename for one in caught} == {__file__}

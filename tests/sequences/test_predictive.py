@@ -19,7 +19,7 @@ from latentviews import (
 )
 from latentviews.sequences.chains import draw_states, filter_states, stationary
 from latentviews.sequences.dynamics import Series
-from latentviews.sequences.predictive import WARM_UP, SampleForecast, _parts
+from latentviews.sequences.predictive import WARM_UP, SampleForecast, _held_out
 from reference import hsu_kakade_zhang
 
 QUICK = TwoStageRegression(sizes=(5,), penalties=(1e-2,), memories=(5,), window=5)
@@ -170,14 +170,14 @@ def test_held_out_residuals_are_those_of_a_filter_that_has_seen_what_came_before
 
 
 def test_sequences_are_parted_with_rows_to_warm_up_on():
-    parts = _parts(np.array([10, 20]), 0.3, 2)
+    parts = _held_out(np.array([10, 20]), 0.3, 2)
     np.testing.assert_array_equal(parts.fitted, [*range(7), *range(10, 24)])
     np.testing.assert_array_equal(parts.followed, np.arange(30))
     np.testing.assert_array_equal(parts.followed[parts.judged], [7, 8, *range(24, 29)])
-    many = _parts(np.full(5, 4), 0.2, 2)  # the last sequences, from their first row
+    many = _held_out(np.full(5, 4), 0.2, 2)  # the last sequences, from their first row
     np.testing.assert_array_equal(many.followed, np.arange(16, 20))
     np.testing.assert_array_equal(many.followed[many.judged], [16, 17, 18])
-    long = _parts(np.array([10_000]), 0.2, 1)
+    long = _held_out(np.array([10_000]), 0.2, 1)
     assert (len(long.followed), long.judged.sum()) == (2000 + WARM_UP, 2000)
 
 

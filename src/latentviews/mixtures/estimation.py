@@ -136,7 +136,7 @@ SpectralStart = Callable[[Sequence[Any]], tuple[np.ndarray, Spectral]]  # from m
 def starts(problem: Problem, spectral_start: SpectralStart, factors: Sequence[float], step: str) -> Starts:
     """Spectral at some bandwidths, and k-means; a warning where the moments support no spectral start of a ``step``."""
     found, summary, failure = _spectral_starts(problem, spectral_start, factors)
-    if failure is not None and not found:
+    if failure is not None and not found and problem.rank > 1:
         warnings.warn(
             f"{failure} {step} started from k-means alone, so its answer may be a local optimum.",
             IdentifiabilityWarning,
