@@ -9,6 +9,7 @@ from sklearn.base import clone
 
 from latentviews._arrays import is_foreign, take_columns
 from latentviews._validation import check_ability, check_bandwidth
+from latentviews.core.features.base import FeatureMap, raw_vectors, tail_of
 from latentviews.core.features.bins import BinnedFeatures
 from latentviews.core.features.indicators import OneHotFeatures
 from latentviews.core.features.landmarks import LandmarkFeatures
@@ -31,20 +32,22 @@ def features_for(kernel: Kernel, n_columns: int) -> Any:
 
 @dataclass(frozen=True, eq=False)
 class Views:
-    """Which columns make a view, and its fitted feature map φ = raw @ tail; called on a batch, the raw vectors."""
+    """Which columns make a view, and its fitted feature map φ = raw @ tail; an `Embed`, called on a batch."""
 
     columns: Columns
-    features: tuple[Any, ...]
+    features: tuple[FeatureMap, ...]
 
     def __call__(self, batch: Any) -> list[Any]:
         """The raw vectors of every view, one row a row; zeros where the view is missing."""
         tables = [take_columns(batch, columns) for columns in self.columns]
         here = self.present(batch)
         if here is None:
-            return [_raw(phi)(table) for phi, table in zip(self.features, tables, strict=True)]
+            return [raw_vectors(phi, table) for phi, table in zip(self.features, tables, strict=True)]
         whole = here.astype(bool)
         filled = [np.where(whole[:, [t]], x, _some_row(x, whole[:, t])) for t, x in enumerate(tables)]
-        return [weigh(_raw(phi)(x), here[:, t]) for t, (phi, x) in enumerate(zip(self.features, filled, strict=True))]
+        return [
+            weigh(raw_vectors(phi, x), here[:, t]) for t, (phi, x) in enumerate(zip(self.features, filled, strict=True))
+        ]
 
     def present(self, batch: Any) -> np.ndarray | None:
         """One where a row has a view and zero where it is missing, (n, n_views); None where nothing is missing."""
@@ -56,24 +59,15 @@ class Views:
         """Some of the views."""
         return Views(tuple(self.columns[t] for t in which), tuple(self.features[t] for t in which))
 
-    def from_raw(self, t: int, moment: np.ndarray) -> np.ndarray:
-        """tailᵀ @ moment: a sum of raw vectors of view t as a sum of feature vectors."""
-        tail = getattr(self.features[t], "tail_", None)
-        return moment if tail is None else np.tensordot(tail, moment, axes=(0, 0))
-
-    def to_raw(self, t: int, functional: np.ndarray) -> np.ndarray:
-        """Tail @ functional: what acts on feature vectors of view t, acting on raw vectors."""
-        tail = getattr(self.features[t], "tail_", None)
-        return functional if tail is None else tail @ functional
+    @property
+    def tails(self) -> list[np.ndarray | None]:
+        """What takes the raw vectors of every view to feature vectors; None where they are those already."""
+        return [tail_of(phi) for phi in self.features]
 
 
 def _some_row(x: np.ndarray, whole: np.ndarray) -> np.ndarray:
     """A row of the table that is not missing, to stand in where one is."""
     return x[whole.argmax()] if whole.any() else np.zeros(x.shape[1])
-
-
-def _raw(phi: Any) -> Any:
-    return phi.raw if hasattr(phi, "tail_") else phi.transform
 
 
 def fit_views(

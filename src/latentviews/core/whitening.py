@@ -9,11 +9,9 @@ import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import permutations
-from typing import Any
 
 import numpy as np
 
-from latentviews._arrays import like
 from latentviews._validation import IdentifiabilityWarning, UnsupportedError
 from latentviews.core.moments import Pairs, WhitenedMoments
 
@@ -22,7 +20,7 @@ ROUNDING = 1e-11  # singular values below this share of the first are rounding, 
 
 @dataclass(frozen=True, eq=False)
 class Whitening:
-    """A projection of every view, ready to be applied to feature vectors.
+    """A projection of every view's feature vectors, W of Song et al. (2014), and the way back up, (Wᵀ)†.
 
     ``down[t].T @ up[t]`` is the identity, up to sampling noise in views other than the reference.
     """
@@ -32,10 +30,6 @@ class Whitening:
     up: tuple[np.ndarray, ...]  # (D_t, k), one a view
     spectrum: np.ndarray  # singular values of the pair moment it rests on, decreasing
     shared: bool = False  # exchangeable views: one map for all
-
-    def __call__(self, phi: Sequence[Any]) -> list[Any]:
-        """The whitened vectors of a batch, one a group."""
-        return [sum(phi[t] @ like(self.down[t], phi[t]) for t in group) for group in self.groups]
 
 
 def whiten(pairs: Pairs, rank: int, reference: int | None = None) -> Whitening:
@@ -64,7 +58,7 @@ def whiten(pairs: Pairs, rank: int, reference: int | None = None) -> Whitening:
             failure = failure or error
             continue
         down = _unstack(order, maps, pairs, scale)
-        return Whitening(order, down, _lift(pairs, order, down), decompositions[i][1])
+        return Whitening(order, down, _up(pairs, order, down), decompositions[i][1])
     raise failure or UnsupportedError("No reference view to whiten with.")
 
 
@@ -96,7 +90,8 @@ def refine(whitening: Whitening, moments: WhitenedMoments) -> tuple[Whitening, n
     place = {t: i for i, group in enumerate(whitening.groups) for t in group}
     down = tuple(whitening.down[t] @ maps[place[t]] for t in range(len(place)))
     up = [
-        sum(lift[:, i] @ maps[i] for i in range(n) if i != place[t]) / (n - 1) for t, lift in enumerate(moments.lifts)
+        sum(moment[:, i] @ maps[i] for i in range(n) if i != place[t]) / (n - 1)
+        for t, moment in enumerate(moments.components)
     ]
     if whitening.shared:
         up = [sum(up) / n] * n
@@ -168,8 +163,8 @@ def _unsupported(found: int, rank: int) -> str:
 
 def _group_views(n_views: int, reference: int) -> tuple[tuple[int, ...], ...]:
     """Three groups of nearly equal size, filled in turn from the reference view on."""
-    turn = [(reference + i) % n_views for i in range(n_views)]
-    return tuple(tuple(sorted(turn[i::3])) for i in range(3))
+    cycle = [(reference + i) % n_views for i in range(n_views)]
+    return tuple(tuple(sorted(cycle[i::3])) for i in range(3))
 
 
 def _scales(pairs: Pairs, n_views: int) -> list[float]:
@@ -210,7 +205,7 @@ def _unstack(
     return tuple(down[t] for t in range(len(scale)))
 
 
-def _lift(pairs: Pairs, order: Sequence[Sequence[int]], down: Sequence[np.ndarray]) -> tuple[np.ndarray, ...]:
+def _up(pairs: Pairs, order: Sequence[Sequence[int]], down: Sequence[np.ndarray]) -> tuple[np.ndarray, ...]:
     """up_t = E[φ_t z_gᵀ], averaged over the groups g that t is not in."""
 
     def one(t: int) -> np.ndarray:

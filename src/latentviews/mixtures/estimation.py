@@ -69,7 +69,7 @@ def spectral_steps(
         pilot=None if settings.two_passes else (problem.pilot, problem.pilot_weights),
         exchangeable=settings.shared_map and len(set(problem.blocks)) == 1,
         reference=settings.reference,
-        lift=lift,
+        component_maps=lift,
     )
     return Spectral(found, lift, views)
 

@@ -6,7 +6,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from latentviews._arrays import to_numpy
 from latentviews._clusters import CLUSTER_ROWS, cluster_posteriors, kmeans, kmeans_posteriors
 from latentviews._progress import Report
 from latentviews._validation import IdentifiabilityWarning, UnsupportedError, is_auto
@@ -15,8 +14,8 @@ from latentviews.core.features.landmarks import LandmarkFeatures
 from latentviews.core.kernels.base import Kernel
 from latentviews.core.kernels.real import Gaussian
 from latentviews.core.kernels.spaces import Real
+from latentviews.core.moments import feature_vectors
 from latentviews.core.selection import dependence_rank
-from latentviews.core.spectral import transition_matrix
 from latentviews.core.tables import Columns
 from latentviews.core.views import fit_views
 from latentviews.densities.reestimation import density_maps, held_out_bandwidths, reestimate
@@ -34,6 +33,7 @@ from latentviews.mixtures.problem import Estimate, Problem
 from latentviews.sequences.baum_welch import CellBatches, ChainPilot, chain_laws, chain_smoothing, chain_step
 from latentviews.sequences.chains import Smoothing, first_rows, smooth_states, stationary
 from latentviews.sequences.stretches import triple_columns, triples, window_means
+from latentviews.sequences.transitions import transition_matrix
 
 FULL_STEPS = 2  # steps over all rows after the pilot's have converged
 TEST_ROWS = 4000  # rows on which dependence in time is looked for
@@ -155,7 +155,7 @@ def _window_posteriors(problem: SequenceProblem, reach: int) -> np.ndarray:
     """Clusters of the mean embeddings of windows: states that stay are told by the shape of what they emit."""
     rows = problem.rows
     views = fit_views(rows.pilot, rows.columns, rows.prototypes, rows.rng, rows.blocks, rows.codes)
-    phi = [to_numpy(views.from_raw(t, to_numpy(raw).T)).T for t, raw in enumerate(views(rows.pilot))]
+    phi = feature_vectors(rows.pilot, views)
     scaled_phi = [x / np.sqrt((x**2).sum(axis=1).mean()) for x in phi]  # no view drowns the others
     means = window_means(np.concatenate(scaled_phi, axis=1), problem.pilot_lengths, reach)
     seed = int(rows.rng.integers(2**31))
