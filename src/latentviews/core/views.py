@@ -1,7 +1,7 @@
 """Views: which columns belong together, and the feature map of each."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -70,26 +70,43 @@ def _some_row(x: np.ndarray, whole: np.ndarray) -> np.ndarray:
     return x[whole.argmax()] if whole.any() else np.zeros(x.shape[1])
 
 
-def fit_views(
-    rows: np.ndarray,
-    columns: Columns,
-    prototypes: Sequence[Any],
-    rng: np.random.Generator,
-    blocks: Sequence[int],
-    codes: np.ndarray | None = None,
-) -> Views:
-    """Feature maps fitted on ``rows``: one a block, on the stacked columns of its views, NaN left out.
+@dataclass(frozen=True, eq=False)
+class ViewFits:
+    """Feature maps fitted to rows, every one once: one per block, on the stacked columns of its views, NaN left out.
 
     The values of discrete views are read off ``codes``, all rows, where given: rare ones may not be in a pilot.
     """
-    seed = int(rng.integers(2**31))
-    maps: dict[int, Any] = {}
-    for t, block in enumerate(blocks):
-        if block not in maps:
-            discrete = codes is not None and isinstance(prototypes[t], OneHotFeatures)
-            stacked = stack_block(codes if discrete and codes is not None else rows, columns, blocks, block)
-            maps[block] = _fit(prototypes[t], stacked[~np.isnan(stacked).any(axis=1)], seed + t)
-    return Views(columns, tuple(maps[block] for block in blocks))
+
+    rows: np.ndarray
+    columns: Columns
+    blocks: Sequence[int]
+    codes: np.ndarray | None = None
+    _fitted: dict[tuple[int, int], tuple[Any, FeatureMap]] = field(default_factory=dict, repr=False)
+
+    def views(self, prototypes: Sequence[Any], rng: np.random.Generator) -> Views:
+        """The views with these maps, of which those that were fitted before are taken as they are."""
+        seed = int(rng.integers(2**31))
+        maps: dict[int, FeatureMap] = {}
+        for t, block in enumerate(self.blocks):
+            if block not in maps:
+                maps[block] = self._map(block, prototypes[t], seed + t)
+        return Views(self.columns, tuple(maps[block] for block in self.blocks))
+
+    def _map(self, block: int, prototype: Any, seed: int) -> FeatureMap:
+        key = block, id(prototype)  # kept beside its map, so that no other gets its number
+        if key not in self._fitted:
+            discrete = self.codes is not None and isinstance(prototype, OneHotFeatures)
+            rows = self.codes if discrete and self.codes is not None else self.rows
+            stacked = stack_block(rows, self.columns, self.blocks, block)
+            self._fitted[key] = prototype, _fit(prototype, stacked[~np.isnan(stacked).any(axis=1)], seed)
+        return self._fitted[key][1]
+
+
+def fit_views(
+    rows: np.ndarray, columns: Columns, prototypes: Sequence[Any], rng: np.random.Generator, blocks: Sequence[int]
+) -> Views:
+    """Feature maps fitted to ``rows``, for once."""
+    return ViewFits(rows, columns, blocks).views(prototypes, rng)
 
 
 def stack_block(rows: np.ndarray, columns: Columns, blocks: Sequence[int], block: int) -> np.ndarray:

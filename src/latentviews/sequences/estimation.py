@@ -2,6 +2,7 @@
 
 import warnings
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -58,7 +59,8 @@ class SequenceProblem(NamedTuple):
         whole = ~np.isnan(data).all(axis=0)
         if not len(data) or not whole.all():
             raise UnsupportedError("No three rows in a row are seen, so nothing is known of how states follow.")
-        return rows._replace(
+        return replace(
+            rows,
             data=data,
             columns=triple_columns(rows.columns, width),
             blocks=[s for s in range(len(rows.columns)) for _ in range(3)],
@@ -154,7 +156,7 @@ def spectral_chain(
 def _window_posteriors(problem: SequenceProblem, reach: int) -> np.ndarray:
     """Clusters of the mean embeddings of windows: states that stay are told by the shape of what they emit."""
     rows = problem.rows
-    views = fit_views(rows.pilot, rows.columns, rows.prototypes, rows.rng, rows.blocks, rows.codes)
+    views = rows.views()
     phi = feature_vectors(rows.pilot, views)
     scaled_phi = [x / np.sqrt((x**2).sum(axis=1).mean()) for x in phi]  # no view drowns the others
     means = window_means(np.concatenate(scaled_phi, axis=1), problem.pilot_lengths, reach)
@@ -211,7 +213,7 @@ def polished_chain(
 ) -> tuple[ChainEstimate, Polished]:
     """Baum–Welch on a sieve from the best guess, and densities weighted by its posteriors over all rows."""
     rows = problem.rows
-    views = fit_views(rows.pilot, rows.columns, rows.prototypes, rows.rng, rows.blocks, rows.codes)
+    views = rows.views()
     kernels = [phi.kernel_ if hasattr(phi, "kernel_") else Gaussian() for phi in views.features]
     pilot = ChainPilot(Pilot(rows.pilot, rows.columns, rows.blocks, kernels), problem.pilot_lengths)
     polished: Polished = polish.polish(pilot, guesses, rows.rng, n_jobs, report)
