@@ -56,6 +56,12 @@ def test_a_chain_fits_its_feature_maps_once(fits):
     assert len(fits) == 4  # triples at two bandwidths, rows, pairs of rows that follow each other
 
 
+def test_a_chain_of_several_columns_fits_its_landmarks_once(fits):
+    X = make_hmm(500, random_state=0).X
+    KernelHMM(2, random_state=0).fit(np.hstack([X, X[::-1]]))
+    assert set(fits.values()) == {1}
+
+
 def test_maps_fitted_before_are_taken_as_they_are(rng):
     X = rng.normal(size=(100, 3))
     prototypes = [LandmarkFeatures(Gaussian("median"), 10), BinnedFeatures(Gaussian("silverman")), OneHotFeatures()]

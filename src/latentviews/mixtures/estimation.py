@@ -104,19 +104,17 @@ def starts(problem: Problem, settings: SpectralSettings) -> Starts:
     """Spectral at two bandwidths, and k-means; a warning where the moments support no spectral start."""
     found: dict[str, np.ndarray] = {}
     first, failure = None, None
+    densities: Views | None = None  # the maps of densities, whose bandwidth does not depend on that of moments
     for factor in SPECTRAL_FACTORS if problem.rank > 1 else SPECTRAL_FACTORS[:1]:
         maps = [scaled(phi, problem, t, factor) for t, phi in enumerate(problem.prototypes)]
         if found and maps == problem.prototypes:  # no kernel to scale: the same start again
             continue
         try:
-            known = (
-                None if first is None else first.maps
-            )  # the bandwidth of densities does not depend on that of moments
-            spectral = spectral_steps(problem, settings, maps, "isj", all_rows=False, component_maps=known)
+            spectral = spectral_steps(problem, settings, maps, "isj", all_rows=False, component_maps=densities)
         except UnsupportedError as error:
             failure = failure or error
             continue
-        first = first or spectral
+        first, densities = first or spectral, spectral.maps
         found[f"spectral × {factor:g}"] = spectral_estimate(problem, spectral).posteriors(problem.pilot)
     if first is None:
         warnings.warn(

@@ -18,7 +18,7 @@ from latentviews.core.kernels.spaces import Real
 from latentviews.core.moments import feature_vectors
 from latentviews.core.selection import dependence_rank
 from latentviews.core.tables import Columns
-from latentviews.core.views import fit_views
+from latentviews.core.views import Views, fit_views
 from latentviews.densities.reestimation import density_maps, held_out_bandwidths, reestimate
 from latentviews.densities.smoothers import weighted_samples
 from latentviews.mixtures.estimation import (
@@ -132,7 +132,13 @@ class ChainEstimate(NamedTuple):
 
 
 def spectral_chain(
-    problem: SequenceProblem, settings: SpectralSettings, maps: Sequence[Any], bandwidth: Any, *, all_rows: bool
+    problem: SequenceProblem,
+    settings: SpectralSettings,
+    maps: Sequence[Any],
+    bandwidth: Any,
+    *,
+    all_rows: bool,
+    component_maps: Views | None = None,
 ) -> tuple[ChainEstimate, Spectral]:
     """Emissions from the middle view of triples, transitions from the step after it; projected to a proper chain."""
     three = problem.triples()
@@ -140,7 +146,7 @@ def spectral_chain(
     repeated = [phi for phi in maps for _ in range(3)]
     # three times of a sensor share their features, but given the middle state not their distribution
     settings = settings._replace(reference=MIDDLE, shared_map=False)
-    spectral = spectral_steps(three, settings, repeated, bandwidth, all_rows=all_rows)
+    spectral = spectral_steps(three, settings, repeated, bandwidth, all_rows=all_rows, component_maps=component_maps)
     triple_rows = three.data if all_rows else three.pilot
     transition = transition_matrix(triple_rows, spectral.moments, spectral.fit)
     rare = 1 / len(triple_rows)  # a move that was not found may still happen: no state is left for good
@@ -178,16 +184,17 @@ def chain_starts(problem: SequenceProblem, settings: SpectralSettings) -> ChainS
     rows = problem.rows
     found: dict[str, np.ndarray] = {}
     first, failure = None, None
+    densities: Views | None = None  # the maps of densities, whose bandwidth does not depend on that of moments
     for factor in SPECTRAL_FACTORS if rows.rank > 1 else ():
         maps = [scaled(phi, rows, t, factor) for t, phi in enumerate(rows.prototypes)]
         if found and maps == rows.prototypes:  # no kernel to scale: the same start again
             continue
         try:
-            chain, spectral = spectral_chain(problem, settings, maps, "isj", all_rows=False)
+            chain, spectral = spectral_chain(problem, settings, maps, "isj", all_rows=False, component_maps=densities)
         except UnsupportedError as error:
             failure = failure or error
             continue
-        first = first or spectral
+        first, densities = first or spectral, spectral.maps
         found[f"spectral × {factor:g}"] = chain.smoothing(rows.pilot, problem.pilot_lengths).posteriors
     if first is None and rows.rank > 1:
         warnings.warn(
