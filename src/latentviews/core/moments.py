@@ -67,7 +67,7 @@ def feature_vectors(batch: Any, embed: Embed) -> list[np.ndarray]:
 
 
 def pair_moments(data: Any, embed: Embed, weights: Any = None) -> Pairs:
-    """C_st = E[φ_s φ_tᵀ] for every pair of views s < t, over the rows that have both: Song et al. (2014), section 3."""
+    """C_st = E[φ_s φ_tᵀ] for every pair of views s < t, over the rows that have both (Song et al. 2014, eq. 8)."""
     return as_pairs(pair_total(data, embed, weights), embed)
 
 
@@ -157,7 +157,7 @@ class WhitenedMoments(NamedTuple):
 def whitened_moments(
     data: Any, embed: Embed, whitening: Whitens, weights: Any = None, component_maps: Embed | None = None
 ) -> WhitenedMoments:
-    """E[z_i z_jᵀ], E[z_i ⊗ z_j ⊗ z_l] and E[ψ_t z_iᵀ] in one pass: the triple of Song et al. (2014), Algorithm 1.
+    """E[z_i z_jᵀ], E[z_i ⊗ z_j ⊗ z_l] and E[ψ_t z_iᵀ] in one pass: step 2 of Song et al. (2014), 5.1.
 
     ``component_maps`` gives the vectors ψ_t in which components are wanted, φ_t itself by default. Every moment is
     over the rows that have the views it takes.
@@ -169,7 +169,7 @@ def whitened_moments(
 def whitened_total(
     data: Any, embed: Embed, whitening: Whitens, weights: Any = None, component_maps: Embed | None = None
 ) -> Total:
-    """The sums that the z moments of `whitened_moments` are made of; those of disjoint rows merge."""
+    """The sums that the moments of step 2, `whitened_moments`, are made of; those of disjoint rows merge."""
     project = Projection(embed, whitening.groups, whitening.down)
 
     def row_sum(batch: Any, weight: Any) -> tuple[Any, ...]:
@@ -193,7 +193,7 @@ def whitened_total(
 
 
 def as_moments(sums: Total, component_maps: Embed) -> WhitenedMoments:
-    """The moments of z from the sums of `whitened_total`, those with ψ in its feature coordinates."""
+    """The moments of step 2 from the sums of `whitened_total`, those with ψ in feature coordinates."""
     pair_count, triple_count, view_count, pairs, triple, *products = sums.sums
     if not triple_count > 0:
         raise UnsupportedError("No row has three views or groups of views, and the third moment needs such rows.")

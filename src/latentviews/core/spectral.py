@@ -1,4 +1,4 @@
-"""The papers' four steps as one function, shared by the models."""
+"""The four steps of Song et al. (2014) as one function, shared by the models."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -33,7 +33,7 @@ def spectral_fit(
     reference: int | None = None,
     component_maps: Embed | None = None,
 ) -> SpectralFit:
-    """Song et al. (2014), section 5: pair moments, whitening, triple moment, decomposition, components.
+    """Song et al. (2014), section 5.1: pair moments, whitening, triple moment, decomposition, components.
 
     ``pilot`` is some rows and their weights; the projection is found on them, or on all rows (a pass more) if None.
     Either way the moments that enter the answer are sums over all rows. ``component_maps`` gives the features in which
@@ -49,7 +49,7 @@ def spectral_fit(
 
 
 def components_of(whitening: Whitening, found: Decomposition) -> SpectralFit:
-    """Step 4 of Algorithm 1: π_h = λ_h⁻² and μ_h = (Wᵀ)† v_h λ_h, the commonest class first."""
+    """Step 4, the whitening undone: μ_h = (Wᵀ)† v_h λ_h and π_h = λ_h⁻², the commonest class first."""
     order = np.argsort(found.values, kind="stable")
     found = Decomposition(found.values[order], found.vectors[:, order], found.residual)
     vectors = tuple(up @ (found.vectors * found.values) for up in whitening.up)

@@ -1,4 +1,4 @@
-"""Views: which columns belong together, and the feature map of each."""
+"""Views X_t: which columns belong together, and the feature map φ_t of each, chosen and fitted."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field

@@ -33,7 +33,7 @@ class Whitening:
 
 
 def whiten(pairs: Pairs, rank: int, reference: int | None = None) -> Whitening:
-    """Views that differ: Song et al. (2014), appendix 9, with the pair's singular vectors as A and B.
+    """Step 1 for views that differ: Song et al. (2014), appendix 9, with the pair's singular vectors as A and B.
 
     ``reference`` is the view whose group all others are mapped to; by default the one that leaves the
     best-conditioned pair to be inverted.
@@ -63,7 +63,7 @@ def whiten(pairs: Pairs, rank: int, reference: int | None = None) -> Whitening:
 
 
 def whiten_exchangeable(pairs: Pairs, rank: int) -> Whitening:
-    """Views with the same conditionals: Algorithm 1 of Song et al. (2014), over all the pairs given."""
+    """Step 1 for views with the same conditionals: Algorithm 1 of Song et al. (2014), over all the pairs given."""
     n_views = 1 + max(t for _, t in pairs)
     pooled = np.mean([symmetric(pair) for pair in pairs.values()], axis=0)
     spectrum = np.sort(np.abs(np.linalg.eigvalsh(pooled)))[::-1]
@@ -74,7 +74,7 @@ def whiten_exchangeable(pairs: Pairs, rank: int) -> Whitening:
 
 
 def refine(whitening: Whitening, moments: WhitenedMoments) -> tuple[Whitening, np.ndarray]:
-    """The whitening and its tensor once moments over all rows are known.
+    """Step 2: the whitening and the tensor T of Song et al. (2014), 5.1, once moments over all rows are known.
 
     Only the span of a projection matters: a whitening from a pilot is whitened again by k × k moments over
     all rows, which leaves one made from all rows as it is.
@@ -102,7 +102,7 @@ def refine(whitening: Whitening, moments: WhitenedMoments) -> tuple[Whitening, n
 def triple_whitening(
     c_ab: tuple[np.ndarray, np.ndarray, np.ndarray], c_ca: np.ndarray, c_cb: np.ndarray, rank: int
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """The maps of views a, b and c that bring all three to the coordinates of view c.
+    """The maps of views a, b and c that bring all three to the coordinates of view c: appendix 9.
 
     C_ab comes as U, S, Vᵀ.  Pair_c = C_ca U S⁻¹ Vᵀ C_bc = Q Σ Qᵀ;  down_c = Q Σ^(-1/2),
     down_aᵀ = down_cᵀ C_cb V S⁻¹ Uᵀ  and  down_bᵀ = down_cᵀ C_ca U S⁻¹ Vᵀ.
@@ -124,7 +124,7 @@ def triple_whitening(
 
 
 def symmetric_whitening(moment: np.ndarray, rank: int) -> np.ndarray:
-    """Q Σ^(-1/2) of the ``rank`` leading (algebraically largest) eigenpairs."""
+    """W = Q Σ^(-1/2) of the ``rank`` leading (algebraically largest) eigenpairs, so that Wᵀ C W = I."""
     values, vectors = np.linalg.eigh(moment)
     values, vectors = values[::-1][:rank], vectors[:, ::-1][:, :rank]
     if len(values) < rank or not values[-1] > 0:
@@ -133,12 +133,12 @@ def symmetric_whitening(moment: np.ndarray, rank: int) -> np.ndarray:
 
 
 def symmetric(matrix: np.ndarray) -> np.ndarray:
-    """The symmetric part of a matrix."""
+    """The symmetric part of a matrix, (C + Cᵀ) / 2: a pair of views in both orders."""
     return (matrix + matrix.T) / 2
 
 
 def symmetric_tensor(tensor: np.ndarray) -> np.ndarray:
-    """The mean of a tensor over all six orders of its modes."""
+    """The mean of a tensor over all six orders of its modes: the views of T in every order."""
     return np.mean([tensor.transpose(order) for order in permutations(range(3))], axis=0)
 
 

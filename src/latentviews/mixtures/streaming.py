@@ -88,7 +88,7 @@ class StreamFit:
         subspaces, seen = self.subspaces, self.n_seen
         if seen >= self.pilot_size:
             return self
-        for (part,) in streams.once(_whole(rows, self.columns), BATCH):
+        for (part,) in streams.single_pass(_whole(rows, self.columns), BATCH):
             views = [part[:, columns] for columns in self.columns]
             subspaces = cross_step(subspaces, views, self.steps(seen, len(part)), BLOCKS)
             seen += len(part)
