@@ -16,7 +16,7 @@ from latentviews.core.kernels.real import Gaussian
 from latentviews.core.kernels.spaces import Domain, Real
 from latentviews.core.spectral import SpectralFit, spectral_fit
 from latentviews.core.tensors import Solver
-from latentviews.core.views import Views, fit_views, stack_block, with_bandwidth
+from latentviews.core.views import Views, stack_block, with_bandwidth
 from latentviews.densities.reestimation import density_maps, reestimate
 from latentviews.densities.smoothers import weighted_samples
 from latentviews.densities.weighted_samples import WeightedSample
@@ -54,11 +54,22 @@ class Starts(NamedTuple):
 
 
 def spectral_steps(
-    problem: Problem, settings: SpectralSettings, maps: Sequence[Any], bandwidth: Any, *, all_rows: bool
+    problem: Problem,
+    settings: SpectralSettings,
+    maps: Sequence[Any],
+    bandwidth: Any,
+    *,
+    all_rows: bool,
+    component_maps: Views | None = None,
 ) -> Spectral:
-    """The papers' four steps, over all rows or the pilot, with densities at ``bandwidth``."""
-    views = fit_views(problem.pilot, problem.columns, maps, problem.rng, problem.blocks, problem.codes)
-    lift = density_maps(problem.pilot, views, problem.blocks, np.ones((len(problem.pilot), 1)), bandwidth)
+    """The papers' four steps, over all rows or the pilot, with densities in ``component_maps``.
+
+    By default these are made for ``bandwidth``.
+    """
+    views = problem.views(maps)
+    if component_maps is None:
+        alike = np.ones((len(problem.pilot), 1))
+        component_maps = density_maps(problem.pilot, views, problem.blocks, alike, bandwidth)
     found = spectral_fit(
         problem.data if all_rows else problem.pilot,
         views,
@@ -69,9 +80,9 @@ def spectral_steps(
         pilot=None if settings.two_passes else (problem.pilot, problem.pilot_weights),
         exchangeable=settings.shared_map and len(set(problem.blocks)) == 1,
         reference=settings.reference,
-        lift=lift,
+        component_maps=component_maps,
     )
-    return Spectral(found, lift, views)
+    return Spectral(found, component_maps, views)
 
 
 def spectral_estimate(problem: Problem, spectral: Spectral) -> Estimate:
@@ -93,16 +104,17 @@ def starts(problem: Problem, settings: SpectralSettings) -> Starts:
     """Spectral at two bandwidths, and k-means; a warning where the moments support no spectral start."""
     found: dict[str, np.ndarray] = {}
     first, failure = None, None
+    densities: Views | None = None  # the maps of densities, whose bandwidth does not depend on that of moments
     for factor in SPECTRAL_FACTORS if problem.rank > 1 else SPECTRAL_FACTORS[:1]:
         maps = [scaled(phi, problem, t, factor) for t, phi in enumerate(problem.prototypes)]
         if found and maps == problem.prototypes:  # no kernel to scale: the same start again
             continue
         try:
-            spectral = spectral_steps(problem, settings, maps, "isj", all_rows=False)
+            spectral = spectral_steps(problem, settings, maps, "isj", all_rows=False, component_maps=densities)
         except UnsupportedError as error:
             failure = failure or error
             continue
-        first = first or spectral
+        first, densities = first or spectral, spectral.maps
         found[f"spectral × {factor:g}"] = spectral_estimate(problem, spectral).posteriors(problem.pilot)
     if first is None:
         warnings.warn(
@@ -128,7 +140,7 @@ def polished_estimate(
     report: Report,
 ) -> tuple[Estimate, Polished]:
     """A polish from the best guess, and densities weighted by its posteriors over all rows."""
-    views = fit_views(problem.pilot, problem.columns, problem.prototypes, problem.rng, problem.blocks, problem.codes)
+    views = problem.views()
     kernels = [phi.kernel_ if hasattr(phi, "kernel_") else Gaussian() for phi in views.features]
     pilot = Pilot(problem.pilot, problem.columns, problem.blocks, kernels, problem.pilot_weights, problem.allowed)
     polished: Polished = polish.polish(pilot, guesses, problem.rng, n_jobs, report)

@@ -1,7 +1,9 @@
 """What a fit of classes is given, and what it finds."""
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -16,11 +18,13 @@ from latentviews._validation import IdentifiabilityWarning, allowed_classes, che
 from latentviews.core import streams
 from latentviews.core.embeddings import Components
 from latentviews.core.tables import Columns
+from latentviews.core.views import ViewFits, Views
 
 KNOWN_ROWS = 20_000  # rows with known labels that name the classes
 
 
-class Problem(NamedTuple):
+@dataclass(frozen=True, eq=False)
+class Problem:
     """What a fit is given, read and checked."""
 
     data: Any  # an array, or an iterable of batches
@@ -40,6 +44,15 @@ class Problem(NamedTuple):
     def codes(self) -> np.ndarray | None:
         """All rows, where they are in memory: discrete views are read off them."""
         return to_numpy(self.data) if streams.is_array(self.data) else None
+
+    @cached_property
+    def view_fits(self) -> ViewFits:
+        """The feature maps fitted to the pilot so far."""
+        return ViewFits(self.pilot, self.columns, self.blocks, self.codes)
+
+    def views(self, prototypes: Sequence[Any] | None = None) -> Views:
+        """The views with these feature maps, the problem's own if None, fitted to the pilot."""
+        return self.view_fits.views(self.prototypes if prototypes is None else prototypes, self.rng)
 
     @property
     def class_weights(self) -> np.ndarray | None:

@@ -2,11 +2,11 @@
 
 import warnings
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from latentviews._arrays import to_numpy
 from latentviews._clusters import CLUSTER_ROWS, cluster_posteriors, kmeans, kmeans_posteriors
 from latentviews._progress import Report
 from latentviews._validation import IdentifiabilityWarning, UnsupportedError, is_auto
@@ -15,10 +15,10 @@ from latentviews.core.features.landmarks import LandmarkFeatures
 from latentviews.core.kernels.base import Kernel
 from latentviews.core.kernels.real import Gaussian
 from latentviews.core.kernels.spaces import Real
+from latentviews.core.moments import feature_vectors
 from latentviews.core.selection import dependence_rank
-from latentviews.core.spectral import transition_matrix
 from latentviews.core.tables import Columns
-from latentviews.core.views import fit_views
+from latentviews.core.views import Views, fit_views
 from latentviews.densities.reestimation import density_maps, held_out_bandwidths, reestimate
 from latentviews.densities.smoothers import weighted_samples
 from latentviews.mixtures.estimation import (
@@ -34,6 +34,7 @@ from latentviews.mixtures.problem import Estimate, Problem
 from latentviews.sequences.baum_welch import CellBatches, ChainPilot, chain_laws, chain_smoothing, chain_step
 from latentviews.sequences.chains import Smoothing, first_rows, smooth_states, stationary
 from latentviews.sequences.stretches import triple_columns, triples, window_means
+from latentviews.sequences.transitions import transition_matrix
 
 FULL_STEPS = 2  # steps over all rows after the pilot's have converged
 TEST_ROWS = 4000  # rows on which dependence in time is looked for
@@ -58,7 +59,8 @@ class SequenceProblem(NamedTuple):
         whole = ~np.isnan(data).all(axis=0)
         if not len(data) or not whole.all():
             raise UnsupportedError("No three rows in a row are seen, so nothing is known of how states follow.")
-        return rows._replace(
+        return replace(
+            rows,
             data=data,
             columns=triple_columns(rows.columns, width),
             blocks=[s for s in range(len(rows.columns)) for _ in range(3)],
@@ -130,7 +132,13 @@ class ChainEstimate(NamedTuple):
 
 
 def spectral_chain(
-    problem: SequenceProblem, settings: SpectralSettings, maps: Sequence[Any], bandwidth: Any, *, all_rows: bool
+    problem: SequenceProblem,
+    settings: SpectralSettings,
+    maps: Sequence[Any],
+    bandwidth: Any,
+    *,
+    all_rows: bool,
+    component_maps: Views | None = None,
 ) -> tuple[ChainEstimate, Spectral]:
     """Emissions from the middle view of triples, transitions from the step after it; projected to a proper chain."""
     three = problem.triples()
@@ -138,7 +146,7 @@ def spectral_chain(
     repeated = [phi for phi in maps for _ in range(3)]
     # three times of a sensor share their features, but given the middle state not their distribution
     settings = settings._replace(reference=MIDDLE, shared_map=False)
-    spectral = spectral_steps(three, settings, repeated, bandwidth, all_rows=all_rows)
+    spectral = spectral_steps(three, settings, repeated, bandwidth, all_rows=all_rows, component_maps=component_maps)
     triple_rows = three.data if all_rows else three.pilot
     transition = transition_matrix(triple_rows, spectral.moments, spectral.fit)
     rare = 1 / len(triple_rows)  # a move that was not found may still happen: no state is left for good
@@ -154,8 +162,8 @@ def spectral_chain(
 def _window_posteriors(problem: SequenceProblem, reach: int) -> np.ndarray:
     """Clusters of the mean embeddings of windows: states that stay are told by the shape of what they emit."""
     rows = problem.rows
-    views = fit_views(rows.pilot, rows.columns, rows.prototypes, rows.rng, rows.blocks, rows.codes)
-    phi = [to_numpy(views.from_raw(t, to_numpy(raw).T)).T for t, raw in enumerate(views(rows.pilot))]
+    views = rows.views()
+    phi = feature_vectors(rows.pilot, views)
     scaled_phi = [x / np.sqrt((x**2).sum(axis=1).mean()) for x in phi]  # no view drowns the others
     means = window_means(np.concatenate(scaled_phi, axis=1), problem.pilot_lengths, reach)
     seed = int(rows.rng.integers(2**31))
@@ -176,16 +184,17 @@ def chain_starts(problem: SequenceProblem, settings: SpectralSettings) -> ChainS
     rows = problem.rows
     found: dict[str, np.ndarray] = {}
     first, failure = None, None
+    densities: Views | None = None  # the maps of densities, whose bandwidth does not depend on that of moments
     for factor in SPECTRAL_FACTORS if rows.rank > 1 else ():
         maps = [scaled(phi, rows, t, factor) for t, phi in enumerate(rows.prototypes)]
         if found and maps == rows.prototypes:  # no kernel to scale: the same start again
             continue
         try:
-            chain, spectral = spectral_chain(problem, settings, maps, "isj", all_rows=False)
+            chain, spectral = spectral_chain(problem, settings, maps, "isj", all_rows=False, component_maps=densities)
         except UnsupportedError as error:
             failure = failure or error
             continue
-        first = first or spectral
+        first, densities = first or spectral, spectral.maps
         found[f"spectral × {factor:g}"] = chain.smoothing(rows.pilot, problem.pilot_lengths).posteriors
     if first is None and rows.rank > 1:
         warnings.warn(
@@ -211,7 +220,7 @@ def polished_chain(
 ) -> tuple[ChainEstimate, Polished]:
     """Baum–Welch on a sieve from the best guess, and densities weighted by its posteriors over all rows."""
     rows = problem.rows
-    views = fit_views(rows.pilot, rows.columns, rows.prototypes, rows.rng, rows.blocks, rows.codes)
+    views = rows.views()
     kernels = [phi.kernel_ if hasattr(phi, "kernel_") else Gaussian() for phi in views.features]
     pilot = ChainPilot(Pilot(rows.pilot, rows.columns, rows.blocks, kernels), problem.pilot_lengths)
     polished: Polished = polish.polish(pilot, guesses, rows.rng, n_jobs, report)

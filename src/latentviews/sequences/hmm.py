@@ -2,6 +2,7 @@
 
 import warnings
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
@@ -356,7 +357,7 @@ class KernelHMM(CallbackSupportMixin, DensityMixin, BaseEstimator):
         problem = SequenceProblem(rows, lengths, stretches(pilot, first_rows(lengths)))
         if automatic:
             self.rank_test_ = self._dependence(problem)
-            problem = problem._replace(rows=rows._replace(rank=self.rank_test_.n_components))
+            problem = problem._replace(rows=replace(rows, rank=self.rank_test_.n_components))
         return problem
 
     def _dependence(self, problem: SequenceProblem) -> RankTest:

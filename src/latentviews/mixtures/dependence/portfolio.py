@@ -2,6 +2,7 @@
 
 import warnings
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -333,9 +334,8 @@ def _spectral(problem: Problem, n_parts: int, settings: SpectralSettings) -> tup
     """The papers' estimate with as many classes as parts, None where the moments do not carry so many; a spectrum."""
     some = problem.rng.permutation(len(problem.pilot))[:START_ROWS]
     weights = None if problem.pilot_weights is None else problem.pilot_weights[some]
-    smaller = problem._replace(
-        data=problem.pilot[some], weights=weights, pilot=problem.pilot[some], pilot_weights=weights, rank=n_parts
-    )
+    rows = problem.pilot[some]
+    smaller = replace(problem, data=rows, weights=weights, pilot=rows, pilot_weights=weights, rank=n_parts)
     try:
         found = spectral_steps(smaller, settings, problem.prototypes, "isj", all_rows=False)
     except UnsupportedError as error:
