@@ -1,4 +1,5 @@
 import itertools
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -7,7 +8,7 @@ from latentviews.core.features.indicators import OneHotFeatures
 from latentviews.core.features.landmarks import LandmarkFeatures
 from latentviews.core.kernels.discrete import Delta
 from latentviews.core.kernels.real import Gaussian
-from latentviews.core.moments import pair_moments, triple_sum, whitened_moments
+from latentviews.core.moments import pair_moments, pair_total, triple_sum, whitened_moments, whitened_total
 from latentviews.core.spectral import spectral_fit
 from latentviews.core.tensors import JointDiagonalization, PowerMethod
 from latentviews.core.views import Views
@@ -141,11 +142,9 @@ def test_all_landmarks_equal_the_transcript_of_algorithm_1(solver, orders, rng):
 
 def algorithm_1_by_features(X, views, rank, solver, rng):
     """Algorithm 1 from the library's parts, with the first pair of views alone."""
-    raw = pair_moments(X, views)
-    first = views.from_raw(1, views.from_raw(0, raw[0, 1]).T).T
-    whitening = whiten_exchangeable({(0, 1): first}, rank)
-    down = views.to_raw(0, whitening.down[0])
-    moments = whitened_moments(X, views, lambda phi: [view @ down for view in phi])
+    whitening = whiten_exchangeable({(0, 1): pair_moments(X, views)[0, 1]}, rank)
+    every = replace(whitening, groups=((0,), (1,), (2,)), down=whitening.down[:1] * 3)
+    moments = whitened_moments(X, views, every)
     tensor = np.mean([moments.triple.transpose(p) for p in itertools.permutations(range(3))], axis=0)
     found = solver.decompose(tensor, rng)
     vectors = whitening.up[0] @ (found.vectors * found.values)
@@ -173,18 +172,11 @@ def test_batches_of_any_size_give_the_same_moments(size, rng):
     X, _, _ = make_multiview(500, 2, random_state=rng)
     views = continuous_views(X[:40], Gaussian(1.0))
     batches = [X[i : i + size] for i in range(0, len(X), size)]
-    whole, parts = pair_moments(X, views), pair_moments(batches, views)
-    for pair in whole:
-        np.testing.assert_allclose(parts[pair], whole[pair], atol=1e-13)
-    pairs = {(s, t): views.from_raw(t, views.from_raw(s, c).T).T for (s, t), c in whole.items()}
-    whitening = whiten(pairs, 2)
-
-    def project(phi):
-        return [view @ views.to_raw(t, whitening.down[t]) for t, view in enumerate(phi)]
-
-    for one, other in zip(whitened_moments(X, views, project), whitened_moments(batches, views, project), strict=True):
-        for a, b in zip(one, other, strict=True):
-            np.testing.assert_allclose(a, b, atol=1e-10)
+    for whole, parts in zip(*(pair_total(data, views).mean() for data in (X, batches)), strict=True):
+        np.testing.assert_allclose(parts, whole, atol=1e-13)
+    whitening = whiten(pair_moments(X, views), 2)
+    for whole, parts in zip(*(whitened_total(data, views, whitening).mean() for data in (X, batches)), strict=True):
+        np.testing.assert_allclose(parts, whole, atol=1e-10)
 
 
 def test_triple_sums_equal_brute_force(rng):

@@ -27,7 +27,7 @@ from latentviews import (
 )
 from latentviews._validation import UnsupportedError
 from latentviews.core.features.indicators import OneHotFeatures
-from latentviews.core.spectral import spectral_fit, transition_matrix
+from latentviews.core.spectral import spectral_fit
 from latentviews.core.views import Views
 from latentviews.datasets import make_hmm
 from latentviews.mixtures.cells import ScaledKernel, SieveView, basis_rule
@@ -36,6 +36,7 @@ from latentviews.sequences.baum_welch import ChainRows
 from latentviews.sequences.chains import best_path, draw_states, filter_states, smooth_states, stationary
 from latentviews.sequences.hmm import FORGETFUL
 from latentviews.sequences.stretches import triple_columns, triples
+from latentviews.sequences.transitions import transition_matrix
 from reference import hsu_kakade_zhang
 
 ONE_WIDTH = Sieve((2.0,))  # quick: no width to choose

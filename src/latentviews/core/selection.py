@@ -56,7 +56,7 @@ def rank_test(
     n_permutations: int = 99,
     random_state: Any = None,
 ) -> RankTest:
-    """Count the directions in which views depend on each other: k classes give k - 1 of them.
+    """Count the directions in which views depend on each other: k classes give k - 1 of them, the rank of centred C_st.
 
     A singular value of a pair's centred cross-covariance counts if it exceeds the largest one of pairs whose rows are
     permuted, at a ``level`` that holds for all pairs together. The answer is one more than the highest count. Views
@@ -64,12 +64,11 @@ def rank_test(
 
     Parameters
     ----------
-    X : array or DataFrame of shape (n_samples, n_features), or list of 2-D arrays, one a view
-    views, kernel, features
+    X : array or DataFrame of shape (n_samples, n_features), or list of 2-D arrays, one per view
+    views, kernel, features, random_state
         As in `MultiViewMixture`.
     level : float, default=0.05
     n_permutations : int, default=99
-    random_state : int, RandomState or None
 
     Examples
     --------

@@ -62,7 +62,7 @@ def head(x: Any, size: int) -> Any:
     return x[: min(size, x.shape[0]), ...]
 
 
-def once(data: Any, size: int, *along: Any) -> Iterator[tuple[Any, ...]]:
+def single_pass(data: Any, size: int, *along: Any) -> Iterator[tuple[Any, ...]]:
     """Batches of at most ``size`` rows, and what belongs to them in the arrays ``along``, from data read a single time.
 
     Data are an array, or any iterable of batches, a generator too; a batch may be a tuple, rows first. Larger batches

@@ -1,4 +1,4 @@
-"""From what the user passes to rows, views and their feature maps."""
+"""From what the user passes to rows and the columns of every view, checked."""
 
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence

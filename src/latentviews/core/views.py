@@ -1,7 +1,7 @@
-"""Views: which columns belong together, and the feature map of each."""
+"""Views X_t: which columns belong together, and the feature map φ_t of each, chosen and fitted."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -9,6 +9,7 @@ from sklearn.base import clone
 
 from latentviews._arrays import is_foreign, take_columns
 from latentviews._validation import check_ability, check_bandwidth
+from latentviews.core.features.base import FeatureMap, raw_vectors, tail_of
 from latentviews.core.features.bins import BinnedFeatures
 from latentviews.core.features.indicators import OneHotFeatures
 from latentviews.core.features.landmarks import LandmarkFeatures
@@ -31,20 +32,22 @@ def features_for(kernel: Kernel, n_columns: int) -> Any:
 
 @dataclass(frozen=True, eq=False)
 class Views:
-    """Which columns make a view, and its fitted feature map φ = raw @ tail; called on a batch, the raw vectors."""
+    """Which columns make a view, and its fitted feature map φ = raw @ tail; an `Embed`, called on a batch."""
 
     columns: Columns
-    features: tuple[Any, ...]
+    features: tuple[FeatureMap, ...]
 
     def __call__(self, batch: Any) -> list[Any]:
         """The raw vectors of every view, one row a row; zeros where the view is missing."""
         tables = [take_columns(batch, columns) for columns in self.columns]
         here = self.present(batch)
         if here is None:
-            return [_raw(phi)(table) for phi, table in zip(self.features, tables, strict=True)]
+            return [raw_vectors(phi, table) for phi, table in zip(self.features, tables, strict=True)]
         whole = here.astype(bool)
         filled = [np.where(whole[:, [t]], x, _some_row(x, whole[:, t])) for t, x in enumerate(tables)]
-        return [weigh(_raw(phi)(x), here[:, t]) for t, (phi, x) in enumerate(zip(self.features, filled, strict=True))]
+        return [
+            weigh(raw_vectors(phi, x), here[:, t]) for t, (phi, x) in enumerate(zip(self.features, filled, strict=True))
+        ]
 
     def present(self, batch: Any) -> np.ndarray | None:
         """One where a row has a view and zero where it is missing, (n, n_views); None where nothing is missing."""
@@ -56,15 +59,10 @@ class Views:
         """Some of the views."""
         return Views(tuple(self.columns[t] for t in which), tuple(self.features[t] for t in which))
 
-    def from_raw(self, t: int, moment: np.ndarray) -> np.ndarray:
-        """tailᵀ @ moment: a sum of raw vectors of view t as a sum of feature vectors."""
-        tail = getattr(self.features[t], "tail_", None)
-        return moment if tail is None else np.tensordot(tail, moment, axes=(0, 0))
-
-    def to_raw(self, t: int, functional: np.ndarray) -> np.ndarray:
-        """Tail @ functional: what acts on feature vectors of view t, acting on raw vectors."""
-        tail = getattr(self.features[t], "tail_", None)
-        return functional if tail is None else tail @ functional
+    @property
+    def tails(self) -> list[np.ndarray | None]:
+        """What takes the raw vectors of every view to feature vectors; None where they are those already."""
+        return [tail_of(phi) for phi in self.features]
 
 
 def _some_row(x: np.ndarray, whole: np.ndarray) -> np.ndarray:
@@ -72,30 +70,43 @@ def _some_row(x: np.ndarray, whole: np.ndarray) -> np.ndarray:
     return x[whole.argmax()] if whole.any() else np.zeros(x.shape[1])
 
 
-def _raw(phi: Any) -> Any:
-    return phi.raw if hasattr(phi, "tail_") else phi.transform
-
-
-def fit_views(
-    rows: np.ndarray,
-    columns: Columns,
-    prototypes: Sequence[Any],
-    rng: np.random.Generator,
-    blocks: Sequence[int],
-    codes: np.ndarray | None = None,
-) -> Views:
-    """Feature maps fitted on ``rows``: one a block, on the stacked columns of its views, NaN left out.
+@dataclass(frozen=True, eq=False)
+class ViewFits:
+    """Feature maps fitted to rows, every one once: one per block, on the stacked columns of its views, NaN left out.
 
     The values of discrete views are read off ``codes``, all rows, where given: rare ones may not be in a pilot.
     """
-    seed = int(rng.integers(2**31))
-    maps: dict[int, Any] = {}
-    for t, block in enumerate(blocks):
-        if block not in maps:
-            discrete = codes is not None and isinstance(prototypes[t], OneHotFeatures)
-            stacked = stack_block(codes if discrete and codes is not None else rows, columns, blocks, block)
-            maps[block] = _fit(prototypes[t], stacked[~np.isnan(stacked).any(axis=1)], seed + t)
-    return Views(columns, tuple(maps[block] for block in blocks))
+
+    rows: np.ndarray
+    columns: Columns
+    blocks: Sequence[int]
+    codes: np.ndarray | None = None
+    _fitted: dict[tuple[int, int], tuple[Any, FeatureMap]] = field(default_factory=dict, repr=False)
+
+    def views(self, prototypes: Sequence[Any], rng: np.random.Generator) -> Views:
+        """The views with these maps, of which those that were fitted before are taken as they are."""
+        seed = int(rng.integers(2**31))
+        maps: dict[int, FeatureMap] = {}
+        for t, block in enumerate(self.blocks):
+            if block not in maps:
+                maps[block] = self._map(block, prototypes[t], seed + t)
+        return Views(self.columns, tuple(maps[block] for block in self.blocks))
+
+    def _map(self, block: int, prototype: Any, seed: int) -> FeatureMap:
+        key = block, id(prototype)  # kept beside its map, so that no other gets its number
+        if key not in self._fitted:
+            discrete = self.codes is not None and isinstance(prototype, OneHotFeatures)
+            rows = self.codes if discrete and self.codes is not None else self.rows
+            stacked = stack_block(rows, self.columns, self.blocks, block)
+            self._fitted[key] = prototype, _fit(prototype, stacked[~np.isnan(stacked).any(axis=1)], seed)
+        return self._fitted[key][1]
+
+
+def fit_views(
+    rows: np.ndarray, columns: Columns, prototypes: Sequence[Any], rng: np.random.Generator, blocks: Sequence[int]
+) -> Views:
+    """Feature maps fitted to ``rows``, for once."""
+    return ViewFits(rows, columns, blocks).views(prototypes, rng)
 
 
 def stack_block(rows: np.ndarray, columns: Columns, blocks: Sequence[int], block: int) -> np.ndarray:

@@ -9,11 +9,9 @@ import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import permutations
-from typing import Any
 
 import numpy as np
 
-from latentviews._arrays import like
 from latentviews._validation import IdentifiabilityWarning, UnsupportedError
 from latentviews.core.moments import Pairs, WhitenedMoments
 
@@ -22,7 +20,7 @@ ROUNDING = 1e-11  # singular values below this share of the first are rounding, 
 
 @dataclass(frozen=True, eq=False)
 class Whitening:
-    """A projection of every view, ready to be applied to feature vectors.
+    """A projection of every view's feature vectors, W of Song et al. (2014), and the way back up, (Wᵀ)†.
 
     ``down[t].T @ up[t]`` is the identity, up to sampling noise in views other than the reference.
     """
@@ -33,13 +31,9 @@ class Whitening:
     spectrum: np.ndarray  # singular values of the pair moment it rests on, decreasing
     shared: bool = False  # exchangeable views: one map for all
 
-    def __call__(self, phi: Sequence[Any]) -> list[Any]:
-        """The whitened vectors of a batch, one a group."""
-        return [sum(phi[t] @ like(self.down[t], phi[t]) for t in group) for group in self.groups]
-
 
 def whiten(pairs: Pairs, rank: int, reference: int | None = None) -> Whitening:
-    """Views that differ: Song et al. (2014), appendix 9, with the pair's singular vectors as A and B.
+    """Step 1 for views that differ: Song et al. (2014), appendix 9, with the pair's singular vectors as A and B.
 
     ``reference`` is the view whose group all others are mapped to; by default the one that leaves the
     best-conditioned pair to be inverted.
@@ -64,12 +58,12 @@ def whiten(pairs: Pairs, rank: int, reference: int | None = None) -> Whitening:
             failure = failure or error
             continue
         down = _unstack(order, maps, pairs, scale)
-        return Whitening(order, down, _lift(pairs, order, down), decompositions[i][1])
+        return Whitening(order, down, _up(pairs, order, down), decompositions[i][1])
     raise failure or UnsupportedError("No reference view to whiten with.")
 
 
 def whiten_exchangeable(pairs: Pairs, rank: int) -> Whitening:
-    """Views with the same conditionals: Algorithm 1 of Song et al. (2014), over all the pairs given."""
+    """Step 1 for views with the same conditionals: Algorithm 1 of Song et al. (2014), over all the pairs given."""
     n_views = 1 + max(t for _, t in pairs)
     pooled = np.mean([symmetric(pair) for pair in pairs.values()], axis=0)
     spectrum = np.sort(np.abs(np.linalg.eigvalsh(pooled)))[::-1]
@@ -80,7 +74,7 @@ def whiten_exchangeable(pairs: Pairs, rank: int) -> Whitening:
 
 
 def refine(whitening: Whitening, moments: WhitenedMoments) -> tuple[Whitening, np.ndarray]:
-    """The whitening and its tensor once moments over all rows are known.
+    """Step 2: the whitening and the tensor T of Song et al. (2014), 5.1, once moments over all rows are known.
 
     Only the span of a projection matters: a whitening from a pilot is whitened again by k × k moments over
     all rows, which leaves one made from all rows as it is.
@@ -96,7 +90,8 @@ def refine(whitening: Whitening, moments: WhitenedMoments) -> tuple[Whitening, n
     place = {t: i for i, group in enumerate(whitening.groups) for t in group}
     down = tuple(whitening.down[t] @ maps[place[t]] for t in range(len(place)))
     up = [
-        sum(lift[:, i] @ maps[i] for i in range(n) if i != place[t]) / (n - 1) for t, lift in enumerate(moments.lifts)
+        sum(moment[:, i] @ maps[i] for i in range(n) if i != place[t]) / (n - 1)
+        for t, moment in enumerate(moments.components)
     ]
     if whitening.shared:
         up = [sum(up) / n] * n
@@ -107,7 +102,7 @@ def refine(whitening: Whitening, moments: WhitenedMoments) -> tuple[Whitening, n
 def triple_whitening(
     c_ab: tuple[np.ndarray, np.ndarray, np.ndarray], c_ca: np.ndarray, c_cb: np.ndarray, rank: int
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """The maps of views a, b and c that bring all three to the coordinates of view c.
+    """The maps of views a, b and c that bring all three to the coordinates of view c: appendix 9.
 
     C_ab comes as U, S, Vᵀ.  Pair_c = C_ca U S⁻¹ Vᵀ C_bc = Q Σ Qᵀ;  down_c = Q Σ^(-1/2),
     down_aᵀ = down_cᵀ C_cb V S⁻¹ Uᵀ  and  down_bᵀ = down_cᵀ C_ca U S⁻¹ Vᵀ.
@@ -129,7 +124,7 @@ def triple_whitening(
 
 
 def symmetric_whitening(moment: np.ndarray, rank: int) -> np.ndarray:
-    """Q Σ^(-1/2) of the ``rank`` leading (algebraically largest) eigenpairs."""
+    """W = Q Σ^(-1/2) of the ``rank`` leading (algebraically largest) eigenpairs, so that Wᵀ C W = I."""
     values, vectors = np.linalg.eigh(moment)
     values, vectors = values[::-1][:rank], vectors[:, ::-1][:, :rank]
     if len(values) < rank or not values[-1] > 0:
@@ -138,12 +133,12 @@ def symmetric_whitening(moment: np.ndarray, rank: int) -> np.ndarray:
 
 
 def symmetric(matrix: np.ndarray) -> np.ndarray:
-    """The symmetric part of a matrix."""
+    """The symmetric part of a matrix, (C + Cᵀ) / 2: a pair of views in both orders."""
     return (matrix + matrix.T) / 2
 
 
 def symmetric_tensor(tensor: np.ndarray) -> np.ndarray:
-    """The mean of a tensor over all six orders of its modes."""
+    """The mean of a tensor over all six orders of its modes: the views of T in every order."""
     return np.mean([tensor.transpose(order) for order in permutations(range(3))], axis=0)
 
 
@@ -168,8 +163,8 @@ def _unsupported(found: int, rank: int) -> str:
 
 def _group_views(n_views: int, reference: int) -> tuple[tuple[int, ...], ...]:
     """Three groups of nearly equal size, filled in turn from the reference view on."""
-    turn = [(reference + i) % n_views for i in range(n_views)]
-    return tuple(tuple(sorted(turn[i::3])) for i in range(3))
+    cycle = [(reference + i) % n_views for i in range(n_views)]
+    return tuple(tuple(sorted(cycle[i::3])) for i in range(3))
 
 
 def _scales(pairs: Pairs, n_views: int) -> list[float]:
@@ -210,7 +205,7 @@ def _unstack(
     return tuple(down[t] for t in range(len(scale)))
 
 
-def _lift(pairs: Pairs, order: Sequence[Sequence[int]], down: Sequence[np.ndarray]) -> tuple[np.ndarray, ...]:
+def _up(pairs: Pairs, order: Sequence[Sequence[int]], down: Sequence[np.ndarray]) -> tuple[np.ndarray, ...]:
     """up_t = E[φ_t z_gᵀ], averaged over the groups g that t is not in."""
 
     def one(t: int) -> np.ndarray:

@@ -12,11 +12,13 @@ from latentviews._numbers import TINY
 from latentviews._validation import is_auto
 from latentviews.core import streams
 from latentviews.core.embeddings import BinnedEmbedding, Components, components_in
+from latentviews.core.features.base import FeatureMap, raw_vectors
 from latentviews.core.features.bins import BinnedFeatures, GridFeatures, linear_bins, uniform_grid
 from latentviews.core.features.landmarks import few_landmarks
 from latentviews.core.kernels.bandwidths import finest
 from latentviews.core.kernels.base import Kernel
 from latentviews.core.kernels.spaces import Domain
+from latentviews.core.moments import from_raw
 from latentviews.core.streams import row_weights
 from latentviews.core.views import Views, stack_block
 
@@ -92,29 +94,27 @@ def reestimate(
             weight, allowed = row_weights(weight)
             shares = posteriors(table) if allowed is None else posteriors(table, allowed)
             shares = shares if weight is None else shares * weight[:, None]
-        sums = [gather(table[:, columns], phi, shares) for columns, phi in zip(views.columns, raws, strict=True)]
+        parts = zip(views.columns, views.features, strict=True)
+        sums = [weighted_sums(table[:, columns], phi, shares) for columns, phi in parts]
         return (shares.sum(axis=0), *(part for triple in sums for part in triple))
 
-    raws = [phi.raw if hasattr(phi, "tail_") else phi.transform for phi in views.features]
     share, *sums = streams.total(data, row_sum, weights).sums
     components: dict[int, Components] = {}
     for block in sorted(set(blocks)):
         members = [t for t, b in enumerate(blocks) if b == block]
         mass, squares, raw = (np.sum([sums[3 * t + i] for t in members], axis=0) for i in range(3))
         counts = mass**2 / np.maximum(squares, TINY)  # Kish's effective number of rows that have the view
-        vectors = views.from_raw(members[0], raw) / np.maximum(mass, TINY)
+        vectors = from_raw(views, members[0], raw) / np.maximum(mass, TINY)
         components[block] = components_in(views.features[members[0]], vectors, domains[members[0]], counts)
     return share / share.sum(), [components[block] for block in blocks]
 
 
-def gather(
-    x: np.ndarray, raw: Callable[[np.ndarray], Any], shares: np.ndarray
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def weighted_sums(x: np.ndarray, phi: FeatureMap, shares: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """The classes' mass over the rows that have a view, their squared shares, and their sums of raw vectors."""
     present = ~np.isnan(x).any(axis=1)
     if not present.all():
         x, shares = np.where(present[:, None], x, 0.0), shares * present[:, None]
-    return shares.sum(axis=0), (shares**2).sum(axis=0), np.asarray(raw(x).T @ shares)
+    return shares.sum(axis=0), (shares**2).sum(axis=0), np.asarray(raw_vectors(phi, x).T @ shares)
 
 
 def held_out_bandwidths(

@@ -1,7 +1,7 @@
 """What the moments of a data set can carry: the ingredients of Theorem 2 of Song et al. (2014)."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -110,8 +110,7 @@ def _pair_moment(
 ) -> np.ndarray:
     """The pair moment that the whitening inverts, of features scaled to ρ = 1."""
     pairs: Pairs = {
-        (s, t): views.from_raw(t, views.from_raw(s, moment).T).T / np.sqrt(rho[s] * rho[t])
-        for (s, t), moment in pair_moments(rows, views, weights).items()
+        (s, t): moment / np.sqrt(rho[s] * rho[t]) for (s, t), moment in pair_moments(rows, views, weights).items()
     }
     if found.whitening.shared:
         return np.mean([symmetric(pair) for pair in pairs.values()], axis=0)
@@ -127,8 +126,7 @@ def _norm_beyond(left: np.ndarray, error: np.ndarray, right: np.ndarray) -> floa
 
 def _tensor_error(rows: np.ndarray, views: Views, found: SpectralFit, resamples: Sequence[np.ndarray]) -> float:
     """ε_T = ‖T̂ - T‖, as the root mean square distance of resampled tensors from that of the rows."""
-    down = tuple(views.to_raw(t, down) for t, down in enumerate(found.whitening.down))
-    whitening = replace(found.whitening, down=down)
+    whitening = found.whitening
 
     def tensor(weights: np.ndarray | None = None) -> np.ndarray:
         return _aligned_tensor(whitened_moments(rows, views, whitening, weights), whitening.shared)

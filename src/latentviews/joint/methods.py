@@ -8,7 +8,6 @@ from typing import Any, NamedTuple
 import numpy as np
 from sklearn.base import BaseEstimator
 
-from latentviews._arrays import to_numpy
 from latentviews._clusters import CLUSTER_ROWS, kmeans_posteriors
 from latentviews._progress import Report
 from latentviews._validation import UnsupportedError, check_count, check_nonnegative, is_auto
@@ -18,6 +17,7 @@ from latentviews.core.kernels.base import Kernel
 from latentviews.core.kernels.circle import VonMises
 from latentviews.core.kernels.discrete import Delta
 from latentviews.core.kernels.real import Gaussian
+from latentviews.core.moments import Projection
 from latentviews.core.spectral import spectral_fit
 from latentviews.core.tables import TrainingRows
 from latentviews.core.tensors import JointDiagonalization
@@ -203,9 +203,8 @@ def _spectral_posteriors(problem: JointProblem, views: Views, rank: int) -> np.n
     """Every row's feature vectors in the basis of the classes' embeddings: on average one for its own, else zero."""
     weights = problem.pilot_weights
     found = spectral_fit(problem.pilot, views, rank, JointDiagonalization(), problem.rng, weights=weights)
-    coordinates = np.zeros((len(problem.pilot), rank))
-    for t, (raw, vectors) in enumerate(zip(views(problem.pilot), found.vectors, strict=True)):
-        coordinates += to_numpy(raw) @ views.to_raw(t, np.linalg.pinv(vectors).T)
+    bases = [np.linalg.pinv(vectors).T for vectors in found.vectors]
+    coordinates = np.sum(Projection(views, [[t] for t in range(len(bases))], bases)(problem.pilot), axis=0)
     shares = np.maximum(coordinates / len(found.vectors), 0.0) + 0.1 / rank
     return shares / shares.sum(axis=1, keepdims=True)
 

@@ -16,7 +16,7 @@ from latentviews.core.kernels.real import Gaussian
 from latentviews.core.kernels.spaces import Domain, Real
 from latentviews.core.spectral import SpectralFit, spectral_fit
 from latentviews.core.tensors import Solver
-from latentviews.core.views import Views, fit_views, stack_block, with_bandwidth
+from latentviews.core.views import Views, stack_block, with_bandwidth
 from latentviews.densities.reestimation import density_maps, reestimate
 from latentviews.densities.smoothers import weighted_samples
 from latentviews.densities.weighted_samples import WeightedSample
@@ -95,11 +95,22 @@ def no_spectral(spectrum: np.ndarray | None, rank: int) -> SpectralSummary:
 
 
 def spectral_steps(
-    problem: Problem, settings: SpectralSettings, maps: Sequence[Any], bandwidth: Any, *, all_rows: bool
+    problem: Problem,
+    settings: SpectralSettings,
+    maps: Sequence[Any],
+    bandwidth: Any,
+    *,
+    all_rows: bool,
+    component_maps: Views | None = None,
 ) -> Spectral:
-    """The papers' four steps, over all rows or the pilot, with densities at ``bandwidth``."""
-    views = fit_views(problem.pilot, problem.columns, maps, problem.rng, problem.blocks, problem.codes)
-    lift = density_maps(problem.pilot, views, problem.blocks, np.ones((len(problem.pilot), 1)), bandwidth)
+    """The papers' four steps, over all rows or the pilot, with densities in ``component_maps``.
+
+    By default these are made for ``bandwidth``.
+    """
+    views = problem.views(maps)
+    if component_maps is None:
+        alike = np.ones((len(problem.pilot), 1))
+        component_maps = density_maps(problem.pilot, views, problem.blocks, alike, bandwidth)
     found = spectral_fit(
         problem.data if all_rows else problem.pilot,
         views,
@@ -110,9 +121,9 @@ def spectral_steps(
         pilot=None if settings.two_passes else (problem.pilot, problem.pilot_weights),
         exchangeable=settings.shared_map and len(set(problem.blocks)) == 1,
         reference=settings.reference,
-        lift=lift,
+        component_maps=component_maps,
     )
-    return Spectral(found, lift, views)
+    return Spectral(found, component_maps, views)
 
 
 def spectral_estimate(problem: Problem, spectral: Spectral) -> Estimate:
@@ -130,7 +141,8 @@ def as_estimate(spectral: Spectral, blocks: Sequence[int], domains: Sequence[Dom
     return Estimate(found.weights / found.weights.sum(), [components_in(*part) for part in parts], maps.columns)
 
 
-SpectralStart = Callable[[Sequence[Any]], tuple[np.ndarray, Spectral]]  # from maps to the pilot's posteriors
+# from the maps of moments, and of densities where they are known, to the pilot's posteriors
+SpectralStart = Callable[[Sequence[Any], Views | None], tuple[np.ndarray, Spectral]]
 
 
 def starts(problem: Problem, spectral_start: SpectralStart, factors: Sequence[float], step: str) -> Starts:
@@ -155,24 +167,25 @@ def _spectral_starts(
     """A start at every width that the moments support, a summary of the first, and what is said of the others."""
     found: dict[str, np.ndarray] = {}
     summary, failure = None, None
+    component_maps: Views | None = None  # whose bandwidth does not depend on that of moments
     for factor in factors:
         maps = [scaled(phi, problem, t, factor) for t, phi in enumerate(problem.prototypes)]
         if found and maps == problem.prototypes:  # no kernel to scale: the same start again
             continue
         try:
-            found[f"spectral × {factor:g}"], spectral = spectral_start(maps)
+            found[f"spectral × {factor:g}"], spectral = spectral_start(maps, component_maps)
         except UnsupportedError as error:
             failure = failure or error
         else:
-            summary = summary or spectral_summary(spectral.fit)
+            summary, component_maps = summary or spectral_summary(spectral.fit), spectral.maps
     return found, summary, failure
 
 
 def class_starts(problem: Problem, settings: SpectralSettings) -> Starts:
     """Starts of a mixture."""
 
-    def spectral_start(maps: Sequence[Any]) -> tuple[np.ndarray, Spectral]:
-        spectral = spectral_steps(problem, settings, maps, "isj", all_rows=False)
+    def spectral_start(maps: Sequence[Any], component_maps: Views | None) -> tuple[np.ndarray, Spectral]:
+        spectral = spectral_steps(problem, settings, maps, "isj", all_rows=False, component_maps=component_maps)
         return spectral_estimate(problem, spectral).posteriors(problem.pilot), spectral
 
     factors = SPECTRAL_FACTORS if problem.rank > 1 else SPECTRAL_FACTORS[:1]
@@ -191,7 +204,7 @@ def polished_classes(
     problem: Problem, guesses: Starts, polish: Any, density_bandwidth: Any, n_jobs: int | None, report: Report
 ) -> FoundClasses:
     """A polish from the best guess, and densities weighted by its posteriors over all rows."""
-    views = pilot_views(problem)
+    views = problem.views()
     polished: Polished = polish.polish(polish_rows(problem, views), guesses.each(), problem.rng, n_jobs, report)
     if problem.partial:
         polished = polished.take(problem.name_classes(polished.posteriors))
@@ -201,11 +214,6 @@ def polished_classes(
     judged = JudgedRows(problem.pilot, posteriors, problem.pilot_weights, alternating, JUDGED, polished.posteriors)
     weights, components = densities(problem, judged, views, density_bandwidth)
     return FoundClasses(Estimate(weights, components, problem.columns, polished), polish_path(guesses, polished))
-
-
-def pilot_views(problem: Problem) -> Views:
-    """The feature maps of the views, fitted to the pilot."""
-    return fit_views(problem.pilot, problem.columns, problem.prototypes, problem.rng, problem.blocks, problem.codes)
 
 
 def polish_rows(problem: Problem, views: Views) -> MixtureRows:

@@ -1,9 +1,9 @@
 """What a fit of classes is given, and what it finds."""
 
 import warnings
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,6 +18,7 @@ from latentviews._validation import IdentifiabilityWarning, allowed_classes, che
 from latentviews.core.embeddings import Components
 from latentviews.core.selection import RankTest
 from latentviews.core.tables import Columns, TrainingRows
+from latentviews.core.views import ViewFits, Views
 from latentviews.mixtures.inference import Classes, Conditional, signed_weights
 from latentviews.mixtures.polish import Polished
 from latentviews.mixtures.sieve import accelerated_em, posterior
@@ -37,6 +38,15 @@ class Problem(TrainingRows):
     rng: np.random.Generator
     allowed: np.ndarray | None = None  # (n_pilot, k), zero for classes that a row is known not to be in
     rank_test: RankTest | None = None  # where the rank was not given
+
+    @cached_property
+    def view_fits(self) -> ViewFits:
+        """The feature maps fitted to the pilot so far."""
+        return ViewFits(self.pilot, self.columns, self.blocks, self.codes)
+
+    def views(self, prototypes: Sequence[Any] | None = None) -> Views:
+        """The views with these feature maps, the problem's own if None, fitted to the pilot."""
+        return self.view_fits.views(self.prototypes if prototypes is None else prototypes, self.rng)
 
     @property
     def class_weights(self) -> np.ndarray | None:

@@ -15,11 +15,11 @@ from latentviews.core import streams
 from latentviews.core.features.fourier import check_shift_invariant
 from latentviews.core.kernels.spaces import Domain
 from latentviews.core.moments import as_moments, as_pairs, pair_total, whitened_total
-from latentviews.core.spectral import SpectralFit, solve
+from latentviews.core.spectral import SpectralFit, components_of
 from latentviews.core.tables import Columns
 from latentviews.core.tensors import Solver
 from latentviews.core.views import Views, fit_views
-from latentviews.core.whitening import Whitening, whiten
+from latentviews.core.whitening import Whitening, refine, whiten
 from latentviews.densities.reestimation import density_maps
 from latentviews.mixtures.estimation import Spectral, as_estimate, domains_of
 from latentviews.mixtures.problem import Estimate, Problem
@@ -88,7 +88,7 @@ class StreamFit:
         subspaces, seen = self.subspaces, self.n_seen
         if seen >= self.pilot_size:
             return self
-        for (part,) in streams.once(_whole(rows, self.columns), BATCH):
+        for (part,) in streams.single_pass(_whole(rows, self.columns), BATCH):
             views = [part[:, columns] for columns in self.columns]
             subspaces = cross_step(subspaces, views, self.steps(seen, len(part)), BLOCKS)
             seen += len(part)
@@ -104,7 +104,7 @@ class StreamFit:
         pairs = pairs if self.pairs is None else self.pairs.merge(pairs)
         if not first and count < ENOUGH:
             return replace(self, pairs=pairs, n_paired=count)
-        found = Projected(views, whiten(as_pairs(pairs), self.rank, reference), self._lift())
+        found = Projected(views, whiten(as_pairs(pairs, views), self.rank, reference), self._lift())
         if first:
             return replace(self, current=found, n_paired=ENOUGH if full else 0)
         return replace(self, upcoming=found, pairs=None, n_paired=count)
@@ -120,9 +120,9 @@ class StreamFit:
         """The classes of all rows summed so far."""
         assert self.current is not None
         assert self.current.total is not None
-        moments, lift = as_moments(self.current.total), self.current.lift
-        lifts = tuple(lift.from_raw(t, moment) for t, moment in enumerate(moments.lifts))
-        return solve(self.current.whitening, moments._replace(lifts=lifts), solver, rng)
+        moments = as_moments(self.current.total, self.current.lift)
+        whitening, tensor = refine(self.current.whitening, moments)
+        return components_of(whitening, solver.decompose(tensor, rng))
 
     def estimate(self, found: SpectralFit) -> Estimate:
         """Classes as weights and components."""
@@ -132,7 +132,7 @@ class StreamFit:
 def start_stream(problem: Problem, density_bandwidth: Any, pilot_size: int) -> StreamFit:
     """The state before the first batch is added: maps, domains and subspaces that are read off it."""
     maps = fit_views(problem.pilot, problem.columns, problem.prototypes, problem.rng, problem.blocks)
-    kernels = [getattr(phi, "kernel_", phi) for phi in maps.features]
+    kernels: list[Any] = [getattr(phi, "kernel_", phi) for phi in maps.features]
     for kernel in kernels:
         check_shift_invariant("partial_fit", kernel, "`fit`")
     lift = density_maps(problem.pilot, maps, problem.blocks, np.ones((len(problem.pilot), 1)), density_bandwidth)

@@ -6,14 +6,13 @@ from typing import Any, NamedTuple, cast
 
 import numpy as np
 
-from latentviews._arrays import to_numpy
 from latentviews._clusters import CLUSTER_ROWS, cluster_posteriors, kmeans
 from latentviews._progress import Report
 from latentviews._validation import UnsupportedError, is_auto
 from latentviews.core.embeddings import BinnedEmbedding, Components, Embedding, components_in, domain_for
 from latentviews.core.features.landmarks import LandmarkFeatures
+from latentviews.core.moments import feature_vectors
 from latentviews.core.selection import dependence_rank
-from latentviews.core.spectral import transition_matrix
 from latentviews.core.tables import Columns
 from latentviews.core.views import Views, fit_views
 from latentviews.densities.reestimation import held_out_bandwidths
@@ -29,7 +28,6 @@ from latentviews.mixtures.estimation import (
     Starts,
     densities,
     domains_of,
-    pilot_views,
     polish_path,
     polish_rows,
     spectral_steps,
@@ -49,6 +47,7 @@ from latentviews.sequences.baum_welch import (
 )
 from latentviews.sequences.chains import Smoothing, first_rows, smooth_states, stationary
 from latentviews.sequences.stretches import triple_columns, triples, window_means
+from latentviews.sequences.transitions import transition_matrix
 
 TEST_ROWS = 4000  # rows on which dependence in time is looked for
 PERMUTATIONS = 19
@@ -151,7 +150,13 @@ def found_by_moments(problem: SequenceProblem, settings: SpectralSettings, bandw
 
 
 def spectral_chain(
-    problem: SequenceProblem, settings: SpectralSettings, maps: Sequence[Any], bandwidth: Any, *, all_rows: bool
+    problem: SequenceProblem,
+    settings: SpectralSettings,
+    maps: Sequence[Any],
+    bandwidth: Any,
+    *,
+    all_rows: bool,
+    component_maps: Views | None = None,
 ) -> tuple[ChainEstimate, Spectral]:
     """Emissions from the middle view of triples, transitions from the step after it; projected to a proper chain."""
     three = problem.triples()
@@ -159,7 +164,7 @@ def spectral_chain(
     repeated = [phi for phi in maps for _ in range(3)]
     # three times of a sensor share their features, but given the middle state not their distribution
     settings = settings._replace(reference=MIDDLE, shared_map=False)
-    spectral = spectral_steps(three, settings, repeated, bandwidth, all_rows=all_rows)
+    spectral = spectral_steps(three, settings, repeated, bandwidth, all_rows=all_rows, component_maps=component_maps)
     triple_rows = three.data if all_rows else three.pilot
     transition = transition_matrix(triple_rows, spectral.moments, spectral.fit)
     rare = 1 / len(triple_rows)  # a move that was not found may still happen: no state is left for good
@@ -175,8 +180,7 @@ def spectral_chain(
 def _window_posteriors(problem: SequenceProblem, reach: int) -> np.ndarray:
     """Clusters of the mean embeddings of windows: states that stay are told by the shape of what they emit."""
     rows = problem.rows
-    views = pilot_views(rows)
-    phi = [to_numpy(views.from_raw(t, to_numpy(raw).T)).T for t, raw in enumerate(views(rows.pilot))]
+    phi = feature_vectors(rows.pilot, rows.views())
     scaled_phi = [x / np.sqrt((x**2).sum(axis=1).mean()) for x in phi]  # no view drowns the others
     means = window_means(np.concatenate(scaled_phi, axis=1), problem.pilot_lengths, reach)
     seed = int(rows.rng.integers(2**31))
@@ -188,8 +192,8 @@ def chain_starts(problem: SequenceProblem, settings: SpectralSettings) -> Starts
     """Starts of a chain: those of its rows, and k-means of windows."""
     rows = problem.rows
 
-    def spectral_start(maps: Sequence[Any]) -> tuple[np.ndarray, Spectral]:
-        chain, spectral = spectral_chain(problem, settings, maps, "isj", all_rows=False)
+    def spectral_start(maps: Sequence[Any], component_maps: Views | None) -> tuple[np.ndarray, Spectral]:
+        chain, spectral = spectral_chain(problem, settings, maps, "isj", all_rows=False, component_maps=component_maps)
         return chain.smoothing(rows.pilot, problem.pilot_lengths).posteriors, spectral
 
     found = starts(rows, spectral_start, SPECTRAL_FACTORS if rows.rank > 1 else (), "Baum–Welch")
@@ -211,7 +215,7 @@ def polished_chain(
 ) -> FoundChain:
     """Baum–Welch on a sieve from the best guess, and densities weighted by its posteriors over all rows."""
     rows, lengths = problem.rows, problem.lengths
-    views = pilot_views(rows)
+    views = rows.views()
     pilot = ChainRows(polish_rows(rows, views), problem.pilot_lengths)
     polished: Polished = polish.polish(pilot, guesses.each(), rows.rng, n_jobs, report)
     stream, parameters = CellBatches(rows.data, polished.views), polished.fit.parameters

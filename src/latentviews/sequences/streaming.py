@@ -6,12 +6,13 @@ from typing import Any
 import numpy as np
 
 from latentviews.core.embeddings import components_in
-from latentviews.core.spectral import SpectralFit, nearest_law
+from latentviews.core.spectral import SpectralFit
 from latentviews.core.tables import Columns
 from latentviews.mixtures.streaming import StreamFit, start_stream
 from latentviews.sequences.chains import stationary
 from latentviews.sequences.estimation import MIDDLE, ChainEstimate, SequenceProblem, check_seen
 from latentviews.sequences.stretches import triples
+from latentviews.sequences.transitions import as_transitions
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,12 +36,11 @@ class ChainStream:
         """The chain of all rows summed so far.
 
         With y(x) = downᵀ U(x) of the middle views, O = E[y(x_t) | h_t] = V diag(π)^(-1/2), and the rows of A solve
-        O A_hᵀ = E[y(x_{t+1}) | h_t = h], which the lift of the views after the middle has: see `transition_matrix`.
+        O A_hᵀ = E[y(x_{t+1}) | h_t = h], which the views after the middle have as components: see `transition_matrix`.
         """
         fit, whitening = self.fit, found.whitening
-        emissions = found.decomposition.vectors * found.decomposition.values
-        ahead = sum(whitening.down[t].T @ found.vectors[t + 1] for t in fit.middles)
-        transition = np.stack([nearest_law(emissions, column) for column in np.transpose(ahead)])
+        ahead = np.sum([whitening.down[t].T @ found.vectors[t + 1] for t in fit.middles], axis=0)
+        transition = as_transitions(found, ahead)
         components = [components_in(fit.lift.features[t], found.vectors[t], fit.domains[t]) for t in fit.middles]
         return ChainEstimate(stationary(transition), transition, components, self.columns)
 

@@ -138,7 +138,7 @@ class DoublyStochasticPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
 
     def _learn(self, X: Any) -> None:
         rows = check_rows(self, X, reset=not hasattr(self, "eigenfunctions_"))
-        for (part,) in streams.once(rows, check_count("batch_size", self.batch_size)):
+        for (part,) in streams.single_pass(rows, check_count("batch_size", self.batch_size)):
             self._step(part)
 
     def _step(self, x: Any) -> None:

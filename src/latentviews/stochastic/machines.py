@@ -263,7 +263,7 @@ class DoublyStochasticClassifier(ClassifierMixin, _Settings):
         x, labels = self._read(X, y, classes)
         if not hasattr(self, "fit_"):
             self._begin(streams.head(x, PILOT), labels[:PILOT])
-        for rows, part in streams.once(x, check_count("batch_size", self.batch_size), labels):
+        for rows, part in streams.single_pass(x, check_count("batch_size", self.batch_size), labels):
             self._learn(rows, part)
         return self
 
@@ -388,7 +388,7 @@ validation_fraction, n_iter_no_change, verbose, random_state
         x, targets = self._read(X, y)
         if not hasattr(self, "fit_"):
             self._begin(streams.head(x, PILOT), targets[:PILOT])
-        for rows, part in streams.once(x, check_count("batch_size", self.batch_size), targets):
+        for rows, part in streams.single_pass(x, check_count("batch_size", self.batch_size), targets):
             self._learn(rows, part)
         return self
 

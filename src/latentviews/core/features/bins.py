@@ -10,7 +10,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from latentviews._arrays import to_numpy
 from latentviews._validation import all_or_nothing, check_count, check_rows
-from latentviews.core.features.cholesky import _largest, _pivoted
+from latentviews.core.features.cholesky import largest, pivoted_cholesky
 from latentviews.core.kernels.base import Kernel
 from latentviews.core.kernels.real import Gaussian
 
@@ -55,7 +55,7 @@ class BinnedFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         self.kernel_ = (Gaussian() if self.kernel is None else self.kernel).adapt(x)
         self.grid_, self.kernel_ = grid_and_kernel(x[:, 0], self.kernel_, check_count("n_bins", self.n_bins, 2))
         size = min(check_count("max_features", self.max_features), len(self.grid_))
-        _, self.tail_ = _pivoted(self.kernel_, self.grid_[:, None], size, self.tol, _largest)
+        _, self.tail_ = pivoted_cholesky(self.kernel_, self.grid_[:, None], size, self.tol, largest)
         self._n_features_out = self.tail_.shape[1]
         return self
 

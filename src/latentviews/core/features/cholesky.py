@@ -1,4 +1,4 @@
-"""Incomplete Cholesky factors, whose pivots are picked by what is not yet explained."""
+"""Incomplete Cholesky factors k(x, x) ≈ F Fᵀ, which pick landmarks and make features of grids."""
 
 from collections.abc import Callable
 
@@ -7,7 +7,7 @@ import numpy as np
 from latentviews.core.kernels.base import Kernel
 
 
-def _check_values(values: np.ndarray) -> np.ndarray:
+def checked_values(values: np.ndarray) -> np.ndarray:
     """Values of the kernel, if they are in range and tell anything."""
     if not np.all(np.isfinite(values)):
         raise ValueError("The values of the kernel are out of range; scale the rows.")
@@ -16,11 +16,11 @@ def _check_values(values: np.ndarray) -> np.ndarray:
     return values
 
 
-def _pivoted(
+def pivoted_cholesky(
     kernel: Kernel, x: np.ndarray, size: int, tol: float, pick: Callable[[np.ndarray], int]
 ) -> tuple[list[int], np.ndarray]:
     """Incomplete Cholesky k(x, x) ≈ F Fᵀ: the pivots, picked by what is not yet explained, and F."""
-    residual = np.array(_check_values(kernel.diagonal(x)), dtype=float)
+    residual = np.array(checked_values(kernel.diagonal(x)), dtype=float)
     stop = tol * residual.sum()
     factor = np.empty((len(x), size))
     chosen: list[int] = []
@@ -37,11 +37,12 @@ def _pivoted(
     return chosen, factor[:, : len(chosen)]
 
 
-def _draw(residual: np.ndarray, rng: np.random.Generator) -> int:
+def drawn(residual: np.ndarray, rng: np.random.Generator) -> int:
     """An index drawn in proportion to the residual."""
     cumulative = np.cumsum(residual)
     return int(np.searchsorted(cumulative, rng.random() * cumulative[-1], side="right").clip(max=len(residual) - 1))
 
 
-def _largest(residual: np.ndarray) -> int:
+def largest(residual: np.ndarray) -> int:
+    """The index of the largest residual."""
     return int(residual.argmax())

@@ -1,4 +1,4 @@
-"""Indicators of codes."""
+"""Codes as indicators: the feature map of the delta kernel."""
 
 from typing import Any, Self
 

@@ -1,8 +1,4 @@
-"""Feature maps: finite vectors φ(x) whose inner products are a kernel, exactly or nearly.
-
-They are scikit-learn transformers, and any other transformer may stand in their place. A map may be linear
-in something cheaper, φ(x) = raw(x) @ tail_: sums over rows are then taken of ``raw`` and multiplied by ``tail_`` once.
-"""
+"""Any kernel, seen from a few of the rows: φ(x) = Λ^(-1/2) Uᵀ k(Z, x)."""
 
 from collections.abc import Callable
 from typing import Any, Self
@@ -14,7 +10,7 @@ from sklearn.utils.validation import check_is_fitted
 from latentviews._arrays import like, to_numpy
 from latentviews._clusters import kmeans
 from latentviews._validation import all_or_nothing, check_ability, check_count, check_rows
-from latentviews.core.features.cholesky import _check_values, _draw, _largest, _pivoted
+from latentviews.core.features.cholesky import checked_values, drawn, largest, pivoted_cholesky
 from latentviews.core.kernels.base import Kernel, UnitHeight
 from latentviews.core.kernels.real import Gaussian
 
@@ -92,7 +88,7 @@ class LandmarkFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
             self.landmarks_ = SELECTIONS[self.selection](self._kernel_in_units, x, size, self.tol, rng)
         if not 0 <= self.tol < 1:
             raise ValueError(f"tol must be a share from 0 to below 1; got {self.tol!r}.")
-        values, vectors = np.linalg.eigh(_check_values(self._kernel_in_units.gram(self.landmarks_, self.landmarks_)))
+        values, vectors = np.linalg.eigh(checked_values(self._kernel_in_units.gram(self.landmarks_, self.landmarks_)))
         keep = values > max(self.tol * values[-1], 0.0)
         self.tail_ = (vectors[:, keep] / np.sqrt(values[keep]))[:, ::-1]
         self._n_features_out = self.tail_.shape[1]
@@ -121,11 +117,11 @@ def _log_unit(kernel: Kernel, dim: int) -> float:
 
 
 def _random_cholesky(kernel: Kernel, x: np.ndarray, size: int, tol: float, rng: np.random.Generator) -> np.ndarray:
-    return x[_pivoted(kernel, x, size, tol, lambda residual: _draw(residual, rng))[0]]
+    return x[pivoted_cholesky(kernel, x, size, tol, lambda residual: drawn(residual, rng))[0]]
 
 
 def _cholesky(kernel: Kernel, x: np.ndarray, size: int, tol: float, rng: np.random.Generator) -> np.ndarray:
-    return x[_pivoted(kernel, x, size, tol, _largest)[0]]
+    return x[pivoted_cholesky(kernel, x, size, tol, largest)[0]]
 
 
 def _uniform(kernel: Kernel, x: np.ndarray, size: int, tol: float, rng: np.random.Generator) -> np.ndarray:

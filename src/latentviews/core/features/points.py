@@ -1,4 +1,4 @@
-"""Points of the unit cube that frequencies are made from: orthogonal, on a lattice, or hashed."""
+"""Points of the unit cube that random frequencies are made from: orthogonal, on a lattice, or hashed."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Sketches of polynomial kernels."""
+"""Polynomial kernels without their monomials: sketches of tensor products."""
 
 import math
 from typing import Any, Self

@@ -1,0 +1,33 @@
+"""What a feature map offers: φ(x), and where it is linear in something cheaper, φ(x) = raw(x) @ tail_."""
+
+from typing import Any, Protocol, runtime_checkable
+
+import numpy as np
+
+
+@runtime_checkable
+class FeatureMap(Protocol):
+    """A fitted map from rows to finite vectors φ(x) whose inner products are a kernel; any transformer is one."""
+
+    def transform(self, X: Any) -> Any:
+        """The vectors φ(x) of the rows of ``X``, (n, D)."""
+
+
+@runtime_checkable
+class FactoredFeatureMap(FeatureMap, Protocol):
+    """A feature map φ(x) = raw(x) @ tail_: sums over rows are taken of ``raw`` and multiplied by ``tail_`` once."""
+
+    tail_: np.ndarray
+
+    def raw(self, X: Any) -> Any:
+        """The cheaper vectors of the rows of ``X``, sparse perhaps."""
+
+
+def raw_vectors(phi: FeatureMap, x: Any) -> Any:
+    """The vectors that sums over rows are taken of: raw(x) where the map is factored, else φ(x)."""
+    return phi.raw(x) if isinstance(phi, FactoredFeatureMap) else phi.transform(x)
+
+
+def tail_of(phi: FeatureMap) -> np.ndarray | None:
+    """The matrix that takes `raw_vectors` to feature vectors; None where they are feature vectors already."""
+    return phi.tail_ if isinstance(phi, FactoredFeatureMap) else None

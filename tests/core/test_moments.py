@@ -1,0 +1,119 @@
+import numpy as np
+import pytest
+
+from latentviews.core.features.base import FactoredFeatureMap, FeatureMap, raw_vectors, tail_of
+from latentviews.core.features.bins import BinnedFeatures, GridFeatures
+from latentviews.core.features.fourier import FourierFeatures
+from latentviews.core.features.indicators import OneHotFeatures
+from latentviews.core.features.landmarks import LandmarkFeatures
+from latentviews.core.features.sketches import TensorSketchFeatures
+from latentviews.core.kernels.real import Gaussian
+from latentviews.core.moments import Embed, Projection, Whitens, feature_vectors, pair_moments, whitened_moments
+from latentviews.core.views import Views
+from latentviews.core.whitening import whiten, whiten_exchangeable
+from latentviews.datasets import make_multiview
+from latentviews.mixtures.mixture import MultiViewMixture
+
+MAPS = [  # a new feature map is added here
+    LandmarkFeatures(Gaussian(1.0), 10, random_state=0),
+    BinnedFeatures(Gaussian(1.0), 64),
+    OneHotFeatures(),
+    FourierFeatures(Gaussian(1.0), 8, random_state=0),
+    TensorSketchFeatures(n_sketch=8, random_state=0),
+    GridFeatures(np.linspace(-10, 10, 50), Gaussian(1.0)),
+]
+maps = pytest.mark.parametrize("phi", MAPS, ids=lambda phi: type(phi).__name__)
+
+
+def fitted(phi, x):
+    return phi.fit(x) if hasattr(phi, "fit") else phi
+
+
+def three_views(phi, rng, n=200):
+    X = make_multiview(n, 2, random_state=rng).X.round()  # few values, so that indicators have something to count
+    features = tuple(fitted(phi, X[:, [t]]) for t in range(3))
+    return X, Views(([0], [1], [2]), features)
+
+
+def dense(x):
+    return x.toarray() if hasattr(x, "toarray") else np.asarray(x)
+
+
+def averaged(*vectors):
+    """E[u ⊗ v ⊗ …], literally."""
+    letters = "abc"[: len(vectors)]
+    return np.einsum(f"{','.join(f'n{i}' for i in letters)}->{letters}", *vectors) / len(vectors[0])
+
+
+@maps
+def test_every_map_is_a_feature_map_whose_raw_vectors_and_tail_give_its_vectors(phi, rng):
+    x = rng.normal(size=(30, 1)).round(1)
+    phi = fitted(phi, x)
+    assert isinstance(phi, FeatureMap)
+    assert isinstance(phi, FactoredFeatureMap) == hasattr(phi, "raw")
+    raw, tail = dense(raw_vectors(phi, x)), tail_of(phi)
+    np.testing.assert_allclose(raw if tail is None else raw @ tail, dense(phi.transform(x)), atol=1e-12)
+
+
+def test_what_has_no_transform_is_no_feature_map():
+    assert not isinstance(Gaussian(1.0), FeatureMap)
+    assert not isinstance(lambda batch: [batch], Embed)
+    assert not isinstance(lambda phi: phi, Whitens)
+
+
+def test_views_and_projections_embed_and_every_whitening_whitens(rng):
+    X, views = three_views(LandmarkFeatures(Gaussian(1.0), 10, random_state=0), rng)
+    pairs = pair_moments(X, views)
+    shared = Views(views.columns, views.features[:1] * 3)
+    model = MultiViewMixture(2, random_state=0).partial_fit(make_multiview(2000, 2, random_state=rng).X)
+    whitenings = [
+        whiten(pairs, 2),
+        whiten_exchangeable(pair_moments(X, shared), 2),
+        model.stream_.current.whitening,
+    ]
+    for whitening in whitenings:
+        assert isinstance(whitening, Whitens)
+        assert isinstance(Projection(views, whitening.groups, whitening.down), Embed)
+    assert isinstance(views, Embed)
+
+
+@maps
+def test_pair_moments_are_those_of_feature_vectors(phi, rng):
+    X, views = three_views(phi, rng)
+    vectors = [dense(one.transform(X[:, [t]])) for t, one in enumerate(views.features)]
+    for embedded, expected in zip(feature_vectors(X, views), vectors, strict=True):
+        np.testing.assert_allclose(embedded, expected, atol=1e-12)
+    for (s, t), moment in pair_moments(X, views).items():
+        np.testing.assert_allclose(moment, averaged(vectors[s], vectors[t]), atol=1e-10)
+
+
+@maps
+def test_whitened_moments_are_those_of_whitened_feature_vectors(phi, rng):
+    X, views = three_views(phi, rng)
+    components = Views(views.columns, tuple(BinnedFeatures(Gaussian(0.5), 32).fit(X[:, [t]]) for t in range(3)))
+    whitening = whiten(pair_moments(X, views), 2)
+
+    moments = whitened_moments(X, views, whitening, component_maps=components)
+
+    phi, psi = feature_vectors(X, views), feature_vectors(X, components)
+    z = [phi[t] @ whitening.down[t] for (t,) in whitening.groups]
+    np.testing.assert_allclose(moments.triple, averaged(*z), atol=1e-8)
+    for i in range(3):
+        for j in range(3):
+            np.testing.assert_allclose(moments.pairs[i, j], averaged(z[i], z[j]), atol=1e-8)
+        for t in range(3):
+            np.testing.assert_allclose(moments.components[t][:, i], averaged(psi[t], z[i]), atol=1e-8)
+
+
+def test_a_projection_of_a_group_is_zero_where_one_of_its_views_is_missing(rng):
+    X, views = three_views(LandmarkFeatures(Gaussian(1.0), 10, random_state=0), rng)
+    phi, down = feature_vectors(X, views), [rng.normal(size=(one.tail_.shape[1], 2)) for one in views.features]
+    project = Projection(views, ((0, 2), (1,)), down)
+    both = phi[0] @ down[0] + phi[2] @ down[2]
+    np.testing.assert_allclose(project(X)[0], both, atol=1e-10)
+    assert project.present(X) is None
+
+    gaps = X.copy()
+    gaps[:50, 2] = np.nan
+    np.testing.assert_allclose(project(gaps)[0], np.where(np.arange(len(X))[:, None] < 50, 0.0, both), atol=1e-10)
+    np.testing.assert_array_equal(project.present(gaps).sum(axis=0), [len(X) - 50, len(X)])
