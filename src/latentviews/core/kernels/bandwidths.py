@@ -9,6 +9,7 @@ from scipy.spatial.distance import pdist
 from latentviews._numbers import TINY
 
 SCALES = 2500  # bandwidths that a grid can hold
+UNDERFLOW = 745.0  # beyond it exp(-x) is zero
 STAGES = 7  # of improved Sheather–Jones
 ROWS = 2000  # the median of two million distances is as good as the median of all
 
@@ -128,12 +129,18 @@ def _fixed_point(t: float, n: float, rates: np.ndarray, terms: list[np.ndarray])
 
     ``terms[s] @ exp(-rates t)`` estimates the squared norm of the s-th derivative of the density.
     """
-    norm = terms[STAGES] @ np.exp(-rates * t)
+    norm = _decayed(terms[STAGES], rates, t)
     for s in range(STAGES - 1, 1, -1):
         odd = np.prod(np.arange(1.0, 2 * s, 2)) / np.sqrt(2 * np.pi)
         time = (2 * (1 + 0.5 ** (s + 0.5)) / 3 * odd / (n * max(float(norm), TINY))) ** (2 / (3 + 2 * s))
-        norm = terms[s] @ np.exp(-rates * time)
+        norm = _decayed(terms[s], rates, time)
     return float((2 * n * np.sqrt(np.pi) * max(float(norm), TINY)) ** (-2 / 5))
+
+
+def _decayed(terms: np.ndarray, rates: np.ndarray, t: float) -> float:
+    """Terms @ exp(-rates t), as far as the exponentials of the increasing rates are numbers above zero."""
+    reach = np.searchsorted(rates, UNDERFLOW / t)
+    return float(terms[:reach] @ np.exp(-rates[:reach] * t))
 
 
 RULES: dict[str, Callable[[np.ndarray], float | np.ndarray]] = {
