@@ -33,6 +33,10 @@ class Cells:
     def _transposed(self) -> Any:
         return self.rows.T.tocsr() if sparse.issparse(self.rows) else self.rows.T
 
+    @cached_property
+    def _transposed_atoms(self) -> Any:
+        return self.atoms.T  # a sparse one takes longer to transpose than to multiply
+
     @property
     def size(self) -> int:
         """The number of atoms B."""
@@ -51,7 +55,7 @@ class Cells:
     def gather(self, values: np.ndarray) -> np.ndarray:
         """Σ_i atom_b(x_i) values_ih, (B, k)."""
         sums = self.shares(values)
-        return sums if self.atoms is None else self.atoms.T @ sums
+        return sums if self.atoms is None else self._transposed_atoms @ sums
 
     def shares(self, posteriors: np.ndarray) -> np.ndarray:
         """Σ_i posteriors_ih over the rows in a cell, (C, k)."""

@@ -1,6 +1,6 @@
 """What a feature map offers: φ(x), and where it is linear in something cheaper, φ(x) = raw(x) @ tail_."""
 
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, Protocol, TypeGuard, runtime_checkable
 
 import numpy as np
 
@@ -23,11 +23,16 @@ class FactoredFeatureMap(FeatureMap, Protocol):
         """The cheaper vectors of the rows of ``X``, sparse perhaps."""
 
 
+def is_factored(phi: FeatureMap) -> TypeGuard[FactoredFeatureMap]:
+    """Whether φ(x) = raw(x) @ tail_: told by ``tail_``, since asking the protocol takes longer than small batches."""
+    return hasattr(phi, "tail_")
+
+
 def raw_vectors(phi: FeatureMap, x: Any) -> Any:
     """The vectors that sums over rows are taken of: raw(x) where the map is factored, else φ(x)."""
-    return phi.raw(x) if isinstance(phi, FactoredFeatureMap) else phi.transform(x)
+    return phi.raw(x) if is_factored(phi) else phi.transform(x)
 
 
 def tail_of(phi: FeatureMap) -> np.ndarray | None:
     """The matrix that takes `raw_vectors` to feature vectors; None where they are feature vectors already."""
-    return phi.tail_ if isinstance(phi, FactoredFeatureMap) else None
+    return phi.tail_ if is_factored(phi) else None
