@@ -53,7 +53,10 @@ def pytest_terminal_summary(terminalreporter):
 
 def required_files(root):
     """The files that a whole run must have run tests of: every test file, and every module with a doctest."""
-    files = [*root.glob("tests/**/test_*.py"), *(path for path in root.glob("src/**/*.py") if ">>> " in path.read_text())]
+    files = [
+        *root.glob("tests/**/test_*.py"),
+        *(path for path in root.glob("src/**/*.py") if ">>> " in path.read_text()),
+    ]
     without_browser = [path for path in files if HAS_BROWSER or "pytest.mark.browser" not in path.read_text()]
     return {path.relative_to(root).as_posix() for path in without_browser}
 

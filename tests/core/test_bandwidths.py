@@ -3,9 +3,10 @@ import pytest
 from scipy import stats
 from scipy.spatial.distance import pdist
 
-from latentviews.core.kernels.bandwidths import RULES, finest, isj, median, resolve, scott, silverman
+from catalogue import RULES
+from latentviews.core.kernels.bandwidths import finest, isj, median, resolve, scott, silverman
 
-rules = pytest.mark.parametrize("rule", RULES)  # a new rule is added there
+rules = pytest.mark.parametrize("rule", RULES)
 
 
 @rules

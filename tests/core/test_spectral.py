@@ -3,19 +3,18 @@ import itertools
 import numpy as np
 import pytest
 
+from catalogue import SOLVERS
 from latentviews.core.features.indicators import OneHotFeatures
 from latentviews.core.features.landmarks import LandmarkFeatures
 from latentviews.core.kernels.discrete import Delta
 from latentviews.core.kernels.real import Gaussian
 from latentviews.core.moments import pair_moments, triple_sum, whitened_moments
 from latentviews.core.spectral import spectral_fit
-from latentviews.core.tensors import JointDiagonalization, PowerMethod
+from latentviews.core.tensors import JointDiagonalization
 from latentviews.core.views import Views
 from latentviews.core.whitening import whiten, whiten_exchangeable
 from latentviews.datasets import make_multiview
 from reference import algorithm_1, appendix_9
-
-SOLVERS = [PowerMethod(), JointDiagonalization()]  # a new solver is added here
 
 
 def random_model(rng, n_views, k, size, exchangeable=False):

@@ -4,9 +4,8 @@ import numpy as np
 import pytest
 from sklearn.base import clone
 
+from catalogue import SOLVERS
 from latentviews.core.tensors import JointDiagonalization, PowerMethod
-
-SOLVERS = [PowerMethod(), JointDiagonalization()]  # a new solver is added here
 
 solvers = pytest.mark.parametrize("solver", SOLVERS, ids=repr)
 

@@ -9,10 +9,8 @@ from sklearn.base import clone
 from sklearn.kernel_approximation import Nystroem
 from sklearn.model_selection import GridSearchCV
 from sklearn.preprocessing import OneHotEncoder, SplineTransformer
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from latentviews import (
-    Copulas,
     Delta,
     FourierFeatures,
     Gaussian,
@@ -31,32 +29,6 @@ from latentviews import (
 from latentviews.datasets import make_multiview
 from latentviews.metrics import density_error, label_accuracy
 from truths import OracleKDE, errors, grids
-
-TWO_COLUMNS = "feeds two columns, and a model of three views must refuse two"
-EXPECTED_FAILURES = {
-    "check_estimators_overwrite_params": TWO_COLUMNS,
-    "check_estimators_fit_returns_self": TWO_COLUMNS,
-    "check_readonly_memmap_input": TWO_COLUMNS,
-    "check_sample_weights_pandas_series": TWO_COLUMNS,
-    "check_sample_weights_not_an_array": TWO_COLUMNS,
-    "check_sample_weights_shape": TWO_COLUMNS,
-    "check_sample_weights_not_overwritten": TWO_COLUMNS,
-    "check_fit_idempotent": TWO_COLUMNS,
-    "check_fit_check_is_fitted": TWO_COLUMNS,
-    "check_n_features_in": TWO_COLUMNS,
-    "check_sample_weight_equivalence_on_dense_data": (
-        "bandwidths are read off the rows, not off their weights; with features held fixed the equivalence holds "
-        "and is tested below"
-    ),
-}
-
-
-@parametrize_with_checks(
-    [MultiViewMixture(2), MultiViewMixture(2, dependence=Copulas(n_starts=1))],
-    expected_failed_checks=lambda estimator: EXPECTED_FAILURES,
-)
-def test_scikit_learns_checks_pass(estimator, check):
-    check(estimator)
 
 
 @pytest.mark.parametrize("design", ["gaussian", "gamma"])

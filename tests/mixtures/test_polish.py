@@ -9,6 +9,7 @@ from sklearn import config_context
 from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV
 
+from catalogue import POLISHES
 from latentviews import Delta, Gaussian, MultiViewMixture, Sieve, SmoothedEM, VonMises
 from latentviews._validation import as_labels
 from latentviews.baselines import SphericalSpectral
@@ -17,8 +18,6 @@ from latentviews.datasets import make_multiview
 from latentviews.metrics import density_error, label_accuracy
 from latentviews.mixtures.polish import Pilot
 from truths import OracleKDE, errors, grids
-
-POLISHES = [Sieve(), Sieve(factors=(2.0,)), Sieve(max_iter=0), SmoothedEM(), SmoothedEM(nonlinear=False)]
 
 
 @pytest.mark.parametrize("polish", POLISHES, ids=repr)

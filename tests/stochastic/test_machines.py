@@ -12,8 +12,8 @@ from sklearn.model_selection import GridSearchCV, train_test_split
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
+from catalogue import LOSSES, MACHINES
 from latentviews import DoublyStochasticClassifier, DoublyStochasticRegressor, Gaussian, Laplace, Linear, load, save
 from latentviews._arrays import on_host
 from latentviews._validation import DivergenceError
@@ -23,14 +23,7 @@ from latentviews.stochastic import machines as doubly_stochastic
 from latentviews.stochastic.expansions import RandomBlocks
 from latentviews.stochastic.gradients import precondition, start_gradient
 
-LOSSES = [Logistic(), Hinge(), Squared(), Huber(0.7), Quantile(0.3)]  # a new loss is added here
-SMALL = {"n_frequencies": 16, "n_blocks": 2, "n_directions": 16, "random_state": 0}
-MODELS = [DoublyStochasticClassifier(**SMALL), DoublyStochasticRegressor(n_epochs=30, **SMALL)]
-
-
-@parametrize_with_checks(MODELS)
-def test_scikit_learns_checks_pass(estimator, check):
-    check(estimator)
+MODELS = [clone(machine).set_params(random_state=0) for machine in MACHINES]
 
 
 @pytest.mark.parametrize("loss", LOSSES, ids=repr)
