@@ -6,6 +6,8 @@ from scipy.spatial.distance import pdist
 from catalogue import RULES
 from latentviews.core.kernels.bandwidths import finest, isj, median, resolve, scott, silverman
 
+pytestmark = pytest.mark.cheap
+
 rules = pytest.mark.parametrize("rule", RULES)
 
 

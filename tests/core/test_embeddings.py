@@ -14,6 +14,8 @@ from latentviews.core.kernels.polynomial import Linear
 from latentviews.core.kernels.real import Gaussian, Laplace
 from latentviews.core.kernels.spaces import Circle, Discrete, Real
 
+pytestmark = pytest.mark.cheap
+
 GRID = np.linspace(-8, 8, 801)
 
 

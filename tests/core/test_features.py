@@ -22,6 +22,8 @@ from latentviews.core.kernels.polynomial import Linear
 from latentviews.core.kernels.real import Gaussian, Laplace, Matern
 from latentviews.core.views import features_for
 
+pytestmark = pytest.mark.cheap
+
 ON_OTHER_ARRAYS = [phi for phi in FEATURES if not isinstance(phi, BinnedFeatures)]  # its bins are sparse SciPy rows
 EXACT = [Gaussian(0.7), Gaussian(np.array([0.5, 1.3])), Laplace(0.8), Matern(0.9), VonMises(0.6), Delta(), Linear()]
 

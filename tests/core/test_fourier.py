@@ -15,6 +15,8 @@ from latentviews.core.kernels.discrete import Delta
 from latentviews.core.kernels.polynomial import Linear, Polynomial
 from latentviews.core.kernels.real import Gaussian, Laplace
 
+pytestmark = pytest.mark.cheap
+
 CASES = [
     pytest.param(kernel, name, id=f"{kernel!r}-{name}")
     for kernel in SHIFT_INVARIANT

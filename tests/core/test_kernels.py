@@ -16,6 +16,8 @@ from latentviews.core.kernels.discrete import Delta
 from latentviews.core.kernels.polynomial import Linear
 from latentviews.core.kernels.real import Gaussian, Laplace, Matern
 
+pytestmark = pytest.mark.cheap
+
 NOT_SHIFT_INVARIANT = [Delta(), Linear(), Gaussian(1.0) + Linear(), Delta() * Laplace(1.0)]
 SCALED = [Gaussian, Laplace, Matern]
 

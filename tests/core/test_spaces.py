@@ -7,6 +7,8 @@ from latentviews.core.kernels import spaces as domains
 from latentviews.core.kernels.real import Gaussian
 from latentviews.core.kernels.spaces import DRAWS, Domain
 
+pytestmark = pytest.mark.cheap
+
 NORMAL, ANGLE = stats.norm(1, 2), stats.vonmises(3, 1)
 CASES = {  # domain, the law of every column, and rows between which nearly all of it lies
     "line": ("real", NORMAL, [[-13.0], [15.0]]),

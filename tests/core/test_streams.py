@@ -6,6 +6,8 @@ from catalogue import SOURCES, Batches, split
 from latentviews.core import streams
 from latentviews.core.streams import Total
 
+pytestmark = pytest.mark.cheap
+
 sources = pytest.mark.parametrize("source", SOURCES.values(), ids=SOURCES.keys())
 
 

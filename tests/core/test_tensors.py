@@ -7,6 +7,8 @@ from sklearn.base import clone
 from catalogue import SOLVERS
 from latentviews.core.tensors import JointDiagonalization, PowerMethod
 
+pytestmark = pytest.mark.cheap
+
 solvers = pytest.mark.parametrize("solver", SOLVERS, ids=repr)
 
 

@@ -8,6 +8,8 @@ from scipy import integrate, stats
 from latentviews.datasets import collections, flowcap_samples, load_flowcap, make_multiview
 from latentviews.datasets.synthetic import DESIGNS
 
+pytestmark = pytest.mark.cheap
+
 designs = pytest.mark.parametrize("design", DESIGNS)
 
 

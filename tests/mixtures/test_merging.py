@@ -15,6 +15,8 @@ from latentviews.mixtures.dependence.merging import (
     merge_until,
 )
 
+pytestmark = pytest.mark.cheap
+
 
 def posteriors_of(rows, centers, weights=None):
     """Posteriors (J, n) and log-density of a mixture of standard Gaussians."""

@@ -176,7 +176,7 @@ def test_criteria_prefer_the_true_number_of_classes():
     X, _, _ = make_multiview(1000, 3, design="gamma", separation=3, random_state=1)
     models = [MultiViewMixture(k, random_state=0).fit(X) for k in (1, 2, 3, 4)]
     assert np.argmin([model.bic(X) for model in models]) == 2
-    assert np.isfinite([model.aic(X) for model in models]).all()
+    assert np.argmin([model.aic(X) for model in models]) >= 2  # which asks less of a class too many
 
 
 def test_classes_are_aligned_between_fits(rng):

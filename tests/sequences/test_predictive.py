@@ -191,7 +191,9 @@ def test_intervals_hold_the_share_they_state():
 def test_states_stay_bounded_on_rows_unlike_any_seen(dynamics, rng):
     X = waves(600, rng)
     model = PredictiveStateModel(dynamics, horizon=2, random_state=0).fit(X)
-    assert np.isfinite(model.forecast(100 * rng.normal(size=(300, 2)), 2, origins=np.arange(300)).mean()).all()
+    unlike = 100 * rng.normal(size=(300, 2))
+    ahead = model.forecast(unlike, 2, origins=np.arange(300)).mean()
+    assert np.abs(ahead).max() < np.abs(unlike).max()
 
 
 def test_models_clone_and_travel(rng, tmp_path):
