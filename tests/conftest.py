@@ -72,5 +72,6 @@ def pytest_sessionfinish(session, exitstatus):
     idle = required_files(Path(config.rootpath)) - {report.nodeid.split("::")[0] for report in passed}
     if idle or skipped:
         names = ", ".join([*sorted(idle), *(report.nodeid for report in skipped)])
+        reporter.ensure_newline()
         reporter.write_line(f"expected tests of every file and none skipped; these did not run: {names}", red=True)
         session.exitstatus = pytest.ExitCode.TESTS_FAILED
