@@ -8,7 +8,7 @@ demo: .venv/ready
 	$(BIN)/latentviews demo --out demo
 
 test: .venv/ready
-	OPENBLAS_NUM_THREADS=1 $(BIN)/pytest -n 2 --cov  # a thread a worker
+	OPENBLAS_NUM_THREADS=1 $(BIN)/pytest -n 2 --dist worksteal --cov  # a thread per worker, neighbours together for what they share
 
 lint: .venv/ready
 	$(BIN)/ruff format --check .

@@ -2,28 +2,36 @@
 
 import os
 import shutil
+from pathlib import Path
 
 os.environ.setdefault("SCIPY_ARRAY_API", "1")  # scikit-learn skips a check without it; read when scipy is imported
 
 import numpy as np
 import pytest
 
-SEEDS = [int(seed) for seed in os.environ.get("LATENTVIEWS_SEEDS", "0 1 2").split()]
-
-
-@pytest.fixture(params=SEEDS)
-def rng(request):
-    """A generator, from three seeds; set LATENTVIEWS_SEEDS for more."""
-    return np.random.default_rng(request.param)
-
-
 # Chromium and its driver; .ci/run installs them and sets LATENTVIEWS_BROWSER, and then the tests run in any case
 HAS_BROWSER = bool(shutil.which("chromium") and shutil.which("chromedriver")) or "LATENTVIEWS_BROWSER" in os.environ
 
 
 def pytest_addoption(parser):
-    parser.addini("minimum_tests", "fail a whole run with fewer tests passed, or with any skipped", default="0")
-    parser.addini("minimum_browser_tests", "the same for tests marked browser, where there is one", default="0")
+    parser.addoption(
+        "--seeds",
+        type=int,
+        help="run every test that takes `rng` on the seeds 0, 1, …; by default three if marked cheap, else one",
+    )
+
+
+def pytest_generate_tests(metafunc):
+    """A test that fits a model runs on one seed; algebra of milliseconds, marked cheap, on three."""
+    if "rng" in metafunc.fixturenames:
+        default = 3 if metafunc.definition.get_closest_marker("cheap") else 1
+        metafunc.parametrize("rng", range(metafunc.config.getoption("seeds") or default), indirect=True)
+
+
+@pytest.fixture
+def rng(request):
+    """A generator; `pytest_generate_tests` gives the seeds."""
+    return np.random.default_rng(request.param)
 
 
 def pytest_collection_modifyitems(config, items):
@@ -43,19 +51,27 @@ def pytest_terminal_summary(terminalreporter):
         )
 
 
+def required_files(root):
+    """The files that a whole run must have run tests of: every test file, and every module with a doctest."""
+    files = [
+        *root.glob("tests/**/test_*.py"),
+        *(path for path in root.glob("src/**/*.py") if ">>> " in path.read_text()),
+    ]
+    without_browser = [path for path in files if HAS_BROWSER or "pytest.mark.browser" not in path.read_text()]
+    return {path.relative_to(root).as_posix() for path in without_browser}
+
+
 def pytest_sessionfinish(session, exitstatus):
-    """A run of the whole suite fails when tests went missing."""
+    """A run of the whole suite fails when a file ran no test or a test was skipped."""
     config = session.config
     reporter = config.pluginmanager.get_plugin("terminalreporter")
     whole = not config.option.keyword and not config.option.markexpr and config.args == config.getini("testpaths")
     if reporter is None or hasattr(config, "workerinput") or not whole or exitstatus != 0:
         return
     passed, skipped = (reporter.stats.get(kind, []) for kind in ("passed", "skipped"))
-    in_browser = sum("browser" in report.keywords for report in passed)
-    for kind, found in (("tests", len(passed) - in_browser), ("browser_tests", in_browser)):
-        expected = int(config.getini(f"minimum_{kind}")) if kind == "tests" or HAS_BROWSER else 0
-        if skipped or found < expected:
-            name = kind.replace("_", " ")
-            got = f"got {found} and {len(skipped)} skipped"
-            reporter.write_line(f"expected {expected} {name} and none skipped; {got}", red=True)
-            session.exitstatus = pytest.ExitCode.TESTS_FAILED
+    idle = required_files(Path(config.rootpath)) - {report.nodeid.split("::")[0] for report in passed}
+    if idle or skipped:
+        names = ", ".join([*sorted(idle), *(report.nodeid for report in skipped)])
+        reporter.ensure_newline()
+        reporter.write_line(f"expected tests of every file and none skipped; these did not run: {names}", red=True)
+        session.exitstatus = pytest.ExitCode.TESTS_FAILED

@@ -13,6 +13,8 @@ from latentviews.metrics import (
     weight_error,
 )
 
+pytestmark = pytest.mark.cheap
+
 GRID = np.linspace(-6, 6, 200)
 
 

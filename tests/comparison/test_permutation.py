@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from latentviews import Delta, Gaussian, Laplace, Linear, VonMises, independence_test, two_sample_test
+from catalogue import KERNELS
+from latentviews import Delta, Gaussian, Laplace, VonMises, independence_test, two_sample_test
 from latentviews.comparison.permutation import LANDMARKS
 from latentviews.core.features.landmarks import LandmarkFeatures
 
-KERNELS = [Gaussian(0.7), Laplace(1.3), Linear(), VonMises(0.8), Gaussian(0.5) + Linear()]  # a new kernel goes here
 FALSE_ALARM = 1e-6
 
 

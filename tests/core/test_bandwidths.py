@@ -3,8 +3,8 @@ import pytest
 from scipy import stats
 from scipy.spatial.distance import pdist
 
+from catalogue import RULES
 from latentviews.core.kernels.bandwidths import (
-    RULES,
     finest,
     isj,
     many_scales,
@@ -15,7 +15,9 @@ from latentviews.core.kernels.bandwidths import (
     without_copies,
 )
 
-rules = pytest.mark.parametrize("rule", RULES)  # a new rule is added there
+pytestmark = pytest.mark.cheap
+
+rules = pytest.mark.parametrize("rule", RULES)
 
 
 @rules

@@ -9,10 +9,9 @@ from hypothesis.extra.numpy import arrays
 from scipy import stats
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
+from catalogue import FEATURES
 from latentviews.core.features.bins import BinnedFeatures, GridFeatures, linear_bins, uniform_grid
-from latentviews.core.features.fourier import SELECTIONS as FREQUENCIES
 from latentviews.core.features.fourier import FourierFeatures
 from latentviews.core.features.indicators import OneHotFeatures
 from latentviews.core.features.landmarks import SELECTIONS, LandmarkFeatures
@@ -23,68 +22,12 @@ from latentviews.core.kernels.polynomial import Linear
 from latentviews.core.kernels.real import Gaussian, Laplace, Matern
 from latentviews.core.views import features_for
 
-FEATURES = [  # a new feature map is added here
-    *[LandmarkFeatures(Gaussian(1.0), 10, selection=name, random_state=0) for name in SELECTIONS],
-    BinnedFeatures(Gaussian(1.0)),
-    OneHotFeatures(),
-    *[FourierFeatures(Gaussian(1.0), 16, selection=name, random_state=0) for name in FREQUENCIES],
-    TensorSketchFeatures(n_sketch=16, random_state=0),
-]
+pytestmark = pytest.mark.cheap
+
 ON_OTHER_ARRAYS = [phi for phi in FEATURES if not isinstance(phi, BinnedFeatures)]  # its bins are sparse SciPy rows
 EXACT = [Gaussian(0.7), Gaussian(np.array([0.5, 1.3])), Laplace(0.8), Matern(0.9), VonMises(0.6), Delta(), Linear()]
 
 features = pytest.mark.parametrize("features", FEATURES, ids=repr)
-
-SEVERAL_COLUMNS = {  # the columns that each check feeds to BinnedFeatures, which must refuse more than one
-    "check_array_api_input": 10,
-    "check_dict_unchanged": 3,
-    "check_dont_overwrite_parameters": 3,
-    "check_dtype_object": 10,
-    "check_estimators_dtypes": 5,
-    "check_estimators_fit_returns_self": 2,
-    "check_estimators_nan_inf": 3,
-    "check_estimators_overwrite_params": 2,
-    "check_estimators_pickle": 3,
-    "check_f_contiguous_array_estimator": 3,
-    "check_fit2d_1sample": 10,
-    "check_fit2d_predict1d": 3,
-    "check_fit_check_is_fitted": 2,
-    "check_fit_idempotent": 2,
-    "check_fit_score_takes_y": 3,
-    "check_methods_sample_order_invariance": 3,
-    "check_methods_subset_invariance": 3,
-    "check_n_features_in": 2,
-    "check_n_features_in_after_fitting": 4,
-    "check_pipeline_consistency": 3,
-    "check_positive_only_tag_during_fit": 4,
-    "check_readonly_memmap_input": 2,
-    "check_transformer_data_not_an_array": 3,
-    "check_transformer_general": 3,
-    "check_transformer_preserve_dtypes": 3,
-}
-
-
-def expected_failures(estimator):
-    if not isinstance(estimator, BinnedFeatures):
-        return {}
-    return {name: f"feeds {n} columns; BinnedFeatures bins one" for name, n in SEVERAL_COLUMNS.items()}
-
-
-@parametrize_with_checks(
-    [
-        LandmarkFeatures(random_state=0),
-        BinnedFeatures(),
-        OneHotFeatures(),
-        FourierFeatures(random_state=0),
-        FourierFeatures(selection="fastfood", random_state=0),
-        TensorSketchFeatures(random_state=0),
-    ],
-    expected_failed_checks=expected_failures,
-    xfail_strict=True,
-)
-def test_feature_maps_keep_the_contract_of_scikit_learn(estimator, check, monkeypatch):
-    monkeypatch.setenv("SCIPY_ARRAY_API", "1")  # without it the check of array-API dispatch skips itself
-    check(estimator)
 
 
 @features

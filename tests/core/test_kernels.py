@@ -9,31 +9,15 @@ from hypothesis.extra.numpy import arrays
 from scipy import integrate, stats
 from sklearn.base import clone
 
-from latentviews.core.kernels.bandwidths import RULES
+from catalogue import DENSITIES, KERNELS, RULES, SHIFT_INVARIANT
 from latentviews.core.kernels.base import Kernel, UnitHeight
 from latentviews.core.kernels.circle import VonMises
 from latentviews.core.kernels.discrete import Delta
-from latentviews.core.kernels.polynomial import Linear, Polynomial
+from latentviews.core.kernels.polynomial import Linear
 from latentviews.core.kernels.real import Gaussian, Laplace, Matern
 
-DENSITIES = [  # normalised on the line and in the plane
-    Gaussian(0.7),
-    Laplace(0.8),
-    Matern(0.9, 0.5),
-    Matern(0.9, 1.5),
-    Matern(0.9, 2.5),
-]
-KERNELS = [  # a new kernel is added here
-    *DENSITIES,
-    Gaussian(np.array([0.5, 1.3])),
-    Delta(),
-    Linear(),
-    Polynomial(2),
-    VonMises(0.6),
-    Gaussian(0.5) + Laplace(1.0),
-    Gaussian(0.5) * Matern(1.0, 1.5),
-]
-SHIFT_INVARIANT = [kernel for kernel in KERNELS if hasattr(kernel, "frequencies")]
+pytestmark = pytest.mark.cheap
+
 NOT_SHIFT_INVARIANT = [Delta(), Linear(), Gaussian(1.0) + Linear(), Delta() * Laplace(1.0)]
 SCALED = [Gaussian, Laplace, Matern]
 

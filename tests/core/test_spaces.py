@@ -2,9 +2,12 @@ import numpy as np
 import pytest
 from scipy import integrate, stats
 
+from catalogue import SPACES
 from latentviews.core.kernels import spaces as domains
 from latentviews.core.kernels.real import Gaussian
-from latentviews.core.kernels.spaces import DOMAINS, DRAWS, Domain
+from latentviews.core.kernels.spaces import DRAWS, Domain
+
+pytestmark = pytest.mark.cheap
 
 NORMAL, ANGLE = stats.norm(1, 2), stats.vonmises(3, 1)
 CASES = {  # domain, the law of every column, and rows between which nearly all of it lies
@@ -23,7 +26,7 @@ def product(law, x):
 def test_a_grid_integrates_a_known_density(name, law, x, rng):
     x = np.array(x)
 
-    domain = DOMAINS[name](x, np.full(x.shape[1], 0.5), rng)
+    domain = SPACES[name](x, np.full(x.shape[1], 0.5), rng)
 
     mass = domain.weights * product(law, domain.nodes)
     # equal weights are spectrally accurate on smooth functions that vanish at the ends or have a period

@@ -2,34 +2,11 @@ import numpy as np
 import pytest
 from scipy import sparse, stats
 
+from catalogue import SOURCES, Batches, split
 from latentviews.core import streams
 from latentviews.core.streams import Total
 
-
-class Batches:
-    """An iterable that starts again from the first batch, and counts how often it is read."""
-
-    def __init__(self, batches):
-        self.batches = batches
-        self.reads = 0
-
-    def __iter__(self):
-        self.reads += 1
-        return iter(self.batches)
-
-
-def split(x, size):
-    return [x[i : i + size] for i in range(0, len(x), size)]
-
-
-SOURCES = {  # a new data source is added here
-    "array": lambda x: x,
-    "list": lambda x: split(x, 7),
-    "iterable": lambda x: Batches(split(x, 50)),
-    "single rows": lambda x: split(x, 1),
-    "one batch": lambda x: [x],
-    "weighted pairs": lambda x: [(part, np.ones(len(part))) for part in split(x, 13)],
-}
+pytestmark = pytest.mark.cheap
 
 sources = pytest.mark.parametrize("source", SOURCES.values(), ids=SOURCES.keys())
 

@@ -4,9 +4,10 @@ import numpy as np
 import pytest
 from sklearn.base import clone
 
+from catalogue import SOLVERS
 from latentviews.core.tensors import JointDiagonalization, PowerMethod
 
-SOLVERS = [PowerMethod(), JointDiagonalization()]  # a new solver is added here
+pytestmark = pytest.mark.cheap
 
 solvers = pytest.mark.parametrize("solver", SOLVERS, ids=repr)
 

@@ -5,9 +5,10 @@ import numpy as np
 import pytest
 from scipy import integrate, stats
 
-from latentviews.datasets import collections as datasets
-from latentviews.datasets import flowcap_samples, load_flowcap, make_multiview
+from latentviews.datasets import collections, flowcap_samples, load_flowcap, make_multiview
 from latentviews.datasets.synthetic import DESIGNS
+
+pytestmark = pytest.mark.cheap
 
 designs = pytest.mark.parametrize("design", DESIGNS)
 
@@ -147,7 +148,7 @@ def collection(tmp_path, monkeypatch):
     (tmp_path / "flowcap_dlbcl").mkdir()
     (tmp_path / "flowcap_dlbcl" / "dlbcl_001.csv.gz").write_bytes(content)
     known = {"dlbcl_001": hashlib.sha256(content).hexdigest(), "dlbcl_003": "0" * 64}
-    monkeypatch.setattr(datasets, "_flowcap_hashes", lambda: known)
+    monkeypatch.setattr(collections, "_flowcap_hashes", lambda: known)
     return tmp_path
 
 

@@ -13,28 +13,12 @@ import pyarrow.parquet as pq
 import pytest
 import zarr
 
-from files import NAMES, VALUES, write_csv, write_fcs, write_gzip, write_h5ad, write_zarr
+from catalogue import WRITERS
+from files import NAMES, VALUES, write_csv, write_fcs, write_h5ad
 from latentviews import MultiViewMixture, load, save
 from latentviews.datasets import make_multiview
 from latentviews.io import Arcsinh, InputError, Logicle, binary, h5ad, read_table, write_labels
 from latentviews.io.h5ad import write_labels as write_h5ad_labels
-
-# ------------------------------------------------------------------------------------- a writer for every format
-
-
-WRITERS = {  # a new format is added here
-    "cells.csv": write_csv,
-    "cells.tsv": lambda path: write_csv(path, "\t"),
-    "semicolons.csv": lambda path: write_csv(path, ";"),
-    "bars.txt": lambda path: write_csv(path, "|"),
-    "spaces.dat": lambda path: write_csv(path, " "),
-    "cells.csv.gz": write_gzip,
-    "cells.parquet": lambda path: pq.write_table(pa.table(dict(zip(NAMES, VALUES.T, strict=True))), path),
-    "cells.zarr": write_zarr,
-    "dense.h5ad": write_h5ad,
-    "csr.h5ad": lambda path: write_h5ad(path, kind="csr"),
-    "csc.h5ad": lambda path: write_h5ad(path, kind="csc"),
-}
 
 
 @pytest.mark.parametrize("name", WRITERS)

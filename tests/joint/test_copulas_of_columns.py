@@ -7,6 +7,8 @@ from latentviews.core.kernels.circle import VonMises
 from latentviews.joint.copulas import CopulaMixture, em_sums, em_update, fit_em, start_at, step_over
 from latentviews.joint.margins import Normals, Shares, Tables
 
+pytestmark = pytest.mark.cheap
+
 
 def random_correlations(k, c, rng):
     rows = rng.normal(size=(k, 3 * c, c)) + rng.normal(size=(k, 3 * c, 1))

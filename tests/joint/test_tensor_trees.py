@@ -13,6 +13,8 @@ from latentviews.joint.tensor_trees import exact_train, frobenius, theorem_2_bou
 from latentviews.joint.trees import caterpillar, embedding_distances, read_tree, tree_from_distances
 from reference import hierarchical_svd, latent_tree_table, song_dai_train
 
+pytestmark = pytest.mark.cheap
+
 BALANCED = ((0, 1), (2, 3))
 TREES = ["caterpillar", BALANCED, (((0, 2), 1), 3), (0, 1, 2, 3)]
 

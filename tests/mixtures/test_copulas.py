@@ -7,6 +7,8 @@ from scipy.integrate import trapezoid
 
 from latentviews.mixtures.dependence.copulas import CopulaMixture, Frame, Margins, fit_copulas, refit, reweigh
 
+pytestmark = pytest.mark.cheap
+
 FALSE_ALARM = 1e-6
 
 

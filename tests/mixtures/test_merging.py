@@ -5,18 +5,17 @@ import pytest
 from scipy.stats import multivariate_normal
 from sklearn.metrics import adjusted_rand_score
 
+from catalogue import COSTS
 from latentviews.mixtures.dependence.merging import (
     CROSSINGS,
     Landscape,
     adjusted_rand,
-    confusion_cost,
     medoid,
     merge,
     merge_until,
-    valley_cost,
 )
 
-COSTS = [valley_cost, confusion_cost]  # a new cost is added here
+pytestmark = pytest.mark.cheap
 
 
 def posteriors_of(rows, centers, weights=None):

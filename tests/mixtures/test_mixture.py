@@ -9,10 +9,8 @@ from sklearn.base import clone
 from sklearn.kernel_approximation import Nystroem
 from sklearn.model_selection import GridSearchCV
 from sklearn.preprocessing import OneHotEncoder, SplineTransformer
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from latentviews import (
-    Copulas,
     Delta,
     FourierFeatures,
     Gaussian,
@@ -31,32 +29,6 @@ from latentviews import (
 from latentviews.datasets import make_multiview
 from latentviews.metrics import density_error, label_accuracy
 from truths import OracleKDE, errors, grids
-
-TWO_COLUMNS = "feeds two columns, and a model of three views must refuse two"
-EXPECTED_FAILURES = {
-    "check_estimators_overwrite_params": TWO_COLUMNS,
-    "check_estimators_fit_returns_self": TWO_COLUMNS,
-    "check_readonly_memmap_input": TWO_COLUMNS,
-    "check_sample_weights_pandas_series": TWO_COLUMNS,
-    "check_sample_weights_not_an_array": TWO_COLUMNS,
-    "check_sample_weights_shape": TWO_COLUMNS,
-    "check_sample_weights_not_overwritten": TWO_COLUMNS,
-    "check_fit_idempotent": TWO_COLUMNS,
-    "check_fit_check_is_fitted": TWO_COLUMNS,
-    "check_n_features_in": TWO_COLUMNS,
-    "check_sample_weight_equivalence_on_dense_data": (
-        "bandwidths are read off the rows, not off their weights; with features held fixed the equivalence holds "
-        "and is tested below"
-    ),
-}
-
-
-@parametrize_with_checks(
-    [MultiViewMixture(2), MultiViewMixture(2, dependence=Copulas(n_starts=1))],
-    expected_failed_checks=lambda estimator: EXPECTED_FAILURES,
-)
-def test_scikit_learns_checks_pass(estimator, check):
-    check(estimator)
 
 
 @pytest.mark.parametrize("design", ["gaussian", "gamma"])
@@ -120,7 +92,7 @@ def test_views_of_several_columns_and_several_kinds_work_together(rng):
     ids=repr,
 )
 def test_any_transformer_serves_as_feature_map(features):
-    X, y, _ = make_multiview(4000, 3, random_state=0)
+    X, y, _ = make_multiview(1000, 3, random_state=0)
     model = MultiViewMixture(3, features=features, random_state=0).fit(X)
     assert label_accuracy(y, model.predict(X)) >= 0.98
 
@@ -243,11 +215,11 @@ def test_grid_search_prefers_a_sensible_bandwidth(model, key):
     assert search.best_params_[key] == 0.3
 
 
-def test_score_is_finite_far_from_the_data(rng):
+def test_scores_fall_far_from_the_data_and_stay_numbers(rng):
     X, _, _ = make_multiview(300, 2, random_state=rng)
     model = MultiViewMixture(2, random_state=0).fit(X)
     far = np.full((1, 3), 1e4)
-    assert np.isfinite(model.score_samples(far)).all()
+    assert -np.inf < model.score_samples(far)[0] < model.score_samples(X).min()
     np.testing.assert_allclose(model.predict_proba(far).sum(), 1.0)
 
 
@@ -351,8 +323,10 @@ def test_a_spectrum_at_rounding_level_is_said_to_be_so():
 
 def test_duplicate_rows_are_data(rng):
     X, _, _ = make_multiview(400, 2, random_state=rng)
-    model = MultiViewMixture(2, random_state=0).fit(np.repeat(X, 3, axis=0))
-    assert np.isfinite(model.score(X))
+    thrice, once = (MultiViewMixture(2, random_state=0).fit(rows) for rows in (np.repeat(X, 3, axis=0), X))
+    assert label_accuracy(once.predict(X), thrice.predict(X)) > 0.99
+    np.testing.assert_allclose(thrice.weights_, once.weights_, atol=0.01)
+    assert thrice.score(X) > once.score(X) - 0.05  # narrower kernels; the rows are those of the fit
 
 
 def test_a_failed_fit_changes_nothing():
@@ -433,14 +407,14 @@ def test_polars_frames_are_tables(rng):
 
 
 def test_rows_without_any_common_view_are_refused_or_warned_of(rng):
-    X, _, _ = make_multiview(600, 2, random_state=rng)
+    X, y, _ = make_multiview(600, 2, random_state=rng)
     for t in range(3):
         X[200 * t : 200 * (t + 1), t] = np.nan
     with pytest.raises(ValueError, match="third moment needs such rows"):
         MultiViewMixture(2, polish=None).fit(X)
     with pytest.warns(IdentifiabilityWarning, match="k-means alone"):
         model = MultiViewMixture(2, random_state=0).fit(X)
-    assert np.isfinite(model.predict_proba(X)).all()
+    assert label_accuracy(y, model.predict(X)) > 0.95  # two views a row, four standard deviations apart
 
 
 def test_a_view_missing_over_many_batches_is_no_trouble(rng):

@@ -10,6 +10,7 @@ from sklearn import config_context
 from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV
 
+from catalogue import POLISHES
 from latentviews import Delta, Gaussian, IdentifiabilityWarning, MultiViewMixture, Sieve, SmoothedEM, VonMises
 from latentviews._validation import as_labels
 from latentviews.baselines import SphericalSpectral
@@ -18,8 +19,6 @@ from latentviews.datasets import make_multiview
 from latentviews.metrics import density_error, label_accuracy
 from latentviews.mixtures.polish import MixtureRows
 from truths import OracleKDE, errors, grids
-
-POLISHES = [Sieve(), Sieve(factors=(2.0,)), Sieve(max_iter=0), SmoothedEM(), SmoothedEM(nonlinear=False)]
 
 
 @pytest.mark.parametrize("polish", POLISHES, ids=repr)
@@ -178,7 +177,7 @@ def test_criteria_prefer_the_true_number_of_classes():
     X, _, _ = make_multiview(1000, 3, design="gamma", separation=3, random_state=1)
     models = [MultiViewMixture(k, random_state=0).fit(X) for k in (1, 2, 3, 4)]
     assert np.argmin([model.bic(X) for model in models]) == 2
-    assert np.isfinite([model.aic(X) for model in models]).all()
+    assert np.argmin([model.aic(X) for model in models]) >= 2  # which asks less of a class too many
 
 
 def test_classes_are_aligned_between_fits(rng):

@@ -8,6 +8,7 @@ import pandas as pd
 import pytest
 from sklearn.exceptions import NotFittedError
 
+from catalogue import DISPLAYS, MODELS
 from latentviews import Delta, Linear, MultiViewMixture, VonMises, diagnose
 from latentviews.datasets import make_multiview
 from latentviews.diagnosis.diagnose import WithinClassDependence
@@ -103,6 +104,36 @@ def test_axes_are_labelled_with_feature_names(data):
         "class 1",
         "class 2",
     ]
+
+
+@pytest.fixture(scope="module")
+def estimators():
+    """A fitted model of every kind that some display draws, by its class."""
+    drawn = {kind for kind, _ in DISPLAYS.values()}
+    return {type(model.estimator): model.fit() for model in MODELS if type(model.estimator) in drawn}
+
+
+@pytest.mark.parametrize("display", DISPLAYS)
+def test_every_display_draws_on_axes_given_and_opens_no_figure(display, estimators):
+    from matplotlib import pyplot
+
+    kind, told = DISPLAYS[display]
+    count = {ComponentDisplay: 4, DependenceDisplay: 2}.get(display, 1)  # one per view, one per class
+    axes = offscreen_axes(count)
+
+    found = display.from_estimator(estimators[kind], *told, ax=axes if count > 1 else axes[0])
+
+    assert isinstance(found, display)
+    assert all(panel.has_data() for panel in axes)
+    assert pyplot.get_fignums() == []
+
+
+@pytest.mark.parametrize("display", DISPLAYS)
+def test_every_display_refuses_an_unfitted_model(display):
+    kind, told = DISPLAYS[display]
+
+    with pytest.raises(NotFittedError):
+        display.from_estimator(kind(), *told)
 
 
 def test_display_draws_on_the_axes_given(model):
@@ -215,11 +246,6 @@ def test_components_without_a_density_are_refused(rng):
 
     with pytest.raises(TypeError, match="have no density"):
         ComponentDisplay.from_estimator(model)
-
-
-def test_an_unfitted_model_is_refused():
-    with pytest.raises(NotFittedError):
-        ComponentDisplay.from_estimator(MultiViewMixture(3))
 
 
 def test_missing_matplotlib_is_one_sentence(model, monkeypatch):

@@ -31,6 +31,7 @@ FLAGS = (
     "--disable-sync",
     "--hide-scrollbars",
 )
+PATIENCE = 120  # seconds, for a machine that is busy with other things
 
 
 @pytest.fixture(scope="module")
@@ -54,6 +55,7 @@ def driver(tmp_path_factory):
     options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
     service = webdriver.ChromeService(executable_path=shutil.which("chromedriver") or "chromedriver")
     driver = webdriver.Chrome(options=options, service=service)
+    driver.get("about:blank")  # in place of a first tab, which is a page of the browser's own
     yield driver
     driver.quit()
 
@@ -62,9 +64,11 @@ def driver(tmp_path_factory):
 def browser(driver, report):
     """The report, opened anew in a wide light window."""
     show(driver, 1200, "light")
+    for kind in ("browser", "performance"):
+        driver.get_log(kind)  # and so empties it: what follows is of the report
     driver.get(report.as_uri())
     caption = driver.find_element(By.ID, "scatter-text")
-    WebDriverWait(driver, 10).until(lambda _: caption.text)
+    WebDriverWait(driver, PATIENCE).until(lambda _: caption.text)
     yield driver
     assert driver.get_log("browser") == []  # no error, no warning, whatever was done
     assert driver.title == "A <b>title</b>"  # and no name became a script
@@ -112,10 +116,10 @@ def scatter(browser):
 
 def test_nothing_is_asked_of_any_network(browser, report):
     events = [json.loads(entry["message"])["message"] for entry in browser.get_log("performance")]
-    asked = {event["params"]["request"]["url"] for event in events if event["method"] == "Network.requestWillBeSent"}
-    assert report.as_uri() in asked
-    # pages of the browser's own, such as its first tab, come from the browser
-    assert {url for url in asked if not url.startswith(("chrome:", "data:"))} == {report.as_uri()}
+    asked = [event["params"] for event in events if event["method"] == "Network.requestWillBeSent"]
+    # pages of the browser's own (chrome:, chrome-untrusted:) may ask for their parts at any time
+    by_report = {request["request"]["url"] for request in asked if not request["documentURL"].startswith("chrome")}
+    assert by_report == {report.as_uri()}
     assert browser.execute_script("return performance.getEntriesByType('resource').length") == 0
 
 
@@ -204,7 +208,7 @@ def test_the_page_fits_its_window_and_is_not_blank(browser, width, scheme):
     sizes = "return [document.documentElement.scrollWidth, innerWidth, document.documentElement.scrollHeight]"
     across, window, _ = browser.execute_script(sizes)
     assert across <= window
-    WebDriverWait(browser, 10).until(lambda driver: scatter(driver).size["width"] < window)
+    WebDriverWait(browser, PATIENCE).until(lambda driver: scatter(driver).size["width"] < window)
     picture = pixels(scatter(browser))
     back = np.median(picture.reshape(-1, 3), axis=0)
     assert back.mean() < 60 if scheme == "dark" else back.mean() > 240

@@ -5,6 +5,8 @@ import pytest
 
 from latentviews.sequences.chains import best_path, draw_states, filter_states, first_rows, smooth_states, stationary
 
+pytestmark = pytest.mark.cheap
+
 
 def chain(rng, k, sparse=False):
     transition = rng.dirichlet(np.ones(k), size=k)

@@ -8,8 +8,8 @@ import pytest
 from scipy.special import eval_hermite
 from sklearn.base import clone
 from sklearn.decomposition import KernelPCA
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
+from catalogue import KERNEL_PCAS
 from latentviews import DoublyStochasticPCA, Gaussian, LandmarkPCA, Laplace, Linear, Matern, VonMises, load, save
 from latentviews._arrays import like, on_host
 from latentviews._validation import DivergenceError, UnsupportedError
@@ -29,16 +29,8 @@ from reference import doubly_stochastic_pca
 
 GRID = np.linspace(-6, 6, 1001)[:, None]
 NORMAL = np.exp(-(GRID[:, 0] ** 2) / 2)
-MODELS = [  # a new kernel PCA is added here
-    DoublyStochasticPCA(n_frequencies=16, random_state=0),
-    DoublyStochasticPCA(n_frequencies=16, batch_size=8, max_blocks=2, random_state=0),
-    LandmarkPCA(n_landmarks=20, random_state=0),
-]
-
-
-@parametrize_with_checks(MODELS)
-def test_scikit_learns_checks_pass(estimator, check):
-    check(estimator)
+PCAS = [clone(pca).set_params(random_state=0) for pca in KERNEL_PCAS]
+models = pytest.mark.parametrize("model", PCAS, ids=repr)
 
 
 def hermite_eigenpairs(x, rank, bandwidth=1.0):
@@ -233,7 +225,7 @@ def test_a_generator_and_an_array_give_the_same_model():
     np.testing.assert_array_equal(streamed.transform(GRID), batches.transform(GRID))
 
 
-@pytest.mark.parametrize("model", MODELS, ids=repr)
+@models
 @pytest.mark.parametrize("library", [np, strict], ids=["numpy", "strict"])
 def test_a_saved_model_goes_on_with_its_stream(model, library, tmp_path):
     first, second = map(library.asarray, np.random.default_rng(0).normal(size=(2, 100, 2)))
@@ -247,7 +239,7 @@ def test_a_saved_model_goes_on_with_its_stream(model, library, tmp_path):
     np.testing.assert_array_equal(found, expected)
 
 
-@pytest.mark.parametrize("model", MODELS, ids=repr)
+@models
 def test_values_do_not_depend_on_the_rows_beside_them(model, rng):
     X = rng.normal(size=(9000, 2))
     model = clone(model).fit(X[:1000])
@@ -334,7 +326,7 @@ def test_a_generator_cannot_be_read_for_landmarks_and_again(rng):
         LandmarkPCA().fit(rng.normal(size=(50, 2)) for _ in range(2))
 
 
-@pytest.mark.parametrize("model", MODELS, ids=repr)
+@models
 def test_bad_batches_get_a_sentence(model, rng):
     X, name = rng.normal(size=(50, 2)), type(model).__name__
 
@@ -439,7 +431,7 @@ def test_weights_in_a_stream_count_rows_more_than_once(rng):
     assert weighted.n_samples_seen_ == 300
 
 
-@pytest.mark.parametrize("model", MODELS, ids=repr)
+@models
 def test_batches_may_be_tables_of_any_kind(model, rng):
     X = rng.normal(size=(200, 2))
     parts = [X[:100], X[100:]]
@@ -516,7 +508,7 @@ def test_rows_far_out_get_coordinates_or_a_sentence(rng):
         stochastic.transform(np.full((1, 3), 1e37, np.float32))
 
 
-@pytest.mark.parametrize("model", MODELS, ids=repr)
+@models
 def test_whole_numbers_of_other_libraries_are_numbers(model, rng):
     X = rng.integers(5, size=(200, 2))
 

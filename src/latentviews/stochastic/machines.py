@@ -342,8 +342,9 @@ class DoublyStochasticRegressor(RegressorMixin, _Settings):
     ----------
     loss : Loss, default=Squared()
         `Huber` and `Quantile` are others; see `latentviews.losses`.
-    kernel, penalty, batch_size, n_frequencies, n_blocks, n_directions, n_epochs, step_size, decay, early_stopping, \
-validation_fraction, n_iter_no_change, verbose, random_state
+    kernel, penalty, batch_size, n_frequencies, n_blocks, n_directions, n_epochs, step_size, decay
+        As for `DoublyStochasticClassifier`.
+    early_stopping, validation_fraction, n_iter_no_change, verbose, random_state
         As for `DoublyStochasticClassifier`.
 
     Attributes
