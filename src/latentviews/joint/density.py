@@ -265,7 +265,7 @@ class LowRankDensity(CallbackSupportMixin, DensityMixin, BaseEstimator):
             given = [given or Gaussian()] * self.n_features_in_  # type: ignore[list-item]
         for kernel in given:
             check_ability("kernel", kernel, "gram")
-            if kernel.domain is None:
+            if kernel.space is None:
                 raise TypeError(
                     f"{type(kernel).__name__} does not smooth, so it has no density; use Gaussian or Delta."
                 )

@@ -12,8 +12,8 @@ from latentviews._validation import IdentifiabilityWarning, UnsupportedError, is
 from latentviews.core.embeddings import Components, components_in, domain_for
 from latentviews.core.features.landmarks import LandmarkFeatures
 from latentviews.core.kernels.base import Kernel
+from latentviews.core.kernels.quadrature import Quadrature
 from latentviews.core.kernels.real import Gaussian
-from latentviews.core.kernels.spaces import Domain, Real
 from latentviews.core.spectral import SpectralFit, spectral_fit
 from latentviews.core.tensors import Solver
 from latentviews.core.views import Views, fit_views, stack_block, with_bandwidth
@@ -79,7 +79,7 @@ def spectral_estimate(problem: Problem, spectral: Spectral) -> Estimate:
     return as_estimate(spectral, problem.blocks, domains_of(problem, spectral.maps))
 
 
-def as_estimate(spectral: Spectral, blocks: Sequence[int], domains: Sequence[Domain | None]) -> Estimate:
+def as_estimate(spectral: Spectral, blocks: Sequence[int], domains: Sequence[Quadrature | None]) -> Estimate:
     """Weights that sum to one and components that say where their densities live."""
     found, maps, _ = spectral
     shared = {
@@ -147,8 +147,9 @@ def _densities(problem: Problem, polished: Polished, views: Views, bandwidth: An
     posteriors = polished.posteriors(problem.pilot, problem.allowed)
     maps = density_maps(problem.pilot, views, problem.blocks, posteriors, bandwidth)
     domains, blocks = domains_of(problem, maps), problem.blocks
-    sampled = [is_auto(bandwidth) and isinstance(phi, LandmarkFeatures) for phi in maps.features]
-    sampled = [chosen and isinstance(domain, Real) for chosen, domain in zip(sampled, domains, strict=True)]
+    several = [is_auto(bandwidth) and isinstance(phi, LandmarkFeatures) for phi in maps.features]
+    pairs = zip(several, domains, strict=True)
+    sampled = [chosen and domain is not None and domain.space.affine for chosen, domain in pairs]
     rest = [t for t, chosen in enumerate(sampled) if not chosen]
     shares, found = reestimate(
         problem.data,
@@ -174,9 +175,9 @@ def _sample(problem: Problem, block: int, posteriors: np.ndarray, domain: Any) -
     return weighted_samples(x, shares, (rows[::2], rows[1::2]), domain, problem.rng, JUDGED)
 
 
-def domains_of(problem: Problem, maps: Views) -> list[Domain | None]:
+def domains_of(problem: Problem, maps: Views) -> list[Quadrature | None]:
     """Where the densities of every view live; views of a block share one."""
-    shared: dict[int, Domain | None] = {}
+    shared: dict[int, Quadrature | None] = {}
     for phi, block in zip(maps.features, problem.blocks, strict=True):
         if block not in shared:
             table = stack_block(problem.pilot, problem.columns, problem.blocks, block)

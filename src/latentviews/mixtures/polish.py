@@ -21,9 +21,8 @@ from latentviews.core.features.bins import grid_and_kernel, linear_bins
 from latentviews.core.features.landmarks import few_landmarks
 from latentviews.core.kernels.bandwidths import dithered, many_scales
 from latentviews.core.kernels.base import Kernel
-from latentviews.core.kernels.circle import VonMises
-from latentviews.core.kernels.discrete import Delta
-from latentviews.core.kernels.real import Gaussian
+from latentviews.core.kernels.defaults import kernel_on
+from latentviews.core.kernels.spaces import Real
 from latentviews.core.streams import row_weights
 from latentviews.core.tables import Columns
 from latentviews.core.views import stack_block
@@ -79,15 +78,13 @@ def rule_of_thumb(x: np.ndarray, kernel: Kernel, rank: int, seed: int) -> Kernel
     Of several real columns, or of one that has many scales, it is a codebook: classes may differ in spread by orders of
     magnitude, such as those of a sensor at rest and in motion, which no single width fits.
     """
-    if kernel.domain == "discrete":
-        return Delta()
-    if kernel.domain == "real" and (x.shape[1] > 1 or many_scales(x[:, 0])):
+    if kernel.space is not None and kernel.space.affine and (x.shape[1] > 1 or many_scales(x[:, 0])):
         size = min(CODES, len(x) // (ROWS_A_CODE * x.shape[1]))
         least = max(min(CODES_A_CLASS * rank, len(x) // 2), 1)  # fewer could not tell the classes apart
         rng = np.random.default_rng(seed)
         return fit_codebook(dithered(x, rng), max(size, least), rng)
-    rule: Kernel = VonMises("silverman") if kernel.domain == "circle" else Gaussian("isj")
-    return rule.adapt(x)
+    space = kernel.space or Real()
+    return kernel_on(space, space.rule).adapt(x)
 
 
 def sieve_view(x: np.ndarray, block: int, rule: Kernel | Codebook, factor: float, seed: int) -> SieveView:
@@ -95,10 +92,11 @@ def sieve_view(x: np.ndarray, block: int, rule: Kernel | Codebook, factor: float
     here = list(range(x.shape[1]))
     if isinstance(rule, Codebook):
         return SieveView(here, block, rule.means, rule, None)
-    if rule.domain == "discrete":
+    space = rule.space or Real()
+    if space.finite:
         return SieveView(here, block, np.unique(x, axis=0), rule, None)
     narrow = clone(rule).set_params(bandwidth=factor * rule.get_params()["bandwidth"])
-    if rule.domain == "real" and x.shape[1] == 1:
+    if space.ordered and x.shape[1] == 1:
         grid, narrow = grid_and_kernel(x[:, 0], narrow, 1024)
         width = float(narrow.get_params()["bandwidth"])
         size = int(np.clip((grid[-1] - grid[0]) / (0.75 * width), 8, MAX_ATOMS))
@@ -118,7 +116,7 @@ class Pilot(NamedTuple):
     table: np.ndarray  # NaN where a value is missing
     columns: Columns  # of every view
     blocks: Sequence[int]  # views with the same number share their densities
-    kernels: Sequence[Kernel]  # of every view; their domain says what its densities are like
+    kernels: Sequence[Kernel]  # of every view; their space says what its densities are like
     weights: np.ndarray | None = None
     allowed: np.ndarray | None = None  # (n, k), zero for classes that a row is known not to be in
 
@@ -375,14 +373,15 @@ class SmoothedEM(BaseEstimator):
     def _view(self, x: np.ndarray, block: int, kernel: Kernel) -> SieveView:
         """Atoms on every cell, at the bandwidth of the density estimates."""
         here = list(range(x.shape[1]))
-        if kernel.domain == "discrete":
-            return SieveView(here, block, np.unique(x, axis=0), Delta(), None)
-        if kernel.domain != "real" or x.shape[1] != 1:
+        space = kernel.space
+        if space is not None and space.finite:
+            return SieveView(here, block, np.unique(x, axis=0), kernel_on(space, None), None)
+        if space is None or not space.ordered or x.shape[1] != 1:
             raise ValueError(
-                f"SmoothedEM takes views of one real column or of codes; got a {kernel.domain} view of {x.shape[1]} "
-                "column(s). Sieve takes any view."
+                f"SmoothedEM takes views of one real column or of codes; got a {space and space.name} view of "
+                f"{x.shape[1]} column(s). Sieve takes any view."
             )
-        points, narrow = grid_and_kernel(x[:, 0], Gaussian(self.bandwidth).adapt(x), 1024)
+        points, narrow = grid_and_kernel(x[:, 0], kernel_on(space, self.bandwidth).adapt(x), 1024)
         grid = points[:, None]
         atoms = _without_negligible(narrow.gram(grid, grid))
         if not self.nonlinear:

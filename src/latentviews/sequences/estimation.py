@@ -14,7 +14,6 @@ from latentviews.core.embeddings import BinnedEmbedding, Components, Embedding, 
 from latentviews.core.features.landmarks import LandmarkFeatures
 from latentviews.core.kernels.base import Kernel
 from latentviews.core.kernels.real import Gaussian
-from latentviews.core.kernels.spaces import Real
 from latentviews.core.selection import dependence_rank
 from latentviews.core.spectral import transition_matrix
 from latentviews.core.tables import Columns
@@ -250,7 +249,7 @@ def _densities(
     several = [is_auto(bandwidth) and isinstance(phi, LandmarkFeatures) for phi in maps.features]
     for t in np.flatnonzero(several).tolist():
         place = places[t]
-        if isinstance(place, Real):
+        if place is not None and place.space.affine:
             components[t] = weighted_samples(rows.data[:, rows.columns[t]], posteriors, halves, place, rows.rng)
         else:
             components[t] = _sieve_density(polished.views[t], polished.fit.mixing.coefficients[t], rows, t)

@@ -21,7 +21,7 @@ from latentviews._validation import (
 from latentviews.core.kernels.base import Kernel
 from latentviews.core.selection import RankTest, dependence_rank
 from latentviews.core.spectral import SpectralFit
-from latentviews.core.tables import check_angles, check_varying, read_sequences
+from latentviews.core.tables import check_spaces, check_varying, read_sequences
 from latentviews.core.tensors import JointDiagonalization, Solver
 from latentviews.core.views import feature_prototypes, fit_views, for_scales, has_density
 from latentviews.mixtures.estimation import SpectralSettings
@@ -368,7 +368,7 @@ class KernelHMM(CallbackSupportMixin, DensityMixin, BaseEstimator):
     def _check_states(self, problem: SequenceProblem, depth: int) -> None:
         """Say what makes the states doubtful, ``depth`` calls above this one's."""
         rows = problem.rows
-        check_angles(rows.data, rows.columns, rows.prototypes, getattr(self, "feature_names_in_", None), depth + 1)
+        check_spaces(rows.data, rows.columns, rows.prototypes, getattr(self, "feature_names_in_", None), depth + 1)
         if self.n_states_ == 1:
             return
         if looks_independent(problem):
