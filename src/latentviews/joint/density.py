@@ -15,7 +15,7 @@ from latentviews._validation import all_or_nothing, check_ability, check_count, 
 from latentviews.core import streams
 from latentviews.core.kernels.base import Kernel
 from latentviews.core.kernels.real import Gaussian
-from latentviews.core.tables import checked_batches, is_stream
+from latentviews.core.tables import check_spaces, checked_batches, is_stream
 from latentviews.joint.methods import Estimated, Problem, Stack
 
 PILOT = 20_000
@@ -200,6 +200,8 @@ class LowRankDensity(CallbackSupportMixin, DensityMixin, BaseEstimator):
         self._settle_columns(pilot, everything, weights)
         kernels = self._kernels()
         names = getattr(self, "feature_names_in_", None)
+        table = data if streams.is_array(data) else pilot
+        check_spaces(table, tuple([j] for j in kernels), list(kernels.values()), names, 6)
         return Problem(
             everything,
             weights,

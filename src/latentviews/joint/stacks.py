@@ -9,11 +9,12 @@ from scipy.special import logsumexp
 
 from latentviews._numbers import TINY
 from latentviews.core.kernels.base import Kernel
+from latentviews.core.kernels.borders import Bordered
 from latentviews.core.kernels.defaults import kernel_on
 from latentviews.core.kernels.spaces import Circle, Discrete, Real, Space, entry_for
 from latentviews.densities.stacking import stacking_shares
 from latentviews.joint.copulas import CopulaMixture, fit_em, start_at, step_over
-from latentviews.joint.margins import Margins, Normals, Shares, Tables, spanning
+from latentviews.joint.margins import Margins, Normals, SeparateTables, Shares, Tables, spanning
 
 SHORT = 8  # EM steps to compare starts by
 NEGLIGIBLE = 0.01  # experts with a smaller share of the stack are left out
@@ -45,7 +46,12 @@ class Expert(NamedTuple):
 
 def _tables(data: "Rows", spaces: Mapping[int, Space]) -> list[Margins]:
     """Tables of numbers, together: their normal scores may be correlated."""
-    return [Tables.around(data.seen(list(spaces)), list(spaces), 1.0)]
+    return [Tables.around(data.seen(list(spaces)), list(spaces), 1.0, list(spaces.values()))]
+
+
+def _separate_tables(data: "Rows", spaces: Mapping[int, Space]) -> list[Margins]:
+    """Tables of numbers beside normal laws of others."""
+    return [SeparateTables.around(data.seen(list(spaces)), list(spaces), 1.0, list(spaces.values()))]
 
 
 def _normals(data: "Rows", spaces: Mapping[int, Space]) -> list[Margins]:
@@ -73,6 +79,7 @@ def _smoothers(data: "Rows", spaces: Mapping[int, Space]) -> Iterator[tuple[int,
 # how the columns of a space enter a mixture: of tables, and of normal laws
 MARGINS: Mapping[type[Space], tuple[Callable[..., list[Margins]], Callable[..., list[Margins]]]] = {
     Real: (_tables, _normals),
+    Bordered: (_tables, _separate_tables),
     Circle: (_angles, _angles),
     Discrete: (_codes, _codes),
 }

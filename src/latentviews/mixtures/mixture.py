@@ -196,7 +196,9 @@ class MultiViewMixture(CallbackSupportMixin, PosteriorMixin, BaseEstimator):
         for name in ("rank_test_", "stream_"):  # an earlier fit's
             self.__dict__.pop(name, None)
         problem = self._read(X, y, sample_weight)
-        check_spaces(problem.pilot, problem.columns, problem.prototypes, getattr(self, "feature_names_in_", None), 5)
+        names = getattr(self, "feature_names_in_", None)
+        rows = problem.pilot if problem.codes is None else problem.codes
+        check_spaces(rows, problem.columns, problem.prototypes, names, 5)
         fitted = self._fit(problem, report)
         self.views_ = problem.columns
         self.n_components_ = len(fitted.weights)

@@ -14,6 +14,7 @@ from latentviews.core.features.cholesky import _largest, _pivoted
 from latentviews.core.kernels.base import Kernel
 from latentviews.core.kernels.real import Gaussian
 from latentviews.core.kernels.spaces import Space
+from latentviews.core.streams import weigh
 
 
 class BinnedFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
@@ -63,8 +64,9 @@ class BinnedFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
     def raw(self, X: Any) -> sparse.csr_array:
         """The shares b(x) of every row in the grid points, (n, n_bins), sparse."""
         check_is_fitted(self)
-        x = to_numpy(check_rows(self, X, reset=False))[:, 0]
-        return linear_bins(x, self.grid_)
+        x, space = to_numpy(check_rows(self, X, reset=False))[:, 0], self.kernel_.space
+        shares = linear_bins(x, self.grid_)
+        return weigh(shares, space.contains(x).astype(float)) if space is not None and space.bordered else shares
 
     def transform(self, X: Any) -> np.ndarray:
         """The feature vectors of the rows of ``X``."""

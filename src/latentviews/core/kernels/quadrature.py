@@ -56,10 +56,12 @@ def product_grid(
     return nodes, np.full(len(nodes), np.exp(np.log(cell).sum() + log_unit)), cell
 
 
-def around_values(x: np.ndarray, scale: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def around_values(
+    x: np.ndarray, scale: np.ndarray, low: float = -np.inf, high: float = np.inf
+) -> tuple[np.ndarray, np.ndarray]:
     """Nodes near the values of one column that spreads too far for a grid, with trapezoidal weights."""
     centers = np.quantile(x[:, 0], np.linspace(0, 1, 512))
-    nodes = np.unique(centers[:, None] + scale[0] * np.linspace(-6, 6, 49))
+    nodes = np.unique(np.clip(centers[:, None] + scale[0] * np.linspace(-6, 6, 49), low, high))
     gaps = np.diff(nodes)
     weights = np.concatenate([gaps, [0.0]]) / 2 + np.concatenate([[0.0], gaps]) / 2
     return nodes[:, None], np.minimum(weights, scale[0])  # between far clusters nothing is to be added

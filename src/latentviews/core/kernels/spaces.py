@@ -46,6 +46,8 @@ class Space(ABC):
         False  # any stretch or turn of several columns stays inside, so Gaussians may have any shape
     )
     bordered: ClassVar[bool] = False  # whether there are images
+    low: ClassVar[float] = -math.inf  # where the space ends
+    high: ClassVar[float] = math.inf
     rule: ClassVar[str] = "isj"  # for bandwidths as narrow as one distribution allows
     rules: ClassVar[tuple[str, ...]] = ()  # all that are known
     padding: ClassVar[str] = "constant"  # what lies beyond the ends of an axis, in words of scipy.ndimage
@@ -133,9 +135,15 @@ class Real(Space):
         place: dict[str, Any] = {"center": np.median(x, axis=0), "spread": spread, "log_unit": log_unit, "space": self}
         if np.log(counts).sum() <= np.log(GRID):
             return Quadrature(*product_grid(low, high, counts.astype(int), log_unit), **place)
+        return Quadrature(*self._scattered_nodes(x, scale, rng, log_unit), scale / 2, **place)
+
+    def _scattered_nodes(
+        self, x: np.ndarray, scale: np.ndarray, rng: np.random.Generator, log_unit: float
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Nodes around the rows and their weights, where a grid would be too large."""
         if x.shape[1] == 1:
-            return Quadrature(*around_values(x, scale), scale / 2, **place)
-        return Quadrature(*importance_nodes(x, 1.5 * scale, rng, log_unit), scale / 2, **place)
+            return around_values(x, scale)
+        return importance_nodes(x, 1.5 * scale, rng, log_unit)
 
     def log_background(self, x: np.ndarray, quadrature: Quadrature) -> np.ndarray:
         """A Cauchy density per column, as wide as the data."""
