@@ -1,10 +1,18 @@
+from dataclasses import dataclass
+
 import numpy as np
 import pytest
 from scipy import integrate, stats
+from sklearn.base import clone
 
+from latentviews import FourierFeatures
+from latentviews.core.embeddings import BinnedEmbedding
+from latentviews.core.kernels.bandwidths import isj
+from latentviews.core.kernels.borders import HalfLine, Interval
+from latentviews.core.kernels.defaults import kernel_on
 from latentviews.core.kernels.quadrature import DRAWS, GRID
-from latentviews.core.kernels.real import Gaussian
-from latentviews.core.kernels.spaces import Circle, Discrete, Real
+from latentviews.core.kernels.real import Gaussian, Laplace, Matern
+from latentviews.core.kernels.spaces import Circle, Discrete, Real, entry_for
 
 NORMAL, ANGLE = stats.norm(1, 2), stats.vonmises(3, 1)
 CASES = {  # space, the law of every column, and rows between which nearly all of it lies
@@ -142,3 +150,195 @@ def test_draws_are_a_function_of_the_generator():
     first, again = (domain.draw(density, 10, np.random.default_rng(3)) for _ in range(2))
 
     np.testing.assert_array_equal(first, again)
+
+
+# ---------------------------------------------------------------------------------------------- spaces with borders
+
+BORDERED = [HalfLine(), Interval(0, 1), Interval(-2.0, 5.0)]  # a new space with borders is added here
+MIRRORED = [Gaussian, Laplace, Matern]
+bordered = pytest.mark.parametrize("space", BORDERED, ids=repr)
+mirrored = pytest.mark.parametrize("kind", MIRRORED, ids=lambda kind: kind.__name__)
+EXPONENTIAL = stats.expon()
+
+
+def inside(space, size, rng):
+    """Rows in a space, some of them on its border and near it."""
+    high = min(space.high, 3.0)
+    return np.concatenate([[space.low, high], rng.uniform(space.low, high, size=size - 2)])[:, None]
+
+
+@bordered
+@mirrored
+@pytest.mark.parametrize("bandwidth", [0.1, 0.9])
+def test_a_mirrored_kernel_has_mass_one_in_its_space_and_none_outside(space, kind, bandwidth, rng):
+    kernel, y = kind(bandwidth, space=space), inside(space, 6, rng)
+    ends = space.low, min(space.high, 60.0)
+
+    for point in y:
+        mass, _ = integrate.quad(
+            lambda x, point=point: kernel.gram(np.array([[x]]), point[None])[0, 0], *ends, points=[point[0]], limit=500
+        )
+        assert mass == pytest.approx(1, abs=1e-7)
+    beyond = np.array([[space.low - 1e-9], [space.low - 1.0], [space.high + 1e-9]])
+    np.testing.assert_array_equal(kernel.gram(beyond, y), 0)
+
+
+@bordered
+@mirrored
+def test_a_mirrored_kernel_is_symmetric_positive_and_knows_its_diagonal(space, kind, rng):
+    kernel, x = kind(0.4, space=space), inside(space, 40, rng)
+
+    gram = kernel.gram(x, x)
+
+    np.testing.assert_allclose(gram, gram.T, rtol=1e-12, atol=1e-14)
+    np.testing.assert_allclose(kernel.diagonal(x), np.diag(gram), rtol=1e-12)
+    assert np.linalg.eigvalsh(gram).min() > -1e-10
+
+
+@bordered
+def test_a_mirrored_kernel_of_several_columns_is_the_product_of_theirs(space, rng):
+    x, y = (np.concatenate([inside(space, 9, rng), inside(space, 9, rng)], axis=1) for _ in range(2))
+    parts = [Gaussian(s, space=space).gram(x[:, [j]], y[:, [j]]) for j, s in enumerate([0.3, 0.8])]
+
+    np.testing.assert_allclose(Gaussian(np.array([0.3, 0.8]), space=space).gram(x, y), np.prod(parts, axis=0))
+
+
+def test_a_kernel_on_the_half_line_is_the_sum_of_two_on_the_line(rng):
+    x, y = inside(HalfLine(), 20, rng), inside(HalfLine(), 20, rng)
+    line = Gaussian(0.7)
+
+    np.testing.assert_allclose(Gaussian(0.7, space=HalfLine()).gram(x, y), line.gram(x, y) + line.gram(x, -y))
+
+
+def test_a_wide_kernel_on_an_interval_is_uniform(rng):
+    x = inside(Interval(-2, 5), 20, rng)
+
+    np.testing.assert_allclose(Gaussian(40.0, space=Interval(-2, 5)).gram(x, x), 1 / 7, rtol=1e-9)
+
+
+@bordered
+@pytest.mark.parametrize("dim", [1, 2, 3])
+def test_nodes_in_a_space_with_borders_integrate_mirrored_densities(space, dim, rng):
+    x = np.concatenate([inside(space, 300, rng) for _ in range(dim)], axis=1)
+
+    quadrature = space.quadrature(x, np.full(dim, 0.15), rng)
+
+    assert space.contains(quadrature.nodes).all()
+    values = quadrature.weights * Gaussian(0.15, space=space).gram(quadrature.nodes, x[:50]).mean(axis=1)
+    # midpoints are exact on functions that go on as mirrored; quasi-random nodes do no worse than random ones
+    limit = 1e-8 if dim < 3 else stats.norm.isf(1e-6 / 2) * values.std() * np.sqrt(DRAWS)
+    assert values.sum() == pytest.approx(1, abs=limit)
+
+
+@bordered
+def test_the_background_of_a_space_with_borders_is_a_density_inside(space, rng):
+    quadrature = space.quadrature(inside(space, 100, rng), np.array([0.5]), rng)
+
+    mass, _ = integrate.quad(
+        lambda x: np.exp(quadrature.log_background(np.array([[x]]))[0]), space.low, space.high, limit=200
+    )
+
+    assert mass == pytest.approx(1, abs=1e-6)
+    assert quadrature.log_background(np.array([[space.low - 0.1]])) == -np.inf
+
+
+@bordered
+def test_reflection_keeps_what_is_inside_and_brings_back_what_is_not(space, rng):
+    x = inside(space, 50, rng)
+
+    np.testing.assert_allclose(space.reflected(x), x, atol=1e-12)
+    far = space.low - rng.uniform(0, 30, size=50)
+    assert space.contains(space.reflected(far)).all()
+    np.testing.assert_allclose(space.reflected(space.low - 0.25), space.low + 0.25)
+
+
+@bordered
+def test_draws_from_mirrored_kernels_follow_them(space, rng):
+    point, kernel = np.full((4000, 1), space.low + 0.1), Gaussian(0.3, space=space)
+
+    draws = kernel.draw(point, rng)
+
+    ticks = np.linspace(space.low, min(space.high, space.low + 5), 4001)
+    below = integrate.cumulative_trapezoid(kernel.gram(ticks[:, None], point[:1])[:, 0], ticks, initial=0)
+    assert stats.kstest(draws[:, 0], lambda x: np.interp(x, ticks, below)).pvalue > 1e-6
+
+
+def test_binned_densities_of_a_population_are_right_at_the_border(rng):
+    grid, width = np.linspace(0, 30, 3001), 0.2
+    shares = np.diff(EXPONENTIAL.cdf(np.concatenate([[0], grid[:-1] + 0.005, [np.inf]])))[:, None]
+
+    def at_zero(space):
+        kernel = Gaussian(width, space=space)
+        domain = space.quadrature(grid[:, None], np.array([width]), rng)
+        return BinnedEmbedding(domain, grid, shares, kernel, np.array([width])).density([0.0])[0, 0]
+
+    # ∫ 2 k(y) exp(-y) dy; unmirrored, half of it, and so half of the density is lost however narrow the kernel
+    exact = 2 * np.exp(width**2 / 2) * stats.norm.sf(width)
+    assert at_zero(HalfLine()) == pytest.approx(exact, rel=1e-3)
+    assert abs(at_zero(HalfLine()) - 1) < 0.16 < 0.55 < abs(at_zero(Real()) - 1)
+
+
+def test_the_bandwidth_on_the_half_line_is_that_of_the_mirrored_sample(rng):
+    x = EXPONENTIAL.rvs(size=(3000, 1), random_state=rng)
+
+    found = HalfLine().bandwidth("isj", x)
+
+    assert found == pytest.approx(float(isj(np.concatenate([x, -x]))[0]), rel=0.02)
+
+
+@bordered
+def test_axes_stop_at_the_border(space):
+    low, high = space.axis(space.low, min(space.high, 4.0))
+
+    assert low == space.low
+    assert high <= space.high
+
+
+def test_values_outside_a_space_are_named():
+    with pytest.raises(ValueError, match=r"Column 'time' holds -0.5, which is outside HalfLine\(\)"):
+        HalfLine().check(np.array([1.0, np.nan, -0.5]), "'time'")
+    assert Interval(0, 1).check(np.array([0.0, np.nan, 1.0]), 0) is None
+
+
+@pytest.mark.parametrize("ends", [(1, 0), (0, 0), (0, np.inf), (np.nan, 1)])
+def test_an_interval_needs_two_ends(ends):
+    with pytest.raises(ValueError, match="Interval needs two finite ends"):
+        Interval(*ends)
+
+
+def test_a_kernel_on_numbers_takes_no_other_space():
+    for space in (Circle(), HalfLine, "half-line"):
+        with pytest.raises(ValueError, match=r"Gaussian is a kernel on real numbers"):
+            Gaussian(1.0, space=space).adapt(np.ones((3, 1)))
+
+
+def test_kernels_clone_print_and_compare_with_their_space():
+    kernel = Gaussian(space=Interval(0, 2))
+
+    assert clone(kernel).space == kernel.space == Interval(0, 2) != Interval(0, 1)
+    assert repr(kernel) == "Gaussian(space=Interval(low=0, high=2))"
+    assert repr(Gaussian()) == "Gaussian()"
+
+
+def test_mirrored_kernels_are_not_shift_invariant():
+    with pytest.raises(TypeError, match="needs a shift-invariant kernel"):
+        FourierFeatures(Gaussian(1.0, space=HalfLine())).fit(np.ones((3, 1)))
+
+
+def test_a_table_answers_for_a_space_and_for_its_parts():
+    table = {Real: "numbers", Interval: "between"}
+
+    assert entry_for(HalfLine(), table) == "numbers"
+    assert entry_for(Interval(), table) == "between"
+    with pytest.raises(TypeError, match=r"nothing for Circle\(\)"):
+        entry_for(Circle(), table)
+
+
+@dataclass(frozen=True)
+class Months(Circle):
+    """A space of somebody's own: a class is all that the kernels' table needs."""
+
+
+def test_a_new_space_is_served_by_the_entry_of_what_it_is_a_part_of():
+    assert repr(kernel_on(Months(), "median")) == "VonMises(bandwidth='median')"
+    assert repr(kernel_on(HalfLine(), "median")) == "Gaussian(bandwidth='median', space=HalfLine())"

@@ -101,6 +101,7 @@ class LowRankDensity(CallbackSupportMixin, DensityMixin, BaseEstimator):
     method : Stack, ProductMixture or SignedTrain, default=Stack()
     kernel : Kernel or list of one a column, default=Gaussian()
         What the values of a column are: numbers for `Gaussian`, codes for `Delta`, angles for `VonMises`.
+        ``Gaussian(space=HalfLine())`` is for numbers from zero on, ``Interval(0, 1)`` for shares.
     pilot_size : int, default=20_000
         Rows to which all is fitted before passes over all rows.
     verbose : int, default=0

@@ -74,6 +74,7 @@ class MultiViewMixture(CallbackSupportMixin, PosteriorMixin, BaseEstimator):
         Whether all views, or those of a block, have the same distribution in every class (repeated measurements).
     kernel : Kernel or list of one a view, default=Gaussian("silverman")
         Shorthand for features: one-hot for `Delta`, bins for a real column, landmarks for anything else.
+        Its space is where values may lie: ``Gaussian(space=HalfLine())`` for durations, ``Interval(0, 1)`` for shares.
     features : transformer or list of one a view, or None
         The feature map, cloned for every view. Any scikit-learn transformer will do.
     solver : solver, default=JointDiagonalization()

@@ -65,6 +65,7 @@ class KernelHMM(CallbackSupportMixin, DensityMixin, BaseEstimator):
         columns may depend on each other in any way.
     kernel : Kernel or list of one a view, default=Gaussian
         What emissions are like: `Gaussian` for numbers, `VonMises` for angles, `Delta` for codes.
+        ``Gaussian(space=HalfLine())`` is for numbers from zero on, ``Interval(0, 1)`` for shares.
     features : transformer or list of one a view, or None
         The feature map, in place of ``kernel``.
     solver : solver, default=JointDiagonalization()

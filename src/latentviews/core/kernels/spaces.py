@@ -285,4 +285,7 @@ def entry_for(space: Space, table: Mapping[type[Space], Entry]) -> Entry:
 def space_of(thing: Any) -> Space | None:
     """The space of a kernel or feature map, fitted or not: the line where it does not say; None if it has none."""
     kernel = getattr(thing, "kernel_", None) or getattr(thing, "kernel", None) or thing
-    return getattr(kernel, "space", Real())
+    space = getattr(kernel, "space", Real())
+    if space is not None and not isinstance(space, Space):
+        raise ValueError(f"The space of a kernel is an object such as Real() or HalfLine(); got {space!r}.")
+    return space
