@@ -28,8 +28,8 @@ def test_exponential_emissions_are_better_on_the_half_line(rng):
 
 @pytest.mark.parametrize("polish", ["auto", None])
 def test_forecasts_stay_on_the_half_line(polish, rng, tmp_path):
-    X = durations(1500, rng)
-    model = KernelHMM(2, kernel=Gaussian(space=HalfLine()), polish=polish, random_state=0).fit(X)
+    X = durations(3000, rng)
+    model = KernelHMM(2, kernel=Gaussian("silverman", space=HalfLine()), polish=polish, random_state=0).fit(X)
 
     forecast = model.forecast(X, 5)
 

@@ -49,7 +49,7 @@ def outside_range(model: Any, rows: np.ndarray) -> dict[int, float]:
         domain = component.domain
         if domain is None or not domain.space.ordered:
             continue
-        low, high = domain.nodes.min(axis=0), domain.nodes.max(axis=0)
+        low, high = domain.nodes.min(axis=0) - domain.cell / 2, domain.nodes.max(axis=0) + domain.cell / 2
         for c, j in enumerate(view):
             x = rows[~np.isnan(rows[:, j]), j]
             share = float(np.mean((x < low[c]) | (x > high[c]))) if len(x) else 0.0
