@@ -50,7 +50,8 @@ from latentviews.core.features.fourier import SELECTIONS as FREQUENCIES
 from latentviews.core.features.landmarks import SELECTIONS as LANDMARKS
 from latentviews.core.kernels.bandwidths import RULES
 from latentviews.core.kernels.base import UnitHeight
-from latentviews.core.kernels.spaces import DOMAINS as SPACES
+from latentviews.core.kernels.borders import HalfLine, Interval
+from latentviews.core.kernels.spaces import Circle, Discrete, Real
 from latentviews.datasets import make_multiview
 from latentviews.losses import Hinge, Huber, Logistic, Quantile, Squared
 from latentviews.mixtures.dependence.merging import confusion_cost, valley_cost
@@ -65,9 +66,11 @@ from latentviews.plot import (
     TransitionDisplay,
 )
 
-__all__ = ["RULES", "SPACES"]  # tables of the package's own; the rest is below
+__all__ = ["RULES"]  # a table of the package's own; the rest is below
 
 # -------------------------------------------------------------------------------------------------- parts of models
+
+SPACES = [Real(), HalfLine(), Interval(0, 1), Interval(-2.0, 5.0), Circle(), Discrete()]
 
 DENSITIES = [  # kernels that are densities on the line and in the plane, by one bandwidth
     Gaussian(0.7),

@@ -10,6 +10,7 @@ from sklearn.base import BaseEstimator
 import catalogue
 import latentviews
 from latentviews.core.kernels.base import Kernel
+from latentviews.core.kernels.spaces import Space
 from latentviews.io import MAGIC, _kind
 from latentviews.losses import Loss
 from latentviews.mixtures.dependence import merging
@@ -42,6 +43,12 @@ ESTIMATORS = [kind for kind in public_classes() if issubclass(kind, BaseEstimato
 @pytest.mark.parametrize(("belongs", "listed"), KINDS.values(), ids=KINDS.keys())
 def test_every_class_of_a_kind_is_on_its_list(belongs, listed):
     assert {kind for kind in ESTIMATORS if belongs(kind)} <= {type(one) for one in listed}
+
+
+def test_every_space_is_listed():
+    spaces = {kind for kind in public_classes() if issubclass(kind, Space) and not kind.__subclasses__()}
+
+    assert spaces <= {type(space) for space in catalogue.SPACES}
 
 
 def test_every_class_with_parameters_is_on_some_list():

@@ -8,6 +8,7 @@ from latentviews.core.features.indicators import OneHotFeatures
 from latentviews.core.features.landmarks import LandmarkFeatures
 from latentviews.core.features.sketches import TensorSketchFeatures
 from latentviews.core.kernels.base import Kernel
+from latentviews.core.kernels.borders import HalfLine, Interval
 from latentviews.core.kernels.circle import VonMises
 from latentviews.core.kernels.discrete import Delta
 from latentviews.core.kernels.polynomial import Linear, Polynomial
@@ -40,7 +41,9 @@ __all__ = [
     "Embedding",
     "FourierFeatures",
     "Gaussian",
+    "HalfLine",
     "IdentifiabilityWarning",
+    "Interval",
     "JointDiagonalization",
     "Kernel",
     "KernelHMM",

@@ -295,7 +295,6 @@ def test_any_transformer_makes_an_embedding(rng):
         (BinnedFeatures(Gaussian(0.5)), Real),
         (LandmarkFeatures(VonMises(0.5)), Circle),
         (OneHotFeatures(), Discrete),
-        (LandmarkFeatures(Linear()), type(None)),
         (RBFSampler(), Real),
     ],
     ids=repr,
@@ -303,7 +302,13 @@ def test_any_transformer_makes_an_embedding(rng):
 def test_the_domain_is_that_of_the_kernel(features, kind, rng):
     x, _ = two_classes(rng)
 
-    assert type(domain_for(features.fit(x), x, rng)) is kind
+    assert type(domain_for(features.fit(x), x, rng).space) is kind
+
+
+def test_a_kernel_that_does_not_smooth_has_no_domain(rng):
+    x, _ = two_classes(rng)
+
+    assert domain_for(LandmarkFeatures(Linear()).fit(x), x, rng) is None
 
 
 def test_the_domain_resolves_the_narrowest_part_of_a_sum(rng):

@@ -15,6 +15,7 @@ from latentviews.core.kernels.circle import VonMises
 from latentviews.core.kernels.discrete import Delta
 from latentviews.core.kernels.polynomial import Linear
 from latentviews.core.kernels.real import Gaussian, Laplace, Matern
+from latentviews.core.kernels.spaces import Circle, Real
 
 pytestmark = pytest.mark.cheap
 
@@ -118,11 +119,11 @@ def test_sums_and_products_work_entry_by_entry(rng):
     np.testing.assert_array_equal((a * b).gram(x, y), a.gram(x, y) * b.gram(x, y))
 
 
-def test_a_pair_has_a_domain_only_where_its_parts_share_one():
-    assert (Gaussian(1.0) * Laplace(1.0)).domain == "real"
-    assert (VonMises(1.0) + VonMises(0.5)).domain == "circle"
-    assert (Gaussian(1.0) + Linear()).domain is None
-    assert (Delta() * Gaussian(1.0)).domain is None
+def test_a_pair_has_a_space_only_where_its_parts_share_one():
+    assert (Gaussian(1.0) * Laplace(1.0)).space == Real()
+    assert (VonMises(1.0) + VonMises(0.5)).space == Circle()
+    assert (Gaussian(1.0) + Linear()).space is None
+    assert (Delta() * Gaussian(1.0)).space is None
 
 
 @pytest.mark.parametrize("kernel", DENSITIES, ids=repr)

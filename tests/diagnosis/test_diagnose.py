@@ -12,7 +12,7 @@ from sklearn.preprocessing import PolynomialFeatures
 from latentviews import Delta, Gaussian, KernelHMM, Linear, MultiViewMixture, PowerMethod, VonMises, diagnose
 from latentviews.baselines import HistogramSpectral
 from latentviews.comparison.permutation import TestResult, independence_test
-from latentviews.core.kernels.spaces import DOMAINS
+from latentviews.core.kernels.spaces import Real
 from latentviews.datasets import make_multiview
 from latentviews.diagnosis.diagnose import FEWEST_MEMBERS, LEVEL, ROWS, corrected_pvalues, within_class_dependence
 from latentviews.diagnosis.moments import tensor_error_bound
@@ -60,8 +60,8 @@ def test_independent_classes_are_flagged_no_more_often_than_stated(rng):
     for _ in range(n_runs):
         labels = rng.integers(2, size=100)
         X = rng.normal(size=(100, 3)) + 20.0 * labels[:, None]
-        domains = [DOMAINS["real"](X[:, [t]], np.ones(1), rng) for t in range(3)]
-        found = within_class_dependence(X, ([0], [1], [2]), domains, np.eye(2)[labels], 59, rng)
+        spaces = [Real()] * 3
+        found = within_class_dependence(X, ([0], [1], [2]), spaces, np.eye(2)[labels], 59, rng)
         flagged += bool(found.flagged(least=0.0))
 
     assert flagged <= stats.binom.isf(FALSE_ALARM, n_runs, LEVEL)
@@ -296,9 +296,9 @@ def test_a_class_of_few_rows_is_not_tested(rng):
     X = rng.normal(size=(100, 3))
     posteriors = np.zeros((100, 2))
     posteriors[: FEWEST_MEMBERS - 1, 0], posteriors[FEWEST_MEMBERS - 1 :, 1] = 1, 1
-    domains = [DOMAINS["real"](X[:, [t]], np.ones(1), rng) for t in range(3)]
+    spaces = [Real()] * 3
 
-    found = within_class_dependence(X, ([0], [1], [2]), domains, posteriors, 19, rng)
+    found = within_class_dependence(X, ([0], [1], [2]), spaces, posteriors, 19, rng)
 
     assert np.isnan(found.pvalue[0]).all()
     assert np.isfinite(found.pvalue[1]).all()
@@ -307,9 +307,9 @@ def test_a_class_of_few_rows_is_not_tested(rng):
 
 def test_a_view_that_is_constant_in_a_class_is_not_tested(rng):
     X = np.column_stack([np.repeat([0.0, 1.0], 50), rng.normal(size=(100, 2))])
-    domains = [DOMAINS["real"](X[:, [t]], np.ones(1), rng) for t in range(3)]
+    spaces = [Real()] * 3
 
-    found = within_class_dependence(X, ([0], [1], [2]), domains, np.repeat(np.eye(2), 50, axis=0), 19, rng)
+    found = within_class_dependence(X, ([0], [1], [2]), spaces, np.repeat(np.eye(2), 50, axis=0), 19, rng)
 
     assert np.isfinite(found.pvalue).tolist() == [[False, False, True]] * 2
 

@@ -30,7 +30,7 @@ def rule(request, rng):
     """Rows of a view, its rule, and what is expected of it."""
     n_columns, kernel, kind, has_width = RULES[request.param]
     x = rng.vonmises(0.5, 2.0, size=(300, n_columns))
-    x = np.round(x) if kernel.domain == "discrete" else x
+    x = np.round(x) if kernel.space.finite else x
     return x, basis_rule(x, kernel, 2, 0), kind, has_width
 
 

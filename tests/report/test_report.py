@@ -17,7 +17,7 @@ import pytest
 from sklearn.exceptions import NotFittedError
 
 from latentviews import Delta, Gaussian, MultiViewMixture, VonMises
-from latentviews.core.kernels.spaces import discrete, real
+from latentviews.core.kernels.spaces import Discrete, Real
 from latentviews.datasets import make_multiview
 from latentviews.plot.view_densities import row_densities
 from latentviews.report import contents as contents_module
@@ -342,7 +342,7 @@ def test_many_rows_and_columns_stay_few_points():
     class Wide:
         views_ = tuple([j] for j in range(100))
 
-    columns = [contents_module.Column("c", j, "number", 0, np.zeros((2, 3))) for j in range(100)]
+    columns = [contents_module.Column("c", j, Real(), 0, np.zeros((2, 3))) for j in range(100)]
     rows, posteriors = rng.normal(size=(30_000, 100)), rng.dirichlet([1, 1], size=30_000)
     points = contents_module._points(columns, Wide(), rows, posteriors, rng)
     assert points.values.shape[1] == AXES
@@ -384,18 +384,18 @@ def test_views_of_every_kind_are_drawn(mixed):
 def test_densities_from_rows_are_weighted_by_posteriors(rng):
     y = rng.choice(2, size=20_000, p=[0.7, 0.3])
     rows = rng.normal(3.0 * y[:, None], 1.0)
-    view = row_densities(rows, np.eye(2)[y], "x", real(rows, np.ones(1), rng))
+    view = row_densities(rows, np.eye(2)[y], "x", Real())
     for h in range(2):
         true = np.exp(-0.5 * (view.ticks[0] - 3 * h) ** 2) / np.sqrt(2 * np.pi)
         assert np.max(abs(view.densities[:, h] - true)) < 0.03  # a few times the error of a density from 6,000 rows
     codes = y[:, None].astype(float)
-    shares = row_densities(codes, np.full((len(y), 2), 0.5), "x", discrete(codes, np.ones(1), rng))
+    shares = row_densities(codes, np.full((len(y), 2), 0.5), "x", Discrete())
     np.testing.assert_allclose(shares.densities[:, 0], np.bincount(y) / len(y))
 
 
 def test_columns_of_rounded_values_are_drawn_smoothly(rng):
     rows = np.round(4 * rng.normal(size=(20_000, 1)))
-    view = row_densities(rows, np.ones((20_000, 1)), "x", real(rows, np.ones(1), rng))
+    view = row_densities(rows, np.ones((20_000, 1)), "x", Real())
     curve = view.densities[:, 0]
     assert np.sum((curve[1:-1] > curve[:-2]) & (curve[1:-1] > curve[2:])) == 1
 

@@ -15,7 +15,8 @@ from latentviews._numbers import TINY
 from latentviews.core.features.bins import BinnedFeatures, GridFeatures
 from latentviews.core.kernels.bandwidths import weighted_isj
 from latentviews.core.kernels.base import Kernel
-from latentviews.core.kernels.spaces import DOMAINS, Discrete, Domain
+from latentviews.core.kernels.quadrature import Quadrature
+from latentviews.core.kernels.spaces import Real, Space
 from latentviews.core.streams import batches
 
 BACKGROUND = 1e-6
@@ -30,7 +31,12 @@ class Components(ABC):
     ``domain`` says where densities live and how to integrate there; None where they have no density.
     """
 
-    domain: Domain | None = field(repr=False)
+    domain: Quadrature | None = field(repr=False)
+
+    @property
+    def space(self) -> Space:
+        """The space that the view lives in."""
+        return self._domain().space
 
     @property
     def smooths(self) -> bool:
@@ -135,10 +141,10 @@ class Components(ABC):
         order = np.argsort(domain.nodes[:, column], kind="stable")
         mass = domain.weights[order, None] * self._node_density[order]
         # a node stands in the middle of its mass, but codes are what they are
-        shares = np.cumsum(mass, axis=0) - (0.0 if isinstance(domain, Discrete) else mass / 2)
+        shares = np.cumsum(mass, axis=0) - (0.0 if domain.space.finite else mass / 2)
         return domain.nodes[order, column], shares / mass.sum(axis=0)
 
-    def _domain(self) -> Domain:
+    def _domain(self) -> Quadrature:
         if self.domain is None:
             raise TypeError(
                 "This kernel does not smooth, so its embeddings have no density; `at` and `expectation((points, "
@@ -165,7 +171,7 @@ class Embedding(Components):
 
     Parameters
     ----------
-    domain : Domain or None
+    domain : Quadrature or None
     features : a fitted transformer, φ
     vectors : array of shape (n_features, k), μ_h in columns
     """
@@ -215,7 +221,7 @@ class BinnedEmbedding(Components):
 
     Parameters
     ----------
-    domain : Domain
+    domain : Quadrature
     grid : array of shape (n_bins,)
     weights : array of shape (n_bins, k)
     kernel : Kernel
@@ -240,7 +246,15 @@ class BinnedEmbedding(Components):
         x = to_numpy(as_rows(x))
         if x.shape[1] != 1:
             raise ValueError(f"This view has one column; got {x.shape[1]}.")
-        x = x[:, 0]
+        space, reach = self.kernel.space or Real(), float(np.ptp(self._wide_grid[[0, -1]]))
+        if not space.bordered:
+            return self._on_the_line(x[:, 0])
+        inside = space.contains(x)
+        images = space.images(np.where(inside, x, self.grid[0]), reach)
+        return np.sum([self._on_the_line(image[:, 0]) for image in images], axis=0) * inside
+
+    def _on_the_line(self, x: np.ndarray) -> np.ndarray:
+        """The kernels without mirrors, (n, k)."""
         return np.stack([np.interp(x, self._wide_grid, column, 0.0, 0.0) for column in self._table.T], axis=1)
 
     @cached_property
@@ -251,17 +265,23 @@ class BinnedEmbedding(Components):
 
     @cached_property
     def _table(self) -> np.ndarray:
-        """Raw values on the wide grid: weights convolved with every component's kernel."""
+        """Raw values on the wide grid, as if on the line: weights convolved with every component's kernel."""
         size, wide = len(self.grid), len(self._wide_grid)
         offsets = (self.grid[1] - self.grid[0]) * np.arange(-2 * size + 2, 2 * size - 1)
         table = np.zeros((wide, self.n_components))
         for h, factors in enumerate(self._local.T):
             for factor in np.unique(factors):
-                kernel = clone(self.kernel).set_params(bandwidth=float(factor * self.bandwidths[h]))
+                kernel = self._of_width(float(factor * self.bandwidths[h]), on_the_line=True)
                 profile = kernel.gram(offsets[:, None], np.zeros((1, 1)))[:, 0]
                 weights = np.where(factors == factor, self.weights[:, h], 0.0)
                 table[:, h] += fftconvolve(profile, weights)[size - 1 : size - 1 + wide]
         return table
+
+    def _of_width(self, bandwidth: float, *, on_the_line: bool = False) -> Kernel:
+        """The kernel with another bandwidth, and without borders if wanted."""
+        kernel = clone(self.kernel).set_params(bandwidth=bandwidth)
+        bordered = kernel.space is not None and kernel.space.bordered
+        return kernel.set_params(space=Real()) if on_the_line and bordered else kernel
 
     @property
     def _local(self) -> np.ndarray:
@@ -274,8 +294,7 @@ class BinnedEmbedding(Components):
 
     @cached_property
     def _features(self) -> BinnedFeatures:
-        kernel = clone(self.kernel).set_params(bandwidth=float(np.median(self.bandwidths)))
-        return BinnedFeatures(kernel).fit(self.grid[:, None])
+        return BinnedFeatures(self._of_width(float(np.median(self.bandwidths)))).fit(self.grid[:, None])
 
     @property
     def n_parameters(self) -> np.ndarray:
@@ -283,12 +302,9 @@ class BinnedEmbedding(Components):
 
         Points with next to none of the weight belong to rows of other classes, and do not count.
         """
-        heights = [
-            clone(self.kernel).set_params(bandwidth=float(s)).gram(np.zeros((1, 1)), np.zeros((1, 1)))[0, 0]
-            for s in self.bandwidths
-        ]
+        heights = [self._of_width(float(s)).diagonal(self.grid[:, None]) for s in self.bandwidths]
         shares = self.weights / self.weights.sum(axis=0)
-        own = np.where(shares > LEAST_SHARE, shares, 0.0) * np.array(heights)
+        own = np.where(shares > LEAST_SHARE, shares, 0.0) * np.stack(heights, axis=1)
         own = own / self._local  # a point's own part of p
         return (own / np.maximum(self.density(self.grid), own + TINY)).sum(axis=0)
 
@@ -306,7 +322,7 @@ class BinnedEmbedding(Components):
 
 
 def components_in(
-    features: Any, vectors: np.ndarray, domain: Domain | None, counts: np.ndarray | None = None
+    features: Any, vectors: np.ndarray, domain: Quadrature | None, counts: np.ndarray | None = None
 ) -> Components:
     """The record for components given as vectors in a fitted map: weights if its vectors are a grid's.
 
@@ -349,13 +365,13 @@ def as_rows(x: Any) -> Any:
     return x[:, None] if x.ndim == 1 else x
 
 
-def domain_for(features: Any, x: np.ndarray, rng: np.random.Generator) -> Domain | None:
-    """The domain of a fitted feature map's densities, around the rows ``x``; None where it has none."""
+def domain_for(features: Any, x: np.ndarray, rng: np.random.Generator) -> Quadrature | None:
+    """Where a fitted feature map's densities are integrated, around the rows ``x``; None where it has none."""
     kernel = getattr(features, "kernel_", None)
-    name = "real" if kernel is None else kernel.domain
-    if name is None:
+    space = Real() if kernel is None else kernel.space
+    if space is None:
         return None
     params = {} if kernel is None else kernel.get_params()
     widths = [np.broadcast_to(v, x.shape[1]) for key, v in params.items() if key.endswith("bandwidth")]
     scale = np.min(widths, axis=0) if widths else x.std(axis=0) * len(x) ** (-1 / (x.shape[1] + 4))
-    return DOMAINS[name](x, scale, rng, getattr(features, "log_unit_", 0.0))
+    return space.quadrature(x, scale, rng, getattr(features, "log_unit_", 0.0))

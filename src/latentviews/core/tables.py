@@ -9,6 +9,7 @@ import numpy as np
 
 from latentviews._arrays import to_numpy
 from latentviews._validation import as_labels, check_rows, check_weights, is_batches
+from latentviews.core.kernels.spaces import Real, space_of
 from latentviews.core.streams import is_array, is_empty, sample
 
 Columns = tuple[list[int], ...]
@@ -242,7 +243,6 @@ def _checked(columns: list[list[int]], size: int, least: int = 3) -> Columns:
     return tuple([j % size for j in view] for view in columns)
 
 
-TURNS = 4  # round the circle: angles in radians hardly go further
 LARGEST = 1e150  # values beyond have squares that overflow
 
 
@@ -276,17 +276,12 @@ def check_column(x: np.ndarray, label: Any, asked: str) -> None:
         raise ValueError(f"Column {label} varies by {np.ptp(values):.3g}, whose square is no number; scale the column.")
 
 
-def check_angles(x: np.ndarray, columns: Columns, prototypes: Sequence[Any], names: Any, depth: int) -> None:
-    """A warning, to the caller ``depth`` above, where angles go round the circle as often as degrees would."""
+def check_spaces(x: np.ndarray, columns: Columns, prototypes: Sequence[Any], names: Any, depth: int) -> None:
+    """Refuse values outside the space of their kernel; a warning, to the caller ``depth`` above, on strange ones."""
     x = to_numpy(x)
     for group, phi in zip(columns, prototypes, strict=True):
-        if getattr(getattr(phi, "kernel", None), "domain", None) != "circle":
-            continue
+        space = space_of(phi) or Real()
         for j in group:
-            low, high, label = np.nanmin(x[:, j]), np.nanmax(x[:, j]), repr(names[j]) if names is not None else j
-            if high - low > TURNS * 2 * np.pi:
-                warnings.warn(
-                    f"Column {label} is taken for angles in radians, and goes from {low:.3g} to {high:.3g}; turn "
-                    "degrees into radians with np.deg2rad.",
-                    stacklevel=depth,
-                )
+            doubt = space.check(x[:, j], repr(names[j]) if names is not None else j)
+            if doubt:
+                warnings.warn(doubt, stacklevel=depth)

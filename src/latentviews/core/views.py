@@ -16,16 +16,17 @@ from latentviews.core.features.landmarks import LandmarkFeatures
 from latentviews.core.kernels.bandwidths import many_scales
 from latentviews.core.kernels.base import Kernel
 from latentviews.core.kernels.discrete import Delta
-from latentviews.core.kernels.real import Gaussian, Laplace, Matern
+from latentviews.core.kernels.real import Gaussian
+from latentviews.core.kernels.spaces import space_of
 from latentviews.core.streams import weigh
 from latentviews.core.tables import Columns
 
 
 def features_for(kernel: Kernel, n_columns: int) -> Any:
     """The map that serves a kernel when the user names none."""
-    if isinstance(kernel, Delta):
+    if isinstance(kernel, Delta):  # indicators are its own map
         return OneHotFeatures()
-    if n_columns == 1 and isinstance(kernel, Gaussian | Laplace | Matern):
+    if n_columns == 1 and hasattr(kernel, "log_height"):  # a density of one bandwidth, which a grid can hold
         return BinnedFeatures(kernel)
     return LandmarkFeatures(kernel)
 
@@ -155,7 +156,7 @@ def feature_prototypes(kernel: Any, features: Any, bandwidth: Any, columns: Colu
 
 def for_scales(prototypes: Sequence[Any], table: np.ndarray, columns: Columns, blocks: Sequence[int]) -> list[Any]:
     """The same maps, but landmarks in place of bins for columns whose scales are too many for a grid."""
-    binned = [isinstance(phi, BinnedFeatures) for phi in prototypes]
+    binned = [isinstance(phi, BinnedFeatures) and _stretches(phi) for phi in prototypes]
     found = set()
     for group, block, bins in zip(columns, blocks, binned, strict=True):
         x = table[:, group[0]]
@@ -163,6 +164,11 @@ def for_scales(prototypes: Sequence[Any], table: np.ndarray, columns: Columns, b
             found.add(block)
     wide = [bins and block in found for block, bins in zip(blocks, binned, strict=True)]
     return [LandmarkFeatures(Gaussian("median")) if many else phi for phi, many in zip(prototypes, wide, strict=True)]
+
+
+def _stretches(phi: Any) -> bool:
+    space = space_of(phi)
+    return space is not None and space.affine
 
 
 def _default_kernel(columns: list[int]) -> Gaussian:
@@ -180,8 +186,7 @@ def _one_a_view(name: str, given: Any, n_views: int) -> list[Any]:
 
 def has_density(phi: Any) -> bool:
     """Whether the embeddings of an unfitted map have densities: all but those of kernels like `Linear`."""
-    kernel = getattr(phi, "kernel", None)
-    return not isinstance(kernel, Kernel) or kernel.domain is not None
+    return space_of(phi) is not None
 
 
 def with_bandwidth(phi: Any, bandwidth: Any) -> Any:

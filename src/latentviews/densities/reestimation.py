@@ -16,26 +16,12 @@ from latentviews.core.features.base import FeatureMap, raw_vectors
 from latentviews.core.features.bins import BinnedFeatures, GridFeatures, linear_bins, uniform_grid
 from latentviews.core.features.landmarks import few_landmarks
 from latentviews.core.kernels.bandwidths import finest
-from latentviews.core.kernels.base import Kernel
-from latentviews.core.kernels.spaces import Domain
+from latentviews.core.kernels.quadrature import Quadrature
 from latentviews.core.moments import from_raw
 from latentviews.core.streams import row_weights
 from latentviews.core.views import Views, stack_block
 
 WIDTHS = tuple(2 ** (i / 3) for i in range(-4, 4))  # bandwidths to choose from, over what the rule says
-
-
-def within_class_bandwidth(kernel: Kernel, x: np.ndarray, posteriors: np.ndarray) -> Any:
-    """Silverman's rule with the spread inside classes, never finer than rounding; one a column, one for angles."""
-    masses = np.maximum(posteriors.sum(axis=0), TINY)
-    n, dim = masses.sum() / len(masses), x.shape[1]
-    rate = (4 / (n * (dim + 2))) ** (1 / (dim + 4))
-    if kernel.domain == "circle":
-        resultants = np.abs(posteriors.T @ np.exp(1j * x)) / masses[:, None]
-        return rate * float(np.sqrt(-2 * np.log(resultants.clip(0.05, 1 - 1e-9))).mean())
-    means = posteriors.T @ x / masses[:, None]
-    squares = sum(r @ (x - m) ** 2 for r, m in zip(posteriors.T, means, strict=True))
-    return np.maximum(rate * np.sqrt(np.asarray(squares) / masses.sum()), [finest(column) for column in x.T])
 
 
 def density_maps(
@@ -64,9 +50,10 @@ def _density_map(phi: Any, x: np.ndarray, posteriors: np.ndarray, bandwidth: Any
         adaptive = is_auto(bandwidth)
         kernel = clone(kernel).set_params(bandwidth="isj" if adaptive else bandwidth).adapt(x)
         width = float(kernel.get_params()["bandwidth"])
-        return GridFeatures(uniform_grid(x[:, 0], width), kernel, adaptive, finest(x[:, 0]))
-    if is_auto(bandwidth) or (kernel.domain == "circle" and isinstance(bandwidth, str) and bandwidth == "isj"):
-        bandwidth = within_class_bandwidth(kernel, x, posteriors)
+        return GridFeatures(uniform_grid(x[:, 0], width, space=kernel.space), kernel, adaptive, finest(x[:, 0]))
+    no_rule = isinstance(bandwidth, str) and bandwidth == "isj" and "isj" not in kernel.space.rules
+    if is_auto(bandwidth) or no_rule:
+        bandwidth = kernel.space.within_class_bandwidth(x, posteriors)
     kernel = clone(kernel).set_params(bandwidth=bandwidth)
     return few_landmarks(kernel, x, 0)
 
@@ -76,7 +63,7 @@ def reestimate(
     posteriors: Callable[..., np.ndarray] | np.ndarray,
     views: Views,
     blocks: Sequence[int],
-    domains: Sequence[Domain | None],
+    domains: Sequence[Quadrature | None],
     weights: np.ndarray | None = None,
 ) -> tuple[np.ndarray, list[Components]]:
     """Class weights and components as averages over all rows, weighted by their posteriors.

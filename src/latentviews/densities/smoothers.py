@@ -7,7 +7,7 @@ import numpy as np
 
 from latentviews._numbers import TINY
 from latentviews.core.kernels.bandwidths import dithered
-from latentviews.core.kernels.spaces import Domain
+from latentviews.core.kernels.quadrature import Quadrature
 from latentviews.densities.codebooks import Codebook, fit_codebook, spreads
 from latentviews.densities.stacking import stacking_shares
 from latentviews.densities.weighted_samples import (
@@ -38,7 +38,7 @@ def weighted_samples(
     x: np.ndarray,
     posteriors: np.ndarray,
     halves: tuple[np.ndarray, np.ndarray],
-    domain: Domain,
+    domain: Quadrature,
     rng: np.random.Generator,
     n_judged: int = POINTS,
 ) -> WeightedSample:
@@ -134,7 +134,7 @@ def _held_out_stack(
 
 
 def _joined(
-    bundles: list[Bundle], domain: Domain, rows: np.ndarray, shares: np.ndarray, optimism: np.ndarray
+    bundles: list[Bundle], domain: Quadrature, rows: np.ndarray, shares: np.ndarray, optimism: np.ndarray
 ) -> WeightedSample:
     weights = np.concatenate([bundle.weights for bundle in bundles])
     return WeightedSample(

@@ -29,7 +29,7 @@ class WeightedSample(Components):
 
     Parameters
     ----------
-    domain : Domain
+    domain : Quadrature
     rows : array of shape (m, d)
     shares : array of shape (m, k), columns summing to one
     centres : array of shape (p, d)

@@ -13,11 +13,8 @@ from latentviews._numbers import TINY
 from latentviews._validation import check_count
 from latentviews.comparison.permutation import TestResult, independence_test
 from latentviews.core import streams
-from latentviews.core.kernels.base import Kernel
-from latentviews.core.kernels.circle import VonMises
-from latentviews.core.kernels.discrete import Delta
-from latentviews.core.kernels.real import Gaussian
-from latentviews.core.kernels.spaces import Circle, Discrete, Domain, Real
+from latentviews.core.kernels.defaults import kernel_on
+from latentviews.core.kernels.spaces import Space
 from latentviews.core.tables import Columns, read_table
 from latentviews.diagnosis.moments import MomentQuality, moment_quality
 from latentviews.mixtures.problem import classes_of, hidden_sentence
@@ -53,9 +50,9 @@ def outside_range(model: Any, rows: np.ndarray) -> dict[int, float]:
     found = {}
     for view, component in zip(model.views_, model.components_, strict=True):
         domain = component.domain
-        if not isinstance(domain, Real):
+        if domain is None or not domain.space.ordered:
             continue
-        low, high = domain.nodes.min(axis=0), domain.nodes.max(axis=0)
+        low, high = domain.nodes.min(axis=0) - domain.cell / 2, domain.nodes.max(axis=0) + domain.cell / 2
         for c, j in enumerate(view):
             x = rows[~np.isnan(rows[:, j]), j]
             share = float(np.mean((x < low[c]) | (x > high[c]))) if len(x) else 0.0
@@ -214,7 +211,7 @@ def diagnose(model: Any, X: Any, *, n_permutations: int = 199, random_state: Any
     sample, *_ = streams.sample(data, ROWS, rng)
     rows = to_numpy(sample)
     posteriors = classes_of(model).posteriors(rows)
-    domains = [component._domain() for component in model.components_]
+    spaces = [component.space for component in model.components_]
     labels, certainty = most_probable(posteriors)
     names = getattr(model, "feature_names_in_", range(rows.shape[1]))
     return Diagnosis(
@@ -228,7 +225,7 @@ def diagnose(model: Any, X: Any, *, n_permutations: int = 199, random_state: Any
         certainty=certainty,
         counts=np.bincount(labels[labels >= 0], minlength=posteriors.shape[1]),
         outside={str(names[j]): share for j, share in outside_range(model, rows).items()},
-        dependence=within_class_dependence(rows, columns, domains, posteriors, n_permutations, rng),
+        dependence=within_class_dependence(rows, columns, spaces, posteriors, n_permutations, rng),
         start_objectives=dict(getattr(model, "start_objectives_", {})),
         converged=bool(model.converged_),
         agreement=model.agreement_ if getattr(model, "dependent_", None) else None,
@@ -252,14 +249,14 @@ def _view_names(model: Any) -> tuple[str, ...]:
 def within_class_dependence(
     rows: np.ndarray,
     columns: Columns,
-    domains: Sequence[Domain],
+    spaces: Sequence[Space],
     posteriors: np.ndarray,
     n_permutations: int,
     rng: np.random.Generator,
 ) -> WithinClassDependence:
     """Every class and pair of views tested on rows drawn by their posteriors: see `independence_test` for why."""
     pairs = tuple(combinations(range(len(columns)), 2))
-    kernels = [_kernel(domain) for domain in domains]
+    kernels = [kernel_on(space, "median") for space in spaces]
     found: dict[tuple[int, int], TestResult] = {}
     for h, chances in enumerate(posteriors.T):
         chances = chances * min(1.0, CLASS_ROWS / max(chances.sum(), 1.0))
@@ -277,12 +274,6 @@ def within_class_dependence(
     for where, adjusted in zip(found, corrected_pvalues(list(found.values())), strict=True):
         effect[where], pvalue[where], n_rows[where] = found[where].effect, adjusted, found[where].n_rows
     return WithinClassDependence(pairs, effect, pvalue, n_rows)
-
-
-def _kernel(domain: Domain) -> Kernel:
-    if isinstance(domain, Discrete):
-        return Delta()
-    return VonMises("median") if isinstance(domain, Circle) else Gaussian("median")
 
 
 def corrected_pvalues(tests: Sequence[TestResult]) -> np.ndarray:

@@ -97,8 +97,8 @@ def suggest_views(X: Any, n_components: int | str = "auto", *, random_state: Any
         )
     rows = to_numpy(streams.sample(data, ROWS, rng)[0])
     pilot.fit(rows)
-    domains = [view._domain() for view in pilot.components_]
-    found = within_class_dependence(rows, columns, domains, pilot.predict_proba(rows), N_PERMUTATIONS, rng)
+    spaces = [view.space for view in pilot.components_]
+    found = within_class_dependence(rows, columns, spaces, pilot.predict_proba(rows), N_PERMUTATIONS, rng)
     strength = np.full((len(columns), len(columns)), np.nan)
     for (s, t), effect in zip(found.pairs, found.effect.T, strict=True):
         strength[s, t] = strength[t, s] = _weighted_median(effect, pilot.weights_)

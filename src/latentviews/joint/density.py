@@ -15,7 +15,7 @@ from latentviews._validation import all_or_nothing, check_ability, check_count, 
 from latentviews.core import streams
 from latentviews.core.kernels.base import Kernel
 from latentviews.core.kernels.real import Gaussian
-from latentviews.core.tables import TrainingRows, checked_batches, is_stream, training_rows
+from latentviews.core.tables import TrainingRows, check_spaces, checked_batches, is_stream, training_rows
 from latentviews.joint.methods import Estimated, JointProblem, Stack
 
 PILOT = 20_000
@@ -101,6 +101,7 @@ class LowRankDensity(CallbackSupportMixin, DensityMixin, BaseEstimator):
     method : Stack, ProductMixture or SignedTrain, default=Stack()
     kernel : Kernel or list of one a column, default=Gaussian()
         What the values of a column are: numbers for `Gaussian`, codes for `Delta`, angles for `VonMises`.
+        ``Gaussian(space=HalfLine())`` is for numbers from zero on, ``Interval(0, 1)`` for shares.
     pilot_size : int, default=20_000
         Rows to which all is fitted before passes over all rows.
     verbose : int, default=0
@@ -191,9 +192,12 @@ class LowRankDensity(CallbackSupportMixin, DensityMixin, BaseEstimator):
         _check_empty_rows(rows.data, rows.weights, rows.pilot)
         self._settle_columns(rows)
         names = getattr(self, "feature_names_in_", None)
+        kernels = self._kernels()
+        table = rows.data if streams.is_array(rows.data) else rows.pilot
+        check_spaces(table, tuple([j] for j in kernels), list(kernels.values()), names, 6)
         return JointProblem(
             **vars(rows),
-            kernels=self._kernels(),
+            kernels=kernels,
             rank=self.rank,
             tree=self.tree,
             names=None if names is None else list(names),
@@ -254,7 +258,7 @@ class LowRankDensity(CallbackSupportMixin, DensityMixin, BaseEstimator):
             given = [given or Gaussian()] * self.n_features_in_  # type: ignore[list-item]
         for kernel in given:
             check_ability("kernel", kernel, "gram")
-            if kernel.domain is None:
+            if kernel.space is None:
                 raise TypeError(
                     f"{type(kernel).__name__} does not smooth, so it has no density; use Gaussian or Delta."
                 )

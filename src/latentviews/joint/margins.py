@@ -16,6 +16,7 @@ from scipy.special import ndtr, ndtri
 
 from latentviews._numbers import TINY
 from latentviews.core.kernels.bandwidths import resolution
+from latentviews.core.kernels.spaces import Real, Space
 
 BROAD = 0.01  # the share of a broad normal law in every table, for what lies far from the data
 BROADER = 3.0  # its standard deviation, in those of the component
@@ -73,13 +74,25 @@ def spanning(table: np.ndarray, whole: np.ndarray, columns: Sequence[int]) -> np
     return np.concatenate([table, ends])
 
 
+def _mirrored_normal(space: Space, x: Any, center: Any, spread: Any) -> tuple[Any, Any]:
+    """The density and the distribution function of a normal law mirrored at the borders of a space."""
+    reach = 9 * float(np.max(spread, initial=0.0))
+    images = space.images(np.clip(x, space.low, space.high), reach)
+    ends = space.images(np.asarray(space.low), reach)
+    heights = sum(np.exp(-0.5 * ((image - center) / spread) ** 2) for image in images)
+    density = heights / (math.sqrt(2 * math.pi) * spread)
+    pairs = zip(images, ends, strict=True)
+    below = sum(np.abs(ndtr((image - center) / spread) - ndtr((end - center) / spread)) for image, end in pairs)
+    return np.where(space.contains(x), density, 0.0), np.minimum(below, 1.0)
+
+
 @dataclass(frozen=True, eq=False)
 class Tables(Margins):
     """Real columns, each with smooth densities on a uniform grid.
 
     A component is .99 of a weighted kernel density estimate, binned, with Silverman's bandwidth for that component
     times ``factor``, and .01 of a broad normal law. Densities are linear between grid points, so their integrals are
-    exact.
+    exact. Both parts are mirrored at the borders of a column's space.
     """
 
     low: np.ndarray  # (c,), where the grids begin
@@ -91,18 +104,29 @@ class Tables(Margins):
     cumulative: np.ndarray = field(default_factory=_nothing, repr=False)  # (c, n_bins, k)
     center: np.ndarray = field(default_factory=_nothing, repr=False)  # (c, k), of the broad law
     spread: np.ndarray = field(default_factory=_nothing, repr=False)  # (c, k)
+    spaces: tuple[Space, ...] = ()  # one per column; none where no column has a border
 
     coupled = True
 
     @classmethod
-    def around(cls, table: np.ndarray, columns: list[int], factor: float) -> "Tables":
-        """Grids around the values of some columns, NaN left out."""
+    def around(
+        cls, table: np.ndarray, columns: list[int], factor: float, spaces: Sequence[Space] | None = None
+    ) -> "Tables":
+        """Grids around the values of some columns, NaN left out, inside their spaces."""
+        spaces = [Real()] * len(columns) if spaces is None else spaces
         x = table[:, columns]
         width = 1.06 * np.nanstd(x, axis=0) * len(x) ** -0.2
         low, high = np.nanmin(x, axis=0) - 4 * width, np.nanmax(x, axis=0) + 4 * width
+        inside = [space.clipped(*ends) for space, *ends in zip(spaces, low, high, strict=True)]
+        low, high = np.array(inside).T
         n_bins = int(np.clip(np.max(5 * (high - low) / width), 128, MOST_BINS))
         floor = np.array([resolution(column[~np.isnan(column)]) for column in x.T])
-        return cls(columns, low, (high - low) / (n_bins - 1), floor, factor, n_bins)
+        return cls(columns, low, (high - low) / (n_bins - 1), floor, factor, n_bins, spaces=tuple(spaces))
+
+    @property
+    def _bordered(self) -> list[tuple[int, Space]]:
+        """The places of columns with borders, and their spaces."""
+        return [(c, space) for c, space in enumerate(self.spaces) if space.bordered]
 
     def _place(self, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """The grid point to the left, counted through all columns, and the share of the way to the next, (n, c)."""
@@ -116,8 +140,8 @@ class Tables(Margins):
         left, share = self._place(x)
         table = self.density.reshape(-1, self.density.shape[-1])
         value = (1 - share)[..., None] * table[left] + share[..., None] * table[left + 1]
-        rows, places, far = self._outside(x)
-        value[rows, places] = BROAD * np.exp(-0.5 * far**2) / (math.sqrt(2 * math.pi) * self.spread[places])
+        rows, places, density, _ = self._outside(x)
+        value[rows, places] = density
         return np.log(np.maximum(value, TINY))
 
     def scores(self, x: np.ndarray) -> np.ndarray:
@@ -127,16 +151,23 @@ class Tables(Margins):
         density, cumulative = (part.reshape(-1, part.shape[-1]) for part in (self.density, self.cumulative))
         here, there = density[left], density[left + 1]
         below = cumulative[left] + step * share * (here + share * (there - here) / 2)
-        rows, places, far = self._outside(x)
-        tail = BROAD * ndtr(-np.abs(far))
-        below[rows, places] = np.where(x[rows, places, None] < self.low[places, None], tail, 1 - tail)
+        rows, places, _, share = self._outside(x)
+        below[rows, places] = share
         return np.clip(ndtri(np.clip(below, 0.0, 1.0)), -EXTREME, EXTREME)
 
-    def _outside(self, x: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Where values lie off the grids, and how far in units of the broad law."""
+    def _outside(self, x: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+        """Where values lie off the grids, their densities there and the shares below them, those of the broad law."""
         rows, places = np.nonzero((x < self.low) | (x > self.low + self.step * (self.n_bins - 1)))
-        far = (x[rows, places, None] - self.center[places]) / self.spread[places]
-        return rows, places, np.clip(far, -FAR, FAR)
+        values, center, spread = x[rows, places, None], self.center[places], self.spread[places]
+        under = values < self.low[places, None]
+        far = np.clip((values - center) / spread, -FAR, FAR)
+        density = BROAD * np.exp(-0.5 * far**2) / (math.sqrt(2 * math.pi) * spread)
+        tail = BROAD * ndtr(-np.abs(far))
+        for c, space in self._bordered:
+            here = places == c
+            heights, below = _mirrored_normal(space, values[here], center[here], spread[here])
+            density[here], tail[here] = BROAD * heights, BROAD * np.where(under[here], below, 1 - below)
+        return rows, places, density, np.where(under, tail, 1 - tail)
 
     def sums(self, x: np.ndarray, shares: np.ndarray) -> np.ndarray:
         """The components' shares of the grid points, (c · n_bins, k)."""
@@ -165,9 +196,13 @@ class Tables(Margins):
         spread = BROADER * np.sqrt(variance + width**2)
         offset = (grid[:, :, None] - center[:, None]) / spread[:, None]
         broad = np.exp(-0.5 * offset**2) / (math.sqrt(2 * math.pi) * spread[:, None])
+        start = BROAD * ndtr(offset[:, :1])
+        for c, space in self._bordered:
+            place, middle = self.low[c] + grid[c, :, None], self.low[c] + center[c]
+            broad[c], below = _mirrored_normal(space, place, middle, spread[c])
+            start[c] = BROAD * below[:1]
         density = (1 - BROAD) * smooth / self.step[:, None, None] + BROAD * broad
         cells = (density[:, 1:] + density[:, :-1]) / 2 * self.step[:, None, None]
-        start = BROAD * ndtr(offset[:, :1])
         cumulative = np.concatenate([start, start + np.cumsum(cells, axis=1)], axis=1)
         center = self.low[:, None] + center
         return replace(self, density=density, cumulative=cumulative, center=center, spread=spread)
@@ -176,10 +211,22 @@ class Tables(Margins):
         """Every column of shares convolved with a Gaussian ``width`` grid points wide, and of mass one again."""
         frequencies = 2 * np.pi * fft.rfftfreq(2 * self.n_bins)
         damping = np.exp(-0.5 * (frequencies[None, :, None] * width[:, None]) ** 2)
-        smooth = fft.irfft(fft.rfft(mass, 2 * self.n_bins, axis=1) * damping, axis=1)[:, : self.n_bins]
-        smooth = np.maximum(smooth, 0.0)
+        around = fft.irfft(fft.rfft(mass, 2 * self.n_bins, axis=1) * damping, axis=1)
+        smooth = np.maximum(around[:, : self.n_bins], 0.0)
+        self._mirror(smooth, np.maximum(around[:, self.n_bins :], 0.0))
         trapezoid = smooth.sum(axis=1) - (smooth[:, 0] + smooth[:, -1]) / 2
         return smooth / np.maximum(trapezoid, TINY)[:, None]
+
+    def _mirror(self, smooth: np.ndarray, spilt: np.ndarray) -> None:
+        """Add what was spilt beyond borders at the ends of the grid, to the right and then from the left."""
+        half = self.n_bins // 2
+        for c, space in self._bordered:
+            if self.low[c] == space.low:
+                smooth[c, 0] *= 2
+                smooth[c, 1:half] += spilt[c, :-half:-1]
+            if self.low[c] + self.step[c] * (self.n_bins - 0.5) > space.high:
+                smooth[c, -1] *= 2
+                smooth[c, -2 : -half - 1 : -1] += spilt[c, : half - 1]
 
     def draw(self, scores: np.ndarray, component: int) -> np.ndarray:
         """Values with these normal scores (n, c): F⁻¹(Φ(z))."""
@@ -193,13 +240,22 @@ class Tables(Margins):
             under, over = below[:, c] < table[0], below[:, c] > table[-1]
             values[under, c] = center + spread * ndtri(below[under, c] / BROAD)
             values[over, c] = center - spread * ndtri((1 - below[over, c]) / BROAD)
+        for c, space in self._bordered:
+            values[:, c] = space.reflected(values[:, c])
         return values
 
     def take(self, places: Sequence[int]) -> "Tables":
         """Some of the columns."""
         parts = ("low", "step", "floor", "density", "cumulative", "center", "spread")
         chosen: dict[str, Any] = {name: getattr(self, name)[list(places)] for name in parts}
-        return replace(self, columns=[self.columns[p] for p in places], **chosen)
+        spaces = tuple(self.spaces[p] for p in places) if self.spaces else ()
+        return replace(self, columns=[self.columns[p] for p in places], spaces=spaces, **chosen)
+
+
+class SeparateTables(Tables):
+    """Tables whose columns are independent inside a component."""
+
+    coupled = False
 
 
 @dataclass(frozen=True, eq=False)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
-from sklearn.base import BaseEstimator
+from sklearn.base import BaseEstimator, clone
 
 from latentviews._clusters import CLUSTER_ROWS, kmeans_posteriors
 from latentviews._progress import Report
@@ -14,8 +14,6 @@ from latentviews._validation import UnsupportedError, check_count, check_nonnega
 from latentviews.core.features.landmarks import LandmarkFeatures
 from latentviews.core.kernels.bandwidths import median
 from latentviews.core.kernels.base import Kernel
-from latentviews.core.kernels.circle import VonMises
-from latentviews.core.kernels.discrete import Delta
 from latentviews.core.kernels.real import Gaussian
 from latentviews.core.moments import Projection
 from latentviews.core.spectral import spectral_fit
@@ -151,7 +149,7 @@ def _stacked(method: Stack, problem: JointProblem, kinds: Any) -> Estimated:
         name = type(method).__name__
         raise ValueError(f"{name} has one rank for all columns; SignedTrain takes one an edge; got {problem.rank!r}.")
     rows = Rows(problem.pilot, problem.kernels, problem.pilot_weights)
-    coupled = sum(kernel.domain == "real" for kernel in problem.kernels.values()) > 1
+    coupled = len(_numbers(problem.kernels)) > 1
     ranks = problem.ranks(method.ranks)
     experts = [expert for rank in ranks for expert in kinds(rank, coupled)]
     views = _three_groups(problem) if max(ranks) > 1 else None
@@ -177,9 +175,14 @@ def _stacked(method: Stack, problem: JointProblem, kinds: Any) -> Estimated:
     return Estimated(density, experts[int(shares.argmax())].rank, None)
 
 
+def _numbers(kernels: Mapping[int, Kernel]) -> list[int]:
+    """The columns of numbers, as against codes and angles."""
+    return [j for j, kernel in kernels.items() if kernel.space is not None and kernel.space.ordered]
+
+
 def _three_groups(problem: JointProblem) -> Views | None:
     """Three groups of columns as views, with a few landmarks each; None where there are too few numbers for it."""
-    real = [j for j, kernel in problem.kernels.items() if kernel.domain == "real"]
+    real = _numbers(problem.kernels)
     groups = tuple(real[i::3] for i in range(3))
     rows = problem.pilot[:CLUSTER_ROWS]
     if not groups[2] or any(np.isnan(rows[:, group]).all() for group in groups):
@@ -280,16 +283,18 @@ class SignedTrain(BaseEstimator):
         check_count("exact_rows", self.exact_rows, 0)
         check_count("trial_rows", self.trial_rows, 2)
         for kernel in problem.kernels.values():
-            if not isinstance(kernel, Gaussian | VonMises | Delta):
+            if not hasattr(kernel, "draw"):
                 raise TypeError(f"SignedTrain takes Gaussian, VonMises and Delta kernels; got {kernel!r}.")
 
     def _bandwidths(self, rows: np.ndarray, kernels: Mapping[int, Kernel]) -> list[dict[int, Kernel]]:
         """Kernels with numbers for bandwidths, one set a choice."""
-        real = [j for j, kernel in kernels.items() if isinstance(kernel, Gaussian)]
+        real = _numbers(kernels)
         others = {j: kernel.adapt(rows[:, [j]]) for j, kernel in kernels.items() if j not in real}
         found = []
         for choice in self._widths(rows[:, real]):
-            chosen: dict[int, Kernel] = {j: Gaussian(float(s)) for j, s in zip(real, choice, strict=True)}
+            chosen: dict[int, Kernel] = {
+                j: clone(kernels[j]).set_params(bandwidth=float(s)) for j, s in zip(real, choice, strict=True)
+            }
             found.append({j: {**others, **chosen}[j] for j in kernels})
         return found
 

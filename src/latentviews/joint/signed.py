@@ -56,7 +56,7 @@ class ProductKDE:
         """The log-density of every row, over the values it has among the free columns."""
         logs = np.zeros((len(table), len(self.rows)))
         complete = [j for j in self.free if not np.isnan(table[:, j]).any()]
-        plain = [j for j in complete if type(self.kernels[j]) is Gaussian]
+        plain = [j for j in complete if _on_the_line(self.kernels[j])]
         if plain:
             widths = np.array([float(self.kernels[j].get_params()["bandwidth"]) for j in plain])
             middle = self.rows[:, plain].mean(axis=0)  # squares are subtracted from each other
@@ -83,12 +83,14 @@ class ProductKDE:
         for j, kernel in self.kernels.items():
             if j in self.fixed:
                 rows[:, j] = self.fixed[j]
-            elif kernel.domain == "circle":
-                kappa = float(kernel.get_params()["bandwidth"]) ** -2
-                rows[:, j] = rng.vonmises(0.0, kappa, size=size) + rows[:, j]
-            elif isinstance(kernel, Gaussian):
-                rows[:, j] += float(kernel.get_params()["bandwidth"]) * rng.normal(size=size)
+            else:
+                rows[:, [j]] = kernel.draw(rows[:, [j]], rng)
         return rows
+
+
+def _on_the_line(kernel: Kernel) -> bool:
+    """Whether a kernel is a plain Gaussian, whose products are one Gaussian."""
+    return type(kernel) is Gaussian and not kernel.space.bordered
 
 
 @dataclass(frozen=True, eq=False)

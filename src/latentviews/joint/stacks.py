@@ -1,6 +1,6 @@
 """Honest joint densities: mixtures of several kinds, fitted from common starts and stacked by held-out likelihood."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
@@ -9,10 +9,12 @@ from scipy.special import logsumexp
 
 from latentviews._numbers import TINY
 from latentviews.core.kernels.base import Kernel
-from latentviews.core.kernels.circle import VonMises
+from latentviews.core.kernels.borders import Bordered
+from latentviews.core.kernels.defaults import kernel_on
+from latentviews.core.kernels.spaces import Circle, Discrete, Real, Space, entry_for
 from latentviews.densities.stacking import stacking_shares
 from latentviews.joint.copulas import CopulaMixture, fit_em, start_at, step_over
-from latentviews.joint.margins import Margins, Normals, Shares, Tables, spanning
+from latentviews.joint.margins import Margins, Normals, SeparateTables, Shares, Tables, spanning
 
 SHORT = 8  # EM steps to compare starts by
 NEGLIGIBLE = 0.01  # experts with a smaller share of the stack are left out
@@ -28,25 +30,59 @@ class Expert(NamedTuple):
     shrinkage: float | None  # of correlations, in units of (columns + 1) / rows; None for products
 
     def margins(self, data: "Rows") -> list[Margins]:
-        """Margins for the columns of a table, by the domains of their kernels."""
-        table, kernels = data.table, data.kernels
-        real = [j for j, kernel in kernels.items() if kernel.domain == "real"]
-        groups: list[Margins] = []
-        if real:
-            seen = table if data.whole is None else spanning(table, data.whole, real)
-            groups.append(Normals.around(seen, real) if self.normal else Tables.around(seen, real, 1.0))
-        for j, kernel in kernels.items():
-            if kernel.domain == "discrete":
-                groups.append(Shares.of_codes(table, j))
-            elif kernel.domain == "circle":
-                x = table[~np.isnan(table[:, j]), j]
-                groups.append(Shares.of_angles(table, j, VonMises("silverman").adapt(x[:, None])))
-        return groups
+        """Margins for the columns of a table, by the spaces of their kernels."""
+        spaces = {j: kernel.space for j, kernel in data.kernels.items() if kernel.space is not None}
+        groups: dict[Callable[..., list[Margins]], list[int]] = {}
+        for j, space in spaces.items():
+            groups.setdefault(entry_for(space, MARGINS)[self.normal], []).append(j)
+        found = [group for make, columns in groups.items() for group in make(data, {j: spaces[j] for j in columns})]
+        return sorted(found, key=lambda group: (not group.coupled, group.columns[0]))
 
     def fit(self, data: "Rows", start: np.ndarray, max_iter: int, tol: float) -> CopulaMixture:
         """EM from a guess of the posteriors."""
         guess = start_at(self.margins(data), data.table, start, self.shrinkage, data.weights)
         return fit_em(guess, data.table, self.shrinkage, data.weights, max_iter, tol).mixture
+
+
+def _tables(data: "Rows", spaces: Mapping[int, Space]) -> list[Margins]:
+    """Tables of numbers, together: their normal scores may be correlated."""
+    return [Tables.around(data.seen(list(spaces)), list(spaces), 1.0, list(spaces.values()))]
+
+
+def _separate_tables(data: "Rows", spaces: Mapping[int, Space]) -> list[Margins]:
+    """Tables of numbers beside normal laws of others."""
+    return [SeparateTables.around(data.seen(list(spaces)), list(spaces), 1.0, list(spaces.values()))]
+
+
+def _normals(data: "Rows", spaces: Mapping[int, Space]) -> list[Margins]:
+    """Normal laws of numbers, together."""
+    return [Normals.around(data.seen(list(spaces)), list(spaces))]
+
+
+def _codes(data: "Rows", spaces: Mapping[int, Space]) -> list[Margins]:
+    """Shares of codes, one column at a time."""
+    return [Shares.of_codes(data.table, j) for j in spaces]
+
+
+def _angles(data: "Rows", spaces: Mapping[int, Space]) -> list[Margins]:
+    """Bins of the circle, one column at a time."""
+    return [Shares.of_angles(data.table, j, smoother) for j, smoother in _smoothers(data, spaces)]
+
+
+def _smoothers(data: "Rows", spaces: Mapping[int, Space]) -> Iterator[tuple[int, Kernel]]:
+    """Every column, and a kernel as narrow as its values allow."""
+    for j, space in spaces.items():
+        x = data.table[~np.isnan(data.table[:, j])][:, [j]]
+        yield j, kernel_on(space, space.rule).adapt(x)
+
+
+# how the columns of a space enter a mixture: of tables, and of normal laws
+MARGINS: Mapping[type[Space], tuple[Callable[..., list[Margins]], Callable[..., list[Margins]]]] = {
+    Real: (_tables, _normals),
+    Bordered: (_tables, _separate_tables),
+    Circle: (_angles, _angles),
+    Discrete: (_codes, _codes),
+}
 
 
 class Rows(NamedTuple):
@@ -56,6 +92,10 @@ class Rows(NamedTuple):
     kernels: Mapping[int, Kernel]  # of every column that is used
     weights: np.ndarray | None = None
     whole: np.ndarray | None = None  # the table that these are some rows of
+
+    def seen(self, columns: list[int]) -> np.ndarray:
+        """The table, and where these columns have one value in it the ends of what the whole spans."""
+        return self.table if self.whole is None else spanning(self.table, self.whole, columns)
 
     def some(self, rows: np.ndarray) -> "Rows":
         """Some of the rows."""

@@ -12,9 +12,9 @@ from latentviews.core.features.bins import grid_and_kernel, linear_bins
 from latentviews.core.features.landmarks import few_landmarks
 from latentviews.core.kernels.bandwidths import dithered, many_scales
 from latentviews.core.kernels.base import Kernel
-from latentviews.core.kernels.circle import VonMises
+from latentviews.core.kernels.defaults import kernel_on
 from latentviews.core.kernels.discrete import Delta
-from latentviews.core.kernels.real import Gaussian
+from latentviews.core.kernels.spaces import Real
 from latentviews.densities.codebooks import Codebook, fit_codebook
 from latentviews.mixtures.sieve import Cells
 
@@ -141,7 +141,8 @@ class ScaledKernel:
     def basis(self, factor: float) -> Basis:
         """Kernels ``factor`` times as wide."""
         narrow = clone(self.kernel).set_params(bandwidth=factor * self.kernel.get_params()["bandwidth"])
-        if self.kernel.domain != "real" or self.x.shape[1] > 1:
+        space = self.kernel.space
+        if space is None or not space.ordered or self.x.shape[1] > 1:
             return PointBasis(few_landmarks(narrow, self.x, self.seed).landmarks_, narrow)
         grid, narrow = grid_and_kernel(self.x[:, 0], narrow, 1024)
         width = float(narrow.get_params()["bandwidth"])
@@ -157,15 +158,15 @@ def basis_rule(x: np.ndarray, kernel: Kernel, rank: int, seed: int) -> BasisRule
     Several real columns, or one that has many scales, have a codebook: classes may differ in spread by orders of
     magnitude, such as those of a sensor at rest and in motion, which no single width fits.
     """
-    if kernel.domain == "discrete":
+    space = kernel.space or Real()
+    if space.finite:
         return FixedBasis(values_basis(x))
-    if kernel.domain == "real" and (x.shape[1] > 1 or many_scales(x[:, 0])):
+    if space.affine and (x.shape[1] > 1 or many_scales(x[:, 0])):
         size = min(CODES, len(x) // (ROWS_PER_CODE * x.shape[1]))
         least = max(min(CODES_PER_CLASS * rank, len(x) // 2), 1)  # fewer could not tell the classes apart
         rng = np.random.default_rng(seed)
         return FixedBasis(CodebookBasis(fit_codebook(dithered(x, rng), max(size, least), rng)))
-    rule: Kernel = VonMises("silverman") if kernel.domain == "circle" else Gaussian("isj")
-    return ScaledKernel(x, rule.adapt(x), seed)
+    return ScaledKernel(x, kernel_on(space, space.rule).adapt(x), seed)
 
 
 def values_basis(x: np.ndarray) -> PointBasis:

@@ -12,8 +12,8 @@ from latentviews._validation import IdentifiabilityWarning, UnsupportedError, is
 from latentviews.core.embeddings import Components, components_in, domain_for
 from latentviews.core.features.landmarks import LandmarkFeatures
 from latentviews.core.kernels.base import Kernel
+from latentviews.core.kernels.quadrature import Quadrature
 from latentviews.core.kernels.real import Gaussian
-from latentviews.core.kernels.spaces import Domain, Real
 from latentviews.core.spectral import SpectralFit, spectral_fit
 from latentviews.core.tensors import Solver
 from latentviews.core.views import Views, stack_block, with_bandwidth
@@ -131,7 +131,7 @@ def spectral_estimate(problem: Problem, spectral: Spectral) -> Estimate:
     return as_estimate(spectral, problem.blocks, domains_of(problem, spectral.maps))
 
 
-def as_estimate(spectral: Spectral, blocks: Sequence[int], domains: Sequence[Domain | None]) -> Estimate:
+def as_estimate(spectral: Spectral, blocks: Sequence[int], domains: Sequence[Quadrature | None]) -> Estimate:
     """Weights that sum to one and components that say where their densities live."""
     found, maps, _ = spectral
     shared = {
@@ -273,7 +273,7 @@ def _smoothed(
     problem: Problem,
     judged: JudgedRows,
     maps: Views,
-    domains: Sequence[Domain | None],
+    domains: Sequence[Quadrature | None],
     of_angles: Callable[[int], Components] | None,
 ) -> dict[int, Components]:
     """The components of blocks whose smoothing is chosen here: several real columns, and angles where that is given."""
@@ -281,7 +281,7 @@ def _smoothed(
     for t, (phi, block, domain) in enumerate(zip(maps.features, problem.blocks, domains, strict=True)):
         if block in found or not isinstance(phi, LandmarkFeatures):
             continue
-        if isinstance(domain, Real):
+        if domain is not None and domain.space.affine:
             found[block] = _sample(problem, block, judged, domain)
         elif of_angles is not None:
             found[block] = of_angles(t)
@@ -296,9 +296,9 @@ def _sample(problem: Problem, block: int, judged: JudgedRows, domain: Any) -> We
     return weighted_samples(x, shares, judged.halves(len(x)), domain, problem.rng, judged.n_judged)
 
 
-def domains_of(problem: Problem, maps: Views) -> list[Domain | None]:
+def domains_of(problem: Problem, maps: Views) -> list[Quadrature | None]:
     """Where the densities of every view live; views of a block share one."""
-    shared: dict[int, Domain | None] = {}
+    shared: dict[int, Quadrature | None] = {}
     for phi, block in zip(maps.features, problem.blocks, strict=True):
         if block not in shared:
             table = stack_block(problem.pilot, problem.columns, problem.blocks, block)

@@ -1,6 +1,6 @@
 """What a fitted mixture says of functionals, missing views and other fits."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from operator import itemgetter
 from typing import Any, NamedTuple, Protocol, Self
@@ -10,7 +10,6 @@ from scipy.optimize import linear_sum_assignment
 
 from latentviews._numbers import TINY
 from latentviews.core.embeddings import Components, evaluate
-from latentviews.core.kernels.spaces import Circle
 from latentviews.core.tables import Columns
 
 
@@ -104,13 +103,12 @@ class Conditional:
 
     def mean(self) -> np.ndarray:
         """The conditional mean of every row, (n, d)."""
-        columns = [itemgetter((slice(None), j)) for j in range(self.components.dim)]
-        if isinstance(self.components.domain, Circle):  # the direction of the mean point on the circle
-            return np.arctan2(*(self._average([_then(f, column) for column in columns]) for f in (np.sin, np.cos)))
-        return self._average(columns)
+        return self.components.space.mean(self._average)
 
-    def _average(self, functions: Sequence[Callable[[np.ndarray], Any]]) -> np.ndarray:
-        return self.posteriors @ np.stack([self.components.expectation(f) for f in functions], axis=1)
+    def _average(self, f: Callable[[np.ndarray], np.ndarray]) -> np.ndarray:
+        """The conditional mean of f of every column, (n, d)."""
+        columns = [itemgetter((slice(None), j)) for j in range(self.components.dim)]
+        return self.posteriors @ np.stack([self.components.expectation(_then(f, column)) for column in columns], axis=1)
 
     def density(self, x: Any) -> np.ndarray:
         """The conditional density of every row at the points ``x``, (n, len(x))."""

@@ -21,7 +21,7 @@ from latentviews._validation import (
 from latentviews.core import streams
 from latentviews.core.embeddings import Components, evaluate
 from latentviews.core.kernels.base import Kernel
-from latentviews.core.tables import check_angles, read_table
+from latentviews.core.tables import check_spaces, read_table
 from latentviews.core.tensors import JointDiagonalization, Solver
 from latentviews.core.views import has_density
 from latentviews.mixtures.dependence.portfolio import dependent_classes, read_copulas
@@ -68,6 +68,7 @@ class MultiViewMixture(CallbackSupportMixin, PosteriorMixin, BaseEstimator):
         Whether all views, or those of a block, have the same distribution in every class (repeated measurements).
     kernel : Kernel or list of one a view, default=Gaussian("silverman")
         Shorthand for features: one-hot for `Delta`, bins for a real column, landmarks for anything else.
+        Its space is where values may lie: ``Gaussian(space=HalfLine())`` for durations, ``Interval(0, 1)`` for shares.
     features : transformer or list of one a view, or None
         The feature map, cloned for every view. Any scikit-learn transformer will do.
     solver : solver, default=JointDiagonalization()
@@ -190,7 +191,8 @@ class MultiViewMixture(CallbackSupportMixin, PosteriorMixin, BaseEstimator):
         for name in ("rank_test_", "stream_"):  # an earlier fit's
             self.__dict__.pop(name, None)
         problem = read_problem(self, X, y, sample_weight)
-        check_angles(problem.pilot, problem.columns, problem.prototypes, getattr(self, "feature_names_in_", None), 5)
+        rows = problem.pilot if problem.codes is None else problem.codes
+        check_spaces(rows, problem.columns, problem.prototypes, getattr(self, "feature_names_in_", None), 5)
         self._keep(self._fit(problem, report), problem)
         if all(view.domain is not None and view.smooths for view in self.components_):  # others have no densities
             warn_of_hidden(self.weights_, classes_of(self).log_joint(problem.pilot))
@@ -226,7 +228,7 @@ class MultiViewMixture(CallbackSupportMixin, PosteriorMixin, BaseEstimator):
         if not hasattr(self, "stream_"):
             problem = read_problem(self, X, None, sample_weight)
             names = getattr(self, "feature_names_in_", None)
-            check_angles(problem.pilot, problem.columns, problem.prototypes, names, 4)
+            check_spaces(problem.pilot, problem.columns, problem.prototypes, names, 4)
             self._keep_read(problem)
             size = check_count("pilot_size", PILOT if self.pilot_size is None else self.pilot_size)
             self.stream_: StreamFit = start_stream(problem, self._spectral_bandwidth(), size)

@@ -18,7 +18,7 @@ from latentviews._validation import check_count, check_nonnegative, check_positi
 from latentviews.core import streams
 from latentviews.core.features.bins import grid_and_kernel
 from latentviews.core.kernels.base import Kernel
-from latentviews.core.kernels.real import Gaussian
+from latentviews.core.kernels.defaults import kernel_on
 from latentviews.core.streams import row_weights
 from latentviews.core.tables import Columns
 from latentviews.core.views import stack_block
@@ -93,7 +93,7 @@ class MixtureRows(NamedTuple):
     table: np.ndarray  # NaN where a value is missing
     columns: Columns  # of every view
     blocks: Sequence[int]  # views with the same number share their densities
-    kernels: Sequence[Kernel]  # of every view; their domain says what its densities are like
+    kernels: Sequence[Kernel]  # of every view; their space says what its densities are like
     weights: np.ndarray | None = None
     allowed: np.ndarray | None = None  # (n, k), zero for classes that a row is known not to be in
 
@@ -347,14 +347,15 @@ class SmoothedEM(BaseEstimator):
 
     def _basis(self, x: np.ndarray, kernel: Kernel) -> Basis:
         """Atoms on every cell, at the bandwidth of the density estimates."""
-        if kernel.domain == "discrete":
+        space = kernel.space
+        if space is not None and space.finite:
             return values_basis(x)
-        if kernel.domain != "real" or x.shape[1] != 1:
+        if space is None or not space.ordered or x.shape[1] != 1:
             raise ValueError(
-                f"SmoothedEM takes views of one real column or of codes; got a {kernel.domain} view of {x.shape[1]} "
-                "column(s). Sieve takes any view."
+                f"SmoothedEM takes views of one real column or of codes; got a {space and space.name} view of "
+                f"{x.shape[1]} column(s). Sieve takes any view."
             )
-        points, narrow = grid_and_kernel(x[:, 0], Gaussian(self.bandwidth).adapt(x), 1024)
+        points, narrow = grid_and_kernel(x[:, 0], kernel_on(space, self.bandwidth).adapt(x), 1024)
         grid = points[:, None]
         atoms = without_negligible(narrow.gram(grid, grid))
         if not self.nonlinear:

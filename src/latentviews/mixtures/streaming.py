@@ -13,7 +13,7 @@ import numpy as np
 from latentviews._validation import UnsupportedError
 from latentviews.core import streams
 from latentviews.core.features.fourier import check_shift_invariant
-from latentviews.core.kernels.spaces import Domain
+from latentviews.core.kernels.quadrature import Quadrature
 from latentviews.core.moments import as_moments, as_pairs, pair_total, whitened_total
 from latentviews.core.spectral import SpectralFit, components_of
 from latentviews.core.tables import Columns
@@ -61,7 +61,7 @@ class StreamFit:
     blocks: list[int]
     rank: int
     lift: Views  # the maps in which components are wanted
-    domains: list[Domain | None]
+    domains: list[Quadrature | None]
     subspaces: tuple[Expansion, ...]  # one a view
     steps: StepSizes
     pilot_size: int  # rows that the subspaces are learnt from

@@ -12,7 +12,6 @@ from sklearn.utils.validation import check_is_fitted
 from latentviews._arrays import take_columns, to_numpy
 from latentviews.core import streams
 from latentviews.core.embeddings import Components
-from latentviews.core.kernels.spaces import Discrete
 from latentviews.core.tables import read_table
 from latentviews.plot._axes import DATA, class_label, class_style, panels_on
 from latentviews.plot.view_densities import ViewDensities, histogram, levels, shares, view_densities
@@ -135,7 +134,7 @@ class ComponentDisplay:
 
 def _check_drawable(t: int, n_columns: int, components: Components) -> None:
     """Refuse a view that is neither a line nor a plane."""
-    if n_columns > 2 or (n_columns == 2 and isinstance(components.domain, Discrete)):
+    if n_columns > 2 or (n_columns == 2 and components.space.finite):
         kind = "codes in two columns" if n_columns == 2 else f"{n_columns} columns"
         raise ValueError(
             f"ComponentDisplay draws views of one column, and of two that are not codes; view {t} has {kind}. Ask "

@@ -9,7 +9,8 @@ from scipy.ndimage import gaussian_filter1d
 from latentviews._numbers import TINY
 from latentviews.core.embeddings import Components
 from latentviews.core.kernels.bandwidths import resolution, weighted_isj
-from latentviews.core.kernels.spaces import Circle, Discrete, Domain
+from latentviews.core.kernels.quadrature import Quadrature
+from latentviews.core.kernels.spaces import Space
 
 TAIL = 1e-3  # the share of the mass that may lie beyond either end of an axis
 REGIONS = (0.9, 0.5, 0.1)  # a contour encloses this share of its class
@@ -45,28 +46,23 @@ def view_densities(
 ) -> ViewDensities:
     """The densities of one view on points that cover its mass."""
     domain = components._domain()
-    if isinstance(domain, Discrete):
+    if domain.space.finite:
         view = ViewDensities(names, (domain.nodes[:, 0],), np.empty(0), discrete=True)
     else:
         size = resolution or (512 if len(names) == 1 else 96)
         limits = _limits(domain, domain.weights * (components.density(domain.nodes) @ weights))
         view = ViewDensities(names, tuple(np.linspace(low, high, size) for low, high in limits), np.empty(0))
-    if rows is not None and isinstance(domain, Circle):
-        rows = (rows + np.pi) % (2 * np.pi) - np.pi
-    return replace(view.of(components), rows=rows)
+    return replace(view.of(components), rows=None if rows is None else domain.space.wrapped(rows))
 
 
-def _limits(domain: Domain, mass: np.ndarray) -> list[tuple[float, float]]:
+def _limits(domain: Quadrature, mass: np.ndarray) -> list[tuple[float, float]]:
     """The ends of every axis: all of a circle, all but the far tails on the line."""
-    if isinstance(domain, Circle):
-        return [(-np.pi, np.pi)] * domain.nodes.shape[1]
     limits = []
     for column in domain.nodes.T:
         order = np.argsort(column, kind="stable")
         share = np.cumsum(mass[order]) / mass.sum()
         low, high = column[order][np.searchsorted(share, [TAIL, 1 - TAIL]).clip(max=len(column) - 1)]
-        margin = 0.04 * (high - low)
-        limits.append((low - margin, high + margin))
+        limits.append(domain.space.axis(low, high))
     return limits
 
 
@@ -95,26 +91,22 @@ def levels(density: np.ndarray) -> np.ndarray:
     return np.unique(heights[np.searchsorted(share, REGIONS)])
 
 
-def row_densities(rows: np.ndarray, posteriors: np.ndarray, name: str, domain: Domain) -> ViewDensities:
+def row_densities(rows: np.ndarray, posteriors: np.ndarray, name: str, space: Space) -> ViewDensities:
     """The densities of one column from the rows themselves, each counted for a class by its posterior.
 
     For views whose own densities cannot be drawn: of three or more columns, or of codes in two.
     """
-    if isinstance(domain, Discrete):
+    if space.finite:
         ticks, places = np.unique(rows[:, 0], return_inverse=True)
         masses = np.stack([np.bincount(places, chances, len(ticks)) for chances in posteriors.T], axis=1)
         return ViewDensities((name,), (ticks,), masses / np.maximum(masses.sum(axis=0), TINY), rows, discrete=True)
-    around = isinstance(domain, Circle)
-    if around:
-        rows = (rows + np.pi) % (2 * np.pi) - np.pi
-    ends = (-np.pi, np.pi) if around else tuple(np.quantile(rows, [TAIL, 1 - TAIL]))
-    margin = 0.0 if around else 0.04 * (ends[1] - ends[0])
-    edges = np.linspace(ends[0] - margin, ends[1] + margin, 257)
+    rows = space.wrapped(rows)
+    edges = np.linspace(*space.axis(*np.quantile(rows, [TAIL, 1 - TAIL])), 257)
     step = edges[1] - edges[0]
     columns, unit = [], resolution(rows[:, 0])  # values on a lattice are not to be resolved
     for chances in posteriors.T:
         counts = np.histogram(rows[:, 0], edges, weights=chances)[0]
         width = max(weighted_isj(np.maximum(counts, TINY), step, chances.sum()), unit) / step
-        smooth = gaussian_filter1d(counts, width, mode="wrap" if around else "constant")
+        smooth = gaussian_filter1d(counts, width, mode=space.padding)
         columns.append(smooth / (step * max(chances.sum(), TINY)))
     return ViewDensities((name,), (edges[:-1] + step / 2,), np.stack(columns, axis=1), rows)

@@ -12,7 +12,7 @@ from scipy import stats
 
 from latentviews._validation import UnsupportedError
 from latentviews.core import streams
-from latentviews.core.kernels.spaces import Circle, Discrete
+from latentviews.core.kernels.spaces import Space
 from latentviews.core.selection import RankTest, rank_test
 from latentviews.core.tables import read_table
 from latentviews.diagnosis.diagnose import Diagnosis, Finding, diagnose, most_probable
@@ -44,9 +44,14 @@ class Column(NamedTuple):
 
     name: str
     view: int
-    kind: str  # "number", "angle" or "code"
+    space: Space
     missing: int  # cells without a value, among all rows
     typical: np.ndarray  # (k, 3): quartiles of a number, directions of an angle, value, share of a code
+
+    @property
+    def kind(self) -> str:
+        """What a value is: a number, an angle or a code."""
+        return self.space.noun
 
 
 class Points(NamedTuple):
@@ -242,28 +247,14 @@ def _columns(
     model: Any, table: np.ndarray, some: np.ndarray, labels: np.ndarray, k: int, names: list[str]
 ) -> list[Column]:
     """Every column that is in a view."""
-    kinds = {Circle: "angle", Discrete: "code"}
     found = []
     for t, view in enumerate(model.views_):
-        kind = kinds.get(type(model.components_[t].domain), "number")
+        space = model.components_[t].space
         for j in view:
             members = [values[~np.isnan(values)] for values in (some[labels == h, j] for h in range(k))]
-            typical = np.array([_typical(values, kind) for values in members])
-            found.append(Column(names[j], t, kind, int(np.isnan(table[:, j]).sum()), typical))
+            typical = np.array([space.typical(values) if len(values) else (np.nan,) * 3 for values in members])
+            found.append(Column(names[j], t, space, int(np.isnan(table[:, j]).sum()), typical))
     return found
-
-
-def _typical(values: np.ndarray, kind: str) -> Sequence[float]:
-    """Three numbers that say where values lie; NaN where there are none."""
-    if not len(values):
-        return (np.nan,) * 3
-    if kind == "number":
-        return np.quantile(values, [0.25, 0.5, 0.75]).tolist()
-    if kind == "angle":
-        mean = np.exp(1j * values).mean()
-        return float(np.angle(mean)), float(abs(mean)), np.nan
-    codes, counts = np.unique(values, return_counts=True)
-    return float(codes[counts.argmax()]), counts.max() / len(values), np.nan
 
 
 # --------------------------------------------------------------------------------------------------------- pictures
@@ -275,10 +266,9 @@ def _panels(model: Any, t: int, some: np.ndarray, posteriors: np.ndarray, names:
     present = ~np.isnan(some[:, view]).any(axis=1)
     rows, chances = some[present][:, view], posteriors[present]
     labels = tuple(names[j] for j in view)
-    codes = isinstance(components.domain, Discrete)
-    if len(view) == 1 or (len(view) == 2 and not codes):
+    if len(view) == 1 or (len(view) == 2 and not components.space.finite):
         return [view_densities(components, model.weights_, labels, 256 if len(view) == 1 else 64, rows)]
-    return [row_densities(rows[:, [c]], chances, labels[c], components._domain()) for c in range(len(view))]
+    return [row_densities(rows[:, [c]], chances, labels[c], components.space) for c in range(len(view))]
 
 
 def _points(
@@ -290,12 +280,9 @@ def _points(
     values = rows[:, used]
     limits = []
     for c in range(len(used)):
-        if columns[c].kind == "code":
-            codes = np.unique(values[~np.isnan(values[:, c]), c])
-            values[:, c] += 0.3 * np.diff(codes).min(initial=1.0) * rng.uniform(-1, 1, size=len(values))
-        elif columns[c].kind == "angle":
-            values[:, c] = (values[:, c] + np.pi) % (2 * np.pi) - np.pi
-        limits.append(_axis(values[:, c], columns[c].kind))
+        space = columns[c].space
+        values[:, c] = space.scattered(values[:, c], rng)
+        limits.append(space.axis(*np.nanquantile(values[:, c], [0.0, 1.0] if space.finite else [0.001, 0.999])))
     scales = [(float(np.nanmin(column)), float(np.nanmax(column))) for column in values.T]
     low, high = np.array(scales).T
     share = (values - low) / np.where(high > low, high - low, 1.0)
@@ -304,15 +291,6 @@ def _points(
     labels = np.where(labels < 0, chances.shape[1], labels).astype(np.uint8)
     certainty = np.round(255 * certain).astype(np.uint8)
     return Points(list(range(len(used))), whole, scales, limits, labels, certainty)
-
-
-def _axis(values: np.ndarray, kind: str) -> tuple[float, float]:
-    """The ends of an axis that shows nearly all values, or a whole circle."""
-    if kind == "angle":
-        return -np.pi, np.pi
-    low, high = np.nanquantile(values, [0.0, 1.0] if kind == "code" else [0.001, 0.999])
-    margin = 0.04 * (high - low) or 0.5
-    return float(low - margin), float(high + margin)
 
 
 # ------------------------------------------------------------------------------------------------------------ tests

@@ -9,7 +9,6 @@ import numpy as np
 
 from latentviews._validation import check_count
 from latentviews.core.embeddings import Components
-from latentviews.core.kernels.spaces import Discrete
 from latentviews.core.tables import Columns
 from latentviews.mixtures.inference import Conditional
 from latentviews.sequences.chains import draw_states
@@ -102,7 +101,7 @@ class Forecast:
 
 def _quantiles(view: Components, states: np.ndarray, level: float) -> np.ndarray:
     """The level's quantile of every column under every mixture of the states, (n, d)."""
-    result, codes = np.empty((len(states), view.dim)), isinstance(view.domain, Discrete)
+    result, codes = np.empty((len(states), view.dim)), view.space.finite
     for j in range(view.dim):
         values, shares = view.marginal(j)
         for i, up_to in enumerate(states @ shares.T):

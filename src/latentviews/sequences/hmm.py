@@ -18,7 +18,7 @@ from latentviews._validation import (
     is_auto,
 )
 from latentviews.core.kernels.base import Kernel
-from latentviews.core.tables import check_angles, read_sequences
+from latentviews.core.tables import check_spaces, read_sequences
 from latentviews.core.tensors import JointDiagonalization, Solver
 from latentviews.mixtures.estimation import FitPath, SpectralSettings, spectral_summary
 from latentviews.mixtures.polish import Sieve
@@ -61,6 +61,7 @@ class KernelHMM(CallbackSupportMixin, DensityMixin, BaseEstimator):
         columns may depend on each other in any way.
     kernel : Kernel or list of one a view, default=Gaussian
         What emissions are like: `Gaussian` for numbers, `VonMises` for angles, `Delta` for codes.
+        ``Gaussian(space=HalfLine())`` is for numbers from zero on, ``Interval(0, 1)`` for shares.
     features : transformer or list of one a view, or None
         The feature map, in place of ``kernel``.
     solver : solver, default=JointDiagonalization()
@@ -304,7 +305,7 @@ class KernelHMM(CallbackSupportMixin, DensityMixin, BaseEstimator):
     def _check_states(self, problem: SequenceProblem, depth: int) -> None:
         """Say what makes the states doubtful, ``depth`` calls above this one's."""
         rows = problem.rows
-        check_angles(rows.data, rows.columns, rows.prototypes, getattr(self, "feature_names_in_", None), depth + 1)
+        check_spaces(rows.data, rows.columns, rows.prototypes, getattr(self, "feature_names_in_", None), depth + 1)
         if self.n_states_ == 1:
             return
         if looks_independent(problem):

@@ -13,6 +13,8 @@ from latentviews._validation import all_or_nothing, check_count, check_rows
 from latentviews.core.features.cholesky import largest, pivoted_cholesky
 from latentviews.core.kernels.base import Kernel
 from latentviews.core.kernels.real import Gaussian
+from latentviews.core.kernels.spaces import Space
+from latentviews.core.streams import weigh
 
 
 class BinnedFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
@@ -62,8 +64,9 @@ class BinnedFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
     def raw(self, X: Any) -> sparse.csr_array:
         """The shares b(x) of every row in the grid points, (n, n_bins), sparse."""
         check_is_fitted(self)
-        x = to_numpy(check_rows(self, X, reset=False))[:, 0]
-        return linear_bins(x, self.grid_)
+        x, space = to_numpy(check_rows(self, X, reset=False))[:, 0], self.kernel_.space
+        shares = linear_bins(x, self.grid_)
+        return weigh(shares, space.contains(x).astype(float)) if space is not None and space.bordered else shares
 
     def transform(self, X: Any) -> np.ndarray:
         """The feature vectors of the rows of ``X``."""
@@ -87,8 +90,8 @@ class GridFeatures:
         return linear_bins(to_numpy(X)[:, 0], self.grid_)
 
 
-def uniform_grid(x: np.ndarray, width: float, most: int = 4096) -> np.ndarray:
-    """Points over the range of ``x``, four a bandwidth if there may be as many.
+def uniform_grid(x: np.ndarray, width: float, most: int = 4096, space: Space | None = None) -> np.ndarray:
+    """Points over the range of ``x`` inside a space, four per bandwidth if there may be as many.
 
     Where one a bandwidth is too many, the grid ends before a few values that lie far out: it then covers the middle
     99 %, and as much beyond, up to twice their span, as a point a bandwidth can.
@@ -101,15 +104,16 @@ def uniform_grid(x: np.ndarray, width: float, most: int = 4096) -> np.ndarray:
         middle, reach = float(np.median(x)), most * width / 2
         low = max(inner[0] - margin, min(middle - reach, inner[0] - 2 * width))
         high = min(inner[1] + margin, max(middle + reach, inner[1] + 2 * width))
+    low, high = (low, high) if space is None else space.clipped(low, high)
     return np.linspace(low, high, int(np.clip(4 * (high - low) / width, min(256, most), most)))
 
 
 def grid_and_kernel(x: np.ndarray, kernel: Kernel, most: int) -> tuple[np.ndarray, Kernel]:
     """A uniform grid for a kernel on one column, and the kernel, no narrower than a step of it."""
     if "bandwidth" not in kernel.get_params():
-        return uniform_grid(x, float(np.ptp(x)) / 64, most), kernel
+        return uniform_grid(x, float(np.ptp(x)) / 64, most, kernel.space), kernel
     width = float(np.ravel(kernel.get_params()["bandwidth"])[0])
-    grid = uniform_grid(x, width, most)
+    grid = uniform_grid(x, width, most, kernel.space)
     step = float(grid[1] - grid[0])
     return grid, kernel if width >= step else clone(kernel).set_params(bandwidth=step)
 

@@ -9,6 +9,7 @@ from sklearn.utils.validation import check_is_fitted
 from latentviews._arrays import like, to_numpy
 from latentviews._validation import all_or_nothing, check_count, check_rows
 from latentviews.core.kernels.discrete import Delta
+from latentviews.core.kernels.spaces import Discrete
 
 
 class OneHotFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
@@ -32,6 +33,8 @@ class OneHotFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
            [0., 1.],
            [1., 0.]])
     """
+
+    space = Discrete()
 
     def __init__(self, n_categories: int | str = "auto"):
         self.n_categories = n_categories

@@ -40,21 +40,21 @@ def silverman(x: np.ndarray) -> np.ndarray:
     return spread * (4 / (n * (d + 2))) ** (1 / (d + 4))
 
 
-def isj(x: np.ndarray) -> np.ndarray:
-    """Improved Sheather–Jones (Botev, Grotowski & Kroese 2010), a bandwidth a column.
+def isj(x: np.ndarray, low: float = -np.inf, high: float = np.inf) -> np.ndarray:
+    """Improved Sheather–Jones (Botev, Grotowski & Kroese 2010), a bandwidth per column.
 
     It assumes no shape, so columns with several modes are not smoothed over. For d > 1 columns the rate
-    n^(-1/5) of the one-dimensional rule is replaced by n^(-1/(d+4)).
+    n^(-1/5) of the one-dimensional rule is replaced by n^(-1/(d+4)). Values end at ``low`` and ``high``: its cosine
+    transform takes the density as mirrored at the ends of the bins, which lie there if values come near.
     """
     n, d = x.shape
-    return n ** (1 / 5 - 1 / (d + 4)) * np.array([_isj_column(column) for column in x.T])
+    return n ** (1 / 5 - 1 / (d + 4)) * np.array([_isj_column(column, low, high) for column in x.T])
 
 
-def _isj_column(x: np.ndarray, n_bins: int = 2**12) -> float:
+def _isj_column(x: np.ndarray, low: float, high: float, n_bins: int = 2**12) -> float:
     """The rule on one column, never finer than the resolution of the data."""
-    low, high = x.min(), x.max()
-    margin = (high - low) / 4
-    edges = np.linspace(low - margin, high + margin, n_bins + 1)
+    margin = (x.max() - x.min()) / 4
+    edges = np.linspace(max(x.min() - margin, low), min(x.max() + margin, high), n_bins + 1)
     bandwidth = isj_binned(_counts(x, edges), edges[1] - edges[0], len(x))
     return max(bandwidth, finest(x)) if np.isfinite(bandwidth) else float(silverman(x[:, None])[0])
 

@@ -11,19 +11,21 @@ from sklearn.base import BaseEstimator, clone
 from sklearn.utils.metaestimators import available_if
 
 from latentviews._arrays import namespace
+from latentviews.core.kernels.spaces import Real, Space
 
 
 class Kernel(BaseEstimator):
     """What every kernel offers: ``gram(x, y)``, and what follows from it.
 
-    ``domain`` names the space the kernel's densities live on: "real" (Lebesgue measure), "circle" (angles),
-    "discrete" (counting measure), or None where it has none. A shift-invariant kernel also offers
-    ``frequencies(size, dim, rng)``, draws from its spectral measure in columns, and may offer
-    ``spectral(points, dim)``, the frequencies at points of the unit cube of ``spectral_size(dim)`` coordinates:
-    uniform points, however they depend on each other, give draws from the spectral measure.
+    ``space`` is where the kernel's densities live: `Real` (Lebesgue measure), `Circle` (angles), `Discrete` (counting
+    measure) or another `Space`, or None where it has none. A kernel that is a density may offer ``draw(x, rng)``, a
+    draw from k(x_i, ·) for every row. A shift-invariant kernel also offers ``frequencies(size, dim, rng)``, draws from
+    its spectral measure in columns, and may offer ``spectral(points, dim)``, the frequencies at points of the unit
+    cube of ``spectral_size(dim)`` coordinates: uniform points, however they depend on each other, give draws from the
+    spectral measure.
     """
 
-    domain: str | None = "real"
+    space: Space | None = Real()
 
     def gram(self, x: Any, y: Any) -> Any:
         """The matrix k(x_i, y_j)."""
@@ -39,6 +41,10 @@ class Kernel(BaseEstimator):
         xp = namespace(x)
         heights = xp.sqrt(self.diagonal(x)[:, None] * self.diagonal(y)[None, :])
         return self.gram(x, y) / xp.clip(heights, min=float(np.finfo(np.float32).tiny))  # zero has no direction
+
+    def unit_diagonal(self, x: Any) -> Any:
+        """The values ``correlation(x_i, x_i)``."""
+        return namespace(x).ones_like(x[:, 0])
 
     def adapt(self, x: Any) -> Self:
         """A copy in which every rule (such as ``bandwidth="median"``) is a number read off the rows ``x``."""
@@ -67,9 +73,9 @@ class _Pair(Kernel):
         self.second = second
 
     @property
-    def domain(self) -> str | None:  # type: ignore[override]
-        """The domain of the parts, where they share one."""
-        return self.first.domain if self.first.domain == self.second.domain else None
+    def space(self) -> Space | None:  # type: ignore[override]
+        """The space of the parts, where they share one."""
+        return self.first.space if self.first.space == self.second.space else None
 
     def adapt(self, x: Any) -> Self:
         """A copy with both parts adapted."""
@@ -126,6 +132,10 @@ class Product(_Pair):
         """The matrix k(x_i, y_j) / √(k(x_i, x_i) k(y_j, y_j))."""
         return self.first.correlation(x, y) * self.second.correlation(x, y)
 
+    def unit_diagonal(self, x: Any) -> Any:
+        """The values ``correlation(x_i, x_i)``."""
+        return self.first.unit_diagonal(x) * self.second.unit_diagonal(x)
+
     @available_if(_both_shift_invariant)
     def frequencies(self, size: int, dim: int, rng: np.random.Generator) -> np.ndarray:
         """Sums of draws from the parts' spectral measures: their convolution."""
@@ -144,9 +154,9 @@ class Product(_Pair):
 
 
 class UnitHeight(Kernel):
-    """A kernel over its values where both arguments are the same: k(x, x) = 1. Its embeddings have no density."""
+    """A kernel over its height, so that k(x, x) = 1 far from any border. Its embeddings have no density."""
 
-    domain = None
+    space = None
 
     def __init__(self, kernel: Kernel):
         self.kernel = kernel
@@ -156,8 +166,8 @@ class UnitHeight(Kernel):
         return self.kernel.correlation(x, y)
 
     def diagonal(self, x: Any) -> Any:
-        """The values k(x_i, x_i), all one."""
-        return namespace(x).ones_like(x[:, 0])
+        """The values k(x_i, x_i)."""
+        return self.kernel.unit_diagonal(x)
 
     def adapt(self, x: Any) -> Self:
         """A copy whose kernel is adapted."""

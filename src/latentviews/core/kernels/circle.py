@@ -8,8 +8,8 @@ from scipy import special
 from sklearn.base import clone
 
 from latentviews._arrays import like, namespace, to_numpy
-from latentviews.core.kernels import bandwidths
 from latentviews.core.kernels.real import _ShiftInvariant
+from latentviews.core.kernels.spaces import Circle
 
 
 class VonMises(_ShiftInvariant):
@@ -24,7 +24,7 @@ class VonMises(_ShiftInvariant):
         "median" (of the angular distances) and "silverman" (on the circular standard deviation).
     """
 
-    domain = "circle"
+    space = Circle()
 
     def __init__(self, bandwidth: float | str = "silverman"):
         self.bandwidth = bandwidth
@@ -34,7 +34,7 @@ class VonMises(_ShiftInvariant):
         if not isinstance(self.bandwidth, str):
             self._concentration()
             return clone(self)
-        return clone(self).set_params(bandwidth=_circular_bandwidth(self.bandwidth, to_numpy(x)))
+        return clone(self).set_params(bandwidth=self.space.bandwidth(self.bandwidth, to_numpy(x)))
 
     def gram(self, x: Any, y: Any) -> Any:
         """The matrix k(x_i, y_j)."""
@@ -49,6 +49,10 @@ class VonMises(_ShiftInvariant):
     def diagonal(self, x: Any) -> Any:
         """The values k(x_i, x_i), all equal."""
         return self.gram(x[:1, :], x[:1, :])[0, 0] * namespace(x).ones_like(x[:, 0])
+
+    def draw(self, x: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+        """A draw from k(x_i, ·) for every row, (n, d)."""
+        return rng.vonmises(0.0, self._concentration(), size=x.shape) + x
 
     def spectral(self, points: Any, dim: int) -> Any:
         """Integers n with probability e^(-κ) I_|n|(κ), a frequency a column."""
@@ -66,16 +70,3 @@ class VonMises(_ShiftInvariant):
         if not (np.ndim(self.bandwidth) == 0 and np.isfinite(self.bandwidth) and self.bandwidth > 0):
             raise ValueError(f"VonMises needs one positive, finite bandwidth; got {self.bandwidth!r}.")
         return float(self.bandwidth) ** -2
-
-
-def _circular_bandwidth(rule: str, x: np.ndarray) -> float:
-    """A bandwidth in radians for angles."""
-    points = np.concatenate([np.cos(x), np.sin(x)], axis=1)
-    if rule == "median":
-        chord = bandwidths.resolve("median", points) / math.sqrt(x.shape[1])
-        return 2 * math.asin(min(float(chord) / 2, 1.0))
-    if rule == "silverman":
-        resultant = np.abs(np.exp(1j * x).mean(axis=0)).clip(0.05, 1 - 1e-12)
-        spread = float(np.sqrt(-2 * np.log(resultant)).mean())
-        return spread * (4 / (len(x) * (x.shape[1] + 2))) ** (1 / (x.shape[1] + 4))
-    raise ValueError(f"VonMises takes a positive bandwidth or one of ['median', 'silverman']; got {rule!r}.")

@@ -2,14 +2,17 @@
 
 from typing import Any
 
+import numpy as np
+
 from latentviews._arrays import namespace
 from latentviews.core.kernels.base import Kernel
+from latentviews.core.kernels.spaces import Discrete
 
 
 class Delta(Kernel):
     r"""Equality, for discrete data: k(x, y) = 1 where all columns agree, else 0."""
 
-    domain = "discrete"
+    space = Discrete()
 
     def gram(self, x: Any, y: Any) -> Any:
         """The matrix k(x_i, y_j)."""
@@ -22,3 +25,7 @@ class Delta(Kernel):
     def diagonal(self, x: Any) -> Any:
         """The values k(x_i, x_i), all one."""
         return namespace(x).ones_like(x[:, 0])
+
+    def draw(self, x: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+        """The rows themselves: all mass of k(x_i, ·) is there."""
+        return x

@@ -12,7 +12,7 @@ from latentviews.core.kernels.base import Kernel
 class Linear(Kernel):
     """The inner product, k(x, y) = ⟨x, y⟩. Its embeddings are means; they have no density."""
 
-    domain = None
+    space = None
 
     def gram(self, x: Any, y: Any) -> Any:
         """The matrix k(x_i, y_j)."""
@@ -38,7 +38,7 @@ class Polynomial(Kernel):
         The constant c, at least zero; zero leaves out the lower powers.
     """
 
-    domain = None
+    space = None
 
     def __init__(self, degree: int = 2, scale: float = 1.0, offset: float = 1.0):
         self.degree = degree

@@ -6,12 +6,19 @@ from typing import Any, Self
 import numpy as np
 from scipy import special
 from sklearn.base import clone
+from sklearn.utils.metaestimators import available_if
 
 from latentviews._arrays import like, namespace, normal_quantile, to_numpy
-from latentviews.core.kernels import bandwidths
 from latentviews.core.kernels.base import Kernel
+from latentviews.core.kernels.spaces import Real, Space
 
 Bandwidth = float | str | np.ndarray
+LINE = Real()
+
+
+def _has_no_border(kernel: Kernel) -> bool:
+    """Whether differences are all that a kernel knows."""
+    return kernel.space is None or not kernel.space.bordered
 
 
 class _ShiftInvariant(Kernel):
@@ -25,23 +32,32 @@ class _ShiftInvariant(Kernel):
         """The frequencies at ``points`` of the unit cube, (size, spectral_size), a frequency a column."""
         raise TypeError(f"{type(self).__name__} does not say what its spectral measure is.")
 
+    @available_if(_has_no_border)
     def frequencies(self, size: int, dim: int, rng: np.random.Generator) -> np.ndarray:
         """Draws from the spectral measure, a frequency a column."""
         return self.spectral(rng.random((size, self.spectral_size(dim))), dim)
 
 
 class _Scaled(_ShiftInvariant):
-    """Shift-invariant kernels k(x, y) = s^(-d) q(x/s - y/s) with one bandwidth s or one a column."""
+    """Shift-invariant kernels k(x, y) = s^(-d) q(x/s - y/s) with one bandwidth s or one per column.
 
-    def __init__(self, bandwidth: Bandwidth = "isj"):
+    In a space with borders they are mirrored there: Π_j Σ_m k(x_j, m(y_j)) over the images m of a column's points.
+    """
+
+    reach = 40.0  # bandwidths beyond which nothing is left of the kernel
+    space: Space
+
+    def __init__(self, bandwidth: Bandwidth = "isj", *, space: Space = LINE):
         self.bandwidth = bandwidth
+        self.space = space
 
     def adapt(self, x: Any) -> Self:
-        """A copy whose bandwidth is a number, or one a column."""
+        """A copy whose bandwidth is a number, or one per column."""
+        self._check_space()
         if not isinstance(self.bandwidth, str):
             self._scale(np.shape(x)[1])
             return clone(self)
-        return clone(self).set_params(bandwidth=self._resolve(self.bandwidth, to_numpy(x)))
+        return clone(self).set_params(bandwidth=self.space.bandwidth(self.bandwidth, to_numpy(x)))
 
     def gram(self, x: Any, y: Any) -> Any:
         """The matrix k(x_i, y_j)."""
@@ -49,13 +65,36 @@ class _Scaled(_ShiftInvariant):
             return self.correlation(x, y) * float(np.exp(self.log_height(x.shape[1])))
 
     def correlation(self, x: Any, y: Any) -> Any:
-        """The matrix k(x_i, y_j) / k(0), one where x and y are the same."""
+        """The matrix k(x_i, y_j) / k(0), one where x and y are the same and far from any border."""
         scale = self._scale(x.shape[1])
-        return self._profile(x / like(scale, x), y / like(scale, y))
+        if not self.space.bordered:
+            return self._profile(x / like(scale, x), y / like(scale, y))
+        return math.prod(self._mirrored(x[:, j : j + 1], y[:, j : j + 1], float(s)) for j, s in enumerate(scale))
+
+    def _mirrored(self, x: Any, y: Any, scale: float) -> Any:
+        """The matrix Σ_m q(x_i / s, m(y_j) / s) of one column, zero where either is outside the space."""
+        inside = namespace(x).astype(self.space.contains(x) & self.space.contains(y).T, x.dtype)
+        images = self.space.images(y, self.reach * scale)
+        return sum(self._profile(x / scale, image / scale) for image in images) * inside
 
     def diagonal(self, x: Any) -> Any:
-        """The values k(x_i, x_i), all equal."""
-        return self.gram(x[:1, :], x[:1, :])[0, 0] * namespace(x).ones_like(x[:, 0])
+        """The values k(x_i, x_i), all equal where there is no border."""
+        if not self.space.bordered:
+            return self.gram(x[:1, :], x[:1, :])[0, 0] * namespace(x).ones_like(x[:, 0])
+        with np.errstate(over="ignore"):
+            return self.unit_diagonal(x) * float(np.exp(self.log_height(x.shape[1])))
+
+    def unit_diagonal(self, x: Any) -> Any:
+        """The values k(x_i, x_i) / k(0)."""
+        if not self.space.bordered:
+            return namespace(x).ones_like(x[:, 0])
+        return math.prod(self._own(x[:, j : j + 1], float(s)) for j, s in enumerate(self._scale(x.shape[1])))
+
+    def _own(self, x: Any, scale: float) -> Any:
+        """The values Σ_m q(x_i / s, m(x_i) / s) of one column, (n,)."""
+        gaps = [(x - image) / scale for image in self.space.images(x, self.reach * scale)]
+        inside = namespace(x).astype(self.space.contains(x)[:, 0], x.dtype)
+        return sum(self._profile(gap, 0 * gap[:1, :])[:, 0] for gap in gaps) * inside
 
     def _profile(self, x: Any, y: Any) -> Any:
         """The correlation at bandwidth one; the rows are its own, to be changed."""
@@ -63,12 +102,14 @@ class _Scaled(_ShiftInvariant):
 
     def log_height(self, dim: int) -> float:
         """The log of k(0), such that the kernel is a density."""
-        return self._log_unit_height(dim) - float(np.log(self._scale(dim)).sum())
+        unit = dim * self._log_unit_height(1) if self.space.bordered else self._log_unit_height(dim)
+        return unit - float(np.log(self._scale(dim)).sum())
 
     def _log_unit_height(self, dim: int) -> float:
         """The log of k(0) at bandwidth one."""
         raise TypeError(f"{type(self).__name__} does not say how high it is at bandwidth one.")
 
+    @available_if(_has_no_border)
     def spectral(self, points: Any, dim: int) -> Any:
         """The frequencies at ``points`` of the unit cube, (size, spectral_size), a frequency a column."""
         return self._unit_spectral(points).T / like(self._scale(dim), points)[:, None]
@@ -77,8 +118,12 @@ class _Scaled(_ShiftInvariant):
         """The frequencies at bandwidth one, a frequency a row."""
         raise TypeError(f"{type(self).__name__} does not say what its spectral measure is.")
 
-    def _resolve(self, rule: str, x: np.ndarray) -> float | np.ndarray:
-        return bandwidths.resolve(rule, x)
+    def _check_space(self) -> None:
+        if not isinstance(self.space, Space) or not self.space.ordered:
+            raise ValueError(
+                f"{type(self).__name__} is a kernel on real numbers: its space is Real(), HalfLine() or Interval(low, "
+                f"high); got {self.space!r}."
+            )
 
     def _scale(self, dim: int) -> np.ndarray:
         """The bandwidth of every column, checked."""
@@ -126,8 +171,11 @@ class Gaussian(_Scaled):
 
     Parameters
     ----------
-    bandwidth : float, array of one a column, or rule
+    bandwidth : float, array of one per column, or rule
         The scale s. A rule ("isj", "silverman", "scott", "median") is resolved on data by ``adapt``.
+    space : Space, default=Real()
+        Where the values lie: `HalfLine()` and `Interval(low, high)` have no mass beyond their borders, where the kernel
+        is mirrored.
 
     Examples
     --------
@@ -135,6 +183,8 @@ class Gaussian(_Scaled):
     >>> Gaussian(2.0).gram(np.zeros((1, 1)), np.array([[0.0], [2.0]])).round(3)
     array([[0.199, 0.121]])
     """
+
+    reach = 9.0
 
     def _profile(self, x: Any, y: Any) -> Any:
         squares = _squares(x, y)
@@ -151,6 +201,10 @@ class Gaussian(_Scaled):
         """Lengths of frequencies at bandwidth one, whose directions are uniform."""
         return np.sqrt(rng.chisquare(dim, size=size))
 
+    def draw(self, x: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+        """A draw from k(x_i, ·) for every row, (n, d)."""
+        return self.space.reflected(x + self._scale(x.shape[1]) * rng.normal(size=x.shape))
+
 
 class Laplace(_Scaled):
     r"""The Laplace density as a kernel.
@@ -159,8 +213,10 @@ class Laplace(_Scaled):
 
     Parameters
     ----------
-    bandwidth : float, array of one a column, or rule
+    bandwidth : float, array of one per column, or rule
         The scale s.
+    space : Space, default=Real()
+        Where the values lie.
     """
 
     def _profile(self, x: Any, y: Any) -> Any:
@@ -184,14 +240,16 @@ class Matern(_Scaled):
 
     Parameters
     ----------
-    bandwidth : float, array of one a column, or rule
+    bandwidth : float, array of one per column, or rule
         The scale s.
     smoothness : float
         ν, one of 0.5, 1.5, 2.5, …
+    space : Space, default=Real()
+        Where the values lie; with borders, the kernel of several columns is the product of theirs.
     """
 
-    def __init__(self, bandwidth: Bandwidth = "isj", smoothness: float = 1.5):
-        super().__init__(bandwidth)
+    def __init__(self, bandwidth: Bandwidth = "isj", smoothness: float = 1.5, *, space: Space = LINE):
+        super().__init__(bandwidth, space=space)
         self.smoothness = smoothness
 
     def _profile(self, x: Any, y: Any) -> Any:

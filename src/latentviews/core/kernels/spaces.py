@@ -1,141 +1,291 @@
-"""The spaces that densities live on: where to integrate, what to expect far from the data, how to draw."""
+"""The spaces that columns live in, and all that follows from it.
+
+A kernel has a space, and the space decides: where to integrate, what to expect far from the data, which rule reads a
+bandwidth off rows, what a mean is, what an axis shows. Whoever needs another choice keeps one table keyed by space and
+asks `entry_for`.
+"""
 
 import math
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 from scipy import stats
 from scipy.stats import qmc
-from sklearn.metrics.pairwise import euclidean_distances
 
-GRID = 2**15  # at most this many nodes in a product grid; beyond it, importance sampling
-DRAWS = 2**14
-FAR = 1e6  # scales: rows farther out are taken to be there
+from latentviews._numbers import TINY
+from latentviews.core.kernels import bandwidths
+from latentviews.core.kernels.quadrature import (
+    DRAWS,
+    GRID,
+    Quadrature,
+    around_values,
+    importance_nodes,
+    product_grid,
+)
+
+TURNS = 4  # round the circle: angles in radians hardly go further
+Entry = TypeVar("Entry")
 
 
-@dataclass(frozen=True, eq=False)
-class Domain:
-    """A quadrature rule: ∫ f ≈ Σ_i weights_i f(nodes_i).
+@dataclass(frozen=True)
+class Space(ABC):
+    """Where the values of a column lie: what every space offers.
 
-    ``cell`` is the width of the box around a node, along every column; zero for discrete data.
+    Values may mirror at a border: a kernel's mass that would fall beyond it comes back inside, as if every point had
+    ``images`` there. A space without a border has no images but the points themselves.
     """
 
-    nodes: np.ndarray  # (n, d)
-    weights: np.ndarray  # (n,)
-    cell: np.ndarray  # (d,)
-    log_unit: float = field(default=0.0, kw_only=True)  # that densities, and so one over the weights, are counted in
+    noun: ClassVar[str]  # of a value: "number", "angle" or "code"
+    name: ClassVar[str]  # in sentences: a view is of real, circle or discrete data
+    finite: ClassVar[bool] = False  # finitely many values, with counting measure
+    ordered: ClassVar[bool] = False  # values on a line, so that a grid can hold a column of them
+    affine: ClassVar[bool] = (
+        False  # any stretch or turn of several columns stays inside, so Gaussians may have any shape
+    )
+    bordered: ClassVar[bool] = False  # whether there are images
+    low: ClassVar[float] = -math.inf  # where the space ends
+    high: ClassVar[float] = math.inf
+    rule: ClassVar[str] = "isj"  # for bandwidths as narrow as one distribution allows
+    rules: ClassVar[tuple[str, ...]] = ()  # all that are known
+    padding: ClassVar[str] = "constant"  # what lies beyond the ends of an axis, in words of scipy.ndimage
 
-    def log_background(self, x: np.ndarray) -> np.ndarray:
-        """The log of a broad density that is positive everywhere."""
-        raise TypeError(f"{type(self).__name__} has no background density.")
+    @abstractmethod
+    def quadrature(
+        self, x: np.ndarray, scale: np.ndarray, rng: np.random.Generator, log_unit: float = 0.0
+    ) -> Quadrature:
+        """Nodes for functions as smooth as ``scale``, near the rows ``x``; densities are counted in a unit."""
 
-    def draw(self, density: np.ndarray, size: int, rng: np.random.Generator) -> np.ndarray:
-        """Rows drawn from the density with these values at the nodes: a node, then a place in its cell."""
-        mass = self.weights * density
-        rows = rng.choice(len(self.nodes), size=size, p=mass / mass.sum())
-        return self.nodes[rows] + self.cell * rng.uniform(-0.5, 0.5, size=(size, self.nodes.shape[1]))
+    @abstractmethod
+    def log_background(self, x: np.ndarray, quadrature: Quadrature) -> np.ndarray:
+        """The log of a broad density that is positive everywhere in the space."""
+
+    def bandwidth(self, rule: str, x: np.ndarray) -> float | np.ndarray:
+        """The bandwidth that a rule gives for the rows ``x``, one for all columns or one per column."""
+        raise TypeError(f"{type(self).__name__} has no bandwidths.")
+
+    def within_class_bandwidth(self, x: np.ndarray, posteriors: np.ndarray) -> Any:
+        """Silverman's rule with the spread inside classes."""
+        raise TypeError(f"{type(self).__name__} has no bandwidths.")
+
+    def mean(self, average: Callable[[Callable[[np.ndarray], np.ndarray]], np.ndarray]) -> np.ndarray:
+        """The mean, where ``average(f)`` is that of f of the values."""
+        return average(np.positive)
+
+    def wrapped(self, x: np.ndarray) -> np.ndarray:
+        """The same points, each by the value that stands for it."""
+        return x
+
+    def scattered(self, x: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+        """Values of one column as points are drawn at."""
+        return self.wrapped(x)
+
+    def axis(self, low: float, high: float) -> tuple[float, float]:
+        """The ends of an axis that shows the values from ``low`` to ``high``."""
+        margin = 0.04 * (high - low) or 0.5
+        return float(low - margin), float(high + margin)
+
+    @abstractmethod
+    def typical(self, values: np.ndarray) -> Sequence[float]:
+        """Three numbers that say where values lie, NaN where fewer do."""
+
+    def check(self, values: np.ndarray, label: Any) -> str | None:
+        """Refuse values that are not in the space, and say in a sentence what is strange about others."""
+        return None
+
+    def contains(self, x: Any) -> Any:
+        """Whether values are in the space; of the shape of ``x``."""
+        return x == x
+
+    def images(self, x: Any, reach: float) -> list[Any]:
+        """Where a kernel that reaches so far sees the points ``x`` of one column: there, and in their mirror images."""
+        return [x]
+
+    def reflected(self, x: np.ndarray) -> np.ndarray:
+        """Values beyond a border, mirrored there until they are inside."""
+        return x
+
+    def clipped(self, low: Any, high: Any) -> tuple[Any, Any]:
+        """The part inside the space of what lies between ``low`` and ``high``."""
+        return low, high
 
 
-@dataclass(frozen=True, eq=False)
-class Real(Domain):
-    """Real columns with Lebesgue measure."""
+@dataclass(frozen=True)
+class Real(Space):
+    """Real numbers with Lebesgue measure."""
 
-    center: np.ndarray
-    spread: np.ndarray
+    noun = "number"
+    name = "real"
+    ordered = True
+    affine = True
+    rules = tuple(bandwidths.RULES)
 
-    def log_background(self, x: np.ndarray) -> np.ndarray:
-        """A Cauchy density a column, as wide as the data."""
-        return stats.cauchy.logpdf(x, self.center, self.spread).sum(axis=1)
+    def quadrature(
+        self, x: np.ndarray, scale: np.ndarray, rng: np.random.Generator, log_unit: float = 0.0
+    ) -> Quadrature:
+        """A grid where it is not too large, else nodes around the rows."""
+        low, high = self.clipped(x.min(axis=0) - 6 * scale, x.max(axis=0) + 6 * scale)
+        per_bandwidth = 4 if x.shape[1] == 1 else 2
+        counts = np.ceil(per_bandwidth * (high - low) / scale) + 1
+        counts = np.maximum(counts, 1024 if x.shape[1] == 1 else 64)
+        quartiles = np.percentile(x, [25, 75], axis=0)
+        spread = np.maximum(x.std(axis=0), np.ptp(quartiles, axis=0)) + scale
+        place: dict[str, Any] = {"center": np.median(x, axis=0), "spread": spread, "log_unit": log_unit, "space": self}
+        if np.log(counts).sum() <= np.log(GRID):
+            return Quadrature(*product_grid(low, high, counts.astype(int), log_unit), **place)
+        return Quadrature(*self._scattered_nodes(x, scale, rng, log_unit), scale / 2, **place)
+
+    def _scattered_nodes(
+        self, x: np.ndarray, scale: np.ndarray, rng: np.random.Generator, log_unit: float
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Nodes around the rows and their weights, where a grid would be too large."""
+        if x.shape[1] == 1:
+            return around_values(x, scale)
+        return importance_nodes(x, 1.5 * scale, rng, log_unit)
+
+    def log_background(self, x: np.ndarray, quadrature: Quadrature) -> np.ndarray:
+        """A Cauchy density per column, as wide as the data."""
+        return stats.cauchy.logpdf(x, quadrature.center, quadrature.spread).sum(axis=1)
+
+    def bandwidth(self, rule: str, x: np.ndarray) -> float | np.ndarray:
+        """One of the rules in `bandwidths`."""
+        return bandwidths.resolve(rule, x)
+
+    def within_class_bandwidth(self, x: np.ndarray, posteriors: np.ndarray) -> Any:
+        """Silverman's rule with the spread inside classes, never finer than rounding; one per column."""
+        masses = np.maximum(posteriors.sum(axis=0), TINY)
+        means = posteriors.T @ x / masses[:, None]
+        squares = sum(r @ (x - m) ** 2 for r, m in zip(posteriors.T, means, strict=True))
+        finest = [bandwidths.finest(column) for column in x.T]
+        return np.maximum(_rate(masses, x.shape[1]) * np.sqrt(np.asarray(squares) / masses.sum()), finest)
+
+    def typical(self, values: np.ndarray) -> Sequence[float]:
+        """The quartiles."""
+        return np.quantile(values, [0.25, 0.5, 0.75]).tolist()
 
 
-class Circle(Domain):
+@dataclass(frozen=True)
+class Circle(Space):
     """Angles in radians."""
 
-    def log_background(self, x: np.ndarray) -> np.ndarray:
+    noun = "angle"
+    name = "circle"
+    rule = "silverman"
+    rules = ("median", "silverman")
+    padding = "wrap"
+
+    def quadrature(
+        self, x: np.ndarray, scale: np.ndarray, rng: np.random.Generator, log_unit: float = 0.0
+    ) -> Quadrature:
+        """A grid over all of the circle or torus, or quasi-random nodes."""
+        dim = x.shape[1]
+        counts = np.maximum(np.ceil(4 * 2 * math.pi / scale), 64)
+        low, high = np.full(dim, -math.pi), np.full(dim, math.pi)
+        if np.prod(counts) <= GRID:
+            return Quadrature(*product_grid(low, high, counts.astype(int)), space=self)
+        nodes = qmc.scale(qmc.Sobol(dim, rng=rng).random(DRAWS), low, high)
+        weights = np.full(DRAWS, (2 * math.pi) ** dim / DRAWS)
+        return Quadrature(nodes, weights, np.minimum(scale / 2, 1.0), space=self)
+
+    def log_background(self, x: np.ndarray, quadrature: Quadrature) -> np.ndarray:
         """The uniform density on the torus."""
         return np.full(len(x), -x.shape[1] * math.log(2 * math.pi))
 
+    def bandwidth(self, rule: str, x: np.ndarray) -> float:
+        """A bandwidth in radians: of angular distances, or by the circular standard deviation."""
+        points = np.concatenate([np.cos(x), np.sin(x)], axis=1)
+        if rule == "median":
+            chord = bandwidths.resolve("median", points) / math.sqrt(x.shape[1])
+            return 2 * math.asin(min(float(chord) / 2, 1.0))
+        if rule == "silverman":
+            resultant = np.abs(np.exp(1j * x).mean(axis=0)).clip(0.05, 1 - 1e-12)
+            spread = float(np.sqrt(-2 * np.log(resultant)).mean())
+            return spread * (4 / (len(x) * (x.shape[1] + 2))) ** (1 / (x.shape[1] + 4))
+        raise ValueError(f"VonMises takes a positive bandwidth or one of {list(self.rules)}; got {rule!r}.")
 
-class Discrete(Domain):
+    def within_class_bandwidth(self, x: np.ndarray, posteriors: np.ndarray) -> float:
+        """Silverman's rule with the circular spread inside classes, one for all columns."""
+        masses = np.maximum(posteriors.sum(axis=0), TINY)
+        resultants = np.abs(posteriors.T @ np.exp(1j * x)) / masses[:, None]
+        return _rate(masses, x.shape[1]) * float(np.sqrt(-2 * np.log(resultants.clip(0.05, 1 - 1e-9))).mean())
+
+    def mean(self, average: Callable[[Callable[[np.ndarray], np.ndarray]], np.ndarray]) -> np.ndarray:
+        """The direction of the mean point on the circle."""
+        return np.arctan2(average(np.sin), average(np.cos))
+
+    def wrapped(self, x: np.ndarray) -> np.ndarray:
+        """Angles from -π to below π."""
+        return (x + np.pi) % (2 * np.pi) - np.pi
+
+    def axis(self, low: float, high: float) -> tuple[float, float]:
+        """The whole circle."""
+        return -np.pi, np.pi
+
+    def typical(self, values: np.ndarray) -> Sequence[float]:
+        """The direction of the mean point and its length."""
+        mean = np.exp(1j * values).mean()
+        return float(np.angle(mean)), float(abs(mean)), np.nan
+
+    def check(self, values: np.ndarray, label: Any) -> str | None:
+        """A sentence where angles go round the circle as often as degrees would."""
+        low, high = np.nanmin(values), np.nanmax(values)
+        if high - low <= TURNS * 2 * np.pi:
+            return None
+        return (
+            f"Column {label} is taken for angles in radians, and goes from {low:.3g} to {high:.3g}; turn degrees into "
+            "radians with np.deg2rad."
+        )
+
+
+@dataclass(frozen=True)
+class Discrete(Space):
     """Finitely many values with counting measure."""
 
-    def log_background(self, x: np.ndarray) -> np.ndarray:
+    noun = "code"
+    name = "discrete"
+    finite = True
+
+    def quadrature(
+        self, x: np.ndarray, scale: np.ndarray, rng: np.random.Generator, log_unit: float = 0.0
+    ) -> Quadrature:
+        """The different rows of ``x``."""
+        nodes = np.unique(x, axis=0)
+        return Quadrature(nodes, np.ones(len(nodes)), np.zeros(x.shape[1]), space=self)
+
+    def log_background(self, x: np.ndarray, quadrature: Quadrature) -> np.ndarray:
         """The uniform law on the values seen and one more."""
-        return np.full(len(x), -math.log(len(self.nodes) + 1))
+        return np.full(len(x), -math.log(len(quadrature.nodes) + 1))
+
+    def scattered(self, x: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+        """Codes a little apart, so that rows do not hide each other."""
+        codes = np.unique(x[~np.isnan(x)])
+        return x + 0.3 * np.diff(codes).min(initial=1.0) * rng.uniform(-1, 1, size=len(x))
+
+    def typical(self, values: np.ndarray) -> Sequence[float]:
+        """The commonest value and its share."""
+        codes, counts = np.unique(values, return_counts=True)
+        return float(codes[counts.argmax()]), counts.max() / len(values), np.nan
 
 
-def real(x: np.ndarray, scale: np.ndarray, rng: np.random.Generator, log_unit: float = 0.0) -> Real:
-    """Nodes for functions as smooth as ``scale``, near the rows ``x``; densities are counted in a unit."""
-    low, high = x.min(axis=0) - 6 * scale, x.max(axis=0) + 6 * scale
-    per_bandwidth = 4 if x.shape[1] == 1 else 2
-    counts = np.ceil(per_bandwidth * (high - low) / scale) + 1
-    counts = np.maximum(counts, 1024 if x.shape[1] == 1 else 64)
-    quartiles = np.percentile(x, [25, 75], axis=0)
-    spread = np.maximum(x.std(axis=0), np.ptp(quartiles, axis=0)) + scale
-    place = {"center": np.median(x, axis=0), "spread": spread, "log_unit": log_unit}
-    if np.log(counts).sum() <= np.log(GRID):
-        return Real(*_grid(low, high, counts.astype(int), log_unit), **place)
-    nodes, weights = _around(x, scale) if x.shape[1] == 1 else _importance(x, 1.5 * scale, rng, log_unit)
-    return Real(nodes, weights, scale / 2, **place)
+def _rate(masses: np.ndarray, dim: int) -> float:
+    """Silverman's bandwidth over the standard deviation, for classes of an average size."""
+    return (4 / (masses.sum() / len(masses) * (dim + 2))) ** (1 / (dim + 4))
 
 
-def circle(x: np.ndarray, scale: np.ndarray, rng: np.random.Generator, log_unit: float = 0.0) -> Circle:
-    """Nodes for functions as smooth as ``scale`` on the circle or torus."""
-    dim = x.shape[1]
-    counts = np.maximum(np.ceil(4 * 2 * math.pi / scale), 64)
-    low, high = np.full(dim, -math.pi), np.full(dim, math.pi)
-    if np.prod(counts) <= GRID:
-        return Circle(*_grid(low, high, counts.astype(int)))
-    nodes = qmc.scale(qmc.Sobol(dim, rng=rng).random(DRAWS), low, high)
-    return Circle(nodes, np.full(DRAWS, (2 * math.pi) ** dim / DRAWS), np.minimum(scale / 2, 1.0))
+def entry_for(space: Space, table: Mapping[type[Space], Entry]) -> Entry:
+    """What a table keyed by space has for one: its own entry, or that of the space it is a part of."""
+    found = next((table[kind] for kind in type(space).__mro__ if kind in table), None)
+    if found is None:
+        raise TypeError(f"There is nothing for {space!r} here; what there is, is for {[k.__name__ for k in table]}.")
+    return found
 
 
-def discrete(x: np.ndarray, scale: np.ndarray, rng: np.random.Generator, log_unit: float = 0.0) -> Discrete:
-    """The different rows of ``x``."""
-    nodes = np.unique(x, axis=0)
-    return Discrete(nodes, np.ones(len(nodes)), np.zeros(x.shape[1]))
-
-
-DOMAINS: dict[str, Callable[..., Domain]] = {
-    "real": real,
-    "circle": circle,
-    "discrete": discrete,
-}
-
-
-def _grid(
-    low: np.ndarray, high: np.ndarray, counts: np.ndarray, log_unit: float = 0.0
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Midpoints of a product of equal cells, their volumes, and the cell's sides."""
-    cell = (high - low) / counts
-    axes = [a + c * (np.arange(n) + 0.5) for a, c, n in zip(low, cell, counts, strict=True)]
-    nodes = np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1).reshape(-1, len(counts))
-    return nodes, np.full(len(nodes), np.exp(np.log(cell).sum() + log_unit)), cell
-
-
-def _around(x: np.ndarray, scale: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Nodes near the values of one column that spreads too far for a grid, with trapezoidal weights."""
-    centers = np.quantile(x[:, 0], np.linspace(0, 1, 512))
-    nodes = np.unique(centers[:, None] + scale[0] * np.linspace(-6, 6, 49))
-    gaps = np.diff(nodes)
-    weights = np.concatenate([gaps, [0.0]]) / 2 + np.concatenate([[0.0], gaps]) / 2
-    return nodes[:, None], np.minimum(weights, scale[0])  # between far clusters nothing is to be added
-
-
-def _importance(
-    x: np.ndarray, scale: np.ndarray, rng: np.random.Generator, log_unit: float
-) -> tuple[np.ndarray, np.ndarray]:
-    """Quasi-random nodes from a Gaussian mixture on rows of ``x``, weighted by one over its density."""
-    dim = x.shape[1]
-    centers = x[np.linspace(0, len(x) - 1, min(len(x), 512)).astype(int)]
-    uniform = qmc.Sobol(dim + 1, rng=rng).random(DRAWS)
-    picked = centers[(uniform[:, 0] * len(centers)).astype(int)]
-    nodes = picked + scale * stats.norm.ppf(uniform[:, 1:].clip(1e-12, 1 - 1e-12))
-    origin = np.median(centers, axis=0)  # far from it, distances would lose their digits
-    near = [np.clip((points - origin) / scale, -FAR, FAR) for points in (nodes, centers)]
-    squares = euclidean_distances(*near, squared=True)
-    nearest = squares.min(axis=1, keepdims=True)
-    log_density = -0.5 * nearest[:, 0] + np.log(np.exp(-0.5 * (squares - nearest)).mean(axis=1))
-    log_density -= np.log(scale).sum() + dim / 2 * math.log(2 * math.pi)
-    return nodes, np.exp(log_unit - log_density) / DRAWS
+def space_of(thing: Any) -> Space | None:
+    """The space of a kernel or feature map, fitted or not: the line where it does not say; None if it has none."""
+    kernel = getattr(thing, "kernel_", None) or getattr(thing, "kernel", None) or thing
+    space = getattr(kernel, "space", Real())
+    if space is not None and not isinstance(space, Space):
+        raise ValueError(f"The space of a kernel is an object such as Real() or HalfLine(); got {space!r}.")
+    return space

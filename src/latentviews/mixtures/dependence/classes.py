@@ -166,7 +166,7 @@ class DependentView(Components):
 
     Parameters
     ----------
-    domain : Domain
+    domain : Quadrature
     mixture : CopulaMixture, of the columns of the view alone
     groups : array of shape (J,), the class of every component
     """

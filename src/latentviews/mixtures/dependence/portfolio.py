@@ -15,9 +15,8 @@ from sklearn.utils.parallel import Parallel, delayed
 from latentviews._numbers import TINY
 from latentviews._progress import Part, Report
 from latentviews._validation import IdentifiabilityWarning, check_count, is_auto
-from latentviews.core.features.indicators import OneHotFeatures
 from latentviews.core.kernels.bandwidths import resolution
-from latentviews.core.kernels.spaces import DOMAINS
+from latentviews.core.kernels.spaces import Real, space_of
 from latentviews.mixtures.dependence.classes import DependentClasses, DependentView
 from latentviews.mixtures.dependence.copulas import (
     CopulaFit,
@@ -142,22 +141,17 @@ def check_dependence(model: Any, blocks: Sequence[int], prototypes: Sequence[Any
             )
     if len(set(blocks)) < len(blocks):
         raise ValueError("With dependence, every view has distributions of its own; exchangeable must be False.")
-    kinds = [_kind(phi) for phi in prototypes]
-    if set(kinds) != {"real"}:
-        view = next(t for t, kind in enumerate(kinds) if kind != "real")
+    spaces = [space_of(phi) for phi in prototypes]
+    if any(space is None or not space.affine for space in spaces):
+        view, space = next((t, space) for t, space in enumerate(spaces) if space is None or not space.affine)
         raise ValueError(
-            f"With dependence, views are real columns; view {view} has a kernel for {kinds[view]} data. Leave the view "
-            "out, or dependence at None."
+            f"With dependence, views are real columns; view {view} has a kernel for {space and space.name} data. Leave "
+            "the view out, or dependence at None."
         )
     if model.warm_start:
         raise ValueError("With dependence there is no warm start; every fit tries its starts anew.")
     if labels is not None and is_auto(model.n_components):
         raise ValueError('Known classes in y need their number: give n_components instead of "auto".')
-
-
-def _kind(phi: Any) -> str:
-    """What a feature map is for: real, circle or discrete data."""
-    return "discrete" if isinstance(phi, OneHotFeatures) else getattr(getattr(phi, "kernel", None), "domain", "real")
 
 
 def dependent_classes(
@@ -359,7 +353,7 @@ def _components(problem: Problem, classes: DependentClasses) -> list[DependentVi
         places = classes.places(view)
         x = problem.pilot[:, columns]
         x = x[~np.isnan(x).any(axis=1)]
-        domain: Any = DOMAINS["real"](x, classes.mixture.margins.frame.bandwidths[places], problem.rng)
+        domain = Real().quadrature(x, classes.mixture.margins.frame.bandwidths[places], problem.rng)
         view_parts = classes.mixture.some_columns(places).take(inside)
         views.append(DependentView(domain, view_parts, classes.groups[inside]))
     return views
