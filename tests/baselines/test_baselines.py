@@ -7,9 +7,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from latentviews import JointDiagonalization, PowerMethod
 from latentviews.baselines import HistogramSpectral, NonparametricEM, SphericalSpectral
-from latentviews.baselines.nonparametric_em import held_out_bandwidth
 from latentviews.baselines.spherical import spherical_components
-from latentviews.core.kernels.bandwidths import silverman
 from latentviews.datasets import make_multiview
 from latentviews.metrics import Reordered, density_error, label_accuracy, match_components
 
@@ -107,16 +105,6 @@ def test_a_class_that_dies_leaves_no_nan(smoothed, rng):
     assert np.all(np.isfinite(model.predict_proba(X)))
     assert np.all(np.isfinite(model.score_samples(X)))
     assert np.all(np.isfinite(model.components_[0].density(X[:, 0])))
-
-
-def test_the_cross_validated_bandwidth_is_near_the_best_for_a_gaussian(rng):
-    x = rng.normal(size=4000)
-    assert held_out_bandwidth(x) == pytest.approx(silverman(x[:, None])[0], rel=0.6)
-
-
-def test_the_cross_validated_bandwidth_sees_modes_that_silvermans_rule_blurs(rng):
-    x = np.concatenate([rng.normal(loc, 0.2, size=500) for loc in (-10, 0, 10)])
-    assert held_out_bandwidth(x) < silverman(x[:, None])[0] / 4
 
 
 @pytest.mark.parametrize("baseline", BASELINES)

@@ -8,6 +8,7 @@ import numpy as np
 from scipy import stats
 from scipy.special import logsumexp
 
+from latentviews._numbers import TINY, as_shares
 from latentviews._validation import UnsupportedError, all_or_nothing, check_ability, check_count, is_auto
 from latentviews.baselines._shared import OneColumnViews, log_joint
 from latentviews.core.embeddings import as_rows
@@ -16,7 +17,6 @@ from latentviews.core.spectral import spectral_fit
 from latentviews.core.tensors import JointDiagonalization, Solver
 from latentviews.core.views import Views
 
-TINY = np.finfo(float).tiny
 BACKGROUND = 1e-6
 FOLDS = 5
 
@@ -168,4 +168,4 @@ STRATEGIES = {"uniform": _uniform_edges, "quantile": _quantile_edges}
 def _as_probabilities(vectors: np.ndarray) -> np.ndarray:
     """Columns clipped at zero and scaled to sum one."""
     positive = np.maximum(vectors, 0.0)
-    return positive / np.maximum(positive.sum(axis=0), TINY)
+    return as_shares(positive, axis=0)

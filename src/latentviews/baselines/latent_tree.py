@@ -9,6 +9,7 @@ from sklearn.base import BaseEstimator, DensityMixin
 from sklearn.utils.validation import check_is_fitted
 
 from latentviews._arrays import to_numpy
+from latentviews._numbers import row_shares
 from latentviews._validation import all_or_nothing, check_count, check_rows
 from latentviews.core.kernels.bandwidths import median
 from latentviews.core.kernels.real import Gaussian
@@ -89,7 +90,7 @@ class LatentTreeSpectral(DensityMixin, BaseEstimator):
 
 def chain_operators(phi: Sequence[np.ndarray], rank: int, weights: np.ndarray | None = None) -> list[np.ndarray | None]:
     """The observable operators of a caterpillar as the cores of a chain, from features (n, m_j) of every column."""
-    shares = np.full(len(phi[0]), 1 / len(phi[0])) if weights is None else weights / weights.sum()
+    shares = row_shares(len(phi[0]), weights)
     bases, back = [], []
     for before, here in pairwise(phi):
         cross = (here * shares[:, None]).T @ before  # C_{j, j-1}

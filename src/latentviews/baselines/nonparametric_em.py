@@ -5,24 +5,22 @@ from typing import Any, Self
 
 import numpy as np
 from scipy.ndimage import convolve1d
-from scipy.signal import fftconvolve
 from scipy.special import logsumexp
 
 from latentviews._clusters import kmeans
+from latentviews._numbers import TINY
 from latentviews._validation import all_or_nothing, check_count
 from latentviews.baselines._shared import OneColumnViews
 from latentviews.core.embeddings import BinnedEmbedding, domain_for
 from latentviews.core.features.bins import GridFeatures, linear_bins
-from latentviews.core.kernels.bandwidths import RULES, resolution, resolve, silverman
+from latentviews.core.kernels.bandwidths import resolve
 from latentviews.core.kernels.real import Gaussian
 from latentviews.core.views import read_blocks
 
-TINY = np.finfo(float).tiny
 POINTS = 6  # of a grid for a bandwidth
 REACH = 12  # bandwidths; beyond, the kernel is below 1e-31 of its height
 MARGIN = 5  # bandwidths beyond the data
 MOST = 4096  # grid points
-FOLDS = 5
 
 
 class NonparametricEM(OneColumnViews):
@@ -127,9 +125,8 @@ class NonparametricEM(OneColumnViews):
         """A bandwidth for every view and class."""
         shape = (table.shape[1], rank)
         if isinstance(self.bandwidth, str):
-            return np.repeat(
-                [[_rule(self.bandwidth, _stacked(table, blocks, block))] for block in blocks], rank, axis=1
-            )
+            widths = [resolve(self.bandwidth, _stacked(table, blocks, block)) for block in blocks]
+            return np.repeat(np.reshape(widths, (-1, 1)), rank, axis=1)
         widths = np.asarray(self.bandwidth, dtype=float)
         if widths.ndim == 1:
             widths = widths[:, None]
@@ -155,38 +152,8 @@ class NonparametricEM(OneColumnViews):
 
 
 def _stacked(table: np.ndarray, blocks: Sequence[int], block: int) -> np.ndarray:
-    """All values of the views of a block."""
-    return table[:, [t for t, b in enumerate(blocks) if b == block]].ravel()
-
-
-def _rule(rule: str, x: np.ndarray) -> float:
-    """The bandwidth of a rule for one column."""
-    if rule == "cv":
-        return held_out_bandwidth(x)
-    if rule not in RULES:
-        raise ValueError(
-            f"bandwidth must be a positive number, an array or one of {sorted({*RULES, 'cv'})}; got {rule!r}."
-        )
-    return float(resolve(rule, x[:, None]))
-
-
-def held_out_bandwidth(x: np.ndarray) -> float:
-    """The multiple of Silverman's rule with the highest held-out likelihood of a Gaussian KDE, in five folds.
-
-    On binned rows, so all of them count and none costs O(n).
-    """
-    widths = float(silverman(x[:, None])[0] or x.std()) * np.geomspace(0.05, 2.5, 24)
-    grid = _grid(x, widths[0], widths[-1])
-    fold, shares = np.arange(len(x)) % min(FOLDS, len(x)), linear_bins(x, grid)
-    inside = np.eye(fold.max() + 1)[fold]
-    counts = shares.T @ (1 - inside)
-
-    def likelihood(width: float) -> float:
-        profile = _profile(grid, np.array([width]))
-        tables = fftconvolve(counts / counts.sum(axis=0), profile, axes=0)[len(grid) - 1 : 2 * len(grid) - 1]
-        return float(np.log(np.maximum(np.sum((shares @ tables) * inside, axis=1), TINY)).mean())
-
-    return max(float(max(widths, key=likelihood)), resolution(x))
+    """All values of the views of a block, in one column."""
+    return table[:, [t for t, b in enumerate(blocks) if b == block]].reshape(-1, 1)
 
 
 def _grid(x: np.ndarray, narrow: float, wide: float) -> np.ndarray:

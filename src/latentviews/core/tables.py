@@ -1,13 +1,12 @@
 """From what the user passes to rows, views and their feature maps."""
 
-import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
 
 from latentviews._arrays import to_numpy
-from latentviews._validation import check_rows, is_batches
+from latentviews._validation import check_rows, is_batches, warn_user
 from latentviews.core.streams import is_empty
 
 Columns = tuple[list[int], ...]
@@ -223,8 +222,8 @@ def check_column(x: np.ndarray, label: Any, asked: str) -> None:
         raise ValueError(f"Column {label} varies by {np.ptp(values):.3g}, whose square is no number; scale the column.")
 
 
-def check_angles(x: np.ndarray, columns: Columns, prototypes: Sequence[Any], names: Any, depth: int) -> None:
-    """A warning, to the caller ``depth`` above, where angles go round the circle as often as degrees would."""
+def check_angles(x: np.ndarray, columns: Columns, prototypes: Sequence[Any], names: Any) -> None:
+    """A warning where angles go round the circle as often as degrees would."""
     x = to_numpy(x)
     for group, phi in zip(columns, prototypes, strict=True):
         if getattr(getattr(phi, "kernel", None), "domain", None) != "circle":
@@ -232,8 +231,7 @@ def check_angles(x: np.ndarray, columns: Columns, prototypes: Sequence[Any], nam
         for j in group:
             low, high, label = np.nanmin(x[:, j]), np.nanmax(x[:, j]), repr(names[j]) if names is not None else j
             if high - low > TURNS * 2 * np.pi:
-                warnings.warn(
+                warn_user(
                     f"Column {label} is taken for angles in radians, and goes from {low:.3g} to {high:.3g}; turn "
                     "degrees into radians with np.deg2rad.",
-                    stacklevel=depth,
                 )

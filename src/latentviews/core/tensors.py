@@ -6,6 +6,7 @@ from typing import NamedTuple, Protocol
 import numpy as np
 from sklearn.base import BaseEstimator
 
+from latentviews._numbers import TINY
 from latentviews._validation import check_count
 
 
@@ -116,7 +117,7 @@ def _rotate(slices: np.ndarray, vectors: np.ndarray, p: int, q: int) -> float:
 
 
 def _normalised(rows: np.ndarray) -> np.ndarray:
-    return rows / np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), np.finfo(float).tiny)
+    return rows / np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), TINY)
 
 
 def _ordered(tensor: np.ndarray, vectors: np.ndarray) -> Decomposition:
@@ -126,6 +127,4 @@ def _ordered(tensor: np.ndarray, vectors: np.ndarray) -> Decomposition:
     order = np.argsort(-np.abs(values))
     values, vectors = np.abs(values)[order], vectors[:, order]
     rest = tensor - np.einsum("h,ih,jh,lh->ijl", values, vectors, vectors, vectors, optimize=True)
-    return Decomposition(
-        values, vectors, float(np.linalg.norm(rest) / max(np.linalg.norm(tensor), np.finfo(float).tiny))
-    )
+    return Decomposition(values, vectors, float(np.linalg.norm(rest) / max(np.linalg.norm(tensor), TINY)))

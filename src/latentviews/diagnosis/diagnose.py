@@ -9,6 +9,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from latentviews._arrays import to_numpy
+from latentviews._numbers import effective_rows
 from latentviews._validation import check_count
 from latentviews.comparison.permutation import TestResult, independence_test
 from latentviews.core import streams
@@ -215,7 +216,7 @@ def diagnose(model: Any, X: Any, *, n_permutations: int = 199, random_state: Any
         moments=moment_quality(model, rows, columns, rng),
         mass=np.stack([component.mass for component in model.components_]),
         clipped=np.stack([component.clipped for component in model.components_]),
-        effective_rows=posteriors.sum(axis=0) ** 2 / np.maximum((posteriors**2).sum(axis=0), np.finfo(float).tiny),
+        effective_rows=effective_rows(posteriors.sum(axis=0), (posteriors**2).sum(axis=0)),
         certainty=certainty,
         counts=np.bincount(labels[labels >= 0], minlength=posteriors.shape[1]),
         outside={str(names[j]): share for j, share in outside_range(model, rows).items()},

@@ -1,6 +1,5 @@
 """The joint density of many columns."""
 
-import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Self
@@ -11,7 +10,15 @@ from sklearn.utils.validation import check_array, check_is_fitted
 
 from latentviews._arrays import to_numpy
 from latentviews._progress import CallbackSupportMixin, Report, reporter, with_callbacks
-from latentviews._validation import all_or_nothing, check_ability, check_count, check_rows, check_weights, is_auto
+from latentviews._validation import (
+    all_or_nothing,
+    check_ability,
+    check_count,
+    check_rows,
+    check_weights,
+    is_auto,
+    warn_user,
+)
 from latentviews.core import streams
 from latentviews.core.kernels.base import Kernel
 from latentviews.core.kernels.real import Gaussian
@@ -247,10 +254,9 @@ class LowRankDensity(CallbackSupportMixin, DensityMixin, BaseEstimator):
         if self.constants_ and everything is not None:
             _check_constants(self.constants_, everything, weights, len(pilot))
         if self.constants_:
-            warnings.warn(
+            warn_user(
                 f"Columns {list(self.constants_)} are constant and were left out; the density is that of the others, "
                 "and rows with other values there have density zero.",
-                stacklevel=6,
             )
 
     def _kernels(self) -> dict[int, Kernel]:

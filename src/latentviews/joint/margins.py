@@ -11,10 +11,10 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
-from scipy import fft, sparse
+from scipy import sparse
 from scipy.special import ndtr, ndtri
 
-from latentviews._numbers import TINY
+from latentviews._numbers import TINY, as_shares, smoothed_bins
 from latentviews.core.kernels.bandwidths import resolution
 
 BROAD = 0.01  # the share of a broad normal law in every table, for what lies far from the data
@@ -154,7 +154,7 @@ class Tables(Margins):
     def updated(self, sums: np.ndarray, counts: np.ndarray) -> "Tables":
         """Weighted kernel density estimates from shares of grid points."""
         mass = sums.reshape(len(self.columns), self.n_bins, -1)
-        mass = mass / np.maximum(mass.sum(axis=1, keepdims=True), TINY)
+        mass = as_shares(mass, axis=1)
         grid = self.step[:, None] * np.arange(self.n_bins)  # from where it begins, since squares are subtracted
         center = np.einsum("cg,cgk->ck", grid, mass)
         variance = np.maximum(np.einsum("cg,cgk->ck", grid**2, mass) - center**2, self.step[:, None] ** 2 / 4)
@@ -174,10 +174,7 @@ class Tables(Margins):
 
     def _smoothed(self, mass: np.ndarray, width: np.ndarray) -> np.ndarray:
         """Every column of shares convolved with a Gaussian ``width`` grid points wide, and of mass one again."""
-        frequencies = 2 * np.pi * fft.rfftfreq(2 * self.n_bins)
-        damping = np.exp(-0.5 * (frequencies[None, :, None] * width[:, None]) ** 2)
-        smooth = fft.irfft(fft.rfft(mass, 2 * self.n_bins, axis=1) * damping, axis=1)[:, : self.n_bins]
-        smooth = np.maximum(smooth, 0.0)
+        smooth = smoothed_bins(mass, width, axis=1)
         trapezoid = smooth.sum(axis=1) - (smooth[:, 0] + smooth[:, -1]) / 2
         return smooth / np.maximum(trapezoid, TINY)[:, None]
 

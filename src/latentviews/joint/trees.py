@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from latentviews._numbers import TINY
+from latentviews._numbers import TINY, row_shares
 from latentviews._validation import check_count
 
 
@@ -236,7 +236,7 @@ def embedding_distances(phi: Sequence[np.ndarray], rank: int, weights: np.ndarra
     ``phi``, (n, m_t) a column: with hidden variables of ``rank`` states no more are needed. Where a column's own
     covariance has fewer, as many as it has are taken for all.
     """
-    shares = np.full(len(phi[0]), 1 / len(phi[0])) if weights is None else weights / weights.sum()
+    shares = row_shares(len(phi[0]), weights)
     bases = [(features - shares @ features) * np.sqrt(shares)[:, None] for features in phi]
     size = max(min(rank - 1, *(np.linalg.matrix_rank(basis) for basis in bases)), 1)
     norms = [_log_volume(basis.T @ basis, size) for basis in bases]

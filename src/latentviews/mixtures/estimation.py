@@ -1,6 +1,5 @@
 """From data to class weights and components: the spectral estimate, and the polish that starts from it."""
 
-import warnings
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -8,7 +7,7 @@ import numpy as np
 
 from latentviews._clusters import kmeans_posteriors
 from latentviews._progress import Report
-from latentviews._validation import IdentifiabilityWarning, UnsupportedError, is_auto
+from latentviews._validation import IdentifiabilityWarning, UnsupportedError, is_auto, warn_user
 from latentviews.core.embeddings import Components, components_in, domain_for
 from latentviews.core.features.landmarks import LandmarkFeatures
 from latentviews.core.kernels.base import Kernel
@@ -105,10 +104,9 @@ def starts(problem: Problem, settings: SpectralSettings) -> Starts:
         first = first or spectral
         found[f"spectral × {factor:g}"] = spectral_estimate(problem, spectral).posteriors(problem.pilot)
     if first is None:
-        warnings.warn(
+        warn_user(
             f"{failure} The polish started from k-means alone, so its answer may be a local optimum.",
             IdentifiabilityWarning,
-            stacklevel=5,
         )
     if problem.rank > 1:
         used = [j for columns in problem.columns for j in columns]

@@ -196,7 +196,7 @@ class MultiViewMixture(CallbackSupportMixin, PosteriorMixin, BaseEstimator):
         for name in ("rank_test_", "stream_"):  # an earlier fit's
             self.__dict__.pop(name, None)
         problem = self._read(X, y, sample_weight)
-        check_angles(problem.pilot, problem.columns, problem.prototypes, getattr(self, "feature_names_in_", None), 5)
+        check_angles(problem.pilot, problem.columns, problem.prototypes, getattr(self, "feature_names_in_", None))
         fitted = self._fit(problem, report)
         self.views_ = problem.columns
         self.n_components_ = len(fitted.weights)
@@ -238,7 +238,7 @@ class MultiViewMixture(CallbackSupportMixin, PosteriorMixin, BaseEstimator):
         if not hasattr(self, "stream_"):
             problem = self._read(X, None, sample_weight)
             names = getattr(self, "feature_names_in_", None)
-            check_angles(problem.pilot, problem.columns, problem.prototypes, names, 4)
+            check_angles(problem.pilot, problem.columns, problem.prototypes, names)
             self.views_, self.n_components_ = problem.columns, problem.rank
             size = check_count("pilot_size", PILOT if self.pilot_size is None else self.pilot_size)
             self.stream_: StreamFit = start_stream(problem, self._spectral_bandwidth(), size)

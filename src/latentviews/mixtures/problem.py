@@ -1,6 +1,5 @@
 """What a fit of classes is given, and what it finds."""
 
-import warnings
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -11,8 +10,8 @@ from sklearn.base import DensityMixin
 from sklearn.utils.validation import check_is_fitted
 
 from latentviews._arrays import take_rows, to_numpy
-from latentviews._numbers import TINY
-from latentviews._validation import IdentifiabilityWarning, allowed_classes, check_count
+from latentviews._numbers import TINY, posteriors_of
+from latentviews._validation import IdentifiabilityWarning, allowed_classes, check_count, warn_user
 from latentviews.core import streams
 from latentviews.core.embeddings import Components
 from latentviews.core.tables import Columns
@@ -86,7 +85,7 @@ class Estimate(NamedTuple):
     def posteriors(self, table: Any) -> np.ndarray:
         """P(h | row), (n, k)."""
         joint = self.log_joint(table)
-        return np.exp(joint - logsumexp(joint, axis=1, keepdims=True))
+        return posteriors_of(joint)
 
 
 def hidden_sentence(counts: np.ndarray, weights: np.ndarray) -> str | None:
@@ -103,7 +102,7 @@ def warn_of_hidden(weights: np.ndarray, joint: np.ndarray) -> None:
     counts = np.bincount(joint.argmax(axis=1), minlength=len(weights))[: len(weights)]
     sentence = hidden_sentence(counts, weights)
     if sentence:
-        warnings.warn(sentence, IdentifiabilityWarning, stacklevel=5)
+        warn_user(sentence, IdentifiabilityWarning)
 
 
 class PosteriorMixin(DensityMixin):
@@ -124,7 +123,7 @@ class PosteriorMixin(DensityMixin):
     def predict_proba(self, X: Any) -> np.ndarray:
         """The posterior probability of every class, (n_samples, k)."""
         joint = self._log_joint(X)
-        return np.exp(joint - logsumexp(joint, axis=1, keepdims=True))
+        return posteriors_of(joint)
 
     def score_samples(self, X: Any) -> np.ndarray:
         """The log-density of every row, over the views it has."""

@@ -4,9 +4,8 @@ from dataclasses import dataclass, replace
 from typing import Any, Self
 
 import numpy as np
-from scipy.ndimage import gaussian_filter1d
 
-from latentviews._numbers import TINY
+from latentviews._numbers import TINY, as_shares, smoothed_bins
 from latentviews.core.embeddings import Components
 from latentviews.core.kernels.bandwidths import resolution, weighted_isj
 from latentviews.core.kernels.spaces import Circle, Discrete, Domain
@@ -103,7 +102,7 @@ def row_densities(rows: np.ndarray, posteriors: np.ndarray, name: str, domain: D
     if isinstance(domain, Discrete):
         ticks, places = np.unique(rows[:, 0], return_inverse=True)
         masses = np.stack([np.bincount(places, chances, len(ticks)) for chances in posteriors.T], axis=1)
-        return ViewDensities((name,), (ticks,), masses / np.maximum(masses.sum(axis=0), TINY), rows, discrete=True)
+        return ViewDensities((name,), (ticks,), as_shares(masses, axis=0), rows, discrete=True)
     around = isinstance(domain, Circle)
     if around:
         rows = (rows + np.pi) % (2 * np.pi) - np.pi
@@ -115,6 +114,6 @@ def row_densities(rows: np.ndarray, posteriors: np.ndarray, name: str, domain: D
     for chances in posteriors.T:
         counts = np.histogram(rows[:, 0], edges, weights=chances)[0]
         width = max(weighted_isj(np.maximum(counts, TINY), step, chances.sum()), unit) / step
-        smooth = gaussian_filter1d(counts, width, mode="wrap" if around else "constant")
+        smooth = smoothed_bins(counts, width, around=around)
         columns.append(smooth / (step * max(chances.sum(), TINY)))
     return ViewDensities((name,), (edges[:-1] + step / 2,), np.stack(columns, axis=1), rows)

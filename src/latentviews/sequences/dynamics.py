@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 from sklearn.base import BaseEstimator
 
-from latentviews._numbers import TINY
+from latentviews._numbers import TINY, evenly
 from latentviews._validation import check_count
 from latentviews.core.features.fourier import FourierFeatures
 from latentviews.core.kernels.bandwidths import median
@@ -248,7 +248,7 @@ class Memory:
         """Directions and a bandwidth from all windows of ``size`` rows, frequencies from one and the same seed."""
         rows = np.arange(len(series.x))
         directions = _directions((series.recent(part, size, upto=True) for part in batches(rows)), DIRECTIONS)
-        some = np.linspace(0, len(rows) - 1, min(len(rows), BATCH)).astype(int)
+        some = evenly(len(rows), BATCH)
         windows = series.recent(some, size, upto=True) @ directions
         kernel = Gaussian(WIDTH * (median(windows) or 1.0))
         return cls(

@@ -1,6 +1,5 @@
 """From sequences to a chain and its emissions: the spectral estimate of triples, and Baum–Welch from there."""
 
-import warnings
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -9,7 +8,7 @@ import numpy as np
 from latentviews._arrays import to_numpy
 from latentviews._clusters import CLUSTER_ROWS, cluster_posteriors, kmeans, kmeans_posteriors
 from latentviews._progress import Report
-from latentviews._validation import IdentifiabilityWarning, UnsupportedError, is_auto
+from latentviews._validation import IdentifiabilityWarning, UnsupportedError, is_auto, warn_user
 from latentviews.core.embeddings import BinnedEmbedding, Components, Embedding, components_in, domain_for
 from latentviews.core.features.landmarks import LandmarkFeatures
 from latentviews.core.kernels.base import Kernel
@@ -188,10 +187,9 @@ def chain_starts(problem: SequenceProblem, settings: SpectralSettings) -> ChainS
         first = first or spectral
         found[f"spectral × {factor:g}"] = chain.smoothing(rows.pilot, problem.pilot_lengths).posteriors
     if first is None and rows.rank > 1:
-        warnings.warn(
+        warn_user(
             f"{failure} Baum–Welch started from k-means alone, so its answer may be a local optimum.",
             IdentifiabilityWarning,
-            stacklevel=6,
         )
     used = [j for columns in rows.columns for j in columns]
     found["k-means"] = kmeans_posteriors(rows.pilot, used, rows.rank, rows.rng)

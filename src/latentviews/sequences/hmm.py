@@ -1,6 +1,5 @@
 """Hidden Markov models whose emissions have no assumed shape."""
 
-import warnings
 from collections.abc import Sequence
 from typing import Any, Self
 
@@ -17,6 +16,7 @@ from latentviews._validation import (
     check_count,
     check_one_batch,
     is_auto,
+    warn_user,
 )
 from latentviews.core.kernels.base import Kernel
 from latentviews.core.selection import RankTest, dependence_rank
@@ -169,7 +169,7 @@ class KernelHMM(CallbackSupportMixin, DensityMixin, BaseEstimator):
         self.views_, self.n_states_ = problem.rows.columns, problem.rows.rank
         self.start_, self.transition_, self.components_, _ = chain.take(order)
         self.weights_ = shares[order]
-        self._check_states(problem, 5)
+        self._check_states(problem)
         finish()
         return self
 
@@ -209,7 +209,7 @@ class KernelHMM(CallbackSupportMixin, DensityMixin, BaseEstimator):
         self._keep_spectral(found, found.whitening.spectrum)
         self.converged_, self.n_iter_ = True, 0
         if problem is not None:
-            self._check_states(problem, 4)
+            self._check_states(problem)
         return self
 
     def _solver(self) -> Solver:
@@ -365,36 +365,33 @@ class KernelHMM(CallbackSupportMixin, DensityMixin, BaseEstimator):
         views = fit_views(three.pilot, three.columns, three.prototypes, three.rng, three.blocks)
         return dependence_rank(three.pilot, views, three.rng)
 
-    def _check_states(self, problem: SequenceProblem, depth: int) -> None:
-        """Say what makes the states doubtful, ``depth`` calls above this one's."""
+    def _check_states(self, problem: SequenceProblem) -> None:
+        """Say what makes the states doubtful."""
         rows = problem.rows
-        check_angles(rows.data, rows.columns, rows.prototypes, getattr(self, "feature_names_in_", None), depth + 1)
+        check_angles(rows.data, rows.columns, rows.prototypes, getattr(self, "feature_names_in_", None))
         if self.n_states_ == 1:
             return
         if looks_independent(problem):
-            warnings.warn(
+            warn_user(
                 "Rows that follow each other look independent, so time does not tell states apart: they may be any "
                 "parts of one mixture.",
                 IdentifiabilityWarning,
-                stacklevel=depth,
             )
         n_rows = len(rows.data)
         rare = np.flatnonzero(self.weights_ * n_rows < RARE).tolist()
         if rare:
             each = f"State {rare[0]} is" if len(rare) == 1 else f"States {', '.join(map(str, rare))} are each"
-            warnings.warn(
+            warn_user(
                 f"{each} expected in less than one of {n_rows} rows, so never visited; ask for fewer states.",
                 IdentifiabilityWarning,
-                stacklevel=depth,
             )
         least = np.linalg.svd(self.transition_, compute_uv=False)[-1]
         if least < FORGETFUL:
-            warnings.warn(
+            warn_user(
                 f"The transition matrix is near one without independent rows (least singular value {least:.2g}): "
                 "some states are followed by the same mixture of states as others, so time hardly tells them apart. "
                 "Ask for fewer states, or treat rows as independent.",
                 IdentifiabilityWarning,
-                stacklevel=depth,
             )
 
     def __sklearn_tags__(self) -> Any:

@@ -9,6 +9,7 @@ from sklearn.metrics.pairwise import euclidean_distances
 from sklearn.utils.validation import check_is_fitted
 
 from latentviews._arrays import to_numpy
+from latentviews._numbers import TINY, drawn_labels
 from latentviews._validation import all_or_nothing, check_ability, check_count, check_rows
 from latentviews.core.features.fourier import FourierFeatures
 from latentviews.core.kernels.bandwidths import silverman
@@ -80,7 +81,7 @@ class SampleForecast:
         result, (offset, stretch) = np.empty((*self.center.shape[:-1], len(points))), self._frame()
         for step in range(self.horizon):
             spread = self.residuals[:, step, [column]]
-            kernel = Gaussian(max(float(silverman(spread)[0]), np.finfo(float).tiny))
+            kernel = Gaussian(max(float(silverman(spread)[0]), TINY))
             gaps = (points - offset[..., step, column, None]) / stretch[..., 0]
             values = kernel.gram(gaps.reshape(-1, 1), spread).reshape(*gaps.shape, -1)
             result[..., step, :] = np.einsum("...xm,...m->...x", values, self.weights) / stretch[..., 0]
@@ -90,9 +91,7 @@ class SampleForecast:
         """Whole futures, (n_samples, ..., horizon, d): the mean and one held-out residual path each."""
         n_samples, rng = check_count("n_samples", n_samples), np.random.default_rng(random_state)
         offset, stretch = self._frame()
-        chance = rng.random((n_samples, *self.weights.shape[:-1], 1))
-        picked = (np.cumsum(self.weights, axis=-1) < chance).sum(axis=-1).clip(max=len(self.residuals) - 1)
-        return offset + stretch * self.residuals[picked]
+        return offset + stretch * self.residuals[drawn_labels(self.weights, rng, (n_samples,))]
 
 
 class PredictiveStateModel(BaseEstimator):
@@ -205,7 +204,7 @@ class PredictiveStateModel(BaseEstimator):
             self.offset_ = phi.mean(axis=0)
             spread, vectors = np.linalg.eigh(np.cov(phi.T))
             # as long as the standardised columns: a kernel that is a density has any height
-            height = np.sqrt(max(spread[-1], np.finfo(float).tiny))
+            height = np.sqrt(max(spread[-1], TINY))
             self.directions_: np.ndarray | None = vectors[:, ::-1][:, :COMPONENTS] / height
         else:
             self.features_ = clone(self.features).fit(table)
@@ -249,7 +248,7 @@ class PredictiveStateModel(BaseEstimator):
         place = min(NEIGHBOURS, squares.shape[1] - 1)
         reach = np.partition(squares, place, axis=1)[:, [place]]
         reach = np.maximum(reach, np.finfo(float).eps * squares.max(axis=1, keepdims=True))  # anchors may coincide
-        weights = np.exp(-2 * squares / np.maximum(reach, np.finfo(float).tiny))
+        weights = np.exp(-2 * squares / np.maximum(reach, TINY))
         weights /= weights.sum(axis=1, keepdims=True)
         if lengths is None and origins is None:
             center, weights = center[0], weights[0]

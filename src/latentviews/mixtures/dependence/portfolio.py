@@ -10,7 +10,6 @@ from scipy.special import gammaln
 from sklearn import config_context
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.metrics import adjusted_rand_score
 from sklearn.mixture import GaussianMixture
 from sklearn.neighbors import NearestNeighbors
 from sklearn.utils.parallel import Parallel, delayed
@@ -18,7 +17,7 @@ from sklearn.utils.parallel import Parallel, delayed
 from latentviews._clusters import cluster_posteriors, kmeans
 from latentviews._numbers import TINY
 from latentviews._progress import Part, Report
-from latentviews._validation import IdentifiabilityWarning, UnsupportedError, check_count
+from latentviews._validation import IdentifiabilityWarning, UnsupportedError, check_count, warn_user
 from latentviews.core.features.indicators import OneHotFeatures
 from latentviews.core.kernels.bandwidths import resolution
 from latentviews.core.kernels.spaces import DOMAINS
@@ -35,6 +34,7 @@ from latentviews.mixtures.dependence.copulas import (
 from latentviews.mixtures.dependence.merging import (
     Landscape,
     Parts,
+    adjusted_rand,
     confusion_cost,
     medoid,
     merge,
@@ -240,11 +240,10 @@ def _fit(start: "Start", frame: Frame, table: np.ndarray, settings: Copulas, rep
 
 def _warn(agreement: float, n_partitions: int) -> None:
     if agreement < DOUBTFUL:
-        warnings.warn(
+        warn_user(
             f"The {n_partitions} ways to these classes agree little (adjusted Rand index {agreement:.2f}): the answer "
             "is one of several. Ask for another number of classes, or see `agreement_` and `start_objectives_`.",
             IdentifiabilityWarning,
-            stacklevel=6,
         )
 
 
@@ -423,7 +422,7 @@ def _closest_to(allowed: np.ndarray, partitions: list[np.ndarray]) -> int:
     """The partition that agrees best with the known classes."""
     known = allowed.sum(axis=1) == 1
     truth = allowed[known].argmax(axis=1)
-    return int(np.argmax([adjusted_rand_score(truth, labels[known]) for labels in partitions]))
+    return int(np.argmax([adjusted_rand(truth, labels[known]) for labels in partitions]))
 
 
 def _naming(allowed: np.ndarray, labels: np.ndarray) -> np.ndarray:
