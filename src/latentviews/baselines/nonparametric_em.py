@@ -1,7 +1,7 @@
 """Nonparametric EM and its smoothed likelihood."""
 
 from collections.abc import Sequence
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from scipy.ndimage import convolve1d
@@ -9,7 +9,8 @@ from scipy.special import logsumexp
 
 from latentviews._clusters import kmeans
 from latentviews._numbers import TINY
-from latentviews._validation import all_or_nothing, check_count
+from latentviews._parameters import Constraint, Count, Flag, NoneOr, Nonnegative, Seed, Such, WithData, are_numbers
+from latentviews._validation import all_or_nothing
 from latentviews.baselines._shared import OneColumnViews
 from latentviews.core.embeddings import BinnedEmbedding, domain_for
 from latentviews.core.features.bins import GridFeatures, linear_bins
@@ -74,6 +75,20 @@ class NonparametricEM(OneColumnViews):
     array([0.5, 0.3, 0.2])
     """
 
+    _parameters: ClassVar[dict[str, Constraint]] = {
+        "n_components": Count(),
+        "views": WithData(),
+        "exchangeable": WithData(),
+        "bandwidth": Such(
+            lambda value: isinstance(value, str) or are_numbers(value), "a positive number, an array or a rule"
+        ),
+        "smoothed": Flag(),
+        "init": NoneOr(Such(are_numbers, "an array with a responsibility per row and class")),
+        "max_iter": Count(),
+        "tol": Nonnegative(),
+        "random_state": Seed(),
+    }
+
     def __init__(
         self,
         n_components: int = 2,
@@ -101,7 +116,7 @@ class NonparametricEM(OneColumnViews):
     def fit(self, X: Any, y: Any = None) -> Self:
         """Alternate between posteriors and weighted densities."""
         table, columns, rank = self._read(X)
-        max_iter, rng = check_count("max_iter", self.max_iter), np.random.default_rng(self.random_state)
+        rng = np.random.default_rng(self.random_state)
         blocks = read_blocks(self.exchangeable, table.shape[1])
         widths = self._widths(table, blocks, rank)
         grids = _block_grids(table, blocks, widths)
@@ -109,7 +124,7 @@ class NonparametricEM(OneColumnViews):
         profiles = [_profile(grid, width) for grid, width in zip(grids, widths, strict=True)]
         path: list[float] = []
         posteriors, converged = self._start(table, rank, rng), False
-        while len(path) < max_iter and not converged:
+        while len(path) < self.max_iter and not converged:
             before = posteriors
             posteriors, objective, _ = smooth_em_step(rows, profiles, before, self.smoothed, blocks)
             path.append(objective)
@@ -125,8 +140,8 @@ class NonparametricEM(OneColumnViews):
         """A bandwidth for every view and class."""
         shape = (table.shape[1], rank)
         if isinstance(self.bandwidth, str):
-            widths = [resolve(self.bandwidth, _stacked(table, blocks, block)) for block in blocks]
-            return np.repeat(np.reshape(widths, (-1, 1)), rank, axis=1)
+            found = [[float(resolve(self.bandwidth, _stacked(table, blocks, block)))] for block in blocks]
+            return np.repeat(found, rank, axis=1)
         widths = np.asarray(self.bandwidth, dtype=float)
         if widths.ndim == 1:
             widths = widths[:, None]

@@ -2,13 +2,24 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, DensityMixin
 from sklearn.utils.validation import check_array, check_is_fitted
 
 from latentviews._arrays import to_numpy
+from latentviews._parameters import (
+    Ability,
+    Constraint,
+    Count,
+    NoneOr,
+    Seed,
+    Such,
+    Verbosity,
+    WithData,
+    check_parameters,
+)
 from latentviews._progress import CallbackSupportMixin, Report, reporter, with_callbacks
 from latentviews._validation import (
     all_or_nothing,
@@ -24,6 +35,7 @@ from latentviews.core.kernels.base import Kernel
 from latentviews.core.kernels.real import Gaussian
 from latentviews.core.tables import checked_batches, is_stream
 from latentviews.joint.methods import Estimated, Problem, Stack
+from latentviews.joint.trees import could_be_tree
 
 PILOT = 20_000
 NARROW, WIDE = 1e-100, 1e100  # what columns may span: their squares are numbers
@@ -144,6 +156,16 @@ class LowRankDensity(CallbackSupportMixin, DensityMixin, BaseEstimator):
     True
     """
 
+    _parameters: ClassVar[dict[str, Constraint]] = {
+        "rank": WithData(),
+        "tree": Such(could_be_tree, '"caterpillar", "auto", nested tuples of columns, or a networkx tree'),
+        "method": NoneOr(Ability("estimate")),
+        "kernel": WithData(),
+        "pilot_size": Count(2),
+        "verbose": Verbosity(),
+        "random_state": Seed(),
+    }
+
     def __init__(
         self,
         rank: Any = "auto",
@@ -175,8 +197,9 @@ class LowRankDensity(CallbackSupportMixin, DensityMixin, BaseEstimator):
         y : ignored
         sample_weight : array of shape (n_samples,) or None
         """
+        check_parameters(self)
         report, finish = reporter(self, self.verbose)
-        method = Stack() if self.method is None else check_ability("method", self.method, "estimate")
+        method = Stack() if self.method is None else self.method
         problem = self._read(X, sample_weight, report)
         found: Estimated = method.estimate(problem)
         self.density_, self.rank_, self.tree_ = found
@@ -191,11 +214,10 @@ class LowRankDensity(CallbackSupportMixin, DensityMixin, BaseEstimator):
         data = self._data(X, reset=True)
         weights = check_weights(sample_weight, data)
         weights = None if weights is None else weights / weights.mean()
-        size = check_count("pilot_size", self.pilot_size, 2)
-        pilot, pilot_weights = streams.sample(data, size, rng, weights)
+        pilot, pilot_weights = streams.sample(data, self.pilot_size, rng, weights)
         pilot = to_numpy(pilot)
         rows = data.shape[0] if streams.is_array(data) else np.inf
-        everything = data if size <= len(pilot) < rows else None
+        everything = data if self.pilot_size <= len(pilot) < rows else None
         if pilot_weights is not None:  # rows that count for nothing would still widen grids
             pilot, pilot_weights = pilot[pilot_weights > 0], pilot_weights[pilot_weights > 0]
         least = max(largest, 2)

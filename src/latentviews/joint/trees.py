@@ -126,6 +126,12 @@ def read_tree(
         raise ValueError('The tree is nested more deeply than can be read; use tree="caterpillar".') from None
 
 
+def could_be_tree(tree: Any) -> bool:
+    """Whether a value of the parameter ``tree`` is of a kind that `read_tree` reads, or "auto"."""
+    graph = hasattr(tree, "adj") and not isinstance(tree, type)
+    return tree in ("caterpillar", "auto") if isinstance(tree, str) else graph or isinstance(tree, Tree | tuple | list)
+
+
 def _read_nested(tree: Any, n_columns: int, names: Sequence[str] | None) -> Any:
     """Nested tuples of column numbers, each once."""
     if hasattr(tree, "adj") and not isinstance(tree, type):

@@ -1,7 +1,7 @@
 """Mixtures of products of distributions without a shape."""
 
 from collections.abc import Callable, Sequence
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator
@@ -9,13 +9,26 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from latentviews._arrays import to_numpy
+from latentviews._parameters import (
+    Ability,
+    AutoOr,
+    Bandwidth,
+    Constraint,
+    Count,
+    Flag,
+    Jobs,
+    NoneOr,
+    Seed,
+    Such,
+    Verbosity,
+    WithData,
+    check_parameters,
+)
 from latentviews._progress import CallbackSupportMixin, Report, reporter, with_callbacks
 from latentviews._validation import (
     all_or_nothing,
     allowed_classes,
     as_labels,
-    check_ability,
-    check_bandwidth,
     check_count,
     check_one_batch,
     check_weights,
@@ -30,7 +43,7 @@ from latentviews.core.tables import check_angles, check_varying, read_table
 from latentviews.core.tensors import JointDiagonalization, Solver
 from latentviews.core.views import feature_prototypes, fit_views, for_scales, has_density, read_blocks
 from latentviews.mixtures.dependence.classes import DependentClasses, DependentConditional
-from latentviews.mixtures.dependence.portfolio import check_dependence, portfolio, read_copulas
+from latentviews.mixtures.dependence.portfolio import check_dependence, is_dependence, portfolio, read_copulas
 from latentviews.mixtures.estimation import (
     SpectralSettings,
     polished_estimate,
@@ -140,6 +153,25 @@ class MultiViewMixture(CallbackSupportMixin, PosteriorMixin, BaseEstimator):
     array([0.5 , 0.33, 0.17])
     """
 
+    _parameters: ClassVar[dict[str, Constraint]] = {
+        "n_components": AutoOr(Count()),
+        "views": WithData(),
+        "exchangeable": WithData(),
+        "kernel": WithData(),
+        "features": WithData(),
+        "solver": NoneOr(Ability("decompose")),
+        "bandwidth": WithData(),
+        "density_bandwidth": NoneOr(Bandwidth()),
+        "polish": NoneOr(AutoOr(Ability("polish"))),
+        "dependence": Such(is_dependence, 'None, "copula" or Copulas(...)'),
+        "reference": WithData(),
+        "pilot_size": NoneOr(Count()),
+        "warm_start": Flag(),
+        "n_jobs": Jobs(),
+        "verbose": Verbosity(),
+        "random_state": Seed(),
+    }
+
     def __init__(
         self,
         n_components: int | str = 2,
@@ -192,6 +224,7 @@ class MultiViewMixture(CallbackSupportMixin, PosteriorMixin, BaseEstimator):
         sample_weight : array of shape (n_samples,) or None
             As if rows were repeated, but for rules for bandwidths, which count every row once.
         """
+        check_parameters(self)
         report, finish = reporter(self, self.verbose)
         for name in ("rank_test_", "stream_"):  # an earlier fit's
             self.__dict__.pop(name, None)
@@ -233,6 +266,7 @@ class MultiViewMixture(CallbackSupportMixin, PosteriorMixin, BaseEstimator):
         y : ignored
         sample_weight : array of shape (n_samples,) or None
         """
+        check_parameters(self)
         check_one_batch(X)
         settings = self._settings()
         if not hasattr(self, "stream_"):
@@ -240,7 +274,7 @@ class MultiViewMixture(CallbackSupportMixin, PosteriorMixin, BaseEstimator):
             names = getattr(self, "feature_names_in_", None)
             check_angles(problem.pilot, problem.columns, problem.prototypes, names)
             self.views_, self.n_components_ = problem.columns, problem.rank
-            size = check_count("pilot_size", PILOT if self.pilot_size is None else self.pilot_size)
+            size = PILOT if self.pilot_size is None else self.pilot_size
             self.stream_: StreamFit = start_stream(problem, self._spectral_bandwidth(), size)
         rows = to_numpy(read_table(self, X, reset=False)[0])
         self.polished_: Polished | None = None
@@ -256,7 +290,7 @@ class MultiViewMixture(CallbackSupportMixin, PosteriorMixin, BaseEstimator):
         return self
 
     def _settings(self) -> SpectralSettings:
-        solver = JointDiagonalization() if self.solver is None else check_ability("solver", self.solver, "decompose")
+        solver = JointDiagonalization() if self.solver is None else self.solver
         return SpectralSettings(solver, self.reference, self.pilot_size is None)
 
     def _spectral_bandwidth(self) -> Any:
@@ -281,7 +315,6 @@ class MultiViewMixture(CallbackSupportMixin, PosteriorMixin, BaseEstimator):
             self.converged_, self.n_iter_ = True, 0
             estimate = spectral_estimate(problem, spectral)
             return estimate.take(problem.name_classes(estimate.posteriors))
-        check_ability("polish", polish, "polish")
         same = getattr(self, "views_", None) == problem.columns and getattr(self, "n_components_", None) == problem.rank
         if self.warm_start and same:
             guesses = {"warm": self._estimate().posteriors(problem.pilot)}
@@ -445,14 +478,12 @@ class MultiViewMixture(CallbackSupportMixin, PosteriorMixin, BaseEstimator):
     def _read(self, X: Any, y: Any, sample_weight: Any) -> Problem:
         """Data, views and a pilot, or a sentence on what no fit can answer."""
         automatic = self._counts()
-        if isinstance(self.n_components, str) and not automatic:
-            raise ValueError(f'n_components must be an integer or "auto"; got {self.n_components!r}.')
-        rank = 1 if automatic else check_count("n_components", self.n_components)
+        rank = 1 if automatic else int(self.n_components)
         rng = np.random.default_rng(self.random_state)
         data, columns = read_table(self, X, reset=True)
         weights = check_weights(sample_weight, data)
         weights = None if weights is None else weights / weights.mean()  # sums then count rows, whatever the unit
-        size = PILOT if self.pilot_size is None else check_count("pilot_size", self.pilot_size)
+        size = PILOT if self.pilot_size is None else self.pilot_size
         labels = as_labels(y, data)
         bits: Any = rng.bit_generator
         apart = np.random.Generator(bits.jumped())  # so that rng goes on the same for arrays and streams
@@ -464,8 +495,6 @@ class MultiViewMixture(CallbackSupportMixin, PosteriorMixin, BaseEstimator):
         check_varying(data if streams.is_array(data) else pilot, columns, getattr(self, "feature_names_in_", None))
         if self.reference is not None and not _is_view(self.reference, len(columns)):
             raise ValueError(f"reference must be a view from 0 to {len(columns) - 1}; got {self.reference!r}.")
-        if self.density_bandwidth is not None:
-            check_bandwidth("density_bandwidth", self.density_bandwidth)
         blocks = read_blocks(self.exchangeable, len(columns))
         prototypes = feature_prototypes(self.kernel, self.features, self.bandwidth, columns)
         if self.kernel is None and self.features is None and self.bandwidth is None and self.dependence is None:

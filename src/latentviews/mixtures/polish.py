@@ -6,7 +6,7 @@ A polish takes rows and guesses of their posteriors, and gives a way to the post
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from scipy import sparse
@@ -14,8 +14,17 @@ from sklearn.base import BaseEstimator, clone
 from sklearn.utils.parallel import Parallel, delayed
 
 from latentviews._arrays import to_numpy
+from latentviews._parameters import (
+    Bandwidth,
+    Constraint,
+    Count,
+    Flag,
+    Nonnegative,
+    Positive,
+    Several,
+    check_parameters,
+)
 from latentviews._progress import Report
-from latentviews._validation import check_count, check_nonnegative, check_positive
 from latentviews.core import streams
 from latentviews.core.features.bins import grid_and_kernel, linear_bins
 from latentviews.core.features.landmarks import few_landmarks
@@ -225,6 +234,13 @@ class Sieve(BaseEstimator):
         Rows on which starts and widths are compared.
     """
 
+    _parameters: ClassVar[dict[str, Constraint]] = {
+        "factors": Several(Positive(), "at least one positive number"),
+        "max_iter": Count(0),
+        "tol": Nonnegative(),
+        "trial_rows": Count(2),
+    }
+
     def __init__(
         self,
         factors: Sequence[float] = (1.5, 2.0, 2.5),
@@ -246,7 +262,7 @@ class Sieve(BaseEstimator):
         report: Report = lambda task, n_iter, objective: False,
     ) -> Polished:
         """Fit the sieve to a pilot from guesses of its posteriors."""
-        self._check()
+        check_parameters(self)
         seed = int(rng.integers(2**31))
         rank = starts[0].shape[1]
         rules = {block: (x, rule_of_thumb(x, kernel, rank, seed)) for block, (x, kernel) in pilot.by_block().items()}
@@ -273,15 +289,6 @@ class Sieve(BaseEstimator):
             lambda n_iter, objective: report("polish", n_iter, objective),
         )
         return Polished(chosen, fit, factor, rivals[_best(tried)], objectives)
-
-    def _check(self) -> None:
-        if isinstance(self.factors, str) or np.ndim(self.factors) != 1 or not len(self.factors):
-            raise ValueError(f"factors of a Sieve must be at least one positive number; got {self.factors!r}.")
-        for factor in self.factors:
-            check_positive("a factor of a Sieve", factor)
-        check_nonnegative("tol", self.tol)
-        check_count("trial_rows", self.trial_rows, 2)
-        check_count("max_iter", self.max_iter, 0)
 
     def _try(
         self,
@@ -337,6 +344,13 @@ class SmoothedEM(BaseEstimator):
         Stop when a hundred steps would gain less log-likelihood a row.
     """
 
+    _parameters: ClassVar[dict[str, Constraint]] = {
+        "bandwidth": Bandwidth(),
+        "nonlinear": Flag(),
+        "max_iter": Count(),
+        "tol": Nonnegative(),
+    }
+
     def __init__(self, bandwidth: Any = "isj", nonlinear: bool = True, max_iter: int = 1000, tol: float = 1e-3):
         self.bandwidth = bandwidth
         self.nonlinear = nonlinear
@@ -352,8 +366,7 @@ class SmoothedEM(BaseEstimator):
         report: Report = lambda task, n_iter, objective: False,
     ) -> Polished:
         """Run from every guess and keep the one with the highest objective."""
-        check_count("max_iter", self.max_iter)
-        check_nonnegative("tol", self.tol)
+        check_parameters(self)
         shared = {block: self._view(x, block, kernel) for block, (x, kernel) in pilot.by_block().items()}
         views = pilot.views(shared)
         cells = pilot.cells(views)

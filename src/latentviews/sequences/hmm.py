@@ -1,18 +1,29 @@
 """Hidden Markov models whose emissions have no assumed shape."""
 
 from collections.abc import Sequence
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, DensityMixin
 from sklearn.utils.validation import check_is_fitted
 
+from latentviews._parameters import (
+    Ability,
+    AutoOr,
+    Bandwidth,
+    Constraint,
+    Count,
+    Jobs,
+    NoneOr,
+    Seed,
+    Verbosity,
+    WithData,
+    check_parameters,
+)
 from latentviews._progress import CallbackSupportMixin, Report, reporter, with_callbacks
 from latentviews._validation import (
     IdentifiabilityWarning,
     all_or_nothing,
-    check_ability,
-    check_bandwidth,
     check_count,
     check_one_batch,
     is_auto,
@@ -118,6 +129,21 @@ class KernelHMM(CallbackSupportMixin, DensityMixin, BaseEstimator):
     (5, 1)
     """
 
+    _parameters: ClassVar[dict[str, Constraint]] = {
+        "n_states": AutoOr(Count()),
+        "views": WithData(),
+        "kernel": WithData(),
+        "features": WithData(),
+        "solver": NoneOr(Ability("decompose")),
+        "bandwidth": WithData(),
+        "density_bandwidth": NoneOr(Bandwidth()),
+        "polish": WithData(),
+        "pilot_size": Count(3),
+        "n_jobs": Jobs(),
+        "verbose": Verbosity(),
+        "random_state": Seed(),
+    }
+
     def __init__(
         self,
         n_states: int | str = 2,
@@ -160,6 +186,7 @@ class KernelHMM(CallbackSupportMixin, DensityMixin, BaseEstimator):
         lengths : list of ints or None
             How long every sequence is; by default all rows are one.
         """
+        check_parameters(self)
         report, finish = reporter(self, self.verbose)
         self.__dict__.pop("stream_", None)  # an earlier fit's
         problem = self._read(X, y, lengths)
@@ -193,6 +220,7 @@ class KernelHMM(CallbackSupportMixin, DensityMixin, BaseEstimator):
         y : ignored
         lengths : list of ints or None
         """
+        check_parameters(self)
         check_one_batch(X)
         solver, problem = self._solver(), None
         if not hasattr(self, "stream_"):
@@ -213,7 +241,7 @@ class KernelHMM(CallbackSupportMixin, DensityMixin, BaseEstimator):
         return self
 
     def _solver(self) -> Solver:
-        return JointDiagonalization() if self.solver is None else check_ability("solver", self.solver, "decompose")
+        return JointDiagonalization() if self.solver is None else self.solver
 
     def _spectral_bandwidth(self) -> Any:
         """The bandwidth of emissions that no polish follows."""
@@ -315,7 +343,7 @@ class KernelHMM(CallbackSupportMixin, DensityMixin, BaseEstimator):
     def _read(self, X: Any, y: Any, lengths: Any) -> SequenceProblem:
         """Sequences, views and a pilot, or a sentence on what no fit can answer."""
         automatic = is_auto(self.n_states)
-        rank = 1 if automatic else check_count("n_states", self.n_states)
+        rank = 1 if automatic else int(self.n_states)
         rng = np.random.default_rng(self.random_state)
         table, columns = read_sequences(self, X, reset=True)
         lengths = check_lengths(lengths, len(table), y)
@@ -327,16 +355,13 @@ class KernelHMM(CallbackSupportMixin, DensityMixin, BaseEstimator):
         if len(table) < rank:
             raise ValueError(f"{rank} states need at least {rank} rows; got n_samples = {len(table)}.")
         check_varying(table, columns, getattr(self, "feature_names_in_", None))
-        if self.density_bandwidth is not None:
-            check_bandwidth("density_bandwidth", self.density_bandwidth)
         prototypes = feature_prototypes(self.kernel, self.features, self.bandwidth, columns)
         if not all(has_density(phi) for phi in prototypes):
             raise TypeError(
                 "States are told by their emission densities, and a kernel such as Linear has none; use Gaussian, "
                 "Laplace, Matern, VonMises or Delta."
             )
-        size = check_count("pilot_size", self.pilot_size, 3)
-        pilot, blocks = draw_windows(lengths, size, rng), list(range(len(columns)))
+        pilot, blocks = draw_windows(lengths, self.pilot_size, rng), list(range(len(columns)))
         if self.kernel is None and self.features is None and self.bandwidth is None:
             prototypes = for_scales(prototypes, table[pilot], columns, blocks)
         rows = Problem(

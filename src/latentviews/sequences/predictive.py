@@ -1,7 +1,7 @@
 """Forecasts from predictive states: what the past says of the future, with no latent states behind it."""
 
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Self
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, clone
@@ -10,7 +10,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from latentviews._arrays import to_numpy
 from latentviews._numbers import TINY, drawn_labels
-from latentviews._validation import all_or_nothing, check_ability, check_count, check_rows
+from latentviews._parameters import Ability, Constraint, Count, NoneOr, Seed, Share, WithData, check_parameters
+from latentviews._validation import all_or_nothing, check_count, check_rows
 from latentviews.core.features.fourier import FourierFeatures
 from latentviews.core.kernels.bandwidths import silverman
 from latentviews.core.kernels.base import Kernel
@@ -134,6 +135,15 @@ class PredictiveStateModel(BaseEstimator):
     True
     """
 
+    _parameters: ClassVar[dict[str, Constraint]] = {
+        "dynamics": NoneOr(Ability("learn")),
+        "kernel": WithData(),
+        "features": NoneOr(Ability("transform")),
+        "horizon": Count(),
+        "validation": Share("a share between 0 and 1"),
+        "random_state": Seed(),
+    }
+
     def __init__(
         self,
         dynamics: Any = None,
@@ -163,9 +173,9 @@ class PredictiveStateModel(BaseEstimator):
         lengths : list of ints or None
             How long every sequence is; by default all rows are one.
         """
-        rng = np.random.default_rng(self.random_state)
-        horizon = check_count("horizon", self.horizon)
-        learner = TwoStageRegression() if self.dynamics is None else check_ability("dynamics", self.dynamics, "learn")
+        check_parameters(self)
+        rng, horizon = np.random.default_rng(self.random_state), int(self.horizon)
+        learner = TwoStageRegression() if self.dynamics is None else self.dynamics
         table = self._read(X, reset=True)
         lengths = check_lengths(lengths, len(table), y)
         parts = _parts(lengths, self.validation, horizon)
@@ -288,8 +298,6 @@ class Parts(NamedTuple):
 
 def _parts(lengths: np.ndarray, share: float, horizon: int) -> Parts:
     """What is fitted and what is held out: last sequences, or the ends of a few."""
-    if not (isinstance(share, int | float | np.number) and 0 < share < 1):
-        raise ValueError(f"validation must be a share between 0 and 1; got {share!r}.")
     ends = np.cumsum(lengths)
     begins = ends - lengths
     if len(lengths) >= 5:

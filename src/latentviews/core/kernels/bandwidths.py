@@ -115,10 +115,8 @@ def _binned_likelihoods(z: np.ndarray, fold: np.ndarray) -> list[float]:
     step = (high - low) / (size - 1)
     left, n_folds = ((z[:, 0] - low) / step).astype(int), int(fold.max()) + 1
     right_share = (z[:, 0] - low) / step - left
-    counts = sum(
-        np.bincount((left + side) * n_folds + fold, share, size * n_folds).reshape(size, n_folds)
-        for side, share in enumerate((1 - right_share, right_share))
-    )
+    places = np.concatenate([left, left + 1]) * n_folds + np.tile(fold, 2)
+    counts = np.bincount(places, np.concatenate([1 - right_share, right_share]), size * n_folds).reshape(size, n_folds)
     others = as_shares(counts.sum(axis=1, keepdims=True) - counts, axis=0)
 
     def likelihood(factor: float) -> float:

@@ -2,7 +2,7 @@
 
 import warnings
 from collections.abc import Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from scipy.optimize import linear_sum_assignment
@@ -16,8 +16,9 @@ from sklearn.utils.parallel import Parallel, delayed
 
 from latentviews._clusters import cluster_posteriors, kmeans
 from latentviews._numbers import TINY
+from latentviews._parameters import Constraint, Count, Share, Such, check_parameters, is_number
 from latentviews._progress import Part, Report
-from latentviews._validation import IdentifiabilityWarning, UnsupportedError, check_count, warn_user
+from latentviews._validation import IdentifiabilityWarning, UnsupportedError, warn_user
 from latentviews.core.features.indicators import OneHotFeatures
 from latentviews.core.kernels.bandwidths import resolution
 from latentviews.core.kernels.spaces import DOMAINS
@@ -81,6 +82,19 @@ class Copulas(BaseEstimator):
         EM stops when a step gains less log-likelihood a row.
     """
 
+    _parameters: ClassVar[dict[str, Constraint]] = {
+        "n_starts": Count(),
+        "n_parts": Count(),
+        "bandwidth": Such(
+            lambda s: is_number(s) and 0 < s < np.inf, "positive and finite, in standard deviations of the columns"
+        ),
+        "noise": Such(lambda v: isinstance(v, bool | np.bool_), "True, for a class of stray rows, or False"),
+        "ratio": Share("in (0, 1]", one=True),
+        "least": Share("a weight in [0, 1)", zero=True),
+        "max_iter": Count(),
+        "tol": Such(lambda gain: is_number(gain) and gain > 0, "positive, a gain of log-likelihood per row"),
+    }
+
     def __init__(
         self,
         n_starts: int = 4,
@@ -101,39 +115,16 @@ class Copulas(BaseEstimator):
         self.max_iter = max_iter
         self.tol = tol
 
-    def check(self) -> None:
-        """Sentences on settings that no fit can use."""
-        check_count("n_starts", self.n_starts)
-        check_count("n_parts", self.n_parts)
-        check_count("max_iter", self.max_iter)
-        if not isinstance(self.noise, bool | np.bool_):
-            raise ValueError(
-                f"Copulas needs noise=True, a class of its own for stray rows, or False; got {self.noise!r}."
-            )
-        if not _is_number(self.bandwidth) or not 0 < self.bandwidth < np.inf:
-            raise ValueError(
-                "Copulas needs a positive, finite bandwidth, in standard deviations of the columns; got "
-                f"{self.bandwidth!r}."
-            )
-        if not _is_number(self.tol) or not self.tol > 0:
-            raise ValueError(f"Copulas needs a positive tol, a gain of log-likelihood a row; got {self.tol!r}.")
-        numbers = _is_number(self.ratio) and _is_number(self.least)
-        if not numbers or not 0 < self.ratio <= 1 or not 0 <= self.least < 1:
-            raise ValueError(
-                f"Copulas needs a ratio in (0, 1] and a least weight in [0, 1); got {self.ratio!r} and {self.least!r}."
-            )
 
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, float | int | np.number) and not isinstance(value, bool)
+def is_dependence(dependence: Any) -> bool:
+    """Whether a value of the parameter ``dependence`` stands for something."""
+    copula = isinstance(dependence, str) and dependence == "copula"
+    return dependence is None or copula or isinstance(dependence, Copulas)
 
 
 def read_copulas(dependence: Any) -> Copulas:
     """What the parameter ``dependence`` stands for."""
-    given = Copulas() if isinstance(dependence, str) and dependence == "copula" else dependence
-    if not isinstance(given, Copulas):
-        raise ValueError(f'dependence must be None, "copula" or Copulas(...); got {dependence!r}.')
-    return given
+    return Copulas() if isinstance(dependence, str) else dependence
 
 
 def check_dependence(model: Any, blocks: Sequence[int], prototypes: Sequence[Any]) -> None:
@@ -185,7 +176,7 @@ def portfolio(
     report: Report,
 ) -> Portfolio:
     """Fit, merge and choose; ``n_classes`` is None where the valleys of the density are to tell."""
-    settings.check()
+    check_parameters(settings)
     used = [j for columns in problem.columns for j in columns]
     rows, scales = _standardised(problem.pilot[:, used])
     units = [resolution(x[~np.isnan(x)]) for x in problem.pilot[:, used].T]  # what rounded or counted values resolve
