@@ -103,7 +103,7 @@ def test_a_hopeless_value_is_a_sentence_that_names_the_parameter(kind, name):
         (Jobs(), [None, -1, 4], [0, 1.5, True], "n must be None or an integer other than zero; got"),
         (Seed(), [None, 3, np.random.default_rng(0), np.random.RandomState(0)], [-1, "a", 0.5], "n must be None, a"),
         (Several(Count(), "some integers"), [[1], (2, 3), np.arange(1, 3)], [[], 3, "12", None], "n must be some int"),
-        (Several(Count(), "some integers"), [], [[1, 0]], "every item of n must be an integer of at least 1; got 0"),
+        (Several(Count(), "some integers"), [], [[1, 0]], "n must be an integer of at least 1; got 0"),
         (Such(lambda v: v == 1, "one"), [1], [2], "n must be one; got 2"),
         (WithData(), [object()], [], ""),
     ],

@@ -126,10 +126,14 @@ class Several:
 
     def check(self, name: str, value: Any) -> None:
         """A sentence on what is no list, or on an item."""
+        sentence = f"{name} must be {self.expected}; got {value!r}."
         if not isinstance(value, Sequence | np.ndarray) or isinstance(value, str) or not len(value):
-            raise ValueError(f"{name} must be {self.expected}; got {value!r}.")
+            raise ValueError(sentence)
         for item in value:
-            self.each.check(f"every item of {name}", item)
+            try:
+                self.each.check(name, item)
+            except ValueError as error:
+                raise error if isinstance(self.each, Count) else ValueError(sentence) from error
 
 
 @dataclass(frozen=True)
