@@ -1,5 +1,63 @@
-"""Numbers that many modules need."""
+"""Small mathematics that many modules need."""
 
 import numpy as np
+from scipy import fft
+from scipy.special import logsumexp
 
 TINY = np.finfo(float).tiny
+NORMAL_QUARTILES = 1.349  # from the first quartile to the third of a normal law, in standard deviations
+
+
+def as_shares(values: np.ndarray, axis: int | None = None) -> np.ndarray:
+    """Nonnegative values over their sum, all together or along an axis; zeros stay zeros where there is nothing."""
+    return values / np.maximum(values.sum(axis=axis, keepdims=True), TINY)
+
+
+def row_shares(n_rows: int, weights: np.ndarray | None) -> np.ndarray:
+    """The shares of rows in a mean: equal ones, or in proportion to their weights."""
+    return np.full(n_rows, 1 / n_rows) if weights is None else weights / weights.sum()
+
+
+def posteriors_of(log_joint: np.ndarray) -> np.ndarray:
+    """P(h | row) from log p(row, h), over the last axis."""
+    return np.exp(log_joint - logsumexp(log_joint, axis=-1, keepdims=True))
+
+
+def drawn_labels(chances: np.ndarray, rng: np.random.Generator, shape: tuple[int, ...] = ()) -> np.ndarray:
+    """Labels drawn by probabilities in the last axis; ``shape`` (before the others) asks for several."""
+    below = np.cumsum(chances, axis=-1) < rng.random((*shape, *chances.shape[:-1], 1))
+    return np.minimum(below.sum(axis=-1), chances.shape[-1] - 1)
+
+
+def effective_rows(total: np.ndarray, squares: np.ndarray) -> np.ndarray:
+    """Kish's number of equal rows that say as much as weighted ones, (Σ w)² / Σ w², from the two sums."""
+    return total**2 / np.maximum(squares, TINY)
+
+
+def quartile_spread(x: np.ndarray) -> np.ndarray:
+    """The spread of every column (n, d) that its quartiles tell, in standard deviations of a normal law."""
+    return np.ptp(np.percentile(x, [25, 75], axis=0), axis=0) / NORMAL_QUARTILES
+
+
+def thinned(rows: np.ndarray, most: int) -> np.ndarray:
+    """At most so many rows, evenly spaced."""
+    return rows[evenly(len(rows), most)]
+
+
+def evenly(n_rows: int, most: int) -> np.ndarray:
+    """The numbers of at most so many rows, evenly spaced from the first to the last."""
+    return np.linspace(0, n_rows - 1, min(n_rows, most)).astype(int)
+
+
+def smoothed_bins(mass: np.ndarray, width: np.ndarray | float, axis: int = 0, *, around: bool = False) -> np.ndarray:
+    """Values on an even grid convolved with a Gaussian ``width`` grid points wide, never below zero.
+
+    Nothing lies beyond the ends, unless the grid goes ``around`` a circle. Several widths are those of what remains
+    without the axis.
+    """
+    size = mass.shape[axis]
+    padded = size if around else 2 * size
+    width = np.expand_dims(width, axis) if np.ndim(width) else width
+    frequencies = np.moveaxis(np.expand_dims(2 * np.pi * fft.rfftfreq(padded), tuple(range(1, mass.ndim))), 0, axis)
+    smooth = fft.irfft(fft.rfft(mass, padded, axis=axis) * np.exp(-0.5 * (frequencies * width) ** 2), padded, axis=axis)
+    return np.maximum(np.take(smooth, range(size), axis=axis), 0.0)

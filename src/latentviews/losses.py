@@ -12,6 +12,7 @@ import numpy as np
 from sklearn.base import BaseEstimator
 
 from latentviews._arrays import namespace
+from latentviews._numbers import quartile_spread
 from latentviews._validation import check_positive
 
 
@@ -137,7 +138,7 @@ class Huber(Loss):
 
 def _spread(targets: np.ndarray) -> float:
     """The spread of the first targets between their quartiles, or their standard deviation; one if all are the same."""
-    quartiles = float(np.ptp(np.percentile(targets, [25, 75], axis=0), axis=0).mean()) / 1.349
+    quartiles = float(quartile_spread(targets).mean())
     return quartiles or float(targets.std(axis=0).mean()) or 1.0
 
 

@@ -7,9 +7,7 @@ from sklearn.base import clone
 import catalogue
 from latentviews import JointDiagonalization, PowerMethod
 from latentviews.baselines import HistogramSpectral, NonparametricEM, SphericalSpectral
-from latentviews.baselines.nonparametric_em import held_out_bandwidth
 from latentviews.baselines.spherical import spherical_components
-from latentviews.core.kernels.bandwidths import silverman
 from latentviews.datasets import make_multiview
 from latentviews.metrics import Reordered, density_error, label_accuracy, match_components
 
@@ -90,16 +88,6 @@ def test_a_class_that_dies_leaves_no_nan(smoothed, rng):
     np.testing.assert_allclose(model.predict_proba(X)[:, :2], two.predict_proba(X), atol=1e-6)
     np.testing.assert_allclose(model.score_samples(X), two.score_samples(X), atol=1e-6)
     assert np.all(np.isfinite(model.components_[0].density(X[:, 0])))
-
-
-def test_the_cross_validated_bandwidth_is_near_the_best_for_a_gaussian(rng):
-    x = rng.normal(size=4000)
-    assert held_out_bandwidth(x) == pytest.approx(silverman(x[:, None])[0], rel=0.6)
-
-
-def test_the_cross_validated_bandwidth_sees_modes_that_silvermans_rule_blurs(rng):
-    x = np.concatenate([rng.normal(loc, 0.2, size=500) for loc in (-10, 0, 10)])
-    assert held_out_bandwidth(x) < silverman(x[:, None])[0] / 4
 
 
 @pytest.mark.parametrize("baseline", BASELINES)

@@ -5,6 +5,10 @@ from scipy.spatial.distance import pdist
 
 from catalogue import RULES
 from latentviews.core.kernels.bandwidths import (
+    FACTORS,
+    _binned_likelihoods,
+    _pairwise_likelihoods,
+    cv,
     finest,
     isj,
     many_scales,
@@ -197,3 +201,21 @@ def test_rounded_rows_are_no_copies(unit, rng):
 
     assert without_copies(x) is x
     assert len(without_copies(np.log(x + 10))) == len(x)
+
+
+def test_the_cross_validated_bandwidth_is_near_the_best_for_a_gaussian(rng):
+    x = rng.normal(size=(4000, 1))
+    assert cv(x)[0] == pytest.approx(silverman(x)[0], rel=0.6)
+
+
+def test_the_cross_validated_bandwidth_sees_modes_that_silvermans_rule_blurs(rng):
+    x = np.concatenate([rng.normal(loc, 0.2, size=(500, 1)) for loc in (-10, 0, 10)])
+    assert cv(x)[0] < silverman(x)[0] / 4
+
+
+def test_held_out_likelihoods_of_binned_rows_are_those_of_all_pairs(rng):
+    z, fold = rng.gamma(2.0, size=(600, 1)), np.arange(600) % 5
+    binned, pairwise = np.array(_binned_likelihoods(z, fold)), np.array(_pairwise_likelihoods(z, fold))
+    constant = np.log(2 * np.pi) / 2
+    wide = FACTORS > 0.15  # narrower ones leave far rows without a neighbour, and their logarithm to rounding
+    np.testing.assert_allclose(binned[wide], pairwise[wide] - constant, atol=2e-3)

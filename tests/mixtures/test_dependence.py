@@ -375,11 +375,14 @@ REFUSED = {
     "exchangeable views": ({"exchangeable": True}, "exchangeable must be False"),
     "codes": ({"kernel": Delta()}, "views are real columns; view 0 has a kernel for discrete data"),
     "a warm start": ({"warm_start": True}, "no warm start"),
-    "no bandwidth": ({"dependence": Copulas(bandwidth=0)}, "positive, finite bandwidth"),
-    "a boundless bandwidth": ({"dependence": Copulas(bandwidth=np.inf)}, "positive, finite bandwidth.*got inf"),
-    "a word for noise": ({"dependence": Copulas(noise="yes")}, "noise=True.*or False; got 'yes'"),
+    "no bandwidth": ({"dependence": Copulas(bandwidth=0)}, "bandwidth must be positive and finite"),
+    "a boundless bandwidth": (
+        {"dependence": Copulas(bandwidth=np.inf)},
+        "bandwidth must be positive and finite.*got inf",
+    ),
+    "a word for noise": ({"dependence": Copulas(noise="yes")}, "noise must be True.*or False; got 'yes'"),
     "no parts": ({"dependence": Copulas(n_parts=0)}, "n_parts must be an integer"),
-    "a ratio": ({"dependence": Copulas(ratio=2)}, "ratio in"),
+    "a ratio": ({"dependence": Copulas(ratio=2)}, "ratio must be in"),
 }
 
 

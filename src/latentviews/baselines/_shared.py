@@ -7,7 +7,7 @@ import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from latentviews._validation import check_count
+from latentviews._parameters import check_parameters
 from latentviews.core.tables import Columns, check_varying, read_table
 from latentviews.mixtures.problem import Estimate, PosteriorMixin
 
@@ -43,7 +43,8 @@ class OneColumnViews(PosteriorMixin, BaseEstimator):
 
     def _read(self, X: Any) -> tuple[np.ndarray, Columns, int]:
         """The table of the views' columns, in order, for a fit."""
-        rank = check_count("n_components", self.n_components)
+        check_parameters(self)
+        rank = int(self.n_components)
         data, columns = self._rows(X, reset=True)
         if len(data) < max(rank, 2):
             raise ValueError(f"{rank} component(s) need at least {max(rank, 2)} rows; got n_samples = {len(data)}.")

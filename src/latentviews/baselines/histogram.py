@@ -1,14 +1,16 @@
 """The spectral method on histograms."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from scipy import stats
 from scipy.special import logsumexp
 
-from latentviews._validation import UnsupportedError, all_or_nothing, check_ability, check_count, is_auto
+from latentviews._numbers import TINY, as_shares
+from latentviews._parameters import Ability, Constraint, Count, NoneOr, OneOf, Seed, WithData
+from latentviews._validation import UnsupportedError, all_or_nothing, check_count, is_auto
 from latentviews.baselines._shared import OneColumnViews, log_joint
 from latentviews.core.embeddings import as_rows
 from latentviews.core.features.indicators import OneHotFeatures
@@ -16,7 +18,6 @@ from latentviews.core.spectral import spectral_fit
 from latentviews.core.tensors import JointDiagonalization, Solver
 from latentviews.core.views import Views
 
-TINY = np.finfo(float).tiny
 BACKGROUND = 1e-6
 FOLDS = 5
 
@@ -82,6 +83,15 @@ class HistogramSpectral(OneColumnViews):
     n_bins_ : int
     """
 
+    _parameters: ClassVar[dict[str, Constraint]] = {
+        "n_components": Count(),
+        "views": WithData(),
+        "n_bins": WithData(),
+        "strategy": OneOf(lambda: STRATEGIES),
+        "solver": NoneOr(Ability("decompose")),
+        "random_state": Seed(),
+    }
+
     def __init__(
         self,
         n_components: int = 2,
@@ -103,8 +113,6 @@ class HistogramSpectral(OneColumnViews):
     def fit(self, X: Any, y: Any = None) -> Self:
         """Cut the views into bins and decompose the moments of their indicators."""
         table, columns, rank = self._read(X)
-        if self.strategy not in STRATEGIES:
-            raise ValueError(f"strategy must be one of {sorted(STRATEGIES)}; got {self.strategy!r}.")
         rng = np.random.default_rng(self.random_state)
         self.n_bins_ = self._count(table, rank, rng)
         weights, components = self._estimate(table, self.n_bins_, rank, rng)
@@ -140,7 +148,7 @@ class HistogramSpectral(OneColumnViews):
         codes = np.stack([_codes(x, cuts) for x, cuts in zip(table.T, edges, strict=True)], axis=1).astype(float)
         features = tuple(OneHotFeatures(len(cuts) - 1).fit(codes[:, [t]]) for t, cuts in enumerate(edges))
         views = Views(tuple([t] for t in range(table.shape[1])), features)
-        solver = JointDiagonalization() if self.solver is None else check_ability("solver", self.solver, "decompose")
+        solver = JointDiagonalization() if self.solver is None else self.solver
         found = spectral_fit(codes, views, rank, solver, rng)
         components = [
             HistogramView(cuts, _as_probabilities(vectors), float(np.median(x)), float(x.std()))
@@ -162,10 +170,13 @@ def _quantile_edges(x: np.ndarray, n_bins: int) -> np.ndarray:
     return np.unique(np.quantile(x, np.linspace(0, 1, n_bins + 1)))
 
 
-STRATEGIES = {"uniform": _uniform_edges, "quantile": _quantile_edges}
+STRATEGIES: dict[str, Callable[[np.ndarray, int], np.ndarray]] = {
+    "uniform": _uniform_edges,
+    "quantile": _quantile_edges,
+}
 
 
 def _as_probabilities(vectors: np.ndarray) -> np.ndarray:
     """Columns clipped at zero and scaled to sum one."""
     positive = np.maximum(vectors, 0.0)
-    return positive / np.maximum(positive.sum(axis=0), TINY)
+    return as_shares(positive, axis=0)

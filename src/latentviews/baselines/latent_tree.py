@@ -2,17 +2,19 @@
 
 from collections.abc import Sequence
 from itertools import pairwise
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, DensityMixin
 from sklearn.utils.validation import check_is_fitted
 
 from latentviews._arrays import to_numpy
-from latentviews._validation import all_or_nothing, check_count, check_rows
+from latentviews._numbers import row_shares
+from latentviews._parameters import Constraint, Count, Seed, Share, Such, check_parameters, is_number
+from latentviews._validation import all_or_nothing, check_rows
 from latentviews.core.kernels.bandwidths import median
 from latentviews.core.kernels.real import Gaussian
-from latentviews.joint.signed import ProductKDE, SignedDensity, check_floor, column_features
+from latentviews.joint.signed import ProductKDE, SignedDensity, column_features
 from latentviews.joint.tensor_trees import TrainEmbedding, khatri_rao, leaf_features
 from latentviews.joint.trees import caterpillar
 
@@ -45,6 +47,16 @@ class LatentTreeSpectral(DensityMixin, BaseEstimator):
         The share of fresh rows at which it is negative.
     """
 
+    _parameters: ClassVar[dict[str, Constraint]] = {
+        "rank": Count(),
+        "bandwidth": Such(
+            lambda s: (isinstance(s, str) and s == "median") or (is_number(s) and s > 0),
+            'a positive number or "median"',
+        ),
+        "floor": Share(),
+        "random_state": Seed(),
+    }
+
     def __init__(self, rank: int = 2, *, bandwidth: Any = "median", floor: float = 0.1, random_state: Any = None):
         self.rank = rank
         self.bandwidth = bandwidth
@@ -54,11 +66,8 @@ class LatentTreeSpectral(DensityMixin, BaseEstimator):
     @all_or_nothing
     def fit(self, X: Any, y: Any = None) -> Self:
         """Moments of neighbours, and the operators from them."""
-        rank = check_count("rank", self.rank)
-        by_rule = isinstance(self.bandwidth, str) and self.bandwidth == "median"
-        if not by_rule and not (isinstance(self.bandwidth, int | float | np.number) and self.bandwidth > 0):
-            raise ValueError(f'bandwidth must be a positive number or "median"; got {self.bandwidth!r}.')
-        check_floor(self.floor)
+        check_parameters(self)
+        rank, by_rule = int(self.rank), isinstance(self.bandwidth, str)
         rows = to_numpy(check_rows(self, X, reset=True))
         if len(rows) < max(rank, 2) or rows.shape[1] < 2:
             raise ValueError(
@@ -89,7 +98,7 @@ class LatentTreeSpectral(DensityMixin, BaseEstimator):
 
 def chain_operators(phi: Sequence[np.ndarray], rank: int, weights: np.ndarray | None = None) -> list[np.ndarray | None]:
     """The observable operators of a caterpillar as the cores of a chain, from features (n, m_j) of every column."""
-    shares = np.full(len(phi[0]), 1 / len(phi[0])) if weights is None else weights / weights.sum()
+    shares = row_shares(len(phi[0]), weights)
     bases, back = [], []
     for before, here in pairwise(phi):
         cross = (here * shares[:, None]).T @ before  # C_{j, j-1}

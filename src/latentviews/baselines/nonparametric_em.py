@@ -1,28 +1,27 @@
 """Nonparametric EM and its smoothed likelihood."""
 
 from collections.abc import Sequence
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from scipy.ndimage import convolve1d
-from scipy.signal import fftconvolve
 from scipy.special import logsumexp
 
 from latentviews._clusters import kmeans
-from latentviews._validation import all_or_nothing, check_count
+from latentviews._numbers import TINY
+from latentviews._parameters import Constraint, Count, Flag, NoneOr, Nonnegative, Seed, Such, WithData, are_numbers
+from latentviews._validation import all_or_nothing
 from latentviews.baselines._shared import OneColumnViews
 from latentviews.core.embeddings import BinnedEmbedding, domain_for
 from latentviews.core.features.bins import GridFeatures, linear_bins
-from latentviews.core.kernels.bandwidths import RULES, resolution, resolve, silverman
+from latentviews.core.kernels.bandwidths import resolve
 from latentviews.core.kernels.real import Gaussian
 from latentviews.core.views import read_blocks
 
-TINY = np.finfo(float).tiny
 POINTS = 6  # of a grid for a bandwidth
 REACH = 12  # bandwidths; beyond, the kernel is below 1e-31 of its height
 MARGIN = 5  # bandwidths beyond the data
 MOST = 4096  # grid points
-FOLDS = 5
 
 
 class NonparametricEM(OneColumnViews):
@@ -76,6 +75,20 @@ class NonparametricEM(OneColumnViews):
     array([0.5, 0.3, 0.2])
     """
 
+    _parameters: ClassVar[dict[str, Constraint]] = {
+        "n_components": Count(),
+        "views": WithData(),
+        "exchangeable": WithData(),
+        "bandwidth": Such(
+            lambda value: isinstance(value, str) or are_numbers(value), "a positive number, an array or a rule"
+        ),
+        "smoothed": Flag(),
+        "init": NoneOr(Such(are_numbers, "an array with a responsibility per row and class")),
+        "max_iter": Count(),
+        "tol": Nonnegative(),
+        "random_state": Seed(),
+    }
+
     def __init__(
         self,
         n_components: int = 2,
@@ -103,7 +116,7 @@ class NonparametricEM(OneColumnViews):
     def fit(self, X: Any, y: Any = None) -> Self:
         """Alternate between posteriors and weighted densities."""
         table, columns, rank = self._read(X)
-        max_iter, rng = check_count("max_iter", self.max_iter), np.random.default_rng(self.random_state)
+        rng = np.random.default_rng(self.random_state)
         blocks = read_blocks(self.exchangeable, table.shape[1])
         widths = self._widths(table, blocks, rank)
         grids = _block_grids(table, blocks, widths)
@@ -111,7 +124,7 @@ class NonparametricEM(OneColumnViews):
         profiles = [_profile(grid, width) for grid, width in zip(grids, widths, strict=True)]
         path: list[float] = []
         posteriors, converged = self._start(table, rank, rng), False
-        while len(path) < max_iter and not converged:
+        while len(path) < self.max_iter and not converged:
             before = posteriors
             posteriors, objective, _ = smooth_em_step(rows, profiles, before, self.smoothed, blocks)
             path.append(objective)
@@ -127,9 +140,8 @@ class NonparametricEM(OneColumnViews):
         """A bandwidth for every view and class."""
         shape = (table.shape[1], rank)
         if isinstance(self.bandwidth, str):
-            return np.repeat(
-                [[_rule(self.bandwidth, _stacked(table, blocks, block))] for block in blocks], rank, axis=1
-            )
+            found = [[float(resolve(self.bandwidth, _stacked(table, blocks, block)))] for block in blocks]
+            return np.repeat(found, rank, axis=1)
         widths = np.asarray(self.bandwidth, dtype=float)
         if widths.ndim == 1:
             widths = widths[:, None]
@@ -155,38 +167,8 @@ class NonparametricEM(OneColumnViews):
 
 
 def _stacked(table: np.ndarray, blocks: Sequence[int], block: int) -> np.ndarray:
-    """All values of the views of a block."""
-    return table[:, [t for t, b in enumerate(blocks) if b == block]].ravel()
-
-
-def _rule(rule: str, x: np.ndarray) -> float:
-    """The bandwidth of a rule for one column."""
-    if rule == "cv":
-        return held_out_bandwidth(x)
-    if rule not in RULES:
-        raise ValueError(
-            f"bandwidth must be a positive number, an array or one of {sorted({*RULES, 'cv'})}; got {rule!r}."
-        )
-    return float(resolve(rule, x[:, None]))
-
-
-def held_out_bandwidth(x: np.ndarray) -> float:
-    """The multiple of Silverman's rule with the highest held-out likelihood of a Gaussian KDE, in five folds.
-
-    On binned rows, so all of them count and none costs O(n).
-    """
-    widths = float(silverman(x[:, None])[0] or x.std()) * np.geomspace(0.05, 2.5, 24)
-    grid = _grid(x, widths[0], widths[-1])
-    fold, shares = np.arange(len(x)) % min(FOLDS, len(x)), linear_bins(x, grid)
-    inside = np.eye(fold.max() + 1)[fold]
-    counts = shares.T @ (1 - inside)
-
-    def likelihood(width: float) -> float:
-        profile = _profile(grid, np.array([width]))
-        tables = fftconvolve(counts / counts.sum(axis=0), profile, axes=0)[len(grid) - 1 : 2 * len(grid) - 1]
-        return float(np.log(np.maximum(np.sum((shares @ tables) * inside, axis=1), TINY)).mean())
-
-    return max(float(max(widths, key=likelihood)), resolution(x))
+    """All values of the views of a block, in one column."""
+    return table[:, [t for t, b in enumerate(blocks) if b == block]].reshape(-1, 1)
 
 
 def _grid(x: np.ndarray, narrow: float, wide: float) -> np.ndarray:

@@ -2,12 +2,13 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Self
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 from scipy import stats
 
-from latentviews._validation import UnsupportedError, all_or_nothing, check_ability
+from latentviews._parameters import Ability, Constraint, Count, NoneOr, Seed, WithData
+from latentviews._validation import UnsupportedError, all_or_nothing
 from latentviews.baselines._shared import OneColumnViews
 from latentviews.core.embeddings import as_rows
 from latentviews.core.tensors import JointDiagonalization, Solver
@@ -71,6 +72,13 @@ class SphericalSpectral(OneColumnViews):
         Kept above a hundredth of the smallest eigenvalue of the covariance.
     """
 
+    _parameters: ClassVar[dict[str, Constraint]] = {
+        "n_components": Count(),
+        "views": WithData(),
+        "solver": NoneOr(Ability("decompose")),
+        "random_state": Seed(),
+    }
+
     def __init__(
         self,
         n_components: int = 2,
@@ -95,7 +103,7 @@ class SphericalSpectral(OneColumnViews):
                 "such limit."
             )
         rng = np.random.default_rng(self.random_state)
-        solver = JointDiagonalization() if self.solver is None else check_ability("solver", self.solver, "decompose")
+        solver = JointDiagonalization() if self.solver is None else self.solver
         origin = _origin(table, rank)
         moments = raw_moments(table - origin)
         found = spherical_components(*moments, rank, solver, rng)

@@ -1,6 +1,5 @@
 """From what the user passes to rows and the columns of every view, checked."""
 
-import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -8,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from latentviews._arrays import to_numpy
-from latentviews._validation import as_labels, check_rows, check_weights, is_batches
+from latentviews._validation import as_labels, check_rows, check_weights, is_batches, warn_user
 from latentviews.core.kernels.spaces import Real, space_of
 from latentviews.core.streams import is_array, is_empty, sample
 
@@ -276,12 +275,12 @@ def check_column(x: np.ndarray, label: Any, asked: str) -> None:
         raise ValueError(f"Column {label} varies by {np.ptp(values):.3g}, whose square is no number; scale the column.")
 
 
-def check_spaces(x: np.ndarray, columns: Columns, prototypes: Sequence[Any], names: Any, depth: int) -> None:
-    """Refuse values outside the space of their kernel; a warning, to the caller ``depth`` above, on strange ones."""
+def check_spaces(x: np.ndarray, columns: Columns, prototypes: Sequence[Any], names: Any) -> None:
+    """Refuse values outside the space of their kernel; a warning on strange ones."""
     x = to_numpy(x)
     for group, phi in zip(columns, prototypes, strict=True):
         space = space_of(phi) or Real()
         for j in group:
             doubt = space.check(x[:, j], repr(names[j]) if names is not None else j)
             if doubt:
-                warnings.warn(doubt, stacklevel=depth)
+                warn_user(doubt)

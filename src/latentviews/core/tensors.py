@@ -1,12 +1,13 @@
 """Solvers: the orthogonal decomposition T = Σ λ_h v_h ⊗ v_h ⊗ v_h of a symmetric k × k × k tensor."""
 
 from itertools import combinations
-from typing import NamedTuple, Protocol
+from typing import ClassVar, NamedTuple, Protocol
 
 import numpy as np
 from sklearn.base import BaseEstimator
 
-from latentviews._validation import check_count
+from latentviews._numbers import TINY
+from latentviews._parameters import Constraint, Count, Nonnegative, check_parameters
 
 
 class Decomposition(NamedTuple):
@@ -37,6 +38,12 @@ class PowerMethod(BaseEstimator):
         ξ: an eigenpair found before is removed where abs(λ_j ⟨θ, v_j⟩) > ξ.
     """
 
+    _parameters: ClassVar[dict[str, Constraint]] = {
+        "n_restarts": Count(),
+        "n_iter": Count(),
+        "threshold": Nonnegative(),
+    }
+
     def __init__(self, n_restarts: int = 50, n_iter: int = 50, threshold: float = 0.0):
         self.n_restarts = n_restarts
         self.n_iter = n_iter
@@ -44,11 +51,11 @@ class PowerMethod(BaseEstimator):
 
     def decompose(self, tensor: np.ndarray, rng: np.random.Generator) -> Decomposition:
         """Eigenpairs, one after the other."""
-        n_restarts = check_count("n_restarts", self.n_restarts)
+        check_parameters(self)
         rank = len(tensor)
         values, vectors = np.empty(0), np.empty((rank, 0))
         for _ in range(rank):
-            starts = _normalised(rng.normal(size=(n_restarts, rank)))
+            starts = _normalised(rng.normal(size=(self.n_restarts, rank)))
             thetas = self._iterate(tensor, values, vectors, starts)
             heights = np.sum(self._update(tensor, values, vectors, thetas) * thetas, axis=1)
             best = self._iterate(tensor, values, vectors, thetas[[heights.argmax()]])
@@ -58,7 +65,7 @@ class PowerMethod(BaseEstimator):
         return _ordered(tensor, vectors)
 
     def _iterate(self, tensor: np.ndarray, values: np.ndarray, vectors: np.ndarray, thetas: np.ndarray) -> np.ndarray:
-        for _ in range(check_count("n_iter", self.n_iter)):
+        for _ in range(self.n_iter):
             thetas = _normalised(self._update(tensor, values, vectors, thetas))
         return thetas
 
@@ -82,17 +89,23 @@ class JointDiagonalization(BaseEstimator):
         Stop after a sweep whose rotations are all smaller than this angle.
     """
 
+    _parameters: ClassVar[dict[str, Constraint]] = {
+        "max_sweeps": Count(),
+        "tol": Nonnegative(),
+    }
+
     def __init__(self, max_sweeps: int = 100, tol: float = 1e-14):
         self.max_sweeps = max_sweeps
         self.tol = tol
 
     def decompose(self, tensor: np.ndarray, rng: np.random.Generator) -> Decomposition:
         """Eigenpairs, all together."""
+        check_parameters(self)
         rank = len(tensor)
         # a random contraction has distinct eigenvalues, so its eigenvectors are a start near the answer
         _, vectors = np.linalg.eigh(np.tensordot(tensor, rng.normal(size=rank), axes=1))
         slices = np.einsum("ijl,ia,jb->lab", tensor, vectors, vectors, optimize=True)
-        for _ in range(check_count("max_sweeps", self.max_sweeps)):
+        for _ in range(self.max_sweeps):
             angles = [_rotate(slices, vectors, p, q) for p, q in combinations(range(rank), 2)]
             if max(map(abs, angles), default=0.0) < self.tol:
                 break
@@ -116,7 +129,7 @@ def _rotate(slices: np.ndarray, vectors: np.ndarray, p: int, q: int) -> float:
 
 
 def _normalised(rows: np.ndarray) -> np.ndarray:
-    return rows / np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), np.finfo(float).tiny)
+    return rows / np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), TINY)
 
 
 def _ordered(tensor: np.ndarray, vectors: np.ndarray) -> Decomposition:
@@ -126,6 +139,4 @@ def _ordered(tensor: np.ndarray, vectors: np.ndarray) -> Decomposition:
     order = np.argsort(-np.abs(values))
     values, vectors = np.abs(values)[order], vectors[:, order]
     rest = tensor - np.einsum("h,ih,jh,lh->ijl", values, vectors, vectors, vectors, optimize=True)
-    return Decomposition(
-        values, vectors, float(np.linalg.norm(rest) / max(np.linalg.norm(tensor), np.finfo(float).tiny))
-    )
+    return Decomposition(values, vectors, float(np.linalg.norm(rest) / max(np.linalg.norm(tensor), TINY)))

@@ -5,14 +5,13 @@ three of them have the same orthogonal third moment. Views are whitened in three
 three views, several views stacked in a group for more. Exchangeable views share one map.
 """
 
-import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import permutations
 
 import numpy as np
 
-from latentviews._validation import IdentifiabilityWarning, UnsupportedError
+from latentviews._validation import IdentifiabilityWarning, UnsupportedError, warn_user
 from latentviews.core.moments import Pairs, WhitenedMoments
 
 ROUNDING = 1e-11  # singular values below this share of the first are rounding, not signal
@@ -145,12 +144,11 @@ def symmetric_tensor(tensor: np.ndarray) -> np.ndarray:
 def _check_spectrum(spectrum: np.ndarray, rank: int) -> None:
     """Warn where the pair moment has no k-th direction but rounding."""
     if len(spectrum) >= rank and spectrum[rank - 1] <= ROUNDING * spectrum[0]:
-        warnings.warn(
+        warn_user(
             f"Singular value {rank} of the views' pair moment is {spectrum[rank - 1]:.1e}, rounding beside the first, "
             f"{spectrum[0]:.1e}: the data show fewer than {rank} classes, or some classes are mixtures of the others "
             "in one of the views. Ask for fewer components, or put more columns into that view.",
             IdentifiabilityWarning,
-            stacklevel=5,
         )
 
 

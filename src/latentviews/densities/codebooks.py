@@ -6,7 +6,7 @@ import numpy as np
 from sklearn.mixture import GaussianMixture
 
 from latentviews._clusters import _in_one_thread
-from latentviews._numbers import TINY
+from latentviews._numbers import TINY, quartile_spread
 
 ROWS = 10_000  # rows that a codebook is fitted to
 STEPS = 20  # EM steps; more make no better building blocks
@@ -74,6 +74,6 @@ def _maps(covariances: np.ndarray, counts: np.ndarray) -> np.ndarray:
 
 def spreads(x: np.ndarray) -> np.ndarray:
     """The spread of every column, of which stray rows are no part: what the quartiles say, where they differ."""
-    quartiles = np.ptp(np.percentile(x, [25, 75], axis=0), axis=0) / 1.349
+    quartiles = quartile_spread(x)
     deviations = x.std(axis=0)
     return np.where(quartiles > 0, quartiles, np.where(deviations > 0, deviations, 1.0))

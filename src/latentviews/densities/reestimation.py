@@ -8,7 +8,7 @@ import numpy as np
 from sklearn.base import clone
 
 from latentviews._arrays import to_numpy
-from latentviews._numbers import TINY
+from latentviews._numbers import TINY, as_shares, effective_rows
 from latentviews._validation import is_auto
 from latentviews.core import streams
 from latentviews.core.embeddings import BinnedEmbedding, Components, components_in
@@ -90,7 +90,7 @@ def reestimate(
     for block in sorted(set(blocks)):
         members = [t for t, b in enumerate(blocks) if b == block]
         mass, squares, raw = (np.sum([sums[3 * t + i] for t in members], axis=0) for i in range(3))
-        counts = mass**2 / np.maximum(squares, TINY)  # Kish's effective number of rows that have the view
+        counts = effective_rows(mass, squares)  # that have the view
         vectors = from_raw(views, members[0], raw) / np.maximum(mass, TINY)
         components[block] = components_in(views.features[members[0]], vectors, domains[members[0]], counts)
     return share / share.sum(), [components[block] for block in blocks]
@@ -121,7 +121,7 @@ def held_out_bandwidths(
     scores = np.zeros((len(choices), view.n_components))
     for row, (width, local) in zip(scores, choices, strict=True):
         for fitted, held in (parts, parts[::-1]):
-            weights = fitted / np.maximum(fitted.sum(axis=0), TINY)
+            weights = as_shares(fitted, axis=0)
             candidate = replace(view, weights=weights, bandwidths=np.maximum(2**0.2 * width * view.bandwidths, floor))
             candidate = replace(candidate, local=_local_widths(candidate, floor)) if local else candidate
             row += (held * candidate.log_density(view.grid)).sum(axis=0)

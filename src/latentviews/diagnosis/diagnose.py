@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from latentviews._arrays import to_numpy
-from latentviews._numbers import TINY
+from latentviews._numbers import effective_rows
 from latentviews._validation import check_count
 from latentviews.comparison.permutation import TestResult, independence_test
 from latentviews.core import streams
@@ -235,7 +235,7 @@ def diagnose(model: Any, X: Any, *, n_permutations: int = 199, random_state: Any
 def _effective_rows(posteriors: np.ndarray) -> np.ndarray:
     """How many rows a class rests on: many rows with small posteriors are no more than those they add up to."""
     expected = posteriors.sum(axis=0)
-    return np.minimum(expected, expected**2 / np.maximum((posteriors**2).sum(axis=0), TINY))
+    return np.minimum(expected, effective_rows(expected, (posteriors**2).sum(axis=0)))
 
 
 def _view_names(model: Any) -> tuple[str, ...]:

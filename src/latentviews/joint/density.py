@@ -1,22 +1,33 @@
 """The joint density of many columns."""
 
-import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, DensityMixin
 from sklearn.utils.validation import check_array, check_is_fitted
 
 from latentviews._arrays import to_numpy
+from latentviews._parameters import (
+    Ability,
+    Constraint,
+    Count,
+    NoneOr,
+    Seed,
+    Such,
+    Verbosity,
+    WithData,
+    check_parameters,
+)
 from latentviews._progress import CallbackSupportMixin, Report, reporter, with_callbacks
-from latentviews._validation import all_or_nothing, check_ability, check_count, check_rows, is_auto
+from latentviews._validation import all_or_nothing, check_ability, check_count, check_rows, is_auto, warn_user
 from latentviews.core import streams
 from latentviews.core.kernels.base import Kernel
 from latentviews.core.kernels.real import Gaussian
 from latentviews.core.tables import TrainingRows, check_spaces, checked_batches, is_stream, training_rows
 from latentviews.joint.methods import Estimated, JointProblem, Stack
+from latentviews.joint.trees import could_be_tree
 
 PILOT = 20_000
 NARROW, WIDE = 1e-100, 1e100  # what columns may span: their squares are numbers
@@ -138,6 +149,16 @@ class LowRankDensity(CallbackSupportMixin, DensityMixin, BaseEstimator):
     True
     """
 
+    _parameters: ClassVar[dict[str, Constraint]] = {
+        "rank": WithData(),
+        "tree": Such(could_be_tree, '"caterpillar", "auto", nested tuples of columns, or a networkx tree'),
+        "method": NoneOr(Ability("estimate")),
+        "kernel": WithData(),
+        "pilot_size": Count(2),
+        "verbose": Verbosity(),
+        "random_state": Seed(),
+    }
+
     def __init__(
         self,
         rank: Any = "auto",
@@ -169,8 +190,9 @@ class LowRankDensity(CallbackSupportMixin, DensityMixin, BaseEstimator):
         y : ignored
         sample_weight : array of shape (n_samples,) or None
         """
+        check_parameters(self)
         report, finish = reporter(self, self.verbose)
-        method = Stack() if self.method is None else check_ability("method", self.method, "estimate")
+        method = Stack() if self.method is None else self.method
         problem = self._read(X, sample_weight, report)
         found: Estimated = method.estimate(problem)
         self.density_, self.rank_, self.tree_ = found
@@ -182,8 +204,7 @@ class LowRankDensity(CallbackSupportMixin, DensityMixin, BaseEstimator):
         """Rows, columns and a pilot, or a sentence on what no fit can answer."""
         largest = self._largest_rank()
         rng = np.random.default_rng(self.random_state)
-        size = check_count("pilot_size", self.pilot_size, 2)
-        rows = training_rows(self._data(X, reset=True), size, rng, sample_weight).counted()
+        rows = training_rows(self._data(X, reset=True), self.pilot_size, rng, sample_weight).counted()
         least = max(largest, 2)
         if len(rows.pilot) < least:
             raise ValueError(
@@ -194,7 +215,7 @@ class LowRankDensity(CallbackSupportMixin, DensityMixin, BaseEstimator):
         names = getattr(self, "feature_names_in_", None)
         kernels = self._kernels()
         table = rows.data if streams.is_array(rows.data) else rows.pilot
-        check_spaces(table, tuple([j] for j in kernels), list(kernels.values()), names, 6)
+        check_spaces(table, tuple([j] for j in kernels), list(kernels.values()), names)
         return JointProblem(
             **vars(rows),
             kernels=kernels,
@@ -240,10 +261,9 @@ class LowRankDensity(CallbackSupportMixin, DensityMixin, BaseEstimator):
         if self.constants_ and rows.partial:
             _check_constants(self.constants_, rows.data, rows.weights, len(pilot))
         if self.constants_:
-            warnings.warn(
+            warn_user(
                 f"Columns {list(self.constants_)} are constant and were left out; the density is that of the others, "
                 "and rows with other values there have density zero.",
-                stacklevel=6,
             )
 
     def _kernels(self) -> dict[int, Kernel]:

@@ -14,7 +14,7 @@ import numpy as np
 from scipy import fft, sparse
 from scipy.special import ndtr, ndtri
 
-from latentviews._numbers import TINY
+from latentviews._numbers import TINY, as_shares
 from latentviews.core.kernels.bandwidths import resolution
 from latentviews.core.kernels.spaces import Real, Space
 
@@ -185,7 +185,7 @@ class Tables(Margins):
     def updated(self, sums: np.ndarray, counts: np.ndarray) -> "Tables":
         """Weighted kernel density estimates from shares of grid points."""
         mass = sums.reshape(len(self.columns), self.n_bins, -1)
-        mass = mass / np.maximum(mass.sum(axis=1, keepdims=True), TINY)
+        mass = as_shares(mass, axis=1)
         grid = self.step[:, None] * np.arange(self.n_bins)  # from where it begins, since squares are subtracted
         center = np.einsum("cg,cgk->ck", grid, mass)
         variance = np.maximum(np.einsum("cg,cgk->ck", grid**2, mass) - center**2, self.step[:, None] ** 2 / 4)

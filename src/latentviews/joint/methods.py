@@ -3,14 +3,25 @@
 import contextlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from sklearn.base import BaseEstimator, clone
 
 from latentviews._clusters import CLUSTER_ROWS, kmeans_posteriors
+from latentviews._parameters import (
+    Constraint,
+    Count,
+    Nonnegative,
+    Positive,
+    Several,
+    Share,
+    Such,
+    are_numbers,
+    check_parameters,
+)
 from latentviews._progress import Report
-from latentviews._validation import UnsupportedError, check_count, check_nonnegative, is_auto
+from latentviews._validation import UnsupportedError, is_auto
 from latentviews.core.features.landmarks import LandmarkFeatures
 from latentviews.core.kernels.bandwidths import median
 from latentviews.core.kernels.base import Kernel
@@ -21,7 +32,7 @@ from latentviews.core.tables import TrainingRows
 from latentviews.core.tensors import JointDiagonalization
 from latentviews.core.views import Views, fit_views
 from latentviews.densities.stacking import stacking_shares
-from latentviews.joint.signed import SignedDensity, check_floor, column_features, signed_density
+from latentviews.joint.signed import SignedDensity, column_features, signed_density
 from latentviews.joint.stacks import Expert, Rows, best_start, fit_stack, held_out, pruned
 from latentviews.joint.trees import Tree, embedding_distances, read_tree, tree_from_distances
 
@@ -50,9 +61,6 @@ class JointProblem(TrainingRows):
         """The ranks to try."""
         if not isinstance(self.rank, str):
             return [self.rank]
-        if not isinstance(choices, Sequence | np.ndarray) or isinstance(choices, str):
-            raise ValueError(f"ranks must be a sequence of integers; got {choices!r}.")
-        choices = [check_count("rank", rank) for rank in choices]
         return [r for r in choices if r == 1 or r * FEW_PER_COMPONENT <= len(self.pilot)] or [1]
 
 
@@ -82,6 +90,14 @@ class Stack(BaseEstimator):
     tol : float, default=1e-2
         EM stops when a step gains less log-likelihood a row.
     """
+
+    _parameters: ClassVar[dict[str, Constraint]] = {
+        "ranks": Several(Count(), "a sequence of integers"),
+        "n_folds": Count(2),
+        "trial_rows": Count(2),
+        "max_iter": Count(),
+        "tol": Nonnegative(),
+    }
 
     def __init__(
         self,
@@ -143,8 +159,8 @@ def _experts(rank: int, coupled: bool) -> list[Expert]:
 
 def _stacked(method: Stack, problem: JointProblem, kinds: Any) -> Estimated:
     """Starts, held-out densities of every expert, shares, and a last fit to all rows."""
-    n_folds = check_count("n_folds", method.n_folds, 2)
-    max_iter, tol = check_count("max_iter", method.max_iter), check_nonnegative("tol", method.tol)
+    check_parameters(method)
+    n_folds, max_iter, tol = method.n_folds, method.max_iter, method.tol
     if isinstance(problem.rank, Sequence | np.ndarray) and not isinstance(problem.rank, str):
         name = type(method).__name__
         raise ValueError(f"{name} has one rank for all columns; SignedTrain takes one an edge; got {problem.rank!r}.")
@@ -154,7 +170,7 @@ def _stacked(method: Stack, problem: JointProblem, kinds: Any) -> Estimated:
     experts = [expert for rank in ranks for expert in kinds(rank, coupled)]
     views = _three_groups(problem) if max(ranks) > 1 else None
     starts = {rank: best_start(rows, _guesses(problem, views, rank)) for rank in ranks}
-    trial = problem.rng.permutation(len(problem.pilot))[: check_count("trial_rows", method.trial_rows, 2)]
+    trial = problem.rng.permutation(len(problem.pilot))[: method.trial_rows]
     shares = np.ones(1)
     if len(experts) > 1:
         fold = np.arange(len(trial)) % min(n_folds, len(trial))
@@ -238,6 +254,20 @@ class SignedTrain(BaseEstimator):
         With more rows the decomposition is sketched in passes over them.
     """
 
+    _parameters: ClassVar[dict[str, Constraint]] = {
+        "bandwidth": Such(
+            lambda value: are_numbers(value) or (isinstance(value, str) and value == "cv"),
+            '"cv", a positive number, or one for each real column',
+        ),
+        "factors": Several(Positive(), "positive numbers, at least one"),
+        "ranks": Several(Count(), "a sequence of integers"),
+        "tol": Nonnegative(),
+        "floor": Share(),
+        "n_folds": Count(2),
+        "trial_rows": Count(2),
+        "exact_rows": Count(0),
+    }
+
     def __init__(
         self,
         bandwidth: Any = "cv",
@@ -278,10 +308,7 @@ class SignedTrain(BaseEstimator):
         return Estimated(density, list(density.train.ranks.values()) if self.tol else rank, tree)
 
     def _check(self, problem: JointProblem) -> None:
-        check_floor(self.floor)
-        check_nonnegative("tol", self.tol)
-        check_count("exact_rows", self.exact_rows, 0)
-        check_count("trial_rows", self.trial_rows, 2)
+        check_parameters(self)
         for kernel in problem.kernels.values():
             if not hasattr(kernel, "draw"):
                 raise TypeError(f"SignedTrain takes Gaussian, VonMises and Delta kernels; got {kernel!r}.")
@@ -303,8 +330,6 @@ class SignedTrain(BaseEstimator):
         size = x.shape[1]
         if isinstance(self.bandwidth, str) and self.bandwidth == "cv":
             factors = np.asarray(self.factors, dtype=float)
-            if factors.ndim != 1 or not len(factors) or not np.all(factors > 0):
-                raise ValueError(f"factors must be positive numbers, at least one; got {self.factors!r}.")
             base = median(x) if size else 1.0
             widths = [np.full(size, factor * base) for factor in (factors if size else factors[:1])]
         else:
@@ -359,7 +384,7 @@ class SignedTrain(BaseEstimator):
     ) -> tuple[dict[int, Kernel], Any]:
         """The bandwidth and rank with the highest held-out likelihood."""
         trial = rows[problem.rng.permutation(len(rows))[: self.trial_rows]]
-        fold = np.arange(len(trial)) % min(check_count("n_folds", self.n_folds, 2), len(trial))
+        fold = np.arange(len(trial)) % min(self.n_folds, len(trial))
         scores = np.zeros(len(pairs))
         for i, (kernels, rank) in enumerate(pairs):
             for f in range(fold.max() + 1):

@@ -194,12 +194,6 @@ class SignedDensity:
         return rows
 
 
-def check_floor(floor: Any) -> None:
-    """A sentence on floors that are no share of the kernel density estimate."""
-    if not isinstance(floor, int | float | np.number) or not 0 < floor < 1:
-        raise ValueError(f"floor must be between 0 and 1; got {floor!r}.")
-
-
 def column_features(kernel: Kernel, x: np.ndarray, n_landmarks: int) -> Any:
     """The map in which a column enters a train: a few landmarks, or indicators of codes."""
     if isinstance(kernel, Delta):

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.special import logsumexp
 
-from latentviews._numbers import TINY
+from latentviews._numbers import TINY, posteriors_of
 from latentviews.core.kernels.base import Kernel
 from latentviews.core.kernels.borders import Bordered
 from latentviews.core.kernels.defaults import kernel_on
@@ -132,7 +132,7 @@ class StackedMixture:
         row[0, list(given)] = list(given.values())
         logs = np.log(np.maximum(self.shares, TINY))
         logs = logs + np.array([part.marginal(list(given)).log_density(row)[0] for part in self.parts])
-        return StackedMixture(np.exp(logs - logsumexp(logs)), tuple(part.conditional(given) for part in self.parts))
+        return StackedMixture(posteriors_of(logs), tuple(part.conditional(given) for part in self.parts))
 
     def sample(self, size: int, rng: np.random.Generator, n_columns: int) -> np.ndarray:
         """Rows drawn from the density, NaN in other columns."""

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from latentviews._arrays import to_numpy
+from latentviews._numbers import row_shares
 from latentviews.core.streams import batches
 from latentviews.joint.trees import Tree
 
@@ -169,7 +170,7 @@ def exact_train(
     all that does not, the squared singular values at the edge are the eigenvalues of Σ_ii' w_i w_i' γ_i L_ii' γ_i'ᵀ.
     The projections follow each other, so the squared error is the sum of what they leave out.
     """
-    shares = np.full(len(rows), 1 / len(rows)) if weights is None else weights / weights.sum()
+    shares = row_shares(len(rows), weights)
     ranks = tree.ranks(rank)
     phi = leaf_features(features, range(len(features)), rows)
     frontier = {v: phi[j] for v, j in enumerate(tree.columns) if j >= 0}
@@ -233,7 +234,7 @@ def frobenius(
 
     ‖C − C̃‖² = ‖C‖² − 2⟨C, C̃⟩ + ‖C̃‖², and ⟨C, C̃⟩ is the mean of C̃'s values at the rows.
     """
-    shares = np.full(len(rows), 1 / len(rows)) if weights is None else weights / weights.sum()
+    shares = row_shares(len(rows), weights)
     phi = leaf_features(train.features, range(len(train.features)), rows)
     norm = 0.0
     for start in range(0, len(rows), size):
@@ -253,7 +254,7 @@ def theorem_2_bound(
 
     ``rank`` is one for all edges, or one an edge.
     """
-    shares = np.full(len(rows), 1 / len(rows)) if weights is None else weights / weights.sum()
+    shares = row_shares(len(rows), weights)
     phi = leaf_features(features, range(len(features)), rows)
     worst, ranks = 0.0, tree.ranks(rank)
     for v, edge in zip(tree.edge_vertices, tree.edges, strict=True):

@@ -1,7 +1,7 @@
 """Linear changes of units whose Jacobian is kept, and densities in the units of the data."""
 
 import warnings
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, DensityMixin, TransformerMixin, clone
@@ -10,7 +10,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from latentviews._arrays import to_numpy
 from latentviews._numbers import TINY
-from latentviews._validation import all_or_nothing, check_rows
+from latentviews._parameters import Ability, AutoOr, Constraint, NoneOr, Share, check_parameters
+from latentviews._validation import all_or_nothing, check_rows, is_auto
 
 
 class WhitenScale(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
@@ -43,12 +44,17 @@ class WhitenScale(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
            [0., 1.]])
     """
 
+    _parameters: ClassVar[dict[str, Constraint]] = {
+        "shrinkage": AutoOr(Share('"auto" or a number from 0 to 1', zero=True, one=True)),
+    }
+
     def __init__(self, shrinkage: float | str = "auto"):
         self.shrinkage = shrinkage
 
     @all_or_nothing
     def fit(self, X: Any, y: Any = None) -> Self:
         """Learn mean, scales and correlations."""
+        check_parameters(self)
         x = to_numpy(check_rows(self, X, reset=True))
         if len(x) < 2:
             raise ValueError(f"WhitenScale needs at least two rows; got n_samples = {len(x)}.")
@@ -72,14 +78,8 @@ class WhitenScale(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
     def _correlation(self, scaled: np.ndarray) -> np.ndarray:
         """The shrunk correlation matrix of standardised rows."""
         sample = scaled.T @ scaled / len(scaled)
-        if isinstance(self.shrinkage, str):
-            if self.shrinkage != "auto":
-                raise ValueError(f'shrinkage must be "auto" or a number from 0 to 1; got {self.shrinkage!r}.')
-            self.shrinkage_ = float(ledoit_wolf(scaled, assume_centered=True)[1])
-        elif self.shrinkage is not None and 0 <= self.shrinkage <= 1:
-            self.shrinkage_ = float(self.shrinkage)
-        else:
-            raise ValueError(f'shrinkage must be "auto" or a number from 0 to 1; got {self.shrinkage!r}.')
+        automatic = is_auto(self.shrinkage)
+        self.shrinkage_ = float(ledoit_wolf(scaled, assume_centered=True)[1] if automatic else self.shrinkage)
         return (1 - self.shrinkage_) * sample + self.shrinkage_ * np.eye(len(sample))
 
     def transform(self, X: Any) -> np.ndarray:
@@ -145,6 +145,11 @@ class TransformedDensity(DensityMixin, BaseEstimator):
     True
     """
 
+    _parameters: ClassVar[dict[str, Constraint]] = {
+        "density": Ability("score_samples"),
+        "transformer": NoneOr(Ability("transform")),
+    }
+
     def __init__(self, density: Any, transformer: Any = None):
         self.density = density
         self.transformer = transformer
@@ -152,6 +157,7 @@ class TransformedDensity(DensityMixin, BaseEstimator):
     @all_or_nothing
     def fit(self, X: Any, y: Any = None) -> Self:
         """Fit the transformer, then the density to what it gives."""
+        check_parameters(self)
         self.transformer_ = WhitenScale() if self.transformer is None else clone(self.transformer)
         self.density_ = clone(self.density).fit(self.transformer_.fit_transform(X))
         self.log_jacobian_ = log_jacobian(self.transformer_, X)

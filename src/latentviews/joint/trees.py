@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from latentviews._numbers import TINY
+from latentviews._numbers import TINY, row_shares
 from latentviews._validation import check_count
 
 
@@ -126,6 +126,12 @@ def read_tree(
         raise ValueError('The tree is nested more deeply than can be read; use tree="caterpillar".') from None
 
 
+def could_be_tree(tree: Any) -> bool:
+    """Whether a value of the parameter ``tree`` is of a kind that `read_tree` reads, or "auto"."""
+    graph = hasattr(tree, "adj") and not isinstance(tree, type)
+    return tree in ("caterpillar", "auto") if isinstance(tree, str) else graph or isinstance(tree, Tree | tuple | list)
+
+
 def _read_nested(tree: Any, n_columns: int, names: Sequence[str] | None) -> Any:
     """Nested tuples of column numbers, each once."""
     if hasattr(tree, "adj") and not isinstance(tree, type):
@@ -236,7 +242,7 @@ def embedding_distances(phi: Sequence[np.ndarray], rank: int, weights: np.ndarra
     ``phi``, (n, m_t) a column: with hidden variables of ``rank`` states no more are needed. Where a column's own
     covariance has fewer, as many as it has are taken for all.
     """
-    shares = np.full(len(phi[0]), 1 / len(phi[0])) if weights is None else weights / weights.sum()
+    shares = row_shares(len(phi[0]), weights)
     bases = [(features - shares @ features) * np.sqrt(shares)[:, None] for features in phi]
     size = max(min(rank - 1, *(np.linalg.matrix_rank(basis) for basis in bases)), 1)
     norms = [_log_volume(basis.T @ basis, size) for basis in bases]

@@ -1,6 +1,5 @@
 """From data to class weights and components: the spectral estimate, and the polish that starts from it."""
 
-import warnings
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
@@ -8,7 +7,7 @@ import numpy as np
 
 from latentviews._clusters import kmeans_posteriors
 from latentviews._progress import Report
-from latentviews._validation import IdentifiabilityWarning, UnsupportedError, is_auto
+from latentviews._validation import IdentifiabilityWarning, UnsupportedError, is_auto, warn_user
 from latentviews.core.embeddings import Components, components_in, domain_for
 from latentviews.core.features.landmarks import LandmarkFeatures
 from latentviews.core.kernels.base import Kernel
@@ -149,10 +148,9 @@ def starts(problem: Problem, spectral_start: SpectralStart, factors: Sequence[fl
     """Spectral at some bandwidths, and k-means; a warning where the moments support no spectral start of a ``step``."""
     found, summary, failure = _spectral_starts(problem, spectral_start, factors)
     if failure is not None and not found and problem.rank > 1:
-        warnings.warn(
+        warn_user(
             f"{failure} {step} started from k-means alone, so its answer may be a local optimum.",
             IdentifiabilityWarning,
-            stacklevel=7,
         )
     if problem.rank > 1 or not found:
         used = [j for columns in problem.columns for j in columns]

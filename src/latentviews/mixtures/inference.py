@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, Protocol, Self
 import numpy as np
 from scipy.optimize import linear_sum_assignment
 
-from latentviews._numbers import TINY
+from latentviews._numbers import TINY, drawn_labels
 from latentviews.core.embeddings import Components, evaluate
 from latentviews.core.tables import Columns
 
@@ -82,7 +82,7 @@ def signed_weights(posteriors: np.ndarray, others: np.ndarray, row_weights: np.n
     ``row_weights`` (n,) say how much each row counts.
     """
     shares = posteriors * row_weights[:, None]
-    confusion = others.T @ shares / np.maximum(shares.sum(axis=0), np.finfo(float).tiny)
+    confusion = others.T @ shares / np.maximum(shares.sum(axis=0), TINY)
     return others @ np.linalg.pinv(confusion).T * row_weights[:, None]
 
 
@@ -117,8 +117,7 @@ class Conditional:
     def sample(self, random_state: Any = None) -> np.ndarray:
         """One draw for every row, (n, d)."""
         rng = np.random.default_rng(random_state)
-        uniform = rng.random((len(self.posteriors), 1))
-        labels = np.minimum((self.posteriors.cumsum(axis=1) < uniform).sum(axis=1), self.posteriors.shape[1] - 1)
+        labels = drawn_labels(self.posteriors, rng)
         rows = np.empty((len(labels), self.components.dim))
         for component in np.unique(labels):
             members = labels == component
@@ -192,8 +191,5 @@ def _values(f: Callable[[np.ndarray], Any] | None, x: np.ndarray) -> tuple[np.nd
 
 def matching_order(components: list[Components], reference: list[Components]) -> np.ndarray:
     """The order in which the classes of ``components`` follow those of ``reference``, by distance over all views."""
-    cost = sum(
-        there.mmd(here) / (there.mmd().max() + np.finfo(float).tiny)
-        for here, there in zip(components, reference, strict=True)
-    )
+    cost = sum(there.mmd(here) / (there.mmd().max() + TINY) for here, there in zip(components, reference, strict=True))
     return linear_sum_assignment(np.asarray(cost))[1]

@@ -1,7 +1,7 @@
 """Mixtures of products of distributions without a shape."""
 
 from collections.abc import Callable, Sequence
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator
@@ -9,10 +9,24 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from latentviews._arrays import to_numpy
+from latentviews._parameters import (
+    Ability,
+    AutoOr,
+    Bandwidth,
+    Constraint,
+    Count,
+    Flag,
+    Jobs,
+    NoneOr,
+    Seed,
+    Such,
+    Verbosity,
+    WithData,
+    check_parameters,
+)
 from latentviews._progress import CallbackSupportMixin, Report, reporter, with_callbacks
 from latentviews._validation import (
     all_or_nothing,
-    check_ability,
     check_count,
     check_one_batch,
     check_weights,
@@ -24,7 +38,7 @@ from latentviews.core.kernels.base import Kernel
 from latentviews.core.tables import check_spaces, read_table
 from latentviews.core.tensors import JointDiagonalization, Solver
 from latentviews.core.views import has_density
-from latentviews.mixtures.dependence.portfolio import dependent_classes, read_copulas
+from latentviews.mixtures.dependence.portfolio import dependent_classes, is_dependence, read_copulas
 from latentviews.mixtures.estimation import (
     FitPath,
     FoundClasses,
@@ -135,6 +149,25 @@ class MultiViewMixture(CallbackSupportMixin, PosteriorMixin, BaseEstimator):
     array([0.5 , 0.33, 0.17])
     """
 
+    _parameters: ClassVar[dict[str, Constraint]] = {
+        "n_components": AutoOr(Count()),
+        "views": WithData(),
+        "exchangeable": WithData(),
+        "kernel": WithData(),
+        "features": WithData(),
+        "solver": NoneOr(Ability("decompose")),
+        "bandwidth": WithData(),
+        "density_bandwidth": NoneOr(Bandwidth()),
+        "polish": NoneOr(AutoOr(Ability("polish"))),
+        "dependence": Such(is_dependence, 'None, "copula" or Copulas(...)'),
+        "reference": WithData(),
+        "pilot_size": NoneOr(Count()),
+        "warm_start": Flag(),
+        "n_jobs": Jobs(),
+        "verbose": Verbosity(),
+        "random_state": Seed(),
+    }
+
     def __init__(
         self,
         n_components: int | str = 2,
@@ -187,12 +220,13 @@ class MultiViewMixture(CallbackSupportMixin, PosteriorMixin, BaseEstimator):
         sample_weight : array of shape (n_samples,) or None
             As if rows were repeated, but for rules for bandwidths, which count every row once.
         """
+        check_parameters(self)
         report, finish = reporter(self, self.verbose)
         for name in ("rank_test_", "stream_"):  # an earlier fit's
             self.__dict__.pop(name, None)
         problem = read_problem(self, X, y, sample_weight)
         rows = problem.pilot if problem.codes is None else problem.codes
-        check_spaces(rows, problem.columns, problem.prototypes, getattr(self, "feature_names_in_", None), 5)
+        check_spaces(rows, problem.columns, problem.prototypes, getattr(self, "feature_names_in_", None))
         self._keep(self._fit(problem, report), problem)
         if all(view.domain is not None and view.smooths for view in self.components_):  # others have no densities
             warn_of_hidden(self.weights_, classes_of(self).log_joint(problem.pilot))
@@ -223,14 +257,15 @@ class MultiViewMixture(CallbackSupportMixin, PosteriorMixin, BaseEstimator):
         y : ignored
         sample_weight : array of shape (n_samples,) or None
         """
+        check_parameters(self)
         check_one_batch(X)
         settings = self._settings()
         if not hasattr(self, "stream_"):
             problem = read_problem(self, X, None, sample_weight)
             names = getattr(self, "feature_names_in_", None)
-            check_spaces(problem.pilot, problem.columns, problem.prototypes, names, 4)
+            check_spaces(problem.pilot, problem.columns, problem.prototypes, names)
             self._keep_read(problem)
-            size = check_count("pilot_size", PILOT if self.pilot_size is None else self.pilot_size)
+            size = PILOT if self.pilot_size is None else self.pilot_size
             self.stream_: StreamFit = start_stream(problem, self._spectral_bandwidth(), size)
         rows = to_numpy(read_table(self, X, reset=False)[0])
         self.stream_ = self.stream_.add(rows, check_weights(sample_weight, rows), self.reference)
@@ -240,7 +275,7 @@ class MultiViewMixture(CallbackSupportMixin, PosteriorMixin, BaseEstimator):
         return self
 
     def _settings(self) -> SpectralSettings:
-        solver = JointDiagonalization() if self.solver is None else check_ability("solver", self.solver, "decompose")
+        solver = JointDiagonalization() if self.solver is None else self.solver
         return SpectralSettings(solver, self.reference, self.pilot_size is None)
 
     def _spectral_bandwidth(self) -> Any:
@@ -259,7 +294,6 @@ class MultiViewMixture(CallbackSupportMixin, PosteriorMixin, BaseEstimator):
             polish = Sieve() if all(has_density(phi) for phi in problem.prototypes) else None
         if polish is None:
             return spectral_classes(problem, settings, self._spectral_bandwidth())
-        check_ability("polish", polish, "polish")
         guesses = self._warm_starts(problem) or class_starts(problem, settings)
         return polished_classes(problem, guesses, polish, self.density_bandwidth, self.n_jobs, report)
 

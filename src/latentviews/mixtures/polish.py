@@ -5,7 +5,7 @@ A polish takes rows and guesses of their posteriors, and gives a way to the post
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any, NamedTuple, Protocol, Self
+from typing import Any, ClassVar, NamedTuple, Protocol, Self
 
 import numpy as np
 from scipy import sparse
@@ -13,8 +13,17 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.parallel import Parallel, delayed
 
 from latentviews._arrays import to_numpy
+from latentviews._parameters import (
+    Bandwidth,
+    Constraint,
+    Count,
+    Flag,
+    Nonnegative,
+    Positive,
+    Several,
+    check_parameters,
+)
 from latentviews._progress import Report
-from latentviews._validation import check_count, check_nonnegative, check_positive
 from latentviews.core import streams
 from latentviews.core.features.bins import grid_and_kernel
 from latentviews.core.kernels.base import Kernel
@@ -199,6 +208,13 @@ class Sieve(BaseEstimator):
         Rows on which starts and widths are compared.
     """
 
+    _parameters: ClassVar[dict[str, Constraint]] = {
+        "factors": Several(Positive(), "at least one positive number"),
+        "max_iter": Count(0),
+        "tol": Nonnegative(),
+        "trial_rows": Count(2),
+    }
+
     def __init__(
         self,
         factors: Sequence[float] = (1.5, 2.0, 2.5),
@@ -220,7 +236,7 @@ class Sieve(BaseEstimator):
         report: Report = lambda task, n_iter, objective: False,
     ) -> Polished:
         """Fit the sieve to rows from guesses of their posteriors."""
-        self._check()
+        check_parameters(self)
         seed, rank = int(rng.integers(2**31)), starts[0].shape[1]
         rules = {block: basis_rule(x, kernel, rank, seed) for block, (x, kernel) in rows.by_block().items()}
 
@@ -246,15 +262,6 @@ class Sieve(BaseEstimator):
             lambda n_iter, objective: report("polish", n_iter, objective),
         )
         return Polished(chosen, fit, factor, rivals[_best(tried)], objectives)
-
-    def _check(self) -> None:
-        if isinstance(self.factors, str) or np.ndim(self.factors) != 1 or not len(self.factors):
-            raise ValueError(f"factors of a Sieve must be at least one positive number; got {self.factors!r}.")
-        for factor in self.factors:
-            check_positive("a factor of a Sieve", factor)
-        check_nonnegative("tol", self.tol)
-        check_count("trial_rows", self.trial_rows, 2)
-        check_count("max_iter", self.max_iter, 0)
 
     def _try(
         self,
@@ -310,6 +317,13 @@ class SmoothedEM(BaseEstimator):
         Stop when a hundred steps would gain less log-likelihood a row.
     """
 
+    _parameters: ClassVar[dict[str, Constraint]] = {
+        "bandwidth": Bandwidth(),
+        "nonlinear": Flag(),
+        "max_iter": Count(),
+        "tol": Nonnegative(),
+    }
+
     def __init__(self, bandwidth: Any = "isj", nonlinear: bool = True, max_iter: int = 1000, tol: float = 1e-3):
         self.bandwidth = bandwidth
         self.nonlinear = nonlinear
@@ -325,8 +339,7 @@ class SmoothedEM(BaseEstimator):
         report: Report = lambda task, n_iter, objective: False,
     ) -> Polished:
         """Run from every guess and keep the one with the highest objective."""
-        check_count("max_iter", self.max_iter)
-        check_nonnegative("tol", self.tol)
+        check_parameters(self)
         shared = {block: self._basis(x, kernel) for block, (x, kernel) in rows.by_block().items()}
         views = rows.views(shared)
         cells = rows.cells(views)

@@ -1,6 +1,5 @@
 """What a fit of classes is given, and what it finds."""
 
-import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
@@ -13,8 +12,8 @@ from sklearn.base import DensityMixin
 from sklearn.utils.validation import check_is_fitted
 
 from latentviews._arrays import take_rows, to_numpy
-from latentviews._numbers import TINY
-from latentviews._validation import IdentifiabilityWarning, allowed_classes, check_count
+from latentviews._numbers import TINY, posteriors_of
+from latentviews._validation import IdentifiabilityWarning, allowed_classes, check_count, warn_user
 from latentviews.core.embeddings import Components
 from latentviews.core.selection import RankTest
 from latentviews.core.tables import Columns, TrainingRows
@@ -105,7 +104,7 @@ class Estimate(NamedTuple):
     def posteriors(self, table: Any) -> np.ndarray:
         """P(h | row), (n, k)."""
         joint = self.log_joint(table)
-        return np.exp(joint - logsumexp(joint, axis=1, keepdims=True))
+        return posteriors_of(joint)
 
     def _posteriors_without(self, table: np.ndarray, view: int) -> np.ndarray:
         """P(h | all views but one), (n, k)."""
@@ -164,7 +163,7 @@ def warn_of_hidden(weights: np.ndarray, joint: np.ndarray) -> None:
     counts = np.bincount(joint.argmax(axis=1), minlength=len(weights))[: len(weights)]
     sentence = hidden_sentence(counts, weights)
     if sentence:
-        warnings.warn(sentence, IdentifiabilityWarning, stacklevel=5)
+        warn_user(sentence, IdentifiabilityWarning)
 
 
 class PosteriorMixin(DensityMixin):
@@ -184,7 +183,7 @@ class PosteriorMixin(DensityMixin):
     def predict_proba(self, X: Any) -> np.ndarray:
         """The posterior probability of every class, (n_samples, k)."""
         joint = self._log_joint(X)
-        return np.exp(joint - logsumexp(joint, axis=1, keepdims=True))
+        return posteriors_of(joint)
 
     def score_samples(self, X: Any) -> np.ndarray:
         """The log-density of every row, over the views it has."""

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from latentviews._validation import allowed_classes, check_bandwidth, check_count, is_auto
+from latentviews._validation import allowed_classes, is_auto
 from latentviews.core import streams
 from latentviews.core.selection import RankTest, dependence_rank
 from latentviews.core.tables import Columns, TrainingRows, check_varying, read_table, training_rows
@@ -18,7 +18,8 @@ PILOT = 20_000
 
 def read_problem(model: Any, X: Any, y: Any, sample_weight: Any) -> Problem:
     """Rows, views and their feature maps as the parameters of a `MultiViewMixture` have them."""
-    rank, size = _check_parameters(model)
+    rank = 1 if is_auto(model.n_components) else int(model.n_components)
+    size = PILOT if model.pilot_size is None else model.pilot_size
     rng = np.random.default_rng(model.random_state)
     data, columns = read_table(model, X, reset=True)
     bits: Any = rng.bit_generator
@@ -44,17 +45,6 @@ def read_problem(model: Any, X: Any, y: Any, sample_weight: Any) -> Problem:
         allowed=allowed,
         rank_test=rank_test,
     )
-
-
-def _check_parameters(model: Any) -> tuple[int, int]:
-    """The number of classes, one where it is to be found, and of the rows in a pilot."""
-    automatic = is_auto(model.n_components)
-    if isinstance(model.n_components, str) and not automatic:
-        raise ValueError(f'n_components must be an integer or "auto"; got {model.n_components!r}.')
-    rank = 1 if automatic else check_count("n_components", model.n_components)
-    if model.density_bandwidth is not None:
-        check_bandwidth("density_bandwidth", model.density_bandwidth)
-    return rank, PILOT if model.pilot_size is None else check_count("pilot_size", model.pilot_size)
 
 
 def _check_rows(model: Any, rows: TrainingRows, columns: Columns, rank: int) -> None:

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy import sparse
 
-from latentviews._numbers import TINY
+from latentviews._numbers import TINY, as_shares
 
 FLOOR = 1e-100  # least density of a row: three views of it, and one over it, are still numbers
 
@@ -185,7 +185,7 @@ def smoothing_step(
     sums = [np.zeros_like(coefficients) for coefficients in parameters.coefficients]
     for view in cells:
         sums[view.block] += view.shares(posteriors)
-    coefficients = tuple(part / np.maximum(part.sum(axis=0), TINY) for part in sums)
+    coefficients = tuple(as_shares(part, axis=0) for part in sums)
     share = posteriors.sum(axis=0)
     return SieveParameters(share / share.sum(), coefficients), float(np.average(log_likelihood, weights=weights))
 

@@ -6,6 +6,7 @@ from typing import Any, Self
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
+from latentviews._numbers import TINY
 from latentviews.diagnosis.diagnose import CERTAIN, LEVEL, Diagnosis, WithinClassDependence, diagnose
 from latentviews.plot._axes import DATA, PALETTE, class_label, class_style, panels_on
 
@@ -81,7 +82,7 @@ class SpectrumDisplay:
         if top.ndim == 0:  # a level for all
             top, places = np.full(2, top), np.array([0.5, places[-1] + 0.5])
         size = min(len(top), len(places))
-        panel.fill_between(places[:size], np.finfo(float).tiny, top[:size], color=PALETTE[1], alpha=0.25, lw=0)
+        panel.fill_between(places[:size], TINY, top[:size], color=PALETTE[1], alpha=0.25, lw=0)
         panel.plot(places[:size], top[:size], "--", color=PALETTE[1], label="95 % of no dependence")
 
 

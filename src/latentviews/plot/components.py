@@ -10,6 +10,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from latentviews._arrays import take_columns, to_numpy
+from latentviews._numbers import thinned
 from latentviews.core import streams
 from latentviews.core.embeddings import Components
 from latentviews.core.tables import read_table
@@ -180,7 +181,7 @@ def _draw_contours(
 ) -> None:
     """Highest-density regions of every class, over some of the rows."""
     if view.rows is not None:
-        some = view.rows[np.linspace(0, len(view.rows) - 1, min(len(view.rows), n_points)).astype(int)]
+        some = thinned(view.rows, n_points)
         panel.scatter(*some.T, s=4, color=DATA, linewidths=0, zorder=0)
     for h, weight in enumerate(weights):
         density = view.densities[:, :, h]

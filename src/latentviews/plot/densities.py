@@ -6,6 +6,7 @@ from typing import Any, Self
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
+from latentviews._numbers import thinned
 from latentviews.plot._axes import DATA, PALETTE, panels_on
 from latentviews.plot.view_densities import TAIL, levels
 
@@ -90,7 +91,7 @@ class DensityDisplay:
         """Draw, on ``ax`` if given."""
         (panel,) = panels_on(ax, 1, "density")
         if self.rows is not None:
-            some = self.rows[np.linspace(0, len(self.rows) - 1, min(len(self.rows), n_points)).astype(int)]
+            some = thinned(self.rows, n_points)
             panel.scatter(*some.T, s=4, color=DATA, linewidths=0, zorder=0)
         kwargs = {"colors": PALETTE[0], **dict(contour_kwargs or {})}
         panel.contour(*self.ticks, self.density.T, levels=levels(self.density), **kwargs)

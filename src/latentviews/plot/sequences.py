@@ -9,6 +9,7 @@ from typing import Any, Self
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
+from latentviews._numbers import evenly
 from latentviews.plot._axes import DATA, PALETTE, class_style, panels_on
 from latentviews.sequences.stretches import check_place
 
@@ -66,7 +67,7 @@ class StateDisplay:
             label = None if state in named else f"state {state}"
             named.add(state)
             panel.axvspan(begin - 0.5, end - 0.5, color=class_style(state)["color"], alpha=0.3, lw=0, label=label)
-        some = np.linspace(0, len(self.values) - 1, min(len(self.values), POINTS)).astype(int)
+        some = evenly(len(self.values), POINTS)
         panel.plot(some, np.asarray(self.values)[some], color="0.2", lw=0.8)
         panel.set(xlabel="row", ylabel=self.name, xlim=(-0.5, len(self.values) - 0.5))
         patches, labels = panel.get_legend_handles_labels()

@@ -6,7 +6,7 @@ from typing import Any, Self
 import numpy as np
 from scipy.ndimage import gaussian_filter1d
 
-from latentviews._numbers import TINY
+from latentviews._numbers import TINY, as_shares
 from latentviews.core.embeddings import Components
 from latentviews.core.kernels.bandwidths import resolution, weighted_isj
 from latentviews.core.kernels.quadrature import Quadrature
@@ -99,7 +99,7 @@ def row_densities(rows: np.ndarray, posteriors: np.ndarray, name: str, space: Sp
     if space.finite:
         ticks, places = np.unique(rows[:, 0], return_inverse=True)
         masses = np.stack([np.bincount(places, chances, len(ticks)) for chances in posteriors.T], axis=1)
-        return ViewDensities((name,), (ticks,), masses / np.maximum(masses.sum(axis=0), TINY), rows, discrete=True)
+        return ViewDensities((name,), (ticks,), as_shares(masses, axis=0), rows, discrete=True)
     rows = space.wrapped(rows)
     edges = np.linspace(*space.axis(*np.quantile(rows, [TAIL, 1 - TAIL])), 257)
     step = edges[1] - edges[0]

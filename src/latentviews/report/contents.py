@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy import stats
 
+from latentviews._numbers import TINY, as_shares
 from latentviews._validation import UnsupportedError
 from latentviews.core import streams
 from latentviews.core.kernels.spaces import Space
@@ -219,7 +220,7 @@ def _sizes(model: Any, table: np.ndarray, posteriors: np.ndarray, rng: np.random
 
 def _fixed_errors(weights: np.ndarray, posteriors: np.ndarray) -> np.ndarray:
     """Standard errors of the weights times √n, densities known: the inverse of E[s sᵀ], s_h = p_h/p - p_k/p."""
-    ratios = posteriors / np.maximum(weights, np.finfo(float).tiny)
+    ratios = posteriors / np.maximum(weights, TINY)
     scores = ratios[:, :-1] - ratios[:, -1:]
     covariance = np.linalg.pinv(scores.T @ scores / len(scores))
     return np.sqrt([*np.diag(covariance), covariance.sum()])
@@ -231,7 +232,7 @@ def _certainty(posteriors: np.ndarray, labels: np.ndarray) -> np.ndarray:
     members = labels >= 0
     steps = np.digitize(-posteriors[members].max(axis=1), -np.array(STEPS))
     np.add.at(counts, (labels[members], steps), 1)
-    return counts / np.maximum(counts.sum(axis=1, keepdims=True), 1)
+    return as_shares(counts, axis=1)
 
 
 def _confused(posteriors: np.ndarray) -> tuple[int, int, float] | None:

@@ -4,6 +4,7 @@ from typing import Any
 
 import numpy as np
 
+from latentviews._numbers import thinned
 from latentviews.core.selection import RankTest
 from latentviews.plot._axes import PALETTE, STYLES
 from latentviews.plot.view_densities import ViewDensities, histogram, levels, shares
@@ -118,7 +119,7 @@ def _planes(view: ViewDensities, weights: np.ndarray) -> Html:
     y = Scale(float(view.ticks[1][0]), float(view.ticks[1][-1]), 226, 8)
     parts: list[Html] = []
     if view.rows is not None:
-        some = view.rows[np.linspace(0, len(view.rows) - 1, min(len(view.rows), POINTS)).astype(int)]
+        some = thinned(view.rows, POINTS)
         inside = (some >= [x.low, y.low]) & (some <= [x.high, y.high])
         some = some[inside.all(axis=1)]
         parts.append(dots(x(some[:, 0]), y(some[:, 1]), class_="rows dot"))

@@ -7,13 +7,13 @@ learn from feature vectors of rows and give a record that starts a state, moves 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
-from typing import Any, NamedTuple, Protocol
+from typing import Any, ClassVar, NamedTuple, Protocol
 
 import numpy as np
 from sklearn.base import BaseEstimator
 
-from latentviews._numbers import TINY
-from latentviews._validation import check_count
+from latentviews._numbers import TINY, evenly
+from latentviews._parameters import Constraint, Count, Nonnegative, Several, check_parameters
 from latentviews.core.features.fourier import FourierFeatures
 from latentviews.core.kernels.bandwidths import median
 from latentviews.core.kernels.real import Gaussian
@@ -50,21 +50,6 @@ class Series(NamedTuple):
         there = (rows + upto)[:, None] - np.arange(1, size + 1)
         seen = self.x[np.maximum(there, 0)] * (there >= begins[:, None])[:, :, None]
         return seen.reshape(len(rows), -1)
-
-
-def check_choices(name: str, values: Any) -> list[int]:
-    """Numbers to choose from."""
-    if not isinstance(values, Iterable) or not list(values):
-        raise ValueError(f"{name} must be a list of integers to choose from; got {values!r}.")
-    return [check_count(name, value) for value in values]
-
-
-def check_penalties(values: Any) -> list[float]:
-    """Penalties to choose from."""
-    given = np.asarray(values)
-    if given.ndim != 1 or not given.size or given.dtype.kind not in "iuf" or not np.all(given >= 0):
-        raise ValueError(f"penalties must be a list of numbers to choose from, none negative; got {values!r}.")
-    return [float(value) for value in given]
 
 
 class Dynamics(Protocol):
@@ -186,14 +171,19 @@ class ObservableOperators(BaseEstimator):
         λ to choose from by validation, over the mean eigenvalue of C₂₂.
     """
 
+    _parameters: ClassVar[dict[str, Constraint]] = {
+        "sizes": Several(Count(), "a list of integers to choose from"),
+        "penalties": Several(Nonnegative(), "a list of numbers to choose from, none negative"),
+    }
+
     def __init__(self, sizes: Sequence[int] = (5, 10, 20), penalties: Sequence[float] = (1e-4, 1e-3, 1e-2)):
         self.sizes = sizes
         self.penalties = penalties
 
     def candidates(self) -> list[tuple[int, float]]:
         """What there is to choose from."""
-        counts, penalties = check_choices("sizes", self.sizes), check_penalties(self.penalties)
-        return list(product(counts, penalties))
+        check_parameters(self)
+        return list(product(self.sizes, self.penalties))
 
     def learn(self, series: Series, choice: tuple[int, float], horizon: int) -> OperatorDynamics:
         """Operators from all triples of consecutive rows."""
@@ -248,7 +238,7 @@ class Memory:
         """Directions and a bandwidth from all windows of ``size`` rows, frequencies from one and the same seed."""
         rows = np.arange(len(series.x))
         directions = _directions((series.recent(part, size, upto=True) for part in batches(rows)), DIRECTIONS)
-        some = np.linspace(0, len(rows) - 1, min(len(rows), BATCH)).astype(int)
+        some = evenly(len(rows), BATCH)
         windows = series.recent(some, size, upto=True) @ directions
         kernel = Gaussian(WIDTH * (median(windows) or 1.0))
         return cls(
@@ -321,6 +311,13 @@ class TwoStageRegression(BaseEstimator):
         Rows of past and of future that a state is learned from.
     """
 
+    _parameters: ClassVar[dict[str, Constraint]] = {
+        "sizes": Several(Count(), "a list of integers to choose from"),
+        "penalties": Several(Nonnegative(), "a list of numbers to choose from, none negative"),
+        "memories": Several(Count(), "a list of integers to choose from"),
+        "window": Count(),
+    }
+
     def __init__(
         self,
         sizes: Sequence[int] = (20, 40),
@@ -335,14 +332,14 @@ class TwoStageRegression(BaseEstimator):
 
     def candidates(self) -> list[tuple[int, float, int]]:
         """What there is to choose from."""
-        counts, penalties = check_choices("sizes", self.sizes), check_penalties(self.penalties)
-        return list(product(counts, penalties, check_choices("memories", self.memories)))
+        check_parameters(self)
+        return list(product(self.sizes, self.penalties, self.memories))
 
     def learn(self, series: Series, choice: tuple[int, float, int], horizon: int) -> BilinearDynamics:
         """A filter and its forecasts."""
         size, penalty, memory = choice
         longest = max(int(series.lengths.max()) // 3, 1)
-        window = min(check_count("window", self.window), longest)
+        window = min(self.window, longest)
         first, whole = first_rows(series.lengths), np.flatnonzero(_whole(series.lengths, window))
         futures = _directions((_window(series, rows, range(window)) for rows in batches(whole)), size)
 

@@ -1,21 +1,33 @@
 """Hidden Markov models whose emissions have no assumed shape."""
 
-import warnings
 from collections.abc import Sequence
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, DensityMixin
 from sklearn.utils.validation import check_is_fitted
 
+from latentviews._parameters import (
+    Ability,
+    AutoOr,
+    Bandwidth,
+    Constraint,
+    Count,
+    Jobs,
+    NoneOr,
+    Seed,
+    Verbosity,
+    WithData,
+    check_parameters,
+)
 from latentviews._progress import CallbackSupportMixin, Report, reporter, with_callbacks
 from latentviews._validation import (
     IdentifiabilityWarning,
     all_or_nothing,
-    check_ability,
     check_count,
     check_one_batch,
     is_auto,
+    warn_user,
 )
 from latentviews.core.kernels.base import Kernel
 from latentviews.core.tables import check_spaces, read_sequences
@@ -115,6 +127,21 @@ class KernelHMM(CallbackSupportMixin, DensityMixin, BaseEstimator):
     (5, 1)
     """
 
+    _parameters: ClassVar[dict[str, Constraint]] = {
+        "n_states": AutoOr(Count()),
+        "views": WithData(),
+        "kernel": WithData(),
+        "features": WithData(),
+        "solver": NoneOr(Ability("decompose")),
+        "bandwidth": WithData(),
+        "density_bandwidth": NoneOr(Bandwidth()),
+        "polish": WithData(),
+        "pilot_size": Count(3),
+        "n_jobs": Jobs(),
+        "verbose": Verbosity(),
+        "random_state": Seed(),
+    }
+
     def __init__(
         self,
         n_states: int | str = 2,
@@ -157,6 +184,7 @@ class KernelHMM(CallbackSupportMixin, DensityMixin, BaseEstimator):
         lengths : list of ints or None
             How long every sequence is; by default all rows are one.
         """
+        check_parameters(self)
         report, finish = reporter(self, self.verbose)
         self.__dict__.pop("stream_", None)  # an earlier fit's
         problem = read_sequence_problem(self, X, y, lengths)
@@ -167,7 +195,7 @@ class KernelHMM(CallbackSupportMixin, DensityMixin, BaseEstimator):
         order = np.argsort(-shares, kind="stable")
         self.start_, self.transition_, self.components_, _ = chain.take(order)
         self.weights_ = shares[order]
-        self._check_states(problem, 5)
+        self._check_states(problem)
         finish()
         return self
 
@@ -191,6 +219,7 @@ class KernelHMM(CallbackSupportMixin, DensityMixin, BaseEstimator):
         y : ignored
         lengths : list of ints or None
         """
+        check_parameters(self)
         check_one_batch(X)
         solver, problem = self._solver(), None
         if not hasattr(self, "stream_"):
@@ -204,11 +233,11 @@ class KernelHMM(CallbackSupportMixin, DensityMixin, BaseEstimator):
         self.weights_ = found.weights / found.weights.sum()
         self._keep_path(FitPath(spectral_summary(found)))
         if problem is not None:
-            self._check_states(problem, 4)
+            self._check_states(problem)
         return self
 
     def _solver(self) -> Solver:
-        return JointDiagonalization() if self.solver is None else check_ability("solver", self.solver, "decompose")
+        return JointDiagonalization() if self.solver is None else self.solver
 
     def _spectral_bandwidth(self) -> Any:
         """The bandwidth of emissions that no polish follows."""
@@ -302,36 +331,33 @@ class KernelHMM(CallbackSupportMixin, DensityMixin, BaseEstimator):
         table, lengths = self._sequences(X, lengths)
         return self._chain.log_emissions(table), self.start_, self.transition_, lengths
 
-    def _check_states(self, problem: SequenceProblem, depth: int) -> None:
-        """Say what makes the states doubtful, ``depth`` calls above this one's."""
+    def _check_states(self, problem: SequenceProblem) -> None:
+        """Say what makes the states doubtful."""
         rows = problem.rows
-        check_spaces(rows.data, rows.columns, rows.prototypes, getattr(self, "feature_names_in_", None), depth + 1)
+        check_spaces(rows.data, rows.columns, rows.prototypes, getattr(self, "feature_names_in_", None))
         if self.n_states_ == 1:
             return
         if looks_independent(problem):
-            warnings.warn(
+            warn_user(
                 "Rows that follow each other look independent, so time does not tell states apart: they may be any "
                 "parts of one mixture.",
                 IdentifiabilityWarning,
-                stacklevel=depth,
             )
         n_rows = len(rows.data)
         rare = np.flatnonzero(self.weights_ * n_rows < RARE).tolist()
         if rare:
             each = f"State {rare[0]} is" if len(rare) == 1 else f"States {', '.join(map(str, rare))} are each"
-            warnings.warn(
+            warn_user(
                 f"{each} expected in less than one of {n_rows} rows, so never visited; ask for fewer states.",
                 IdentifiabilityWarning,
-                stacklevel=depth,
             )
         least = np.linalg.svd(self.transition_, compute_uv=False)[-1]
         if least < FORGETFUL:
-            warnings.warn(
+            warn_user(
                 f"The transition matrix is near one without independent rows (least singular value {least:.2g}): "
                 "some states are followed by the same mixture of states as others, so time hardly tells them apart. "
                 "Ask for fewer states, or treat rows as independent.",
                 IdentifiabilityWarning,
-                stacklevel=depth,
             )
 
     def __sklearn_tags__(self) -> Any:

@@ -1,7 +1,7 @@
 """Forecasts from predictive states: what the past says of the future, with no latent states behind it."""
 
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Self
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, clone
@@ -9,7 +9,9 @@ from sklearn.metrics.pairwise import euclidean_distances
 from sklearn.utils.validation import check_is_fitted
 
 from latentviews._arrays import to_numpy
-from latentviews._validation import all_or_nothing, check_ability, check_count, check_rows
+from latentviews._numbers import TINY, drawn_labels
+from latentviews._parameters import Ability, Constraint, Count, NoneOr, Seed, Share, WithData, check_parameters
+from latentviews._validation import all_or_nothing, check_count, check_rows
 from latentviews.core.features.fourier import FourierFeatures
 from latentviews.core.kernels.bandwidths import silverman
 from latentviews.core.kernels.base import Kernel
@@ -80,7 +82,7 @@ class SampleForecast:
         result, (offset, stretch) = np.empty((*self.center.shape[:-1], len(points))), self._frame()
         for step in range(self.horizon):
             spread = self.residuals[:, step, [column]]
-            kernel = Gaussian(max(float(silverman(spread)[0]), np.finfo(float).tiny))
+            kernel = Gaussian(max(float(silverman(spread)[0]), TINY))
             gaps = (points - offset[..., step, column, None]) / stretch[..., 0]
             values = kernel.gram(gaps.reshape(-1, 1), spread).reshape(*gaps.shape, -1)
             result[..., step, :] = np.einsum("...xm,...m->...x", values, self.weights) / stretch[..., 0]
@@ -90,9 +92,7 @@ class SampleForecast:
         """Whole futures, (n_samples, ..., horizon, d): the mean and one held-out residual path each."""
         n_samples, rng = check_count("n_samples", n_samples), np.random.default_rng(random_state)
         offset, stretch = self._frame()
-        chance = rng.random((n_samples, *self.weights.shape[:-1], 1))
-        picked = (np.cumsum(self.weights, axis=-1) < chance).sum(axis=-1).clip(max=len(self.residuals) - 1)
-        return offset + stretch * self.residuals[picked]
+        return offset + stretch * self.residuals[drawn_labels(self.weights, rng, (n_samples,))]
 
 
 class PredictiveStateModel(BaseEstimator):
@@ -135,6 +135,15 @@ class PredictiveStateModel(BaseEstimator):
     True
     """
 
+    _parameters: ClassVar[dict[str, Constraint]] = {
+        "dynamics": NoneOr(Ability("learn")),
+        "kernel": WithData(),
+        "features": NoneOr(Ability("transform")),
+        "horizon": Count(),
+        "validation": Share("a share between 0 and 1"),
+        "random_state": Seed(),
+    }
+
     def __init__(
         self,
         dynamics: Any = None,
@@ -164,9 +173,9 @@ class PredictiveStateModel(BaseEstimator):
         lengths : list of ints or None
             How long every sequence is; by default all rows are one.
         """
-        rng = np.random.default_rng(self.random_state)
-        horizon = check_count("horizon", self.horizon)
-        learner = TwoStageRegression() if self.dynamics is None else check_ability("dynamics", self.dynamics, "learn")
+        check_parameters(self)
+        rng, horizon = np.random.default_rng(self.random_state), int(self.horizon)
+        learner = TwoStageRegression() if self.dynamics is None else self.dynamics
         table = self._read(X, reset=True)
         lengths = check_lengths(lengths, len(table), y)
         split = _held_out(lengths, self.validation, horizon)
@@ -205,7 +214,7 @@ class PredictiveStateModel(BaseEstimator):
             self.offset_ = phi.mean(axis=0)
             spread, vectors = np.linalg.eigh(np.cov(phi.T))
             # as long as the standardised columns: a kernel that is a density has any height
-            height = np.sqrt(max(spread[-1], np.finfo(float).tiny))
+            height = np.sqrt(max(spread[-1], TINY))
             self.directions_: np.ndarray | None = vectors[:, ::-1][:, :COMPONENTS] / height
         else:
             self.features_ = clone(self.features).fit(table)
@@ -249,7 +258,7 @@ class PredictiveStateModel(BaseEstimator):
         place = min(NEIGHBOURS, squares.shape[1] - 1)
         reach = np.partition(squares, place, axis=1)[:, [place]]
         reach = np.maximum(reach, np.finfo(float).eps * squares.max(axis=1, keepdims=True))  # anchors may coincide
-        weights = np.exp(-2 * squares / np.maximum(reach, np.finfo(float).tiny))
+        weights = np.exp(-2 * squares / np.maximum(reach, TINY))
         weights /= weights.sum(axis=1, keepdims=True)
         if lengths is None and origins is None:
             center, weights = center[0], weights[0]
@@ -289,8 +298,6 @@ class HeldOutRows(NamedTuple):
 
 def _held_out(lengths: np.ndarray, share: float, horizon: int) -> HeldOutRows:
     """What is fitted and what is held out: last sequences, or the ends of a few."""
-    if not (isinstance(share, int | float | np.number) and 0 < share < 1):
-        raise ValueError(f"validation must be a share between 0 and 1; got {share!r}.")
     ends = np.cumsum(lengths)
     begins = ends - lengths
     if len(lengths) >= 5:

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from latentviews._validation import check_bandwidth, check_count, is_auto
+from latentviews._validation import is_auto
 from latentviews.core.selection import RankTest, dependence_rank
 from latentviews.core.tables import Columns, check_varying, read_sequences, training_rows
 from latentviews.core.views import feature_prototypes, fit_views, for_scales, has_density
@@ -19,7 +19,7 @@ PILOT = 20_000
 
 def read_sequence_problem(model: Any, X: Any, y: Any, lengths: Any) -> SequenceProblem:
     """Sequences, views and their feature maps as the parameters of a `KernelHMM` have them."""
-    rank, size = _check_parameters(model)
+    rank, size = 1 if is_auto(model.n_states) else int(model.n_states), model.pilot_size
     rng = np.random.default_rng(model.random_state)
     table, columns = read_sequences(model, X, reset=True)
     lengths = check_lengths(lengths, len(table), y)
@@ -40,14 +40,6 @@ def read_sequence_problem(model: Any, X: Any, y: Any, lengths: Any) -> SequenceP
         return problem
     test = _rank_test(problem)
     return problem._replace(rows=replace(views, rank=test.n_components, rank_test=test))
-
-
-def _check_parameters(model: Any) -> tuple[int, int]:
-    """The number of states, one where it is to be found, and of the rows in a pilot."""
-    rank = 1 if is_auto(model.n_states) else check_count("n_states", model.n_states)
-    if model.density_bandwidth is not None:
-        check_bandwidth("density_bandwidth", model.density_bandwidth)
-    return rank, check_count("pilot_size", model.pilot_size, 3)
 
 
 def _check_table(model: Any, table: np.ndarray, columns: Columns, lengths: np.ndarray, rank: int) -> None:

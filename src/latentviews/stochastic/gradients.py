@@ -8,6 +8,7 @@ import numpy as np
 from array_api_compat import device
 
 from latentviews._arrays import like, moved, namespace, to_numpy
+from latentviews._numbers import TINY
 from latentviews._validation import DivergenceError
 from latentviews.losses import Loss
 from latentviews.stochastic.expansions import Expansion, RandomBlocks
@@ -74,7 +75,7 @@ def precondition(
             f"to {blocks.kernel} its rows are all the same. Begin with some different rows, or take a narrower kernel."
         )
     values, vectors = np.linalg.eigh(gram[:n, :n] / n)
-    values, vectors = np.maximum(values[::-1], np.finfo(float).tiny), vectors[:, ::-1]
+    values, vectors = np.maximum(values[::-1], TINY), vectors[:, ::-1]
     q = int(np.sum(values[: min(most, n // 4)] > 0.1 / n))
     judges = slice(n, None) if n < x.shape[0] else slice(None)
     weights = vectors[:, :q] / np.sqrt(n * values[:q])

@@ -1,7 +1,7 @@
 """Kernel principal components of more rows than fit in memory."""
 
 from collections.abc import Iterable, Iterator
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
@@ -9,19 +9,28 @@ from sklearn.utils.validation import check_is_fitted
 
 from latentviews._arrays import like, namespace, to_numpy
 from latentviews._numbers import TINY
+from latentviews._parameters import (
+    Ability,
+    Constraint,
+    Count,
+    Flag,
+    NoneOr,
+    OneOf,
+    Positive,
+    Seed,
+    WithData,
+    check_parameters,
+)
 from latentviews._validation import (
     all_or_nothing,
-    check_ability,
-    check_count,
     check_one_batch,
-    check_positive,
     check_range,
     check_rows,
     holds_batches,
 )
 from latentviews.core import streams
 from latentviews.core.features.fourier import check_shift_invariant
-from latentviews.core.features.landmarks import LandmarkFeatures
+from latentviews.core.features.landmarks import SELECTIONS, LandmarkFeatures
 from latentviews.core.kernels.base import Kernel, UnitHeight
 from latentviews.core.kernels.real import Gaussian
 from latentviews.core.tables import checked_batches, is_stream
@@ -99,6 +108,16 @@ class DoublyStochasticPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
     step_sizes_: StepSizes
     eigenfunctions_: Expansion
 
+    _parameters: ClassVar[dict[str, Constraint]] = {
+        "n_components": Count(),
+        "kernel": WithData(),
+        "batch_size": Count(),
+        "n_frequencies": Count(),
+        "max_blocks": NoneOr(Count()),
+        "step_size": Positive(),
+        "random_state": Seed(),
+    }
+
     def __init__(
         self,
         n_components: int = 2,
@@ -137,8 +156,9 @@ class DoublyStochasticPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
         return self
 
     def _learn(self, X: Any) -> None:
+        check_parameters(self)
         rows = check_rows(self, X, reset=not hasattr(self, "eigenfunctions_"))
-        for (part,) in streams.single_pass(rows, check_count("batch_size", self.batch_size)):
+        for (part,) in streams.single_pass(rows, self.batch_size):
             self._step(part)
 
     def _step(self, x: Any) -> None:
@@ -157,18 +177,14 @@ class DoublyStochasticPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
         self._rotate(functions)
 
     def _start(self, x: Any) -> None:
-        rank = check_count("n_components", self.n_components)
-        if self.max_blocks is not None:
-            check_count("max_blocks", self.max_blocks)
-        check_positive("step_size", self.step_size)
         kernel = Gaussian("median") if self.kernel is None else self.kernel
         self.kernel_ = check_shift_invariant("DoublyStochasticPCA", kernel, "LandmarkPCA").adapt(to_numpy(x))
         seed = int(np.random.default_rng(self.random_state).integers(2**31))
-        size = check_count("n_frequencies", self.n_frequencies)
+        size = self.n_frequencies
         self.blocks_ = RandomBlocks(self.kernel_, x.shape[1], size, seed)
         self.products_ = np.zeros((2 * size, 2 * size))
         self.n_samples_seen_, self.n_steps_ = 0, 0
-        self._n_features_out = rank
+        self._n_features_out = self.n_components
 
     def _warm_up(self, x: Any) -> None:
         """Kernel PCA of the first batches in the first block: sums of products, and no step yet."""
@@ -239,6 +255,16 @@ class LandmarkPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
     (2000, 3)
     """
 
+    _parameters: ClassVar[dict[str, Constraint]] = {
+        "n_components": Count(),
+        "kernel": NoneOr(Ability("gram")),
+        "n_landmarks": NoneOr(Count()),
+        "selection": OneOf(lambda: SELECTIONS),
+        "pilot_size": Count(),
+        "center": Flag(),
+        "random_state": Seed(),
+    }
+
     def __init__(
         self,
         n_components: int = 2,
@@ -264,24 +290,25 @@ class LandmarkPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
 
         ``X`` is an array, or an iterable of batches that can be read more than once: arrays, or pairs (rows, weights).
         """
+        check_parameters(self)
         rng, stream = np.random.default_rng(self.random_state), is_stream(X) or holds_batches(X)
         data = checked_batches(self, X, reset=True, missing=False) if stream else check_rows(self, X, reset=True)
-        self._pick(to_numpy(streams.sample(data, check_count("pilot_size", self.pilot_size), rng)[0]), rng)
+        self._pick(to_numpy(streams.sample(data, self.pilot_size, rng)[0]), rng)
         return self._add(data)
 
     @all_or_nothing
     def partial_fit(self, X: Any, y: Any = None) -> Self:
         """Add the rows of ``X``; the first call picks landmarks among them."""
+        check_parameters(self)
         check_one_batch(X)
         first = not hasattr(self, "features_")
         rows = check_rows(self, X, reset=first)
         if first:
-            size = check_count("pilot_size", self.pilot_size)
-            self._pick(to_numpy(streams.head(rows, size)), np.random.default_rng(self.random_state))
+            self._pick(to_numpy(streams.head(rows, self.pilot_size)), np.random.default_rng(self.random_state))
         return self._add(rows)
 
     def _pick(self, pilot: np.ndarray, rng: np.random.Generator) -> None:
-        kernel = Gaussian("median") if self.kernel is None else check_ability("kernel", self.kernel, "gram")
+        kernel = Gaussian("median") if self.kernel is None else self.kernel
         kernel = UnitHeight(kernel) if hasattr(kernel, "frequencies") else kernel
         seed = int(rng.integers(2**31))
         maps = LandmarkFeatures(kernel, self.n_landmarks, selection=self.selection, tol=TOL, random_state=seed)
@@ -309,7 +336,7 @@ class LandmarkPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         return self.features_.kernel_.gram(x, like(self.features_.landmarks_, x))
 
     def _decompose(self) -> None:
-        rank, tail = check_count("n_components", self.n_components), self.features_.tail_
+        rank, tail = self.n_components, self.features_.tail_
         assert self.total_ is not None
         total, products, height, _ = self.total_.mean()
         self.mean_ = tail.T @ total if self.center else np.zeros(tail.shape[1])
@@ -324,7 +351,7 @@ class LandmarkPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         self.explained_variance_, vectors = rotation_of(covariance, rank)
         self.components_ = vectors.T.copy()
         self.explained_variance_ratio_ = self.explained_variance_ / max(float(height) - self.mean_ @ self.mean_, TINY)
-        self._n_features_out = rank
+        self._n_features_out = self.n_components
 
     def transform(self, X: Any) -> Any:
         """The coordinates of the rows of ``X`` along the components, (n_samples, n_components)."""

@@ -1,7 +1,7 @@
 """Kernel classifiers and regressors learnt by doubly stochastic gradients (Dai et al. 2014)."""
 
 from collections.abc import Callable, Iterator
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from array_api_compat import device
@@ -11,14 +11,24 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, column_or_1d
 
 from latentviews._arrays import like, namespace, on_host, take_rows, to_numpy
+from latentviews._parameters import (
+    Ability,
+    Constraint,
+    Count,
+    Flag,
+    NoneOr,
+    Nonnegative,
+    Positive,
+    Seed,
+    Share,
+    Verbosity,
+    WithData,
+    check_parameters,
+)
 from latentviews._progress import CallbackSupportMixin, reporter, with_callbacks
 from latentviews._validation import (
     all_or_nothing,
-    check_ability,
-    check_count,
-    check_nonnegative,
     check_one_batch,
-    check_positive,
     check_range,
     check_rows,
     holds_batches,
@@ -40,6 +50,24 @@ class _Settings(CallbackSupportMixin, BaseEstimator):
     """The parameters that both models share, and the steps that follow from them."""
 
     fit_: GradientFit
+
+    _parameters: ClassVar[dict[str, Constraint]] = {
+        "loss": NoneOr(Ability("gradient")),
+        "kernel": WithData(),
+        "penalty": Nonnegative(),
+        "batch_size": Count(),
+        "n_frequencies": Count(),
+        "n_blocks": NoneOr(Count()),
+        "n_directions": Count(0),
+        "n_epochs": Count(),
+        "step_size": Positive(),
+        "decay": NoneOr(Positive()),
+        "early_stopping": Flag(),
+        "validation_fraction": Share(),
+        "n_iter_no_change": Count(),
+        "verbose": Verbosity(),
+        "random_state": Seed(),
+    }
 
     def __init__(
         self,
@@ -78,24 +106,20 @@ class _Settings(CallbackSupportMixin, BaseEstimator):
 
     def _start(self, x: Any, targets: np.ndarray, loss: Any) -> None:
         """A constant function with blocks and step sizes that the first rows suggest."""
-        check_ability("loss", loss, "gradient")
-        penalty, batch_size = check_nonnegative("penalty", self.penalty), check_count("batch_size", self.batch_size)
         kernel = Gaussian("median") if self.kernel is None else self.kernel
         self.kernel_ = check_shift_invariant(type(self).__name__, kernel).adapt(to_numpy(x))
         seed = int(np.random.default_rng(self.random_state).integers(2**31))
-        n_blocks = None if self.n_blocks is None else check_count("n_blocks", self.n_blocks)
-        size, keep = check_count("n_frequencies", self.n_frequencies), 0 if n_blocks is None else KEEP
-        blocks = RandomBlocks(self.kernel_, x.shape[1], size, seed, keep)
-        directions = check_count("n_directions", self.n_directions, 0)
+        blocks = RandomBlocks(self.kernel_, x.shape[1], self.n_frequencies, seed, 0 if self.n_blocks is None else KEEP)
         constant = like(loss.constant(targets), x)
         steepness = loss.steepness(targets) if hasattr(loss, "steepness") else loss.curvature
         scale = float(np.abs(targets - to_numpy(constant)).max()) or 1.0
-        self.fit_ = start_gradient(blocks, x, constant, n_blocks, directions, batch_size, penalty, steepness, scale)
+        counts = self.n_blocks, self.n_directions, self.batch_size
+        self.fit_ = start_gradient(blocks, x, constant, *counts, float(self.penalty), steepness, scale)
 
     def _step(self, x: Any, targets: Any, loss: Any) -> None:
-        size = check_positive("step_size", self.step_size)
+        size = float(self.step_size)
         if self.decay is not None:
-            size /= 1 + self.fit_.n_steps / check_positive("decay", self.decay)
+            size /= 1 + self.fit_.n_steps / self.decay
         self.fit_ = self.fit_.step(x, targets, loss, size, float(self.penalty))
 
     def _scores(self, X: Any) -> Any:
@@ -115,7 +139,7 @@ class _Settings(CallbackSupportMixin, BaseEstimator):
             raise ValueError(
                 "early_stopping sets rows apart, and of a stream none are kept; pass an array, or do without."
             )
-        for epoch, rows, targets in stream_epochs(batches, check_count("n_epochs", self.n_epochs)):
+        for epoch, rows, targets in stream_epochs(batches, self.n_epochs):
             learn(rows, targets)
             self.n_iter_ = epoch
         if not hasattr(self, "fit_"):
@@ -124,11 +148,11 @@ class _Settings(CallbackSupportMixin, BaseEstimator):
 
     def _epochs(self, x: Any, y: Any, begin: Step, step: Step, loss_of: Callable[[Any, Any], float]) -> None:
         """Steps through all rows in random order, epoch after epoch, until enough or no longer better."""
-        rng, size = np.random.default_rng(self.random_state), check_count("batch_size", self.batch_size)
+        rng, size = np.random.default_rng(self.random_state), self.batch_size
         report, finish = reporter(self, self.verbose, of_loss=True)
         kept, held = self._split(x.shape[0], rng)
         best, waited = (np.inf, getattr(self, "fit_", None)), 0
-        for epoch in range(1, check_count("n_epochs", self.n_epochs) + 1):
+        for epoch in range(1, self.n_epochs + 1):
             order = rng.permutation(kept)
             for start in range(0, len(order), size):
                 rows = order[start : start + size]
@@ -152,9 +176,6 @@ class _Settings(CallbackSupportMixin, BaseEstimator):
         if not self.early_stopping:
             return np.arange(n_rows), np.arange(0)
         share = self.validation_fraction
-        if not (isinstance(share, float | np.floating) and 0 < share < 1):
-            raise ValueError(f"validation_fraction must be between 0 and 1; got {share!r}.")
-        check_count("n_iter_no_change", self.n_iter_no_change)
         order, size = rng.permutation(n_rows), int(np.ceil(share * n_rows))
         if size >= n_rows:
             raise ValueError(f"validation_fraction={share} leaves none of {n_rows} rows to learn from.")
@@ -235,6 +256,7 @@ class DoublyStochasticClassifier(ClassifierMixin, _Settings):
         An iterable needs ``classes``, all that may come; it is read ``n_epochs`` times in its own order, so one that
         can be read once needs ``n_epochs=1``.
         """
+        check_parameters(self)
         self._forget()
         if holds_batches(X):
             return self._fit_stream(X, y, lambda rows, labels: self.partial_fit(rows, labels, classes=classes))
@@ -254,6 +276,7 @@ class DoublyStochasticClassifier(ClassifierMixin, _Settings):
 
         ``classes`` are all that may come, needed with the first batch: a class that comes later has no place.
         """
+        check_parameters(self)
         check_one_batch(X)
         if not hasattr(self, "classes_") and classes is None:
             raise ValueError(
@@ -263,7 +286,7 @@ class DoublyStochasticClassifier(ClassifierMixin, _Settings):
         x, labels = self._read(X, y, classes)
         if not hasattr(self, "fit_"):
             self._begin(streams.head(x, PILOT), labels[:PILOT])
-        for rows, part in streams.single_pass(x, check_count("batch_size", self.batch_size), labels):
+        for rows, part in streams.single_pass(x, self.batch_size, labels):
             self._learn(rows, part)
         return self
 
@@ -373,6 +396,7 @@ class DoublyStochasticRegressor(RegressorMixin, _Settings):
 
         An iterable is read ``n_epochs`` times in its own order, so one that can be read once needs ``n_epochs=1``.
         """
+        check_parameters(self)
         self._forget()
         if holds_batches(X):
             return self._fit_stream(X, y, self.partial_fit)
@@ -385,11 +409,12 @@ class DoublyStochasticRegressor(RegressorMixin, _Settings):
     @all_or_nothing
     def partial_fit(self, X: Any, y: Any) -> Self:
         """One more batch of the stream; a step for every ``batch_size`` rows."""
+        check_parameters(self)
         check_one_batch(X)
         x, targets = self._read(X, y)
         if not hasattr(self, "fit_"):
             self._begin(streams.head(x, PILOT), targets[:PILOT])
-        for rows, part in streams.single_pass(x, check_count("batch_size", self.batch_size), targets):
+        for rows, part in streams.single_pass(x, self.batch_size, targets):
             self._learn(rows, part)
         return self
 

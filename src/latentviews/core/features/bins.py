@@ -1,7 +1,7 @@
 """One column on a uniform grid: linear bins, and feature maps by them."""
 
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from scipy import sparse
@@ -9,7 +9,8 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.utils.validation import check_is_fitted
 
 from latentviews._arrays import to_numpy
-from latentviews._validation import all_or_nothing, check_count, check_rows
+from latentviews._parameters import Ability, Constraint, Count, NoneOr, Nonnegative, check_parameters
+from latentviews._validation import all_or_nothing, check_rows
 from latentviews.core.features.cholesky import largest, pivoted_cholesky
 from latentviews.core.kernels.base import Kernel
 from latentviews.core.kernels.real import Gaussian
@@ -42,6 +43,13 @@ class BinnedFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
     tail_ : array of shape (n_bins, n_features_out), F
     """
 
+    _parameters: ClassVar[dict[str, Constraint]] = {
+        "kernel": NoneOr(Ability("gram")),
+        "n_bins": Count(2),
+        "max_features": Count(),
+        "tol": Nonnegative(),
+    }
+
     def __init__(self, kernel: Kernel | None = None, n_bins: int = 2048, *, max_features: int = 512, tol: float = 1e-8):
         self.kernel = kernel
         self.n_bins = n_bins
@@ -51,12 +59,13 @@ class BinnedFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
     @all_or_nothing
     def fit(self, X: Any, y: Any = None) -> Self:
         """Lay the grid over the column and factor the kernel on it."""
+        check_parameters(self)
         x = to_numpy(check_rows(self, X, reset=True))
         if x.shape[1] != 1:
             raise ValueError(f"BinnedFeatures bins one column; got {x.shape[1]}. LandmarkFeatures takes any number.")
         self.kernel_ = (Gaussian() if self.kernel is None else self.kernel).adapt(x)
-        self.grid_, self.kernel_ = grid_and_kernel(x[:, 0], self.kernel_, check_count("n_bins", self.n_bins, 2))
-        size = min(check_count("max_features", self.max_features), len(self.grid_))
+        self.grid_, self.kernel_ = grid_and_kernel(x[:, 0], self.kernel_, self.n_bins)
+        size = min(self.max_features, len(self.grid_))
         _, self.tail_ = pivoted_cholesky(self.kernel_, self.grid_[:, None], size, self.tol, largest)
         self._n_features_out = self.tail_.shape[1]
         return self

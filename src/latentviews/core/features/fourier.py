@@ -7,7 +7,7 @@ independent, repel each other, or stand on a lattice; each is uniform, so every 
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from array_api_compat import device
@@ -16,7 +16,8 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.utils.validation import check_is_fitted
 
 from latentviews._arrays import like, namespace, to_numpy
-from latentviews._validation import all_or_nothing, check_count, check_range, check_rows
+from latentviews._parameters import Constraint, Count, Flag, OneOf, Seed, WithData, check_parameters
+from latentviews._validation import all_or_nothing, check_range, check_rows
 from latentviews.core.features.points import lattice_points, orthogonal_points
 from latentviews.core.kernels.base import Kernel
 from latentviews.core.kernels.real import Gaussian
@@ -63,6 +64,14 @@ class FourierFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
     True
     """
 
+    _parameters: ClassVar[dict[str, Constraint]] = {
+        "kernel": WithData(),
+        "n_frequencies": Count(),
+        "selection": OneOf(lambda: SELECTIONS),
+        "unit_height": Flag(),
+        "random_state": Seed(),
+    }
+
     def __init__(
         self,
         kernel: Kernel | None = None,
@@ -81,11 +90,10 @@ class FourierFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
     @all_or_nothing
     def fit(self, X: Any, y: Any = None) -> Self:
         """Resolve the kernel's rules on ``X`` and draw the frequencies."""
+        check_parameters(self)
         x = to_numpy(check_rows(self, X, reset=True))
         kernel = check_shift_invariant("FourierFeatures", Gaussian() if self.kernel is None else self.kernel)
-        size, rng = check_count("n_frequencies", self.n_frequencies), np.random.default_rng(self.random_state)
-        if self.selection not in SELECTIONS:
-            raise ValueError(f"selection must be one of {sorted(SELECTIONS)}; got {self.selection!r}.")
+        size, rng = self.n_frequencies, np.random.default_rng(self.random_state)
         self.kernel_ = kernel.adapt(x)
         self.projection_ = SELECTIONS[self.selection](self.kernel_, size, x.shape[1], rng)
         height = 1.0 if self.unit_height else float(self.kernel_.diagonal(x[:1])[0])

@@ -1,13 +1,14 @@
 """Codes as indicators: the feature map of the delta kernel."""
 
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from latentviews._arrays import like, to_numpy
-from latentviews._validation import all_or_nothing, check_count, check_rows
+from latentviews._parameters import AutoOr, Constraint, Count, check_parameters
+from latentviews._validation import all_or_nothing, check_rows, is_auto
 from latentviews.core.kernels.discrete import Delta
 from latentviews.core.kernels.spaces import Discrete
 
@@ -34,6 +35,10 @@ class OneHotFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
            [1., 0.]])
     """
 
+    _parameters: ClassVar[dict[str, Constraint]] = {
+        "n_categories": AutoOr(Count()),
+    }
+
     space = Discrete()
 
     def __init__(self, n_categories: int | str = "auto"):
@@ -42,12 +47,13 @@ class OneHotFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
     @all_or_nothing
     def fit(self, X: Any, y: Any = None) -> Self:
         """Learn the values."""
+        check_parameters(self)
         x = to_numpy(check_rows(self, X, reset=True))
         self.kernel_ = Delta()
-        if self.n_categories == "auto":
+        if is_auto(self.n_categories):
             self.categories_ = np.unique(x, axis=0)
         else:
-            self.categories_ = np.arange(float(check_count("n_categories", self.n_categories)))[:, None]
+            self.categories_ = np.arange(float(self.n_categories))[:, None]
             self._check_codes(x)
         self._n_features_out = len(self.categories_)
         return self

@@ -1,7 +1,7 @@
 """Any kernel, seen from a few of the rows: φ(x) = Λ^(-1/2) Uᵀ k(Z, x)."""
 
 from collections.abc import Callable
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
@@ -9,7 +9,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from latentviews._arrays import like, to_numpy
 from latentviews._clusters import kmeans
-from latentviews._validation import all_or_nothing, check_ability, check_count, check_rows
+from latentviews._parameters import Ability, Constraint, Count, NoneOr, OneOf, Seed, Share, check_parameters
+from latentviews._validation import all_or_nothing, check_rows
 from latentviews.core.features.cholesky import checked_values, drawn, largest, pivoted_cholesky
 from latentviews.core.kernels.base import Kernel, UnitHeight
 from latentviews.core.kernels.real import Gaussian
@@ -57,6 +58,14 @@ class LandmarkFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
     True
     """
 
+    _parameters: ClassVar[dict[str, Constraint]] = {
+        "kernel": NoneOr(Ability("gram")),
+        "n_landmarks": NoneOr(Count()),
+        "selection": OneOf(lambda: SELECTIONS),
+        "tol": Share("a share from 0 to below 1", zero=True),
+        "random_state": Seed(),
+    }
+
     def __init__(
         self,
         kernel: Kernel | None = None,
@@ -75,19 +84,16 @@ class LandmarkFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
     @all_or_nothing
     def fit(self, X: Any, y: Any = None) -> Self:
         """Pick landmarks among the rows of ``X``."""
+        check_parameters(self)
         x = to_numpy(check_rows(self, X, reset=True))
-        if self.selection not in SELECTIONS:
-            raise ValueError(f"selection must be one of {sorted(SELECTIONS)}; got {self.selection!r}.")
-        self.kernel_ = check_ability("kernel", Gaussian() if self.kernel is None else self.kernel, "gram").adapt(x)
+        self.kernel_ = (Gaussian() if self.kernel is None else self.kernel).adapt(x)
         self.log_unit_ = _log_unit(self.kernel_, x.shape[1])
         if self.n_landmarks is None:
             self.landmarks_ = np.unique(x, axis=0)
         else:
-            size = min(check_count("n_landmarks", self.n_landmarks), len(x))
+            size = min(self.n_landmarks, len(x))
             rng = np.random.default_rng(self.random_state)
             self.landmarks_ = SELECTIONS[self.selection](self._kernel_in_units, x, size, self.tol, rng)
-        if not 0 <= self.tol < 1:
-            raise ValueError(f"tol must be a share from 0 to below 1; got {self.tol!r}.")
         values, vectors = np.linalg.eigh(checked_values(self._kernel_in_units.gram(self.landmarks_, self.landmarks_)))
         keep = values > max(self.tol * values[-1], 0.0)
         self.tail_ = (vectors[:, keep] / np.sqrt(values[keep]))[:, ::-1]

@@ -1,14 +1,15 @@
 """Polynomial kernels without their monomials: sketches of tensor products."""
 
 import math
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from latentviews._arrays import like, namespace
-from latentviews._validation import all_or_nothing, check_count, check_range, check_rows
+from latentviews._parameters import Constraint, Count, Seed, WithData, check_parameters
+from latentviews._validation import all_or_nothing, check_range, check_rows
 from latentviews.core.kernels.polynomial import Polynomial
 
 
@@ -46,6 +47,12 @@ class TensorSketchFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ba
            [1., 1., 4.]])
     """
 
+    _parameters: ClassVar[dict[str, Constraint]] = {
+        "kernel": WithData(),
+        "n_sketch": Count(),
+        "random_state": Seed(),
+    }
+
     def __init__(self, kernel: Polynomial | None = None, n_sketch: int = 256, *, random_state: Any = None):
         self.kernel = kernel
         self.n_sketch = n_sketch
@@ -54,6 +61,7 @@ class TensorSketchFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ba
     @all_or_nothing
     def fit(self, X: Any, y: Any = None) -> Self:
         """Draw the sketches for as many columns as ``X`` has."""
+        check_parameters(self)
         columns = check_rows(self, X, reset=True).shape[1] + 1
         kernel = Polynomial() if self.kernel is None else self.kernel
         if not isinstance(kernel, Polynomial):
@@ -62,7 +70,7 @@ class TensorSketchFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ba
                 "shift-invariant kernels, LandmarkFeatures any."
             )
         self.kernel_ = kernel.adapt(X)
-        degree, size = self.kernel_.checked()[0], check_count("n_sketch", self.n_sketch)
+        degree, size = self.kernel_.checked()[0], self.n_sketch
         rng = np.random.default_rng(self.random_state)
         places, signs = rng.integers(size, size=(degree, columns)), rng.choice([-1.0, 1.0], size=(degree, columns))
         self.sketches_ = signs[:, :, None] * (places[:, :, None] == np.arange(size))

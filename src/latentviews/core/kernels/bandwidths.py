@@ -6,7 +6,7 @@ import numpy as np
 from scipy import fft, optimize
 from scipy.spatial.distance import pdist
 
-from latentviews._numbers import TINY
+from latentviews._numbers import TINY, as_shares, quartile_spread, smoothed_bins, thinned
 
 SCALES = 2500  # bandwidths that a grid can hold
 STAGES = 7  # of improved Sheather–Jones
@@ -14,12 +14,13 @@ TIMES = 0.1 * 0.5 ** np.arange(37)  # squared bandwidths over the range of the d
 IRREGULAR = 2.4  # the median ratio of neighbouring gaps above which values were not rounded
 UNDERFLOW = 745.0  # exp(-745) is zero
 FLAT = 1e-250  # no derivative is smaller
+FACTORS = np.geomspace(0.05, 2.5, 24)  # of Silverman's rule, among which held-out rows choose
 ROWS = 2000  # the median of two million distances is as good as the median of all
 
 
 def median(x: np.ndarray) -> float:
     """The median distance between different rows, over at most 2,000 evenly spaced ones."""
-    rows = x[np.linspace(0, len(x) - 1, min(len(x), ROWS)).astype(int)]
+    rows = thinned(x, ROWS)
     distances = pdist(rows)
     distances = distances[distances > 0]
     return float(np.median(distances)) if distances.size else 0.0
@@ -34,8 +35,7 @@ def scott(x: np.ndarray) -> np.ndarray:
 def silverman(x: np.ndarray) -> np.ndarray:
     """Silverman's rule of thumb with his robust spread, a bandwidth a column."""
     n, d = x.shape
-    lower, upper = np.percentile(x, [25, 75], axis=0)
-    deviation, quartiles = x.std(axis=0), (upper - lower) / 1.349
+    deviation, quartiles = x.std(axis=0), quartile_spread(x)
     spread = np.where(quartiles > 0, np.minimum(deviation, quartiles), deviation)
     return spread * (4 / (n * (d + 2))) ** (1 / (d + 4))
 
@@ -105,24 +105,50 @@ def weighted_isj(counts: np.ndarray, step: float, n_samples: float) -> float:
 def cv(x: np.ndarray, n_folds: int = 5) -> np.ndarray:
     """The multiple of Silverman's rule with the highest held-out likelihood of a Gaussian KDE, in five folds.
 
-    The papers choose bandwidths so. At most 2,000 evenly spaced rows are used, and the bandwidth is scaled to all rows
-    by the rate n^(-1/(d+4)).
+    The papers choose bandwidths so. One column is binned, so all rows count; of several, at most 2,000 evenly spaced
+    rows are used, and the bandwidth is scaled to all rows by the rate n^(-1/(d+4)).
     """
-    rows = x[np.linspace(0, len(x) - 1, min(len(x), ROWS)).astype(int)]
+    rows = x if x.shape[1] == 1 else thinned(x, ROWS)
     n, d = rows.shape
-    start, fold = silverman(rows), np.arange(n) % min(n_folds, n)
+    start = silverman(rows)
     start = np.where(start > 0, start, rows.std(axis=0))
-    squares = sum(((rows[:, j, None] - rows[None, :, j]) / start[j]) ** 2 for j in range(d))
+    likelihoods = (_binned_likelihoods if d == 1 else _pairwise_likelihoods)(rows / start, np.arange(n) % n_folds)
+    floor = np.array([finest(column) for column in x.T])
+    return np.maximum(float(FACTORS[np.argmax(likelihoods)]) * start * (n / len(x)) ** (1 / (d + 4)), floor)
+
+
+def _pairwise_likelihoods(z: np.ndarray, fold: np.ndarray) -> list[float]:
+    """The mean held-out log-likelihood of rows (n, d) at every factor, up to a constant."""
+    squares = sum((z[:, j, None] - z[None, :, j]) ** 2 for j in range(z.shape[1]))
     held_out = fold[:, None] != fold[None, :]
 
     def likelihood(factor: float) -> float:
         density = np.where(held_out, np.exp(-0.5 * squares / factor**2), 0.0).sum(axis=1) / held_out.sum(axis=1)
-        return float(np.log(np.maximum(density, TINY)).mean() - d * np.log(factor))
+        return float(np.log(np.maximum(density, TINY)).mean() - z.shape[1] * np.log(factor))
 
-    factors = np.geomspace(0.05, 2.5, 24)
-    best = factors[np.argmax([likelihood(factor) for factor in factors])]
-    floor = np.array([finest(column) for column in x.T])
-    return np.maximum(float(best) * start * (n / len(x)) ** (1 / (d + 4)), floor)
+    return [likelihood(factor) for factor in FACTORS]
+
+
+def _binned_likelihoods(z: np.ndarray, fold: np.ndarray) -> list[float]:
+    """The mean held-out log-likelihood of rows (n, 1) at every factor, from their shares of the points of a grid.
+
+    Sharing a row between two points, and reading a density between two, spread each by a variance of step² / 6.
+    """
+    low, high = z.min() - 5 * FACTORS[-1], z.max() + 5 * FACTORS[-1]
+    size = int(np.clip(6 * (high - low) / FACTORS[0], 256, 4096))
+    step = (high - low) / (size - 1)
+    left, n_folds = ((z[:, 0] - low) / step).astype(int), int(fold.max()) + 1
+    right_share = (z[:, 0] - low) / step - left
+    places = np.concatenate([left, left + 1]) * n_folds + np.tile(fold, 2)
+    counts = np.bincount(places, np.concatenate([1 - right_share, right_share]), size * n_folds).reshape(size, n_folds)
+    others = as_shares(counts.sum(axis=1, keepdims=True) - counts, axis=0)
+
+    def likelihood(factor: float) -> float:
+        table = smoothed_bins(others, np.sqrt(max(factor**2 - step**2 / 3, factor**2 / 4)) / step) / step
+        density = (1 - right_share) * table[left, fold] + right_share * table[left + 1, fold]
+        return float(np.log(np.maximum(density, TINY)).mean())
+
+    return [likelihood(factor) for factor in FACTORS]
 
 
 def resolution(x: np.ndarray) -> float:

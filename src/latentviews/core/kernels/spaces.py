@@ -9,6 +9,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, ClassVar, TypeVar
 
 import numpy as np
@@ -289,3 +290,9 @@ def space_of(thing: Any) -> Space | None:
     if space is not None and not isinstance(space, Space):
         raise ValueError(f"The space of a kernel is an object such as Real() or HalfLine(); got {space!r}.")
     return space
+
+
+# Quadratures as files of format 1 hold them: a class per space.
+real_domain = partial(Quadrature, space=Real())
+circle_domain = partial(Quadrature, space=Circle())
+discrete_domain = partial(Quadrature, space=Discrete())

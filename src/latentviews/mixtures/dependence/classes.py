@@ -13,7 +13,7 @@ import numpy as np
 from scipy.special import logsumexp
 
 from latentviews._arrays import to_numpy
-from latentviews._numbers import TINY
+from latentviews._numbers import as_shares, drawn_labels, posteriors_of
 from latentviews.core.embeddings import Components, as_rows
 from latentviews.core.features.bins import BinnedFeatures
 from latentviews.core.features.landmarks import LandmarkFeatures
@@ -82,7 +82,7 @@ class DependentClasses:
     def posteriors(self, table: Any) -> np.ndarray:
         """P(h | row), (n, k); less than one in sum where noise is a class."""
         joint = self.log_joint(table)
-        return np.exp(joint - logsumexp(joint, axis=1, keepdims=True))[:, : self.n_classes]
+        return posteriors_of(joint)[:, : self.n_classes]
 
     def _cells(self, table: Any) -> Cells:
         return self.mixture.margins.frame.cells(to_numpy(table))
@@ -111,7 +111,7 @@ class DependentClasses:
         labels = np.append(self.groups, -1)[drawn]
         stray = np.flatnonzero(labels < 0)
         if not self.noise_class and len(stray):
-            labels[stray] = _draw(self.posteriors(rows[stray]), rng)
+            labels[stray] = drawn_labels(self.posteriors(rows[stray]), rng)
         return rows, labels
 
     def conditional(self, table: np.ndarray, view: int) -> "DependentConditional":
@@ -154,12 +154,6 @@ class DependentClasses:
         return reweigh(fit.mixture, table, counts).expected(self._cells(table)).shares
 
 
-def _draw(posteriors: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-    """A class for every row, drawn by its posteriors."""
-    below = posteriors.cumsum(axis=1) < rng.random((len(posteriors), 1))
-    return np.minimum(below.sum(axis=1), posteriors.shape[1] - 1)
-
-
 @dataclass(frozen=True, eq=False)
 class DependentView(Components):
     """The distribution of one view in every class: mixtures of copula components.
@@ -183,7 +177,7 @@ class DependentView(Components):
     def _inside(self) -> np.ndarray:
         """The share of every component in every class, (J, k)."""
         shares = np.eye(self.n_components)[self.groups] * self.mixture.weights[:, None]
-        return shares / np.maximum(shares.sum(axis=0), TINY)
+        return as_shares(shares, axis=0)
 
     @cached_property
     def _alone(self) -> CopulaMixture:
@@ -271,7 +265,7 @@ class DependentConditional:
     def sample(self, random_state: Any = None) -> np.ndarray:
         """One draw for every row, (n, d)."""
         rng = np.random.default_rng(random_state)
-        parts = _draw(self.posteriors, rng)
+        parts = drawn_labels(self.posteriors, rng)
         rows = np.arange(len(parts))
         factors = np.linalg.cholesky(self.covariances[rows, parts])
         scores = self.means[rows, parts] + np.einsum("ntu,nu->nt", factors, rng.normal(size=self.means.shape[::2]))

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 from sklearn.neighbors import NearestNeighbors
 
-from latentviews._numbers import TINY
+from latentviews._numbers import TINY, as_shares, row_shares
 from latentviews.core.kernels.real import Gaussian
 
 ROWS = 4000  # rows among which neighbours are sought
@@ -95,7 +95,7 @@ class Landscape:
     """
 
     def __init__(self, rows: np.ndarray, rng: np.random.Generator, weights: np.ndarray | None = None):
-        self.weights = np.full(len(rows), 1 / len(rows)) if weights is None else weights / weights.sum()
+        self.weights = row_shares(len(rows), weights)
         size = min(ROWS, int(np.count_nonzero(self.weights)))
         self.picked = rng.choice(len(rows), size=size, replace=False, p=None if weights is None else self.weights)
         some = rows[self.picked]
@@ -109,7 +109,7 @@ class Landscape:
         """How the parts with these posteriors (n, J) lie in a density with these logarithms (n,)."""
         some = posteriors[self.picked]
         few = some[: len(self.gram)]
-        few = few / np.maximum(few.sum(axis=0), TINY)
+        few = as_shares(few, axis=0)
         mass = self.weights @ posteriors
         labels, density = some.argmax(axis=1), np.exp(log_density[self.picked] - log_density.max())
         return Parts(

@@ -1,20 +1,19 @@
 """The fit for views that depend inside classes: several starts, more components than classes, merging, a medoid."""
 
-import warnings
 from collections.abc import Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from scipy.optimize import linear_sum_assignment
 from scipy.special import gammaln
 from sklearn.base import BaseEstimator
-from sklearn.metrics import adjusted_rand_score
 from sklearn.neighbors import NearestNeighbors
 from sklearn.utils.parallel import Parallel, delayed
 
 from latentviews._numbers import TINY
+from latentviews._parameters import Constraint, Count, Share, Such, check_parameters, is_number
 from latentviews._progress import Part, Report
-from latentviews._validation import IdentifiabilityWarning, check_count, is_auto
+from latentviews._validation import IdentifiabilityWarning, is_auto, warn_user
 from latentviews.core.kernels.bandwidths import resolution
 from latentviews.core.kernels.spaces import Real, space_of
 from latentviews.mixtures.dependence.classes import DependentClasses, DependentView
@@ -30,6 +29,7 @@ from latentviews.mixtures.dependence.copulas import (
 from latentviews.mixtures.dependence.merging import (
     Landscape,
     Parts,
+    adjusted_rand,
     confusion_cost,
     medoid,
     merge,
@@ -75,6 +75,19 @@ class Copulas(BaseEstimator):
         EM stops when a step gains less log-likelihood a row.
     """
 
+    _parameters: ClassVar[dict[str, Constraint]] = {
+        "n_starts": Count(),
+        "n_parts": Count(),
+        "bandwidth": Such(
+            lambda s: is_number(s) and 0 < s < np.inf, "positive and finite, in standard deviations of the columns"
+        ),
+        "noise": Such(lambda v: isinstance(v, bool | np.bool_), "True, for a class of stray rows, or False"),
+        "ratio": Share("in (0, 1]", one=True),
+        "least": Share("a weight in [0, 1)", zero=True),
+        "max_iter": Count(),
+        "tol": Such(lambda gain: is_number(gain) and gain > 0, "positive, a gain of log-likelihood per row"),
+    }
+
     def __init__(
         self,
         n_starts: int = 4,
@@ -95,39 +108,16 @@ class Copulas(BaseEstimator):
         self.max_iter = max_iter
         self.tol = tol
 
-    def check(self) -> None:
-        """Sentences on settings that no fit can use."""
-        check_count("n_starts", self.n_starts)
-        check_count("n_parts", self.n_parts)
-        check_count("max_iter", self.max_iter)
-        if not isinstance(self.noise, bool | np.bool_):
-            raise ValueError(
-                f"Copulas needs noise=True, a class of its own for stray rows, or False; got {self.noise!r}."
-            )
-        if not _is_number(self.bandwidth) or not 0 < self.bandwidth < np.inf:
-            raise ValueError(
-                "Copulas needs a positive, finite bandwidth, in standard deviations of the columns; got "
-                f"{self.bandwidth!r}."
-            )
-        if not _is_number(self.tol) or not self.tol > 0:
-            raise ValueError(f"Copulas needs a positive tol, a gain of log-likelihood a row; got {self.tol!r}.")
-        numbers = _is_number(self.ratio) and _is_number(self.least)
-        if not numbers or not 0 < self.ratio <= 1 or not 0 <= self.least < 1:
-            raise ValueError(
-                f"Copulas needs a ratio in (0, 1] and a least weight in [0, 1); got {self.ratio!r} and {self.least!r}."
-            )
 
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, float | int | np.number) and not isinstance(value, bool)
+def is_dependence(dependence: Any) -> bool:
+    """Whether a value of the parameter ``dependence`` stands for something."""
+    copula = isinstance(dependence, str) and dependence == "copula"
+    return dependence is None or copula or isinstance(dependence, Copulas)
 
 
 def read_copulas(dependence: Any) -> Copulas:
     """What the parameter ``dependence`` stands for."""
-    given = Copulas() if isinstance(dependence, str) and dependence == "copula" else dependence
-    if not isinstance(given, Copulas):
-        raise ValueError(f'dependence must be None, "copula" or Copulas(...); got {dependence!r}.')
-    return given
+    return Copulas() if isinstance(dependence, str) else dependence
 
 
 def check_dependence(model: Any, blocks: Sequence[int], prototypes: Sequence[Any], labels: np.ndarray | None) -> None:
@@ -163,7 +153,7 @@ def dependent_classes(
     report: Report,
 ) -> FoundClasses:
     """Fit, merge and choose; where the number of classes is ``automatic``, the valleys of the density tell it."""
-    settings.check()
+    check_parameters(settings)
     n_classes = None if automatic else problem.rank
     rows, frame, volume, weights = _ground(problem, settings)
     n_parts = max(settings.n_parts, 2 * (n_classes or 0))
@@ -222,11 +212,10 @@ def _fit(start: Start, frame: Frame, table: np.ndarray, settings: Copulas, repor
 
 def _warn(agreement: float, n_partitions: int) -> None:
     if agreement < DOUBTFUL:
-        warnings.warn(
+        warn_user(
             f"The {n_partitions} ways to these classes agree little (adjusted Rand index {agreement:.2f}): the answer "
             "is one of several. Ask for another number of classes, or see `agreement_` and `start_objectives_`.",
             IdentifiabilityWarning,
-            stacklevel=8,
         )
 
 
@@ -338,7 +327,7 @@ def _closest_to(allowed: np.ndarray, partitions: list[np.ndarray]) -> int:
     """The partition that agrees best with the known classes."""
     known = allowed.sum(axis=1) == 1
     truth = allowed[known].argmax(axis=1)
-    return int(np.argmax([adjusted_rand_score(truth, labels[known]) for labels in partitions]))
+    return int(np.argmax([adjusted_rand(truth, labels[known]) for labels in partitions]))
 
 
 def _naming(allowed: np.ndarray, labels: np.ndarray) -> np.ndarray:

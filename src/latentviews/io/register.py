@@ -1,0 +1,284 @@
+"""The classes that a saved model may consist of, by the names that its file calls them.
+
+A model file holds names only; where a class lives is said here, so that code can move without breaking files. Nothing
+that is not in these tables is written or made again, and loading imports no module but theirs.
+
+To add an estimator or record: a line in ``CLASSES`` (a test fails and says which). To rename one: its new line in
+``CLASSES``, and in ``FORMER`` a line from the old name to the new. To rename a field: a line in ``FORMER_FIELDS``. To
+change what a record consists of: a line in ``MAKERS``.
+"""
+
+import importlib
+import re
+from typing import Any
+
+# Estimators and records of this package, each with its module; "module:Class" where the class is called differently.
+CLASSES = {
+    "Ability": "_parameters",
+    "Arcsinh": "io.transforms",
+    "AutoOr": "_parameters",
+    "BilinearDynamics": "sequences.dynamics",
+    "BinnedEmbedding": "core.embeddings",
+    "BinnedFeatures": "core.features.bins",
+    "Bootstrap": "mixtures.inference",
+    "Bordered": "core.kernels.borders",
+    "Bundle": "densities.weighted_samples",
+    "CellBatches": "sequences.baum_welch",
+    "Cells": "mixtures.sieve",
+    "ChainEstimate": "sequences.estimation",
+    "ChainRows": "sequences.baum_welch",
+    "ChainStream": "sequences.streaming",
+    "Choice": "mixtures.dependence.portfolio",
+    "Circle": "core.kernels.spaces",
+    "Codebook": "densities.codebooks",
+    "CodebookBasis": "mixtures.cells",
+    "ColumnDensity": "joint.density",
+    "Conditional": "mixtures.inference",
+    "CopulaFit": "joint.copulas",
+    "CopulaMixture": "joint.copulas",
+    "Copulas": "mixtures.dependence.portfolio",
+    "Count": "_parameters",
+    "Cytometry": "datasets.collections",
+    "Decomposition": "core.tensors",
+    "Delta": "core.kernels.discrete",
+    "Dense": "core.features.fourier",
+    "DependentClasses": "mixtures.dependence.classes",
+    "DependentConditional": "mixtures.dependence.classes",
+    "DependentFit": "mixtures.dependence.copulas:CopulaFit",
+    "DependentMixture": "mixtures.dependence.copulas:CopulaMixture",
+    "DependentView": "mixtures.dependence.classes",
+    "Diagnosis": "diagnosis.diagnose",
+    "Dialect": "io.text",
+    "Discrete": "core.kernels.spaces",
+    "DoublyStochasticClassifier": "stochastic.machines",
+    "DoublyStochasticPCA": "stochastic.kernel_pca",
+    "DoublyStochasticRegressor": "stochastic.machines",
+    "EMFit": "mixtures.sieve",
+    "Embedding": "core.embeddings",
+    "Estimate": "mixtures.problem",
+    "Estimated": "joint.methods",
+    "Expansion": "stochastic.expansions",
+    "Expectation": "mixtures.inference",
+    "Expected": "mixtures.dependence.copulas",
+    "Expert": "joint.stacks",
+    "Fastfood": "core.features.fourier",
+    "Filtering": "sequences.chains",
+    "Finding": "diagnosis.diagnose",
+    "FitPath": "mixtures.estimation",
+    "FixedBasis": "mixtures.cells",
+    "Forecast": "sequences.forecast",
+    "FoundChain": "sequences.estimation",
+    "FoundClasses": "mixtures.estimation",
+    "FourierFeatures": "core.features.fourier",
+    "Frame": "mixtures.dependence.copulas",
+    "Gaussian": "core.kernels.real",
+    "GaussianView": "baselines.spherical",
+    "GradientFit": "stochastic.gradients",
+    "GridBasis": "mixtures.cells",
+    "GridCells": "mixtures.dependence.copulas:Cells",
+    "GridFeatures": "core.features.bins",
+    "HMMData": "datasets.synthetic",
+    "HMMTruth": "datasets.synthetic",
+    "HalfLine": "core.kernels.borders",
+    "HeldOutRows": "sequences.predictive",
+    "Hinge": "losses",
+    "HistogramSpectral": "baselines.histogram",
+    "HistogramView": "baselines.histogram",
+    "Huber": "losses",
+    "IndependentKDE": "joint.signed",
+    "Interval": "core.kernels.borders",
+    "JointDiagonalization": "core.tensors",
+    "JointProblem": "joint.methods",
+    "JudgedRows": "mixtures.estimation",
+    "Kernel": "core.kernels.base",
+    "KernelHMM": "sequences.hmm",
+    "LandmarkFeatures": "core.features.landmarks",
+    "LandmarkPCA": "stochastic.kernel_pca",
+    "Laplace": "core.kernels.real",
+    "LatentTreeSpectral": "baselines.latent_tree",
+    "LikelihoodCurve": "core.selection",
+    "Linear": "core.kernels.polynomial",
+    "Logicle": "io.transforms",
+    "Logistic": "losses",
+    "Loss": "losses",
+    "LowRankDensity": "joint.density",
+    "Margins": "mixtures.dependence.copulas",
+    "Matern": "core.kernels.real",
+    "Medoid": "mixtures.dependence.merging",
+    "Memory": "sequences.dynamics",
+    "MixtureRows": "mixtures.polish",
+    "MomentQuality": "diagnosis.moments",
+    "MultiViewData": "datasets.synthetic",
+    "MultiViewMixture": "mixtures.mixture",
+    "NoneOr": "_parameters",
+    "NonparametricEM": "baselines.nonparametric_em",
+    "Normals": "joint.margins",
+    "ObservableOperators": "sequences.dynamics",
+    "OneColumnViews": "baselines._shared",
+    "OneHotFeatures": "core.features.indicators",
+    "OneOf": "_parameters",
+    "OperatorDynamics": "sequences.dynamics",
+    "Part": "_progress",
+    "Parts": "mixtures.dependence.merging",
+    "Path": "sequences.chains",
+    "PointBasis": "mixtures.cells",
+    "Polished": "mixtures.polish",
+    "Polynomial": "core.kernels.polynomial",
+    "PowerMethod": "core.tensors",
+    "Preconditioner": "stochastic.gradients",
+    "PredictiveStateModel": "sequences.predictive",
+    "Problem": "mixtures.problem",
+    "Product": "core.kernels.base",
+    "ProductKDE": "joint.signed",
+    "ProductMixture": "joint.methods",
+    "Projected": "mixtures.streaming",
+    "Projection": "core.moments",
+    "Quadrature": "core.kernels.quadrature",
+    "Quantile": "losses",
+    "RandomBlocks": "stochastic.expansions",
+    "RankTest": "core.selection",
+    "Reading": "io",
+    "Real": "core.kernels.spaces",
+    "Recipe": "densities.smoothers",
+    "Rows": "joint.stacks",
+    "SampleForecast": "sequences.predictive",
+    "ScaledKernel": "mixtures.cells",
+    "SeparateTables": "joint.margins",
+    "SequenceProblem": "sequences.estimation",
+    "Series": "sequences.dynamics",
+    "SeriesData": "datasets.collections",
+    "SeriesFile": "datasets.collections",
+    "Several": "_parameters",
+    "Share": "_parameters",
+    "Shares": "joint.margins",
+    "Sieve": "mixtures.polish",
+    "SieveParameters": "mixtures.sieve",
+    "SieveView": "mixtures.cells",
+    "SignedDensity": "joint.signed",
+    "SignedTrain": "joint.methods",
+    "SmoothedEM": "mixtures.polish",
+    "SmootherStack": "densities.smoothers:Stack",
+    "Smoothing": "sequences.chains",
+    "Source": "io.source",
+    "Spectral": "mixtures.estimation",
+    "SpectralFit": "core.spectral",
+    "SpectralSettings": "mixtures.estimation",
+    "SpectralSummary": "mixtures.estimation",
+    "SphericalComponents": "baselines.spherical",
+    "SphericalSpectral": "baselines.spherical",
+    "Squared": "losses",
+    "Stack": "joint.methods",
+    "StackedMixture": "joint.stacks",
+    "Start": "mixtures.dependence.starts",
+    "Starts": "mixtures.estimation",
+    "StepSizes": "stochastic.expansions",
+    "StreamFit": "mixtures.streaming",
+    "Such": "_parameters",
+    "Sum": "core.kernels.base",
+    "Table": "io",
+    "Tables": "joint.margins",
+    "TensorSketchFeatures": "core.features.sketches",
+    "TestResult": "comparison.permutation",
+    "Total": "core.streams",
+    "TrainEmbedding": "joint.tensor_trees",
+    "TrainingRows": "core.tables",
+    "TransformedDensity": "joint.transformed",
+    "Tree": "joint.trees",
+    "TrueView": "datasets.synthetic",
+    "Truth": "datasets.synthetic",
+    "TwoStageRegression": "sequences.dynamics",
+    "UnitHeight": "core.kernels.base",
+    "ViewFits": "core.views",
+    "ViewSuggestion": "diagnosis.grouping",
+    "Views": "core.views",
+    "VonMises": "core.kernels.circle",
+    "WeightedSample": "densities.weighted_samples",
+    "WhitenScale": "joint.transformed",
+    "WhitenedMoments": "core.moments",
+    "Whitening": "core.whitening",
+    "WithinClassDependence": "diagnosis.diagnose",
+}
+# Classes of other packages that may stand in a model, where feature maps of scikit-learn take the place of ours. Their
+# state is numbers and names; none keeps a function or evaluates a string.
+FOREIGN = {
+    "AdditiveChi2Sampler": "sklearn.kernel_approximation",
+    "MinMaxScaler": "sklearn.preprocessing",
+    "Nystroem": "sklearn.kernel_approximation",
+    "PCA": "sklearn.decomposition",
+    "Pipeline": "sklearn.pipeline",
+    "PolynomialCountSketch": "sklearn.kernel_approximation",
+    "PolynomialFeatures": "sklearn.preprocessing",
+    "PowerTransformer": "sklearn.preprocessing",
+    "RBFSampler": "sklearn.kernel_approximation",
+    "RobustScaler": "sklearn.preprocessing",
+    "StandardScaler": "sklearn.preprocessing",
+}
+# Names in older files and what they are called now. Format 1 had two classes of some names; there the module decides.
+FORMER = {
+    "ChainPilot": "ChainRows",
+    "Mixing": "SieveParameters",
+    "Pilot": "MixtureRows",
+    "latentviews.copulas.Cells": "GridCells",
+    "latentviews.copulas.CopulaFit": "DependentFit",
+    "latentviews.copulas.CopulaMixture": "DependentMixture",
+    "latentviews.domains.Circle": "CircleDomain",
+    "latentviews.domains.Discrete": "DiscreteDomain",
+    "latentviews.domains.Real": "RealDomain",
+    "latentviews.models.density_methods.Problem": "JointProblem",
+    "latentviews.models.predictive.Parts": "HeldOutRows",
+    "latentviews.polish.SieveView": "KernelSieveView",
+    "latentviews.weighted_samples.Stack": "SmootherStack",
+}
+# Fields and attributes that older files call differently: {class, as it is called now: {old: new}}.
+FORMER_FIELDS: dict[str, dict[str, str]] = {
+    "EMFit": {"mixing": "parameters"},
+}
+# What makes a present record of a former one whose fields were others.
+MAKERS = {
+    "CircleDomain": "core.kernels.spaces:circle_domain",
+    "DiscreteDomain": "core.kernels.spaces:discrete_domain",
+    "KernelSieveView": "mixtures.cells:view_of_kernel",
+    "RealDomain": "core.kernels.spaces:real_domain",
+}
+
+
+def present_name(written: Any) -> str | None:
+    """What the class that a file names is called now; None where it is not registered.
+
+    ``written`` is a name, or in format 1 the pair of a module and a name.
+    """
+    name = _name_in_format_1(*written) if isinstance(written, list) else written
+    while name in FORMER:
+        name = FORMER[name]
+    return name if name in CLASSES or name in MAKERS or name in FOREIGN else None
+
+
+def _name_in_format_1(module: str, name: str) -> str | None:
+    """The name of a pair whose module is one of this package, wherever it has gone, or that of a foreign class."""
+    if re.fullmatch(rf"{FOREIGN.get(name, 'latentviews')}(\.\w+)*", module):
+        return FORMER.get(f"{module}.{name}", name)
+    return None
+
+
+def class_of(name: str) -> Any:
+    """The class of a registered name, or the function that makes what it was."""
+    module, called = _place(name)
+    return getattr(importlib.import_module(module), called)
+
+
+def name_of(kind: type) -> str | None:
+    """The registered name of a class; None where it has none."""
+    if kind.__name__ in FOREIGN and class_of(kind.__name__) is kind:
+        return kind.__name__
+    return _NAMES.get((kind.__module__, kind.__qualname__))
+
+
+def _place(name: str) -> tuple[str, str]:
+    """The module of a registered class, and its name there."""
+    if name in FOREIGN:
+        return FOREIGN[name], name
+    module, _, called = (CLASSES | MAKERS)[name].partition(":")
+    return f"latentviews.{module}", called or name
+
+
+_NAMES = {_place(name): name for name in CLASSES}

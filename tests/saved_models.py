@@ -1,0 +1,63 @@
+"""A small fitted model of every estimator, as files that later releases must load: `python saved_models.py io/formatN`.
+
+The files of a format are written once, by the code that introduced it, and kept: never write them again. A new format
+gets a folder of its own beside the others, and a new estimator goes into the newest.
+"""
+
+import sys
+import warnings
+from pathlib import Path
+
+import numpy as np
+
+import latentviews as lv
+from latentviews.baselines import HistogramSpectral, LatentTreeSpectral, NonparametricEM, SphericalSpectral
+from latentviews.datasets import make_hmm, make_multiview
+
+X = make_multiview(80, 2, design="gamma", random_state=0).X
+WIDE = np.hstack([X, np.random.default_rng(0).normal(size=(len(X), 1))])
+SERIES = make_hmm(150, random_state=0).X
+SMALL = {"n_epochs": 1, "n_blocks": 2, "n_directions": 8, "n_frequencies": 16, "random_state": 0}
+DYNAMICS = lv.TwoStageRegression(sizes=(5,), memories=(5,), window=3)
+FEW = lv.FourierFeatures(n_frequencies=5, random_state=0)
+ANSWERS = ("predict_proba", "transform", "filter", "predict", "score_samples")
+
+# a name, a model, and what it is fitted to
+MODELS = {
+    "mixture": (lv.MultiViewMixture(2, random_state=0), X),
+    "paper": (lv.MultiViewMixture(2, polish=None, random_state=0), X),
+    "copulas": (lv.MultiViewMixture(2, dependence="copula", random_state=0), X),
+    "views": (lv.MultiViewMixture(2, views=[[0], [1], [2, 3]], random_state=0), WIDE),
+    "chain": (lv.KernelHMM(2, random_state=0), SERIES),
+    "predictive": (lv.PredictiveStateModel(DYNAMICS, features=FEW, horizon=2, random_state=0), SERIES),
+    "density": (lv.LowRankDensity(2, random_state=0), X),
+    "signed": (lv.LowRankDensity(2, method=lv.SignedTrain(0.5), random_state=0), X),
+    "landmarks": (lv.LandmarkPCA(2, n_landmarks=20, random_state=0), X),
+    "stochastic": (
+        lv.DoublyStochasticPCA(2, kernel=lv.Gaussian(1.0), batch_size=32, n_frequencies=16, random_state=0),
+        X,
+    ),
+    "classifier": (lv.DoublyStochasticClassifier(**SMALL), X, (X[:, 0] > 0).astype(int)),
+    "regressor": (lv.DoublyStochasticRegressor(**SMALL), X[:, :2], X[:, 2]),
+    "em": (NonparametricEM(2, random_state=0), X),
+    "histogram": (HistogramSpectral(2, random_state=0), X),
+    "spherical": (SphericalSpectral(2, random_state=0), X),
+    "tree": (LatentTreeSpectral(2, random_state=0), WIDE),
+}
+
+
+def write(folder: Path) -> None:
+    """Save every model, and beside them what it answers to some rows and by which method."""
+    beside = {}
+    for name, (model, rows, *y) in MODELS.items():
+        model.fit(rows, *y)
+        lv.save(model, folder / f"{name}.latentviews")
+        method = next(each for each in ANSWERS if hasattr(model, each))
+        beside |= {f"{name}_rows": rows[:20], f"{name}_method": np.array(method)}
+        beside[f"{name}_answer"] = getattr(model, method)(rows[:20])
+    np.savez_compressed(folder / "answers.npz", **beside)
+
+
+if __name__ == "__main__":
+    warnings.simplefilter("ignore")
+    write(Path(sys.argv[1]))
