@@ -49,7 +49,7 @@ def cells(data, tmp_path, monkeypatch):
     def short(model, X, **options):
         return SimpleNamespace(diagnosis=diagnose(model, X, n_permutations=19, random_state=0), options=options)
 
-    monkeypatch.setattr(fit, "gather", short)
+    monkeypatch.setattr(fit, "report_contents", short)
     monkeypatch.setattr(fit, "write_contents", lambda contents, path: path.write_text(json.dumps(contents.options)))
     monkeypatch.setattr(apply, "write_report", lambda model, X, path, **options: path.write_text(json.dumps(options)))
     return tmp_path

@@ -2,8 +2,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from latentviews.core.kernels.spaces import real
-from latentviews.densities.smoothers import recipes_for, representatives, ways, weighted_samples
+from latentviews.core.kernels.spaces import Real
+from latentviews.densities.smoothers import representatives, smoother_specs, smoothers, weighted_samples
 from latentviews.densities.weighted_samples import log_densities
 
 
@@ -18,7 +18,7 @@ def two_shapes(n, rng):
 
 def fitted(x, posteriors, rng):
     rows = np.arange(len(x))
-    return weighted_samples(x, posteriors, (rows[::2], rows[1::2]), real(x, x.std(axis=0) / 10, rng), rng)
+    return weighted_samples(x, posteriors, (rows[::2], rows[1::2]), Real().quadrature(x, x.std(axis=0) / 10, rng), rng)
 
 
 @pytest.fixture
@@ -55,7 +55,9 @@ def test_the_stack_of_ways_to_smooth_is_above_each_of_them_on_new_rows(rng):
     x, posteriors = two_shapes(1500, rng)
     sample = fitted(x, posteriors, rng)
     new, labels = two_shapes(2000, rng)
-    alone = [np.exp(log_densities(way, new)) for way in ways(x, posteriors, recipes_for(750, 2), rng)[0]]
+    alone = [
+        np.exp(log_densities(smoother, new)) for smoother in smoothers(x, posteriors, smoother_specs(750, 2), rng)[0]
+    ]
     for h in range(2):
         rows = labels[:, h] == 1
         best = max(np.log(values[rows, h] + 1e-300).mean() for values in alone)
@@ -115,7 +117,9 @@ def test_a_view_that_is_missing_in_one_of_the_halves_is_halved_anew(rng):
 
 def fitted_to(x, posteriors, rng):
     rows, seen = np.arange(len(x)), x[~np.isnan(x).any(axis=1)]
-    return weighted_samples(x, posteriors, (rows[::2], rows[1::2]), real(seen, seen.std(axis=0) / 10, rng), rng)
+    return weighted_samples(
+        x, posteriors, (rows[::2], rows[1::2]), Real().quadrature(seen, seen.std(axis=0) / 10, rng), rng
+    )
 
 
 def test_columns_by_themselves_are_distributed_as_draws_are(sample, rng):

@@ -22,7 +22,7 @@ from latentviews.datasets import make_multiview
 from latentviews.plot.view_densities import row_densities
 from latentviews.report import contents as contents_module
 from latentviews.report import write_report
-from latentviews.report.contents import AXES, POINTS, REFITS, VALUES, gather, read_rows
+from latentviews.report.contents import AXES, POINTS, REFITS, VALUES, read_rows, report_contents
 from latentviews.report.markup import code_spans, join, script_json, tag
 from latentviews.report.page import page
 from latentviews.report.svg import Scale, contours, number, round_numbers, rounded
@@ -50,7 +50,7 @@ def model(data):
 
 def gathered(model, X, **options):
     defaults = {"columns": None, "source": None, "title": None, "saved": None, "random_state": 0}
-    return gather(model, X, **{**defaults, **options})
+    return report_contents(model, X, **{**defaults, **options})
 
 
 @pytest.fixture(scope="module")
@@ -170,7 +170,7 @@ def test_a_report_is_written_aside_and_replaces_the_old_one_only_when_whole(
     model, data, contents, tmp_path, monkeypatch
 ):
     path = tmp_path / "report.html"
-    monkeypatch.setattr("latentviews.report.gather", lambda *_, **__: contents)
+    monkeypatch.setattr("latentviews.report.report_contents", lambda *_, **__: contents)
     assert write_report(model, data, path) == path
     before = path.read_text(encoding="utf-8")
     assert before.endswith("</html>\n")
@@ -185,7 +185,7 @@ def test_a_report_is_written_aside_and_replaces_the_old_one_only_when_whole(
 
 def test_names_that_no_encoding_knows_are_written(model, data, contents, tmp_path, monkeypatch):
     odd = replace(contents, title="a\ud800", source="b\x00")
-    monkeypatch.setattr("latentviews.report.gather", lambda *_, **__: odd)
+    monkeypatch.setattr("latentviews.report.report_contents", lambda *_, **__: odd)
     path = write_report(model, data, tmp_path / "r.html")
     assert "<!DOCTYPE html>" in path.read_text(encoding="utf-8")
 

@@ -38,7 +38,7 @@ from latentviews.io import Table, write_labels
 from latentviews.io.h5ad import write_labels as write_h5ad_labels
 from latentviews.io.saving import save
 from latentviews.report import write_contents
-from latentviews.report.contents import gather
+from latentviews.report.contents import report_contents
 from latentviews.report.markup import counted
 
 BATCH = 50_000  # rows whose classes are found between two looks at the progress bar
@@ -253,7 +253,7 @@ def judge(aside: Path, fitted: Fitted, arguments: argparse.Namespace) -> Diagnos
     frame = fitted.table.frame()
     if arguments.no_report:
         return diagnose(fitted.model, frame, random_state=arguments.seed)
-    contents = gather(
+    contents = report_contents(
         fitted.model,
         frame,
         columns=list(fitted.table.columns),

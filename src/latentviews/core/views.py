@@ -154,7 +154,9 @@ def feature_prototypes(kernel: Any, features: Any, bandwidth: Any, columns: Colu
     return [with_bandwidth(phi, check_bandwidth("bandwidth", bandwidth)) for phi in maps]
 
 
-def for_scales(prototypes: Sequence[Any], table: np.ndarray, columns: Columns, blocks: Sequence[int]) -> list[Any]:
+def landmarks_where_scales_differ(
+    prototypes: Sequence[Any], table: np.ndarray, columns: Columns, blocks: Sequence[int]
+) -> list[Any]:
     """The same maps, but landmarks in place of bins for columns whose scales are too many for a grid."""
     binned = [isinstance(phi, BinnedFeatures) and _stretches(phi) for phi in prototypes]
     found = set()

@@ -26,9 +26,9 @@ class Codebook(NamedTuple):
     def log_densities(self, x: np.ndarray) -> np.ndarray:
         """The logs of N(x_i; means_b, Σ_b), (n, M)."""
         values = np.empty((len(x), len(self.means)))
-        for b, (mean, turn) in enumerate(zip(self.means, self.maps, strict=True)):
-            turned = np.clip((x - mean) @ turn, -FAR, FAR)
-            values[:, b] = np.einsum("ij,ij->i", turned, turned)
+        for b, (mean, whitener) in enumerate(zip(self.means, self.maps, strict=True)):
+            whitened = np.clip((x - mean) @ whitener, -FAR, FAR)
+            values[:, b] = np.einsum("ij,ij->i", whitened, whitened)
         return np.linalg.slogdet(self.maps)[1] - x.shape[1] / 2 * np.log(2 * np.pi) - values / 2
 
     def scaled_densities(self, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

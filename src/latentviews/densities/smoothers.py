@@ -14,8 +14,8 @@ from latentviews.densities.weighted_samples import (
     NEGLIGIBLE,
     POINTS,
     WIDTHS,
-    Bundle,
-    Way,
+    GaussianGroup,
+    Smoother,
     WeightedSample,
     log_densities,
     log_kernels,
@@ -44,20 +44,20 @@ def weighted_samples(
 ) -> WeightedSample:
     """Components from rows (n, d) and their posteriors, smoothed as held-out rows prefer, a component each.
 
-    A density is a mixture of what several `ways` to smooth make of the rows, in shares that make either half of the
+    A density is a mixture of what several `smoothers` make of the rows, in shares that make either half of the
     rows likeliest given the other; ``n_judged`` rows of each half are asked. Rows with a missing value are left out.
     """
     present = ~np.isnan(x).any(axis=1)
     values, posteriors = x[present], np.maximum(posteriors[present], TINY)
     x = dithered(values, rng)
     halves = _without_copies(x, *_among(present, halves))
-    recipes = recipes_for(min(map(len, halves)), x.shape[1])
-    stack = _held_out_stack(x, posteriors, halves, recipes, rng, n_judged)
-    kept = [w for w, recipe in enumerate(recipes) if stack.shares[w].any()]
-    made, some, shares = ways(x, posteriors, [recipes[w] for w in kept], rng)
-    bundles = [bundle.scaled(stack.shares[w]) for w, way in zip(kept, made, strict=True) for bundle in way]
+    specs = smoother_specs(min(map(len, halves)), x.shape[1])
+    stack = _held_out_stack(x, posteriors, halves, specs, rng, n_judged)
+    kept = [w for w, spec in enumerate(specs) if stack.shares[w].any()]
+    made, some, shares = smoothers(x, posteriors, [specs[w] for w in kept], rng)
+    groups = [group.scaled(stack.shares[w]) for w, smoother in zip(kept, made, strict=True) for group in smoother]
     shares = calibrated(shares, some, values, posteriors)
-    return _joined([bundle for bundle in bundles if len(bundle.centres)], domain, values[some], shares, stack.optimism)
+    return _joined([group for group in groups if len(group.centres)], domain, values[some], shares, stack.optimism)
 
 
 def _among(present: np.ndarray, halves: tuple[np.ndarray, np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
@@ -91,14 +91,14 @@ def calibrated(shares: np.ndarray, some: np.ndarray, x: np.ndarray, posteriors: 
     rows, means = moments[some], (posteriors / posteriors.sum(axis=0)).T @ moments
     result = np.empty_like(shares)
     for h, (weights, mean) in enumerate(zip(shares.T, means, strict=True)):
-        here, turn = weights @ rows, uncorrelating(rows, weights, np.zeros(rows.shape[1]))
-        tilt = 1 + (rows - here) @ turn @ ((mean - here) @ turn)
+        here, whitener = weights @ rows, uncorrelating(rows, weights, np.zeros(rows.shape[1]))
+        tilt = 1 + (rows - here) @ whitener @ ((mean - here) @ whitener)
         result[:, h] = weights * np.clip(tilt, 1 / TILT, TILT)  # a stray row that is not among them must not rule
     return result / result.sum(axis=0)
 
 
 class Stack(NamedTuple):
-    """What held-out halves say of ways to smooth."""
+    """What held-out halves say of smoothers."""
 
     shares: np.ndarray  # (w, k), of every way in every component
     optimism: np.ndarray  # (k,), how much likelier a half is under its own densities than under the other's
@@ -108,7 +108,7 @@ def _held_out_stack(
     x: np.ndarray,
     posteriors: np.ndarray,
     halves: tuple[np.ndarray, np.ndarray],
-    recipes: list["Recipe"],
+    specs: list["SmootherSpec"],
     rng: np.random.Generator,
     n_judged: int,
 ) -> Stack:
@@ -117,40 +117,40 @@ def _held_out_stack(
     rows, sides = np.concatenate(asked), np.repeat([0, 1], list(map(len, asked)))
     found = []  # logs of densities (n, k, w) that each half makes
     for half in halves:
-        made, _, _ = ways(x[half], posteriors[half], recipes, rng)
+        made, _, _ = smoothers(x[half], posteriors[half], specs, rng)
         found.append(np.stack([log_densities(way, x[rows]) for way in made], axis=-1))
-    at_home, abroad = np.where((sides == 0)[:, None, None], found, found[::-1])
+    fitted, held_out = np.where((sides == 0)[:, None, None], found, found[::-1])
     judges, sizes = posteriors[rows], posteriors.sum(axis=0) / 2
-    costly = np.array([recipe.kind != "broad" for recipe in recipes])
-    shares = np.empty((len(recipes), judges.shape[1]))
+    costly = np.array([spec.kind != "broad" for spec in specs])
+    shares = np.empty((len(specs), judges.shape[1]))
     optimism = np.empty(judges.shape[1])
     for h, judge in enumerate(judges.T):
-        some = stacking_shares(abroad[:, h], judge)
+        some = stacking_shares(held_out[:, h], judge)
         some = np.where(costly & (some < SMALL), 0.0, some)
         shares[:, h] = some / some.sum()
-        gain = np.subtract(*(log_mixtures(logs[:, h], shares[:, [h]])[:, 0] for logs in (at_home, abroad)))
+        gain = np.subtract(*(log_mixtures(logs[:, h], shares[:, [h]])[:, 0] for logs in (fitted, held_out)))
         optimism[h] = sizes[h] * np.average(gain, weights=judge)
     return Stack(shares, np.maximum(optimism, 1.0))
 
 
 def _joined(
-    bundles: list[Bundle], domain: Quadrature, rows: np.ndarray, shares: np.ndarray, optimism: np.ndarray
+    groups: list[GaussianGroup], domain: Quadrature, rows: np.ndarray, shares: np.ndarray, optimism: np.ndarray
 ) -> WeightedSample:
-    weights = np.concatenate([bundle.weights for bundle in bundles])
+    weights = np.concatenate([group.weights for group in groups])
     return WeightedSample(
         domain,
         rows,
         shares,
-        np.concatenate([bundle.centres for bundle in bundles]),
+        np.concatenate([group.centres for group in groups]),
         weights / weights.sum(axis=0),
-        np.concatenate([bundle.widths for bundle in bundles]),
-        np.repeat(np.arange(len(bundles)), [len(bundle.centres) for bundle in bundles]),
-        np.stack([bundle.map for bundle in bundles]),
+        np.concatenate([group.widths for group in groups]),
+        np.repeat(np.arange(len(groups)), [len(group.centres) for group in groups]),
+        np.stack([group.map for group in groups]),
         optimism,
     )
 
 
-class Recipe(NamedTuple):
+class SmootherSpec(NamedTuple):
     """A way to smooth, unfitted: the kernels' width, and the size of the codebook that they are taken from."""
 
     kind: str  # "broad", "rows", "codebook" or "surroundings"
@@ -158,7 +158,7 @@ class Recipe(NamedTuple):
     size: int = 0
 
 
-def recipes_for(n_rows: int, n_columns: int) -> list[Recipe]:
+def smoother_specs(n_rows: int, n_columns: int) -> list[SmootherSpec]:
     """What can be fitted to so many rows.
 
     The component's own Gaussian and a broader one; kernels on the rows shaped like the component, narrower where rows
@@ -168,28 +168,28 @@ def recipes_for(n_rows: int, n_columns: int) -> list[Recipe]:
     sizes = [size for size in SIZES if PER_GAUSSIAN * (n_columns + 2) * size <= n_rows]
     surroundings = [size for size in sizes if size <= SURROUNDINGS][-1:]
     return [
-        *(Recipe("broad", width) for width in (1.0, BROAD)),
-        *(Recipe("rows", width) for width in WIDTHS),
-        *(Recipe("codebook", size=size) for size in sizes),
-        *(Recipe("surroundings", width, size) for size in surroundings for width in WIDTHS),
+        *(SmootherSpec("broad", width) for width in (1.0, BROAD)),
+        *(SmootherSpec("rows", width) for width in WIDTHS),
+        *(SmootherSpec("codebook", size=size) for size in sizes),
+        *(SmootherSpec("surroundings", width, size) for size in surroundings for width in WIDTHS),
     ]
 
 
-def ways(
-    x: np.ndarray, posteriors: np.ndarray, recipes: list[Recipe], rng: np.random.Generator
-) -> tuple[list[Way], np.ndarray, np.ndarray]:
+def smoothers(
+    x: np.ndarray, posteriors: np.ndarray, specs: list[SmootherSpec], rng: np.random.Generator
+) -> tuple[list[Smoother], np.ndarray, np.ndarray]:
     """The components smoothed in every way asked for, and the numbers and shares of the rows that stand for them."""
     some, shares = representatives(posteriors, rng)
     rows = x[some]
     maps, means = _shapes(x, posteriors)
-    codebooks = {size: fit_codebook(x, size, rng) for size in sorted({recipe.size for recipe in recipes} - {0})}
-    make: dict[str, Callable[[Recipe], Way]] = {
-        "broad": lambda recipe: _gaussians(maps, means, np.eye(len(maps)), recipe.width),
-        "rows": lambda recipe: [_on_rows(turn, rows, shares, h, recipe.width) for h, turn in enumerate(maps)],
-        "codebook": lambda recipe: _mixed(codebooks[recipe.size], x, posteriors),
-        "surroundings": lambda recipe: _in_surroundings(codebooks[recipe.size], rows, shares, recipe.width),
+    codebooks = {size: fit_codebook(x, size, rng) for size in sorted({spec.size for spec in specs} - {0})}
+    make: dict[str, Callable[[SmootherSpec], Smoother]] = {
+        "broad": lambda spec: _gaussians(maps, means, np.eye(len(maps)), spec.width),
+        "rows": lambda spec: [_on_rows(whitener, rows, shares, h, spec.width) for h, whitener in enumerate(maps)],
+        "codebook": lambda spec: _mixed(codebooks[spec.size], x, posteriors),
+        "surroundings": lambda spec: _in_surroundings(codebooks[spec.size], rows, shares, spec.width),
     }
-    return [make[recipe.kind](recipe) for recipe in recipes], some, shares
+    return [make[spec.kind](spec) for spec in specs], some, shares
 
 
 def representatives(posteriors: np.ndarray, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
@@ -206,20 +206,20 @@ def representatives(posteriors: np.ndarray, rng: np.random.Generator) -> tuple[n
     return some, drawn / drawn.sum(axis=0)
 
 
-def _gaussians(maps: np.ndarray, means: np.ndarray, weights: np.ndarray, width: float = 1.0) -> Way:
-    return [Bundle(turn, means[[g]], np.array([width]), weights[[g]]) for g, turn in enumerate(maps)]
+def _gaussians(maps: np.ndarray, means: np.ndarray, weights: np.ndarray, width: float = 1.0) -> Smoother:
+    return [GaussianGroup(whitener, means[[g]], np.array([width]), weights[[g]]) for g, whitener in enumerate(maps)]
 
 
-def _mixed(codes: Codebook, x: np.ndarray, posteriors: np.ndarray) -> Way:
+def _mixed(codes: Codebook, x: np.ndarray, posteriors: np.ndarray) -> Smoother:
     """Every component as a mixture of the codebook's Gaussians."""
     return _gaussians(codes.maps, codes.means, codes.shares(x, posteriors))
 
 
-def _in_surroundings(codes: Codebook, rows: np.ndarray, shares: np.ndarray, width: float) -> Way:
+def _in_surroundings(codes: Codebook, rows: np.ndarray, shares: np.ndarray, width: float) -> Smoother:
     """Kernels on the rows, each shaped like the Gaussian that it is likeliest from."""
     place = np.argmax(codes.log_densities(rows) + np.log(np.maximum(codes.weights, TINY)), axis=1)
     members = [(codes.maps[b], np.flatnonzero(place == b)) for b in np.unique(place)]
-    return [Bundle(turn, rows[i], np.full(len(i), width), shares[i]) for turn, i in members]
+    return [GaussianGroup(whitener, rows[i], np.full(len(i), width), shares[i]) for whitener, i in members]
 
 
 def _shapes(x: np.ndarray, posteriors: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -241,14 +241,14 @@ def uncorrelating(x: np.ndarray, weights: np.ndarray, ridge: np.ndarray) -> np.n
     return vectors / np.sqrt(np.maximum(values, FLAT)) / units[:, None]
 
 
-def _on_rows(turn: np.ndarray, rows: np.ndarray, shares: np.ndarray, component: int, width: float) -> Bundle:
+def _on_rows(whitener: np.ndarray, rows: np.ndarray, shares: np.ndarray, component: int, width: float) -> GaussianGroup:
     """Kernels on the rows of one component, with Abramson's local widths."""
     here = shares[:, component]
     kept = np.flatnonzero(here > NEGLIGIBLE / POINTS)
-    factors = _local_factors(rows[kept] @ turn, here[kept] / here[kept].sum(), width)
+    factors = _local_factors(rows[kept] @ whitener, here[kept] / here[kept].sum(), width)
     weights = np.zeros((len(kept), shares.shape[1]))
     weights[:, component] = here[kept] / here[kept].sum()
-    return Bundle(turn, rows[kept], width * factors, weights)
+    return GaussianGroup(whitener, rows[kept], width * factors, weights)
 
 
 def _local_factors(points: np.ndarray, kept: np.ndarray, width: float) -> np.ndarray:

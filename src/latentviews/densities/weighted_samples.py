@@ -69,16 +69,16 @@ class WeightedSample(Components):
         x = to_numpy(as_rows(x))
         if x.shape[1] != self.rows.shape[1]:
             raise ValueError(f"This view has {self.rows.shape[1]} columns; got {x.shape[1]}.")
-        return log_densities(self._bundles, x)
+        return log_densities(self._groups, x)
 
     @cached_property
-    def _bundles(self) -> list["Bundle"]:
+    def _groups(self) -> list["GaussianGroup"]:
         """The kernels of every shape."""
         edges = np.searchsorted(self.shapes, np.arange(len(self.maps) + 1))
         places = [slice(*ends) for ends in pairwise(edges)]
         return [
-            Bundle(turn, self.centres[i], self.widths[i], self.weights[i])
-            for turn, i in zip(self.maps, places, strict=True)
+            GaussianGroup(whitener, self.centres[i], self.widths[i], self.weights[i])
+            for whitener, i in zip(self.maps, places, strict=True)
         ]
 
     def sample(self, component: int, size: int, rng: np.random.Generator) -> np.ndarray:
@@ -142,7 +142,7 @@ class WeightedSample(Components):
         return root.T @ kernel.gram(self.rows, points) @ weights
 
 
-class Bundle(NamedTuple):
+class GaussianGroup(NamedTuple):
     """Gaussians of one shape: N(x; centres_i, widths_i² Σ), Σ⁻¹ = map mapᵀ, with their weights in every component."""
 
     map: np.ndarray  # (d, d)
@@ -154,25 +154,25 @@ class Bundle(NamedTuple):
         """The logs of the Gaussians, (n, m)."""
         return np.linalg.slogdet(self.map)[1] + log_kernels(x @ self.map, self.centres @ self.map, self.widths)
 
-    def scaled(self, shares: np.ndarray) -> "Bundle":
+    def scaled(self, shares: np.ndarray) -> "GaussianGroup":
         """The same with weights times ``shares`` (k,), and nothing of what is negligible then."""
         weights = self.weights * shares
         weights = np.where(weights > NEGLIGIBLE / POINTS, weights, 0.0)
         kept = weights.any(axis=1)
-        return Bundle(self.map, self.centres[kept], self.widths[kept], weights[kept])
+        return GaussianGroup(self.map, self.centres[kept], self.widths[kept], weights[kept])
 
 
-Way = list[Bundle]  # a way to smooth: bundles whose weights add up to one in every component
+Smoother = list[GaussianGroup]  # a way to smooth: groups whose weights add up to one in every component
 
 
-def log_densities(way: Way, x: np.ndarray) -> np.ndarray:
+def log_densities(smoother: Smoother, x: np.ndarray) -> np.ndarray:
     """The logs of the components' densities, (n, k)."""
-    weights = np.concatenate([bundle.weights for bundle in way])
+    weights = np.concatenate([group.weights for group in smoother])
     result = np.empty((len(x), weights.shape[1]))
     size = 1 + AT_ONCE // len(weights)
     for start in range(0, len(x), size):
         part = slice(start, start + size)
-        logs = np.concatenate([bundle.logs(x[part]) for bundle in way], axis=1)
+        logs = np.concatenate([group.logs(x[part]) for group in smoother], axis=1)
         result[part] = log_mixtures(logs, weights)
     return result
 

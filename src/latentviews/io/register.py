@@ -22,7 +22,6 @@ CLASSES = {
     "BinnedFeatures": "core.features.bins",
     "Bootstrap": "mixtures.inference",
     "Bordered": "core.kernels.borders",
-    "Bundle": "densities.weighted_samples",
     "CellBatches": "sequences.baum_welch",
     "Cells": "mixtures.sieve",
     "ChainEstimate": "sequences.estimation",
@@ -72,6 +71,7 @@ CLASSES = {
     "FourierFeatures": "core.features.fourier",
     "Frame": "mixtures.dependence.copulas",
     "Gaussian": "core.kernels.real",
+    "GaussianGroup": "densities.weighted_samples",
     "GaussianView": "baselines.spherical",
     "GradientFit": "stochastic.gradients",
     "GridBasis": "mixtures.cells",
@@ -139,7 +139,6 @@ CLASSES = {
     "RankTest": "core.selection",
     "Reading": "io",
     "Real": "core.kernels.spaces",
-    "Recipe": "densities.smoothers",
     "Rows": "joint.stacks",
     "SampleForecast": "sequences.predictive",
     "ScaledKernel": "mixtures.cells",
@@ -157,6 +156,7 @@ CLASSES = {
     "SignedDensity": "joint.signed",
     "SignedTrain": "joint.methods",
     "SmoothedEM": "mixtures.polish",
+    "SmootherSpec": "densities.smoothers",
     "SmootherStack": "densities.smoothers:Stack",
     "Smoothing": "sequences.chains",
     "Source": "io.source",
@@ -215,6 +215,8 @@ FOREIGN = {
 }
 # Names in older files and what they are called now. Format 1 had two classes of some names; there the module decides.
 FORMER = {
+    "Bundle": "GaussianGroup",
+    "Recipe": "SmootherSpec",
     "ChainPilot": "ChainRows",
     "Mixing": "SieveParameters",
     "Pilot": "MixtureRows",

@@ -9,7 +9,7 @@ from latentviews._validation import allowed_classes, is_auto
 from latentviews.core import streams
 from latentviews.core.selection import RankTest, dependence_rank
 from latentviews.core.tables import Columns, TrainingRows, check_varying, read_table, training_rows
-from latentviews.core.views import feature_prototypes, fit_views, for_scales, read_blocks
+from latentviews.core.views import feature_prototypes, fit_views, landmarks_where_scales_differ, read_blocks
 from latentviews.mixtures.dependence.portfolio import check_dependence
 from latentviews.mixtures.problem import Problem
 
@@ -66,7 +66,11 @@ def _prototypes(model: Any, pilot: np.ndarray, columns: Columns, blocks: Sequenc
     """An unfitted feature map for every view; by default one that fits the scales of the columns."""
     prototypes = feature_prototypes(model.kernel, model.features, model.bandwidth, columns)
     given = (model.kernel, model.features, model.bandwidth, model.dependence)
-    return for_scales(prototypes, pilot, columns, blocks) if all(one is None for one in given) else prototypes
+    return (
+        landmarks_where_scales_differ(prototypes, pilot, columns, blocks)
+        if all(one is None for one in given)
+        else prototypes
+    )
 
 
 def _rank_test(

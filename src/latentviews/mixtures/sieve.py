@@ -52,7 +52,7 @@ class Cells:
         values = np.maximum(values, FLOOR)
         return values if self.present is None else np.where(self.present[:, None], values, 1.0)
 
-    def gather(self, values: np.ndarray) -> np.ndarray:
+    def cell_sums(self, values: np.ndarray) -> np.ndarray:
         """Σ_i atom_b(x_i) values_ih, (B, k)."""
         sums = self.shares(values)
         return sums if self.atoms is None else self._transposed_atoms @ sums
@@ -147,7 +147,7 @@ def gathered_sums(
     gathered = [np.zeros_like(coefficients) for coefficients in parameters.coefficients]
     for view, density in zip(cells, densities, strict=True):
         masses[view.block] += view.mass(posteriors)
-        gathered[view.block] += view.gather(posteriors / density)
+        gathered[view.block] += view.cell_sums(posteriors / density)
     return masses + gathered
 
 
@@ -207,7 +207,7 @@ def initial_parameters(
     if weights is not None:
         posteriors = posteriors * weights[:, None]
     n_blocks = 1 + max(view.block for view in cells)
-    sums = [sum(view.gather(posteriors) for view in cells if view.block == b) for b in range(n_blocks)]
+    sums = [sum(view.cell_sums(posteriors) for view in cells if view.block == b) for b in range(n_blocks)]
     return SieveParameters(
         as_probabilities(posteriors.sum(axis=0)), tuple(as_probabilities(np.asarray(total)) for total in sums)
     )

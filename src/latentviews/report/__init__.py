@@ -7,7 +7,7 @@ from typing import Any
 
 from sklearn.utils.validation import check_is_fitted
 
-from latentviews.report.contents import Contents, gather
+from latentviews.report.contents import Contents, report_contents
 from latentviews.report.page import page
 
 
@@ -68,7 +68,9 @@ def write_report(
         raise IsADirectoryError(f"A report is one file, and {path} is a directory; name a file in it.")
     if not path.absolute().parent.is_dir():
         raise FileNotFoundError(f"The report cannot be written: there is no directory {path.parent}; make it first.")
-    contents = gather(model, X, columns=columns, source=source, title=title, saved=saved, random_state=random_state)
+    contents = report_contents(
+        model, X, columns=columns, source=source, title=title, saved=saved, random_state=random_state
+    )
     write_contents(contents, path)
     return path
 

@@ -99,7 +99,7 @@ class Contents:
         return self.diagnosis.findings
 
 
-def gather(
+def report_contents(
     model: Any,
     X: Any,
     *,

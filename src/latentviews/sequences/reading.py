@@ -8,7 +8,7 @@ import numpy as np
 from latentviews._validation import is_auto
 from latentviews.core.selection import RankTest, dependence_rank
 from latentviews.core.tables import Columns, check_varying, read_sequences, training_rows
-from latentviews.core.views import feature_prototypes, fit_views, for_scales, has_density
+from latentviews.core.views import feature_prototypes, fit_views, has_density, landmarks_where_scales_differ
 from latentviews.mixtures.problem import Problem
 from latentviews.sequences.chains import first_rows
 from latentviews.sequences.estimation import SequenceProblem
@@ -33,7 +33,7 @@ def read_sequence_problem(model: Any, X: Any, y: Any, lengths: Any) -> SequenceP
     chosen, blocks = draw_windows(lengths, size, rng), list(range(len(columns)))
     rows = training_rows(table, size, rng, draw=lambda table, *_: (table[chosen], None, None))
     if model.kernel is None and model.features is None and model.bandwidth is None:
-        prototypes = for_scales(prototypes, rows.pilot, columns, blocks)
+        prototypes = landmarks_where_scales_differ(prototypes, rows.pilot, columns, blocks)
     views = Problem(**vars(rows), columns=columns, blocks=blocks, prototypes=prototypes, rank=rank, rng=rng)
     problem = SequenceProblem(views, lengths, stretches(chosen, first_rows(lengths)))
     if not is_auto(model.n_states):
