@@ -127,7 +127,7 @@ class Interval(Bordered):
     >>> import numpy as np
     >>> from latentviews import Gaussian, Interval
     >>> Gaussian(0.5, space=Interval(0, 1)).gram(np.array([[0.0], [1.0], [1.1]]), np.zeros((1, 1))).round(3)
-    array([[1.596],
+    array([[1.597],
            [0.432],
            [0.   ]])
     """
