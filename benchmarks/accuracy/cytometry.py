@@ -207,7 +207,7 @@ def mean(records: list[dict[str, Any]], what: str) -> float:
 def summary(records: list[dict[str, Any]]) -> str:
     """Tables in Markdown."""
     lines = ["# Cell populations in FlowCAP-I's samples", "", f"`{_record.command()}`", ""]
-    lines += ["Mean F-measure (adjusted Rand index) over samples, and seconds a sample on one core.", ""]
+    lines += ["Mean F-measure (adjusted Rand index) over samples, and seconds per sample on one core.", ""]
     lines += [
         "| method | "
         + " | ".join(f"{c.upper()} ({len(flowcap_samples(c)) - (c == 'dlbcl')})" for c in FLOWCAP)

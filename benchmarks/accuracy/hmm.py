@@ -5,7 +5,7 @@
     python benchmarks/accuracy/hmm.py --report              # the table from what is saved
 
 Draw i is ``make_hmm(n, random_state=i)``, judged on ``make_hmm(20_000, random_state=1000 + i)``: the adjusted Rand
-index of the best path, the log-likelihood a step below that of the true model, and the processor time of the fit. The
+index of the best path, the log-likelihood per step below that of the true model, and the processor time of the fit. The
 mixtures of hmmlearn, and of dynamax where it is installed, run to 100 iterations from five starts and keep the most
 likely. What is saved is not run again. Set OMP_NUM_THREADS=1: threads that wait for each other count as time of the
 processor. On two cores JAX may wait for itself for ever: set NPROC=8.
@@ -41,7 +41,7 @@ class Fitted(NamedTuple):
     """How a fitted model judges held-out rows."""
 
     path: Callable[[np.ndarray], np.ndarray]
-    score: Callable[[np.ndarray], float]  # log-likelihood a row
+    score: Callable[[np.ndarray], float]  # log-likelihood per row
 
 
 def ours(X: np.ndarray, seed: int, **options: Any) -> Fitted:

@@ -120,7 +120,7 @@ def _uncorrelated(X: np.ndarray, fitted: np.ndarray, views: tuple[list[int], ...
 class Judged(NamedTuple):
     """What a fitted model says of held-out rows; None where it has no such thing."""
 
-    score: float | None  # log-likelihood a row
+    score: float | None  # log-likelihood per row
     path: np.ndarray | None  # states
     mean: np.ndarray  # (m, horizon, d)
     draws: np.ndarray  # (draws, m, horizon, d)
@@ -355,7 +355,7 @@ def bars(measured: dict[str, Any]) -> dict[str, Any]:
 
 
 COLUMNS = {
-    "log-likelihood": "log-likelihood a row",
+    "log-likelihood": "log-likelihood per row",
     "ari": "ARI",
     "mae one step": "MAE, one step",
     "mae": "MAE, all steps",

@@ -177,7 +177,7 @@ def kde(train: np.ndarray, test: np.ndarray) -> NLL:
 
 
 def kde_per_column(train: np.ndarray, test: np.ndarray) -> NLL:
-    """A bandwidth a column, by gradient ascent of the leave-one-out likelihood."""
+    """One bandwidth per column, by gradient ascent of the leave-one-out likelihood."""
     n, d = train.shape
     squares = np.stack([(x[:, None] - x[None, :]) ** 2 for x in train.T]).reshape(d, -1)
 
@@ -328,7 +328,7 @@ def report(done: dict[str, Any]) -> str:
     lines = [
         "# Table 1 of Song & Dai (2013), measured",
         "",
-        "Held-out negative log-likelihood a row, mean over ten folds",
+        "Held-out negative log-likelihood per row, mean over ten folds",
     ]
     lines[-1] += " ± its standard error; lower is better. Made by `benchmarks/accuracy/uci_table1.py`."
     for protocol, title in (

@@ -59,7 +59,7 @@ def main() -> None:
     found = {
         "seconds": {"filtering": filter_seconds, "forward-backward": smooth_seconds, "best path": path_seconds},
         "hmmlearn's": {"filtering": peer_filter, "forward-backward": peer_smooth, "best path": peer_best},
-        "log-likelihood a step apart": abs(float(filtered.log_likelihood.sum()) - likelihood) / STEPS,
+        "log-likelihood per step apart": abs(float(filtered.log_likelihood.sum()) - likelihood) / STEPS,
         "posteriors apart": float(np.abs(smoothed.posteriors - posteriors).max()),
         "paths apart": float(np.mean(path.states != peer_path)),
     }

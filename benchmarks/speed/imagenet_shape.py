@@ -8,7 +8,7 @@ The talk's recipe: rows are what a convolutional network's last pooling layer gi
 mini-batches. Here the rows are made on the device as they are needed and thrown away: every class has a few centres in
 a space of 64 dimensions; noise, a fixed random layer and a rectifier make them nonnegative and sparse. Two runs: a
 fixed number of blocks of random features, with steps shortened along eigenfunctions; and the doubly stochastic gradient
-proper, a fresh block with every step. It needs PyTorch and prints, and saves, rows a second, the memory of the device,
+proper, a fresh block with every step. It needs PyTorch, and prints and saves rows per second, the device's memory,
 and the accuracy on rows that were not learnt from.
 
 Real features: store them as arrays of float16 or float32, (rows, 9216), with integer labels, and replace ``stream`` by

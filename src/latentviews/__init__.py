@@ -24,9 +24,10 @@ from latentviews.joint.transformed import TransformedDensity, WhitenScale
 from latentviews.mixtures.dependence.portfolio import Copulas
 from latentviews.mixtures.mixture import MultiViewMixture
 from latentviews.mixtures.polish import Sieve, SmoothedEM
-from latentviews.sequences.dynamics import ObservableOperators, TwoStageRegression
 from latentviews.sequences.hmm import KernelHMM
+from latentviews.sequences.operators import ObservableOperators
 from latentviews.sequences.predictive import PredictiveStateModel
+from latentviews.sequences.two_stage import TwoStageRegression
 from latentviews.stochastic.kernel_pca import DoublyStochasticPCA, LandmarkPCA
 from latentviews.stochastic.machines import DoublyStochasticClassifier, DoublyStochasticRegressor
 

@@ -46,7 +46,7 @@ def reporter(estimator: Any, verbose: int, *, of_loss: bool = False) -> tuple[Re
     """What to call at every step of a fit, and at its end.
 
     ``report(task, step, objective)`` tells the callbacks of ``estimator``, and writes to standard error if ``verbose``;
-    it is True where a callback asks the fit to stop. The objective is a log-likelihood a row, or minus a loss
+    it is True where a callback asks the fit to stop. The objective is a log-likelihood per row, or minus a loss
     (``of_loss``).
     """
     observer, context = _observer.get(), None
@@ -56,7 +56,7 @@ def reporter(estimator: Any, verbose: int, *, of_loss: bool = False) -> tuple[Re
 
     def report(task: str, step: int, objective: float, part: Part = WHOLE) -> bool:
         if verbose:
-            value = f"loss a row {-objective:.6f}" if of_loss else f"log-likelihood a row {objective:.6f}"
+            value = f"loss per row {-objective:.6f}" if of_loss else f"log-likelihood per row {objective:.6f}"
             sys.stderr.write(f"{type(estimator).__name__}: {task}, step {step}, {value}\n")
         if observer is not None:
             observer(task, step, objective, part)

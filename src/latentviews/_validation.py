@@ -159,7 +159,7 @@ def check_ability(name: str, value: Any, ability: str) -> Any:
 
 
 def check_bandwidth(name: str, value: Any) -> Any:
-    """A positive finite number, one a column, or the name of a rule."""
+    """A positive finite number, one per column, or the name of a rule."""
     if isinstance(value, str):
         return value
     try:
@@ -168,13 +168,13 @@ def check_bandwidth(name: str, value: Any) -> Any:
         numbers = np.array(np.nan)
     if numbers.ndim > 1 or not np.all(np.isfinite(numbers) & (numbers > 0)):
         raise ValueError(
-            f"{name} must be a positive, finite number, one a column, or the name of a rule; got {value!r}."
+            f"{name} must be a positive, finite number, one per column, or the name of a rule; got {value!r}."
         )
     return value
 
 
 def check_weights(weights: Any, data: Any) -> np.ndarray | None:
-    """``sample_weight`` as nonnegative numbers, one a row, not all zero; None stays None."""
+    """``sample_weight`` as nonnegative numbers, one per row, not all zero; None stays None."""
     if weights is None:
         return None
     if not hasattr(data, "shape"):
@@ -183,7 +183,7 @@ def check_weights(weights: Any, data: Any) -> np.ndarray | None:
     if weights.ndim == 0:
         weights = np.full(data.shape[0], float(weights))
     if weights.shape != (data.shape[0],):
-        raise ValueError(f"sample_weight needs one number a row, shape ({data.shape[0]},); got {weights.shape}.")
+        raise ValueError(f"sample_weight needs one number per row, shape ({data.shape[0]},); got {weights.shape}.")
     if not np.all(np.isfinite(weights)) or np.any(weights < 0) or not weights.sum() > 0:
         raise ValueError("sample_weight must be finite and nonnegative, and not all zero.")
     return weights
@@ -203,7 +203,7 @@ def as_labels(y: Any, data: Any) -> np.ndarray | None:
     if not hasattr(data, "shape"):
         raise ValueError("Known classes in y go with an array; a stream has no place for them.")
     if len(labels) != data.shape[0]:
-        raise ValueError(f"y needs one label a row, {data.shape[0]}; got {len(labels)}.")
+        raise ValueError(f"y needs one label per row, {data.shape[0]}; got {len(labels)}.")
     return labels
 
 

@@ -54,7 +54,7 @@ def density_error(true: Any, found: Any, grids: Sequence[np.ndarray], weights: n
 
     .. math:: \sum_h \pi_h \Bigl(\sum_j (p(x_j \mid h) - \hat p(x_j \mid h))^2\Bigr)^{1/2}
 
-    ``true`` and ``found`` are sequences of objects with ``density(x)``, one a view, classes in the same order
+    ``true`` and ``found`` are sequences of objects with ``density(x)``, one per view, classes in the same order
     (see `match_components`); ``grids`` are the test points x_j of every view.
     """
     errors = [

@@ -204,7 +204,7 @@ BAD_INPUT = {
     "no classes": (lambda X: HistogramSpectral(0).fit(X), "n_components must be an integer of at least 1; got 0"),
     "a bandwidth of zero": (lambda X: NonparametricEM(2, bandwidth=0.0).fit(X), "positive and finite"),
     "an unknown rule": (lambda X: NonparametricEM(2, bandwidth="best").fit(X), "one of .*'cv'.* got 'best'"),
-    "bandwidths for other views": (lambda X: NonparametricEM(2, bandwidth=[1.0, 2.0]).fit(X), r"one a view \(4\)"),
+    "bandwidths for other views": (lambda X: NonparametricEM(2, bandwidth=[1.0, 2.0]).fit(X), r"one per view \(4\)"),
     "a start of another shape": (lambda X: NonparametricEM(3, init=START).fit(X), r"\(50, 3\); got \(50, 2\)"),
     "a start that is no posterior": (lambda X: NonparametricEM(2, init=START * 3).fit(X), "summing to one"),
     "no steps": (lambda X: NonparametricEM(2, max_iter=0).fit(X), "max_iter must be an integer of at least 1"),

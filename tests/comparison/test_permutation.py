@@ -231,7 +231,7 @@ def test_bad_samples_are_refused_in_a_sentence(arguments, options, message):
         (np.arange(6.0), {}, "same number of rows; got 5 and 6"),
         (np.arange(5.0), {"kernel": [Delta()] * 3}, "one kernel or a pair, for x and for y; got 3"),
         (np.arange(5.0), {"sample_weight": np.full(5, 2.0)}, "at most 1; got 2"),
-        (np.arange(5.0), {"sample_weight": np.ones(4)}, r"one number a row, shape \(5,\); got \(4,\)"),
+        (np.arange(5.0), {"sample_weight": np.ones(4)}, r"one number per row, shape \(5,\); got \(4,\)"),
         (np.arange(5.0), {"sample_weight": np.full(5, 1e-9)}, "which sums to 5e-09, drew 0"),
         (np.ones(5), {}, "columns that vary"),
     ],

@@ -29,7 +29,7 @@ kernel_and_selection = pytest.mark.parametrize(("kernel", "selection"), CASES)
 
 
 def kernel_errors(features, x, kernel, n_draws, rng):
-    """Errors of the Gram matrix above its diagonal, a row a draw of the features."""
+    """Errors of the Gram matrix above its diagonal, one row per draw of the features."""
     i, j = np.triu_indices(len(x), 1)
     maps = [clone(features).set_params(random_state=int(seed)) for seed in rng.integers(2**31, size=n_draws)]
     gram = kernel.gram(x, x)

@@ -173,7 +173,7 @@ def test_values_are_those_of_the_density_in_scipy(kernel, law, rng):
     np.testing.assert_allclose(kernel.gram(x, y), law.pdf(x - y.T), rtol=1e-10)
 
 
-@pytest.mark.parametrize("bandwidth", [0.7, np.array([0.5, 1.3, 2.0])], ids=["one", "one a column"])
+@pytest.mark.parametrize("bandwidth", [0.7, np.array([0.5, 1.3, 2.0])], ids=["one", "one per column"])
 def test_gaussian_is_the_multivariate_normal_density(bandwidth, rng):
     x, y = rng.normal(size=(20, 3)), rng.normal(size=(1, 3))
     law = stats.multivariate_normal(y[0], np.diag(np.broadcast_to(bandwidth, 3) ** 2))
@@ -291,7 +291,7 @@ def test_a_bandwidth_must_be_positive_and_finite(kernel_class, bandwidth):
 @pytest.mark.parametrize("kernel_class", SCALED)
 @pytest.mark.parametrize("bandwidth", [np.ones(3), np.ones((2, 2))], ids=["vector", "matrix"])
 def test_bandwidths_must_be_one_or_one_a_column(kernel_class, bandwidth):
-    with pytest.raises(ValueError, match=r"takes one bandwidth or one a column; got shape \(.*\) for 2 column"):
+    with pytest.raises(ValueError, match=r"takes one bandwidth or one per column; got shape \(.*\) for 2 column"):
         kernel_class(bandwidth).gram(np.zeros((1, 2)), np.zeros((1, 2)))
 
 

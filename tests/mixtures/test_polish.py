@@ -116,7 +116,7 @@ def test_blocks_of_exchangeable_views_share_their_components(rng):
     assert model.components_[0] is model.components_[2]
     assert model.components_[1] is model.components_[3]
     assert label_accuracy(y, model.predict(pairs)) > 0.99
-    with pytest.raises(ValueError, match=r"one block id a view \(4\); got"):
+    with pytest.raises(ValueError, match=r"one block id per view \(4\); got"):
         MultiViewMixture(2, exchangeable=[0, 1]).fit(pairs)
 
 
@@ -245,7 +245,7 @@ def test_nothing_is_printed_unless_asked(capsys):
     text = io.StringIO()
     with redirect_stderr(text):
         MultiViewMixture(2, verbose=1, random_state=0).fit(X)
-    assert "log-likelihood a row" in text.getvalue()
+    assert "log-likelihood per row" in text.getvalue()
 
 
 class Recorder:
@@ -371,7 +371,7 @@ def test_float_labels_are_labels_and_misplaced_ones_are_refused(rng):
     labels = np.where(np.arange(300) < 30, y, -1)
     one, two = (MultiViewMixture(2, random_state=0).fit(X, given) for given in (labels, labels.astype(float)))
     np.testing.assert_array_equal(one.weights_, two.weights_)
-    with pytest.raises(ValueError, match="one label a row"):
+    with pytest.raises(ValueError, match="one label per row"):
         MultiViewMixture(2).fit(X, labels[:-1])
     with pytest.raises(ValueError, match="y holds NaN; mark rows of unknown class with -1"):
         MultiViewMixture(2).fit(X, np.where(labels < 0, np.nan, labels))

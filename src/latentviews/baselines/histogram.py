@@ -78,7 +78,7 @@ class HistogramSpectral(OneColumnViews):
     Attributes
     ----------
     weights_ : array of shape (k,), decreasing
-    components_ : list of HistogramView, one a view
+    components_ : list of HistogramView, one per view
         Negative probabilities that the moments gave are clipped.
     n_bins_ : int
     """

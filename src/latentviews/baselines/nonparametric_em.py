@@ -37,7 +37,7 @@ class NonparametricEM(OneColumnViews):
     n_components : int, default=2
     views : list of column indices or names, or None
         Which columns are views; by default all.
-    exchangeable : bool or list of one block id a view, default=False
+    exchangeable : bool or list of one block id per view, default=False
         Whether all views, or those of a block, have the same distribution in every class.
     bandwidth : float, array of shape (n_views,) or (n_views, k), or rule, default="cv"
         The standard deviation s of the Gaussian kernel, the same in every step. "cv" takes the one with the highest
@@ -57,7 +57,7 @@ class NonparametricEM(OneColumnViews):
     ----------
     weights_ : array of shape (k,)
         Decreasing, or in the order of ``init``.
-    components_ : list of BinnedEmbedding, one a view
+    components_ : list of BinnedEmbedding, one per view
     responsibilities_ : array of shape (n_samples, k)
         Of the rows fitted, after the last step.
     bandwidths_ : array of shape (n_views, k)
@@ -149,7 +149,7 @@ class NonparametricEM(OneColumnViews):
             raise ValueError(f"bandwidth must be positive and finite; got {self.bandwidth!r}.")
         if widths.ndim > 2 or (widths.ndim and widths.shape not in {shape, (shape[0], 1)}):
             raise ValueError(
-                f"bandwidth is a number, one a view ({shape[0]}), or one a view and class {shape}; got shape "
+                f"bandwidth is a number, one per view ({shape[0]}), or one per view and class {shape}; got shape "
                 f"{np.shape(self.bandwidth)}."
             )
         return np.broadcast_to(widths, shape).copy()
@@ -178,7 +178,7 @@ def _grid(x: np.ndarray, narrow: float, wide: float) -> np.ndarray:
 
 
 def _block_grids(table: np.ndarray, blocks: Sequence[int], widths: np.ndarray) -> list[np.ndarray]:
-    """A grid a view, the same for the views of a block."""
+    """One grid per view, the same for the views of a block."""
     members = [[t for t, b in enumerate(blocks) if b == block] for block in blocks]
     return [_grid(table[:, ts].ravel(), widths[ts].min(), widths[ts].max()) for ts in members]
 

@@ -32,7 +32,7 @@ class GaussianView:
 
     @property
     def n_parameters(self) -> np.ndarray:
-        """A mean a component, (k,); its one variance is counted by the model."""
+        """One mean per component, (k,); its one variance is counted by the model."""
         return np.ones(len(self.means))
 
     def sample(self, component: int, size: int, rng: np.random.Generator) -> np.ndarray:
@@ -66,7 +66,7 @@ class SphericalSpectral(OneColumnViews):
     Attributes
     ----------
     weights_ : array of shape (k,), decreasing
-    components_ : list of GaussianView, one a view
+    components_ : list of GaussianView, one per view
     means_ : array of shape (k, n_views)
     variances_ : array of shape (k,)
         Kept above a hundredth of the smallest eigenvalue of the covariance.

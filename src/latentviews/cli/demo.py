@@ -45,7 +45,7 @@ class DemoResult:
     model: MultiViewMixture
     data: MultiViewData
     true_weights: np.ndarray  # (k,)
-    true_components: tuple[Reordered, ...]  # one a view
+    true_components: tuple[Reordered, ...]  # one per view
     accuracy: float  # share of labels right
     error: float  # weighted L2 distance of the densities, mean over views
     size: float  # the same distance from zero to the true densities

@@ -18,7 +18,7 @@ from latentviews.core.kernels.base import Kernel
 from latentviews.core.kernels.real import Gaussian
 from latentviews.core.streams import batches
 
-LANDMARKS = 300  # the most features a row: samples of no more different rows see the kernel exactly, whatever it is
+LANDMARKS = 300  # the most features per row: samples of no more different rows see the kernel exactly, whatever it is
 LANDMARK_ROWS = 10_000  # landmarks are sought among at most this many rows
 FEWEST_ROWS = 4  # fewer have fewer than twenty permutations, and no test at 5 % can reject
 
@@ -70,7 +70,7 @@ def two_sample_test(
         Its rules are resolved on the pooled rows.
     n_permutations : int, default=999
     n_landmarks : int, default=300
-        The most features a row. Time is O((m + n) · n_landmarks · n_permutations); no (m + n)² matrix is formed.
+        The most features per row. Time is O((m + n) · n_landmarks · n_permutations); no (m + n)² matrix is formed.
     random_state : int, RandomState or None
 
     Returns

@@ -92,7 +92,7 @@ def read_table(estimator: Any, X: Any, *, reset: bool) -> tuple[Any, Columns]:
     """
     if _is_list_of_views(X):
         if estimator.views is not None:
-            raise ValueError("X is a list of arrays, one a view, so `views` must be None; pass one or the other.")
+            raise ValueError("X is a list of arrays, one per view, so `views` must be None; pass one or the other.")
         X, columns = _stack([np.asarray(view) for view in X])
         return check_rows(estimator, X, reset=reset, missing=True), columns
     if is_stream(X):
@@ -103,7 +103,7 @@ def read_table(estimator: Any, X: Any, *, reset: bool) -> tuple[Any, Columns]:
 
 
 class CheckedBatches:
-    """A stream whose batches are checked as they pass: numbers, as many columns as the first, a weight a row."""
+    """A stream whose batches are checked as they pass: numbers, as many columns as the first, one weight per row."""
 
     def __init__(self, estimator: Any, batches: Iterable[Any], missing: bool = True):
         self.estimator = estimator
@@ -154,7 +154,7 @@ def _is_list_of_views(X: Any) -> bool:
         return True
     if any(d is not None and d > 0 for d in dimensions):
         raise ValueError(
-            f"A list of arrays is one 2-D array a view; got arrays of {dimensions} dimensions. Turn a vector x into "
+            f"A list of arrays is one 2-D array per view; got arrays of {dimensions} dimensions. Turn a vector x into "
             "a view of one column with x[:, None], or pass one table (np.column_stack) with a view a column."
         )
     return False

@@ -39,7 +39,7 @@ class Views:
     features: tuple[FeatureMap, ...]
 
     def __call__(self, batch: Any) -> list[Any]:
-        """The raw vectors of every view, one row a row; zeros where the view is missing."""
+        """The raw vectors of every view, one row per row; zeros where the view is missing."""
         tables = [take_columns(batch, columns) for columns in self.columns]
         here = self.present(batch)
         if here is None:
@@ -124,7 +124,7 @@ def read_blocks(exchangeable: Any, n_views: int) -> list[int]:
         return [0] * n_views if exchangeable else list(range(n_views))
     names = list(exchangeable) if isinstance(exchangeable, Sequence | np.ndarray) else [exchangeable]
     if isinstance(exchangeable, str) or len(names) != n_views:
-        raise ValueError(f"exchangeable is True, False or one block id a view ({n_views}); got {exchangeable!r}.")
+        raise ValueError(f"exchangeable is True, False or one block id per view ({n_views}); got {exchangeable!r}.")
     return [list(dict.fromkeys(names)).index(name) for name in names]
 
 
@@ -142,13 +142,15 @@ def feature_prototypes(kernel: Any, features: Any, bandwidth: Any, columns: Colu
         raise ValueError("kernel is shorthand for features: pass one of them, not both.")
     if features is None:
         kernels = (
-            [_default_kernel(group) for group in columns] if kernel is None else _one_a_view("kernel", kernel, n_views)
+            [_default_kernel(group) for group in columns]
+            if kernel is None
+            else _one_per_view("kernel", kernel, n_views)
         )
         for one in kernels:
             check_ability("kernel", one, "gram")
         maps = [features_for(kernel, len(group)) for kernel, group in zip(kernels, columns, strict=True)]
     else:
-        maps = [check_ability("features", phi, "transform") for phi in _one_a_view("features", features, n_views)]
+        maps = [check_ability("features", phi, "transform") for phi in _one_per_view("features", features, n_views)]
     if bandwidth is None:
         return maps
     return [with_bandwidth(phi, check_bandwidth("bandwidth", bandwidth)) for phi in maps]
@@ -178,11 +180,11 @@ def _default_kernel(columns: list[int]) -> Gaussian:
     return Gaussian("silverman" if len(columns) == 1 else "median")
 
 
-def _one_a_view(name: str, given: Any, n_views: int) -> list[Any]:
+def _one_per_view(name: str, given: Any, n_views: int) -> list[Any]:
     if not isinstance(given, list | tuple):
         return [given] * n_views
     if len(given) != n_views:
-        raise ValueError(f"{name} must be one object or one a view; got {len(given)} for {n_views} views.")
+        raise ValueError(f"{name} must be one object or one per view; got {len(given)} for {n_views} views.")
     return list(given)
 
 

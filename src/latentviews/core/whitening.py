@@ -25,8 +25,8 @@ class Whitening:
     """
 
     groups: tuple[tuple[int, ...], ...]  # views that are whitened together; the reference group is the last
-    down: tuple[np.ndarray, ...]  # (D_t, k), one a view
-    up: tuple[np.ndarray, ...]  # (D_t, k), one a view
+    down: tuple[np.ndarray, ...]  # (D_t, k), one per view
+    up: tuple[np.ndarray, ...]  # (D_t, k), one per view
     spectrum: np.ndarray  # singular values of the pair moment it rests on, decreasing
     shared: bool = False  # exchangeable views: one map for all
 

@@ -35,7 +35,7 @@ class Truth(NamedTuple):
     """What generated the data."""
 
     weights: np.ndarray  # (k,)
-    components: tuple[TrueView, ...]  # one a view, with `density(x)`
+    components: tuple[TrueView, ...]  # one per view, with `density(x)`
 
 
 class MultiViewData(NamedTuple):
@@ -101,7 +101,7 @@ class HMMTruth(NamedTuple):
 
     start: np.ndarray  # (k,)
     transition: np.ndarray  # (k, k)
-    components: tuple[TrueView, ...]  # one a view, with `density(x)`
+    components: tuple[TrueView, ...]  # one per view, with `density(x)`
 
 
 class HMMData(NamedTuple):

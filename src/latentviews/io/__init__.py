@@ -28,7 +28,7 @@ class Reading:
     """What was read of a file and how, so that another is read the same way."""
 
     columns: tuple[str, ...]
-    transforms: tuple[Transform | None, ...]  # one a column; None leaves it as it is
+    transforms: tuple[Transform | None, ...]  # one per column; None leaves it as it is
     compensated: bool = True  # whether files with a spillover matrix are compensated by it
 
 

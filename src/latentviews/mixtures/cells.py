@@ -19,7 +19,7 @@ from latentviews.densities.codebooks import Codebook, fit_codebook
 from latentviews.mixtures.sieve import Cells
 
 MAX_ATOMS = 400  # narrow kernels for a column
-CODES, ROWS_PER_CODE, CODES_PER_CLASS = 50, 6, 3  # Gaussians for several columns: at most; rows a column; at least
+CODES, ROWS_PER_CODE, CODES_PER_CLASS = 50, 6, 3  # Gaussians for several columns: at most; rows per column; at least
 NEGLIGIBLE = 1e-10  # values of a narrow kernel below this share of its height count as zero
 
 

@@ -78,19 +78,20 @@ class MultiViewMixture(CallbackSupportMixin, PosteriorMixin, BaseEstimator):
         The number of classes k; "auto" counts them by `rank_test`.
     views : list of lists of column indices or names, or None
         The columns of every view; by default every column is a view.
-    exchangeable : bool or list of one block id a view, default=False
+    exchangeable : bool or list of one block id per view, default=False
         Whether all views, or those of a block, have the same distribution in every class (repeated measurements).
-    kernel : Kernel or list of one a view, default=Gaussian("silverman")
+    kernel : Kernel or list of one per view, default=Gaussian("silverman")
         Shorthand for features: one-hot for `Delta`, bins for a real column, landmarks for anything else.
         Its space is where values may lie: ``Gaussian(space=HalfLine())`` for durations, ``Interval(0, 1)`` for shares.
-    features : transformer or list of one a view, or None
+    features : transformer or list of one per view, or None
         The feature map, cloned for every view. Any scikit-learn transformer will do.
     solver : solver, default=JointDiagonalization()
     bandwidth : float, rule or None
         The bandwidth of the kernel in the moments; None leaves the kernel's own.
     density_bandwidth : float, rule, None or "auto", default="auto"
         The bandwidth of the densities; None takes that of the moments. With a polish, "auto" gives every view and
-        class its own: a number for one real column, a kernel shaped like the class for several; angles have one a view.
+        class its own: a number for one real column, a kernel shaped like the class for several; angles have one per
+        view.
         Without, it is "isj", or None where ``kernel`` or ``features`` are given.
     polish : polish, None or "auto", default="auto"
         The likelihood step after the spectral start; "auto" is `Sieve()`. None stops at the spectral estimate: the
@@ -115,7 +116,7 @@ class MultiViewMixture(CallbackSupportMixin, PosteriorMixin, BaseEstimator):
     ----------
     weights_ : array of shape (k,)
         How common the classes are, decreasing, summing to one.
-    components_ : list of Embedding, BinnedEmbedding or WeightedSample, one a view
+    components_ : list of Embedding, BinnedEmbedding or WeightedSample, one per view
         The distribution of the view in every class.
     spectrum_ : array
         Singular values of the pair moment: a gap after the k-th speaks for k classes.
@@ -212,7 +213,7 @@ class MultiViewMixture(CallbackSupportMixin, PosteriorMixin, BaseEstimator):
 
         Parameters
         ----------
-        X : array or DataFrame of shape (n_samples, n_features), list of 2-D arrays, one a view, or iterable
+        X : array or DataFrame of shape (n_samples, n_features), list of 2-D arrays, one per view, or iterable
             Numbers, NaN where a value is missing. An iterable yields batches and can be read more than once.
         y : array of shape (n_samples,) or None
             Known classes 0, …, k-1, and -1 where unknown; ignored if no value is -1. They name the classes, and guide
@@ -253,7 +254,7 @@ class MultiViewMixture(CallbackSupportMixin, PosteriorMixin, BaseEstimator):
 
         Parameters
         ----------
-        X : array or DataFrame of shape (n_samples, n_features), or list of 2-D arrays, one a view
+        X : array or DataFrame of shape (n_samples, n_features), or list of 2-D arrays, one per view
         y : ignored
         sample_weight : array of shape (n_samples,) or None
         """

@@ -203,7 +203,7 @@ class Sieve(BaseEstimator):
     max_iter : int, default=1000
         The most EM steps; none is one posterior-weighted re-estimation from the best start.
     tol : float, default=1e-3
-        EM stops when a hundred plain steps would gain less log-likelihood a row.
+        EM stops when a hundred plain steps would gain less log-likelihood per row.
     trial_rows : int, default=4000
         Rows on which starts and widths are compared.
     """
@@ -314,7 +314,7 @@ class SmoothedEM(BaseEstimator):
         False is npEM (Benaglia, Chauveau & Hunter 2009).
     max_iter : int, default=1000
     tol : float, default=1e-3
-        Stop when a hundred steps would gain less log-likelihood a row.
+        Stop when a hundred steps would gain less log-likelihood per row.
     """
 
     _parameters: ClassVar[dict[str, Constraint]] = {

@@ -69,7 +69,7 @@ class Cells:
 
 
 class SieveParameters(NamedTuple):
-    """The parameters of a sieve: weights of the classes, and coefficients of every block of views, a column a class."""
+    """Parameters of a sieve: the weights of the classes, and coefficients for every block of views, (b, k)."""
 
     weights: np.ndarray  # (k,), or a column for each of several laws
     coefficients: tuple[np.ndarray, ...]  # (B, k), one per block

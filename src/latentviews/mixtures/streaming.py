@@ -25,7 +25,7 @@ from latentviews.mixtures.estimation import Spectral, as_estimate, domains_of
 from latentviews.mixtures.problem import Estimate, Problem
 from latentviews.stochastic.expansions import Expansion, RandomBlocks, StepSizes, cross_step, cross_warm_start
 
-BATCH = 1024  # rows a step
+BATCH = 1024  # rows per step
 START = 4 * BATCH  # rows of the first batch that the steps start from
 FREQUENCIES = 32  # a block
 BLOCKS = 8  # the most; only the span of a projection matters, and it need not be exact
@@ -62,7 +62,7 @@ class StreamFit:
     rank: int
     lift: Views  # the maps in which components are wanted
     domains: list[Quadrature | None]
-    subspaces: tuple[Expansion, ...]  # one a view
+    subspaces: tuple[Expansion, ...]  # one per view
     steps: StepSizes
     pilot_size: int  # rows that the subspaces are learnt from
     middles: tuple[int, ...] = ()  # of triples: views of the middle row, each between those before and after it

@@ -87,7 +87,7 @@ class SpectrumDisplay:
 
 
 class ResponsibilityDisplay:
-    """How certain the classes of rows are: the largest posterior of every row, sorted, a curve a class.
+    """How certain the classes of rows are: the largest posterior of every row, sorted, one curve per class.
 
     Rows are taken by the class that is most probable. Where classes are told apart a curve is at one nearly from the
     start; the share of a class to the left of where it crosses the grey line has no class of posterior above 0.8.
@@ -130,7 +130,7 @@ class ResponsibilityDisplay:
 
 
 class DependenceDisplay:
-    """How strongly views depend on each other inside every class, a heat map a class, from a `Diagnosis`.
+    """How strongly views depend on each other inside every class, one heat map per class, from a `Diagnosis`.
 
     Effects run from 0, none, to 1; a star marks those whose corrected p-value is at most 5 %, a cross what could not
     be tested.
@@ -142,7 +142,7 @@ class DependenceDisplay:
 
     Attributes
     ----------
-    axes_ : array of matplotlib Axes, one a class
+    axes_ : array of matplotlib Axes, one per class
     figure_ : matplotlib Figure
     """
 
@@ -161,7 +161,7 @@ class DependenceDisplay:
         return cls.from_diagnosis(diagnose(estimator, X, random_state=random_state), ax=ax)
 
     def plot(self, ax: Any = None) -> Self:
-        """Draw, on ``ax`` if given: Axes, or a sequence of them, one a class."""
+        """Draw, on ``ax`` if given: Axes, or a sequence of them, one per class."""
         panels = panels_on(ax, len(self.dependence.effect), "class")
         for h, panel in enumerate(panels):
             image = self._draw_class(panel, h)

@@ -29,13 +29,13 @@ class ComponentDisplay:
     Parameters
     ----------
     views : sequence of ViewDensities
-        What to draw, a panel a view; `from_estimator` makes them.
+        What to draw, one panel per view; `from_estimator` makes them.
     weights : array of shape (k,)
         How common the classes are.
 
     Attributes
     ----------
-    axes_ : array of matplotlib Axes, one a view
+    axes_ : array of matplotlib Axes, one per view
     figure_ : matplotlib Figure
 
     Examples
@@ -74,7 +74,7 @@ class ComponentDisplay:
             With ``components_``, ``weights_`` and ``views_``, such as `MultiViewMixture`.
         X : data of the model's kind, or None
             Drawn beneath the densities.
-        ax : matplotlib Axes or sequence of them, one a view, or None
+        ax : matplotlib Axes or sequence of them, one per view, or None
             Where to draw; None makes a new figure.
         n_points : int, default=1000
             The most rows of ``X`` to draw as points in a view of two columns.
@@ -106,11 +106,11 @@ class ComponentDisplay:
         curve_kwargs: Mapping[str, Any] | None = None,
         contour_kwargs: Mapping[str, Any] | None = None,
     ) -> Self:
-        """Draw, on ``ax`` if given: Axes, or a sequence of them, one a view.
+        """Draw, on ``ax`` if given: Axes, or a sequence of them, one per view.
 
         Parameters
         ----------
-        ax : matplotlib Axes or sequence of them, one a view, or None
+        ax : matplotlib Axes or sequence of them, one per view, or None
         n_points : int, default=1000
             The most rows to draw as points in a view of two columns.
         curve_kwargs, contour_kwargs : dict or None

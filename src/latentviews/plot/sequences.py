@@ -78,7 +78,7 @@ class StateDisplay:
 
 
 class TransitionDisplay:
-    """A transition matrix as a heat map: a row a state, a column the next.
+    """A transition matrix as a heat map: one row per state, a column the next.
 
     Parameters
     ----------

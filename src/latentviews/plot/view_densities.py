@@ -20,7 +20,7 @@ REGIONS = (0.9, 0.5, 0.1)  # a contour encloses this share of its class
 class ViewDensities:
     """What is drawn of one view: the densities of every class on a line or on a square of points."""
 
-    names: tuple[str, ...]  # one a column
+    names: tuple[str, ...]  # one per column
     ticks: tuple[np.ndarray, ...]  # the points along every column
     densities: np.ndarray  # (n, k) for one column, (n, n, k) for two
     rows: np.ndarray | None = None  # (n_rows, n_columns), the data beneath
@@ -28,7 +28,7 @@ class ViewDensities:
 
     @property
     def points(self) -> np.ndarray:
-        """The points at which the densities are taken, one a row."""
+        """The points at which the densities are taken, one per row."""
         return np.stack(np.meshgrid(*self.ticks, indexing="ij"), axis=-1).reshape(-1, len(self.ticks))
 
     def of(self, components: Any) -> Self:

@@ -262,7 +262,7 @@ def _columns(
 
 
 def _panels(model: Any, t: int, some: np.ndarray, posteriors: np.ndarray, names: list[str]) -> list[ViewDensities]:
-    """The densities of a view: its own for a line or a plane, else a line a column from the rows' posteriors."""
+    """The densities of a view: its own for a line or a plane, else one line per column from the rows' posteriors."""
     view, components = model.views_[t], model.components_[t]
     present = ~np.isnan(some[:, view]).any(axis=1)
     rows, chances = some[present][:, view], posteriors[present]

@@ -81,7 +81,7 @@ def _verdict(contents: Contents) -> Html:
 
 
 def _profile(contents: Contents) -> Html:
-    """What is typical of every class, a row a column."""
+    """What is typical of every class, one row per column."""
     k = len(contents.counts)
     shown = contents.columns[:AXES]
     rows = [(name(column.name), *(_typical(column, h) for h in range(k))) for column in shown]
@@ -286,7 +286,7 @@ def _starts(contents: Contents) -> Html | None:
         return None
     best = max(reached.values())
     rows = [(start, f"{value:.5f}", f"{best - value:.5f}") for start, value in reached.items()]
-    return table(["start", "log-likelihood a row", "below the best"], rows, "What every start of the fit reached")
+    return table(["start", "log-likelihood per row", "below the best"], rows, "What every start of the fit reached")
 
 
 def fit_section(contents: Contents) -> Html:
@@ -353,7 +353,7 @@ def python_section(contents: Contents) -> Html:
         "model.predict(X)        # the most probable class of every row\n"
         "model.predict_proba(X)  # the posterior probability of every class\n"
         "model.weights_          # the sizes of the classes\n"
-        "model.components_[0].density(x)  # the densities of view 0 in every class, a column a class"
+        "model.components_[0].density(x)  # the densities of view 0 in every class, one column per class"
     )
     changed = ", ".join(f"{key}={value}" for key, (value, other) in contents.settings.items() if other)
     again = (

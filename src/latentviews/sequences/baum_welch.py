@@ -42,7 +42,7 @@ def chain_laws(parameters: SieveParameters) -> tuple[np.ndarray, np.ndarray]:
 
 
 def chain_step(stream: CellStream, parameters: SieveParameters, lengths: np.ndarray) -> tuple[SieveParameters, float]:
-    """One step of Baum–Welch on a sieve, and the mean log-likelihood a row before it."""
+    """One step of Baum–Welch on a sieve, and the mean log-likelihood per row before it."""
     smoothed = chain_smoothing(stream, parameters, lengths)
     sums: list[np.ndarray] = []
     for rows, cells in stream:

@@ -217,7 +217,7 @@ class _Highest(_Logs):
     def move(self, matrix: np.ndarray, values: np.ndarray) -> np.ndarray:
         rows = matrix.reshape(matrix.shape + (1,) * (values.ndim - 1))
         best = rows[0] + values[0]
-        for row, value in zip(rows[1:], values[1:], strict=True):  # no k × k × k numbers a block at once
+        for row, value in zip(rows[1:], values[1:], strict=True):  # no k × k × k numbers per block at once
             np.maximum(best, row + value, out=best)
         return best
 
@@ -275,7 +275,7 @@ def _scan(
 def _block_products(
     algebra: _Algebra, emissions: np.ndarray, begin: np.ndarray, matrix: np.ndarray, again: np.ndarray
 ) -> np.ndarray:
-    """The product of every block's matrices, up to a factor a block, (to, from, block)."""
+    """The product of every block's matrices, up to one factor per block, (to, from, block)."""
     product = np.repeat(matrix.T[:, :, None], emissions.shape[2], axis=2)
     product[:, :, again[0]] = begin[:, None, None]
     product = algebra.times(product, emissions[0][:, None])

@@ -126,7 +126,7 @@ class ChainEstimate(NamedTuple):
 
     start: np.ndarray  # (k,)
     transition: np.ndarray  # (k, k), rows summing to one
-    components: list[Components]  # one a view
+    components: list[Components]  # one per view
     columns: Columns
 
     def log_emissions(self, table: np.ndarray) -> np.ndarray:

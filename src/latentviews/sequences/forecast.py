@@ -27,7 +27,7 @@ class Forecast:
     states : array of shape (..., horizon, k)
         The probability of every state at every step ahead.
     transition : array of shape (k, k)
-    components : list of Components, one a view
+    components : list of Components, one per view
     views : tuple of lists of column indices
     n_columns : int
         The number of columns of the table; those in no view are NaN.

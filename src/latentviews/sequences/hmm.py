@@ -71,10 +71,10 @@ class KernelHMM(CallbackSupportMixin, DensityMixin, BaseEstimator):
     views : list of lists of column indices or names, or None
         Sensors that are independent given the state, by their columns; by default all columns are one sensor, whose
         columns may depend on each other in any way.
-    kernel : Kernel or list of one a view, default=Gaussian
+    kernel : Kernel or list of one per view, default=Gaussian
         What emissions are like: `Gaussian` for numbers, `VonMises` for angles, `Delta` for codes.
         ``Gaussian(space=HalfLine())`` is for numbers from zero on, ``Interval(0, 1)`` for shares.
-    features : transformer or list of one a view, or None
+    features : transformer or list of one per view, or None
         The feature map, in place of ``kernel``.
     solver : solver, default=JointDiagonalization()
     bandwidth : float, rule or None
@@ -97,15 +97,15 @@ class KernelHMM(CallbackSupportMixin, DensityMixin, BaseEstimator):
         The probability of every state at the first row of a sequence; sequences seen count beside one more that
         starts from the stationary law.
     transition_ : array of shape (k, k)
-        P(next state | state), a row a state.
-    components_ : list of Embedding, BinnedEmbedding or WeightedSample, one a view
+        P(next state | state), one row per state.
+    components_ : list of Embedding, BinnedEmbedding or WeightedSample, one per view
         The emissions of every state.
     weights_ : array of shape (k,)
         The share of the rows in every state, decreasing.
     spectrum_ : array or None
         Singular values of the pair moment of rows two steps apart.
     lower_bound_ : float
-        The mean log-likelihood a row that Baum–Welch reached.
+        The mean log-likelihood per row that Baum–Welch reached.
     start_objectives_ : dict
         What every start of Baum–Welch reached.
     rank_test_ : RankTest

@@ -13,11 +13,11 @@ WINDOW = 500  # rows of a stretch that a pilot is made of
 def check_lengths(lengths: Any, n_rows: int, y: Any = None) -> np.ndarray:
     """How long every sequence is: whole positive numbers that add up to the rows; one sequence by default.
 
-    ``y`` is what ``fit`` was given in the place where other libraries have the lengths: it is one a row, or a mistake.
+    ``y`` is what ``fit`` was given in the place where other libraries have the lengths: it is one per row, or an error.
     """
     if y is not None and np.size(y) != n_rows:
         raise ValueError(
-            f"y is ignored and stands for one value a row; got {np.size(y)} for {n_rows} rows. Pass the lengths of "
+            f"y is ignored and stands for one value per row; got {np.size(y)} for {n_rows} rows. Pass the lengths of "
             "sequences by name: fit(X, lengths=...)."
         )
     if lengths is None:
@@ -27,7 +27,7 @@ def check_lengths(lengths: Any, n_rows: int, y: Any = None) -> np.ndarray:
     except ValueError:  # lists of different lengths
         given = np.empty(0)
     if given.ndim != 1 or not given.size or given.dtype.kind not in "iu" or given.min() < 1:
-        raise ValueError(f"lengths must be a list of positive integers, one a sequence; got {lengths!r}.")
+        raise ValueError(f"lengths must be a list of positive integers, one per sequence; got {lengths!r}.")
     if given.sum() != n_rows:
         raise ValueError(
             f"lengths must add up to the rows of X: they add up to {given.sum()}, and X has {n_rows} rows."

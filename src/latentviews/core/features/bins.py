@@ -24,7 +24,7 @@ class BinnedFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
     .. math:: \varphi(x) = F^\top b(x), \qquad k(g, g) \approx F F^\top
 
     b(x) shares a row between the two grid points beside it, so ``raw`` is sparse and sums over rows cost a few
-    nanoseconds a row whatever the kernel. F is an incomplete Cholesky factor.
+    nanoseconds per row whatever the kernel. F is an incomplete Cholesky factor.
 
     Parameters
     ----------

@@ -27,13 +27,13 @@ def median(x: np.ndarray) -> float:
 
 
 def scott(x: np.ndarray) -> np.ndarray:
-    """Scott's rule, n^(-1/(d+4)) standard deviations, a bandwidth a column."""
+    """Scott's rule, n^(-1/(d+4)) standard deviations, one bandwidth per column."""
     n, d = x.shape
     return x.std(axis=0) * n ** (-1 / (d + 4))
 
 
 def silverman(x: np.ndarray) -> np.ndarray:
-    """Silverman's rule of thumb with his robust spread, a bandwidth a column."""
+    """Silverman's rule of thumb with his robust spread, one bandwidth per column."""
     n, d = x.shape
     deviation, quartiles = x.std(axis=0), quartile_spread(x)
     spread = np.where(quartiles > 0, np.minimum(deviation, quartiles), deviation)

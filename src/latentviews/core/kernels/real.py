@@ -135,7 +135,7 @@ class _Scaled(_ShiftInvariant):
         scale = np.asarray(self.bandwidth, dtype=float)
         if scale.ndim > 1 or (scale.ndim == 1 and len(scale) != dim):
             raise ValueError(
-                f"{name} takes one bandwidth or one a column; got shape {scale.shape} for {dim} column(s)."
+                f"{name} takes one bandwidth or one per column; got shape {scale.shape} for {dim} column(s)."
             )
         if not np.all(np.isfinite(scale) & (scale > 0)):
             raise ValueError(f"{name} needs a positive, finite bandwidth; got {self.bandwidth!r}.")

@@ -1,0 +1,124 @@
+"""Predictive states moved by observable operators: the Hilbert-space HMM."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import product
+from typing import ClassVar
+
+import numpy as np
+from sklearn.base import BaseEstimator
+
+from latentviews._numbers import TINY
+from latentviews._parameters import Constraint, Count, Nonnegative, Several, check_parameters
+from latentviews.sequences.chains import first_rows
+from latentviews.sequences.dynamics import Series
+
+
+@dataclass(frozen=True, eq=False)
+class OperatorDynamics:
+    """Observable operators: a state is moved by a row's operator and scaled back to mass one."""
+
+    start: np.ndarray  # (p,), Uᵀ E[φ]
+    operators: np.ndarray  # (p, p, D): B_x = operators @ φ(x)
+    drift: np.ndarray  # (p, p), the mean operator: a step whose row is not seen
+    mass: np.ndarray  # (p,), what a state of mass one gives one with
+    embedding: np.ndarray  # (D, p): E[φ(next row) | past] from a state
+    limit: float  # the length of the longest feature vector
+    readout: np.ndarray  # (horizon, p, d)
+    memory: int = 0
+
+    def forecast(self, states: np.ndarray, recent: np.ndarray, horizon: int) -> np.ndarray:
+        """The next rows, by steps that are not seen."""
+        return np.einsum("mp,hpd->mhd", states, self.readout[:horizon])
+
+    def step(self, states: np.ndarray, phi: np.ndarray) -> np.ndarray:
+        """B_x β over its mass.
+
+        The embedding of a distribution is no longer than the longest feature vector. Where sampling error leads
+        beyond that, the row moves the state as if it were not seen; where that is no better, the state starts again.
+        """
+        size = len(self.start)
+        moved = (phi @ self.operators.reshape(size * size, -1).T).reshape(-1, size, size) @ states[:, :, None]
+        moved, blind = moved[:, :, 0], states @ self.drift.T
+        moved, blind = (values / _away_from_zero(values @ self.mass)[:, None] for values in (moved, blind))
+        moved = np.where(self._proper(moved), moved, blind)
+        return np.where(self._proper(moved), moved, self.start)
+
+    def _proper(self, states: np.ndarray) -> np.ndarray:
+        return np.sum(states**2, axis=1, keepdims=True) <= self.limit**2
+
+
+def _away_from_zero(values: np.ndarray) -> np.ndarray:
+    return np.where(np.abs(values) > TINY, values, TINY)
+
+
+class ObservableOperators(BaseEstimator):
+    r"""The Hilbert-space HMM of Song, Boots, Siddiqi, Gordon & Smola (2010), on finite features.
+
+    With U the leading left singular vectors of C₂₁ = E[φ(x_{t+1}) φ(x_t)ᵀ],
+
+    .. math:: B_x = U^\top \mathcal C_{3,x,1} (U^\top C_{21})^\dagger, \qquad
+              \mathcal C_{3,x,1} \propto C_{3,1|2}\, (C_{22} + \lambda I)^{-1} \varphi(x)
+
+    For one-hot features and λ = 0 it is the algorithm of Hsu, Kakade & Zhang (2009).
+
+    Parameters
+    ----------
+    sizes : tuple of int, default=(5, 10, 20)
+        Numbers of singular vectors to choose from by validation.
+    penalties : tuple of float, default=(1e-4, 1e-3, 1e-2)
+        λ to choose from by validation, over the mean eigenvalue of C₂₂.
+    """
+
+    _parameters: ClassVar[dict[str, Constraint]] = {
+        "sizes": Several(Count(), "a list of integers to choose from"),
+        "penalties": Several(Nonnegative(), "a list of numbers to choose from, none negative"),
+    }
+
+    def __init__(self, sizes: Sequence[int] = (5, 10, 20), penalties: Sequence[float] = (1e-4, 1e-3, 1e-2)):
+        self.sizes = sizes
+        self.penalties = penalties
+
+    def candidates(self) -> list[tuple[int, float]]:
+        """What there is to choose from."""
+        check_parameters(self)
+        return list(product(self.sizes, self.penalties))
+
+    def learn(self, series: Series, choice: tuple[int, float], horizon: int) -> OperatorDynamics:
+        """Operators from all triples of consecutive rows."""
+        first = first_rows(series.lengths)
+        inside = np.flatnonzero(~(first[1:-1] | first[2:]))
+        past, now, ahead = (series.phi[inside + lag] for lag in range(3))
+        weights = np.full(len(inside), 1 / len(inside))
+        return self.from_triples(past, now, ahead, series.x[inside + 1], weights, choice, horizon)
+
+    def from_triples(
+        self,
+        past: np.ndarray,
+        now: np.ndarray,
+        ahead: np.ndarray,
+        x: np.ndarray,
+        weights: np.ndarray,
+        choice: tuple[int, float],
+        horizon: int,
+    ) -> OperatorDynamics:
+        """Operators from feature vectors of triples with these weights; ``x`` are the middle rows themselves."""
+        size, penalty = choice
+        weighed = past * weights[:, None]
+        c21, mean = now.T @ weighed, weights @ past
+        basis = np.linalg.svd(c21)[0][:, :size]
+        inverse = np.linalg.pinv(basis.T @ c21, rcond=1e-10)  # G = (Uᵀ C₂₁)†, (D, p)
+        size = basis.shape[1]
+        behind, beyond = weighed @ inverse, ahead @ basis
+        joint = (beyond[:, :, None] * behind[:, None, :]).reshape(-1, size * size).T @ now  # (p², D)
+        c22 = now.T @ (now * weights[:, None])
+        floor = (penalty + 1e-13) * np.trace(c22) / len(c22)
+        operators = np.linalg.solve(c22 + floor * np.eye(len(c22)), joint.T).T.reshape(size, size, -1)
+        drift = beyond.T @ behind
+        values, power = x.T @ behind, np.eye(size)
+        readout = np.empty((horizon, size, x.shape[1]))
+        for step in readout:
+            step[:] = (values @ power).T
+            power = drift @ power
+        limit = float(np.sqrt((now**2).sum(axis=1).max()))
+        return OperatorDynamics(basis.T @ mean, operators, drift, mean @ inverse, c21 @ inverse, limit, readout)
