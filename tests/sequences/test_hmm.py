@@ -293,9 +293,10 @@ def test_forecasts_of_several_sequences_and_their_paths(shapes):
 
 def test_a_long_series_is_fitted_from_a_pilot_and_steps_over_all_rows():
     X, states, truth = make_hmm(20_000, random_state=5)
-    model = KernelHMM(3, polish=ONE_WIDTH, pilot_size=5000, random_state=0).fit(X)
+    models = [KernelHMM(3, polish=ONE_WIDTH, pilot_size=5000, random_state=seed).fit(X) for seed in range(2)]
     reachable = adjusted_rand_score(states, best_path(*oracle(truth, X)).states)
-    assert adjusted_rand_score(states, model.predict(X)) > 0.9 * reachable
+    reached = [adjusted_rand_score(states, model.predict(X)) for model in models]  # they differ by some .03
+    assert np.mean(reached) > 0.9 * reachable
 
 
 def test_a_run_is_a_function_of_its_data_and_seed_and_models_travel():
