@@ -11,7 +11,7 @@ RIDGES = 10.0 ** np.arange(-6, 3.1, 0.5)
 
 
 def left_out_errors(kernel: Any, x: np.ndarray, targets: np.ndarray, ridges: np.ndarray) -> np.ndarray:
-    """The mean squared errors of kernel ridge regression with a free constant, for every row told from the others.
+    """The mean squared errors, on rows left out in turn, of kernel ridge regression with a free constant.
 
     With S = 11ᵀ/n + K̃(K̃ + λ)⁻¹, K̃ the centred kernel, that of row i is (y_i − (Sy)_i) / (1 − S_ii): no fit is repeated.
     """
@@ -19,8 +19,7 @@ def left_out_errors(kernel: Any, x: np.ndarray, targets: np.ndarray, ridges: np.
     means = gram.mean(axis=0)
     values, vectors = np.linalg.eigh(gram - means - means[:, None] + means.mean())
     values = np.maximum(values, 0.0)
-    centred = targets - targets.mean(axis=0)
-    along, squares = vectors.T @ centred, vectors**2
+    along, squares = vectors.T @ (targets - targets.mean(axis=0)), vectors**2
     errors = []
     for ridge in ridges:
         left = ridge / (values + ridge)
@@ -30,9 +29,16 @@ def left_out_errors(kernel: Any, x: np.ndarray, targets: np.ndarray, ridges: np.
 
 
 def choose(
-    kernels: Sequence[Any], x: np.ndarray, targets: np.ndarray, ridges: np.ndarray = RIDGES
+    kernels: Sequence[Any], start: int, x: np.ndarray, targets: np.ndarray, ridges: np.ndarray
 ) -> tuple[Any, float]:
-    """The kernel and the ridge λ of least error on rows left out."""
-    errors = np.array([left_out_errors(kernel, x, targets, ridges) for kernel in kernels])
-    best, ridge = np.unravel_index(np.argmin(errors), errors.shape)
-    return kernels[best], float(ridges[ridge])
+    """The kernel and the ridge λ of least error on rows left out, going from a kernel to its better neighbour."""
+    found: dict[int, np.ndarray] = {}
+    best = start
+    while True:
+        for one in range(max(best - 1, 0), min(best + 2, len(kernels))):
+            if one not in found:
+                found[one] = left_out_errors(kernels[one], x, targets, ridges)
+        nearest = min(found, key=lambda one: found[one].min())
+        if nearest == best:
+            return kernels[best], float(ridges[np.argmin(found[best])])
+        best = nearest

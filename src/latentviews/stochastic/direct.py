@@ -15,7 +15,7 @@ from latentviews.stochastic.expansions import Expansion
 MOST = 2**28  # kernel values that are kept, half of all between the rows: a gigabyte
 TILE = 512  # rows and columns of a tile, which the processor's cache holds
 EXACT = 2048  # rows up to which kernel values have double precision
-NEAR = 512  # rows that the near inverse is made from
+NEAR = 384  # rows that the near inverse is made from
 TOL = 1e-5  # the share of the first squared gradient at which steps end
 STEPS = 50  # and how many there are at most
 TRIES = 6  # of a length on a line
@@ -92,7 +92,7 @@ class NearInverse:
         values, vectors = np.linalg.eigh((features.T @ features).astype(float))
         seen = values > 10 * np.finfo(dtype).eps * values[-1]
         values, vectors = values[seen], vectors[:, seen]
-        self.rest = ridge + (values[0] if len(some) < len(x) and len(values) else 0.0)
+        self.rest = float(ridge + (values[0] if len(some) < len(x) and len(values) else 0.0))
         self.vectors = (features @ (vectors / np.sqrt(values)).astype(dtype)).T
         self.damping = (1 / (values + ridge) - 1 / self.rest).astype(dtype)
 
@@ -115,7 +115,7 @@ class Point(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Objective:
-    """Σ_i ℓ(f(x_i)) + wλ/2 ‖f − c‖², where w is the curvature of the loss at its start.
+    """Σ_i ℓ(f(x_i)) + wλ/2 ‖f − c‖², where w is the curvature of the loss.
 
     The scores of classes matter up to a number that is added to all, so that f has one output less than there are.
     """
@@ -146,35 +146,25 @@ def least_loss(
     """The function of least Σ_i ℓ(f(x_i)) + wλ/2 ‖f‖² with a free constant, and the number of steps to it."""
     matrix = KernelMatrix(kernel, x)
     inverse = NearInverse(kernel, x, ridge, matrix.dtype, rng)
-    curvature, start = curvature_of(loss, targets), loss.constant(targets)
-    outputs = targets.shape[1]
+    start, outputs = loss.constant(targets), targets.shape[1]
     contrasts = linalg.helmert(outputs) if loss.of_classes else np.eye(outputs)
     problem = Objective(
-        loss, *(a.astype(matrix.dtype) for a in (targets, contrasts, start)), weight=curvature * ridge
+        loss, *(a.astype(matrix.dtype) for a in (targets, contrasts, start)), weight=loss.curvature * ridge
     )
-    found, steps = _conjugate_gradients(problem, matrix, inverse, curvature, report)
+    found, steps = _conjugate_gradients(problem, matrix, inverse, report)
     coefficients = (contrasts.T @ found.coefficients).T
     shift = matrix.means @ coefficients  # the mean over the rows of Σ_i a_i k(x_i, ·)
     intercept = (contrasts.T @ found.constant)[:, 0] + start - shift[0]
     return DirectFit(Expansion(Sections(kernel, x), (coefficients.astype(float),)), intercept), steps
 
 
-def curvature_of(loss: Any, targets: np.ndarray) -> float:
-    """How fast the gradient grows from the constant start along the targets: 1 for squares, 1/k for k even classes."""
-    start = np.broadcast_to(loss.constant(targets), targets.shape)
-    way = targets - targets.mean(axis=0)
-    size = 1e-3 / max(float(np.abs(way).max()), np.finfo(float).tiny)
-    change = loss.gradient(start + size * way, targets) - loss.gradient(start, targets)
-    return float(np.sum(change * way) / max(size * np.sum(way**2), np.finfo(float).tiny)) or 1.0
-
-
 def _conjugate_gradients(
-    problem: Objective, matrix: KernelMatrix, inverse: NearInverse, curvature: float, report: Callable[..., bool]
+    problem: Objective, matrix: KernelMatrix, inverse: NearInverse, report: Callable[..., bool]
 ) -> tuple[Point, int]:
     """Preconditioned nonlinear conjugate gradients (Polak & Ribière), a product with the kernel matrix a step."""
     shape, way, before, first = (len(problem.contrasts), len(problem.targets)), None, None, 0.0
     at = Point(np.zeros(shape, matrix.dtype), np.zeros(shape, matrix.dtype), np.zeros((shape[0], 1), matrix.dtype))
-    slope = problem.slope(at)
+    slope, curvature = problem.slope(at), problem.loss.curvature
     for step in range(STEPS):
         mean = slope.mean(axis=1, keepdims=True)
         downhill = _centred(inverse.times(mean - slope - problem.weight * at.coefficients)) / curvature
