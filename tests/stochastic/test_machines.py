@@ -18,17 +18,17 @@ from latentviews import DoublyStochasticClassifier, DoublyStochasticRegressor, G
 from latentviews._arrays import on_host
 from latentviews._validation import DivergenceError
 from latentviews.losses import Hinge, Huber, Logistic, Loss, Quantile, Squared
-from latentviews.stochastic import gradients
-from latentviews.stochastic import machines as doubly_stochastic
+from latentviews.stochastic import gradients, learning
 from latentviews.stochastic.expansions import RandomBlocks
 from latentviews.stochastic.gradients import precondition, start_gradient
 
 LOSSES = [Logistic(), Hinge(), Squared(), Huber(0.7), Quantile(0.3)]  # a new loss is added here
 SMALL = {"n_frequencies": 16, "n_blocks": 2, "n_directions": 16, "random_state": 0}
-MODELS = [DoublyStochasticClassifier(**SMALL), DoublyStochasticRegressor(n_epochs=30, **SMALL)]
+MODELS = [DoublyStochasticClassifier(n_epochs=20, **SMALL), DoublyStochasticRegressor(n_epochs=30, **SMALL)]
+AT_ONCE = [DoublyStochasticClassifier(random_state=0), DoublyStochasticRegressor(random_state=0)]
 
 
-@parametrize_with_checks(MODELS)
+@parametrize_with_checks([*MODELS, *AT_ONCE])
 def test_scikit_learns_checks_pass(estimator, check):
     check(estimator)
 
@@ -323,7 +323,7 @@ def test_features_made_again_are_those_that_were_kept(monkeypatch):
     kept = clone(model).fit(X, y)
 
     monkeypatch.setattr(gradients, "KEPT", 0)
-    monkeypatch.setattr(doubly_stochastic, "KEEP", 0)
+    monkeypatch.setattr(learning, "KEEP", 0)
     made_again = clone(model).fit(X, y)
 
     np.testing.assert_allclose(made_again.predict_proba(X), kept.predict_proba(X), atol=1e-10)
@@ -471,7 +471,7 @@ def test_a_first_batch_of_rows_that_are_all_alike_is_refused():
 def test_scores_of_classes_beyond_all_odds_have_diverged():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(2000, 2))
-    model = DoublyStochasticClassifier(kernel=Gaussian(1.0), step_size=1e6, random_state=0)
+    model = DoublyStochasticClassifier(kernel=Gaussian(1.0), step_size=1e6, n_epochs=20, random_state=0)
     with pytest.raises(DivergenceError, match="smaller steps"):
         model.fit(X, rng.integers(2, size=2000))
 

@@ -8,7 +8,7 @@ import numpy as np
 from array_api_compat import device
 from scipy import linalg
 
-from latentviews._arrays import moved, namespace
+from latentviews._arrays import moved, namespace, to_numpy
 from latentviews.core.kernels.base import UnitHeight
 from latentviews.stochastic.expansions import Expansion
 
@@ -16,6 +16,7 @@ MOST = 2**28  # kernel values that are kept, half of all between the rows: a gig
 TILE = 512  # rows and columns of a tile, which the processor's cache holds
 EXACT = 2048  # rows up to which kernel values have double precision
 NEAR = 384  # rows that the near inverse is made from
+BATCH = 2**22  # kernel values that are made at a time
 TOL = 1e-5  # the share of the first squared gradient at which steps end
 STEPS = 50  # and how many there are at most
 TRIES = 6  # of a length on a line
@@ -44,7 +45,9 @@ class DirectFit:
 
     def __call__(self, x: Any) -> Any:
         """The scores of rows, (n, outputs)."""
-        return self.functions(x) + moved(self.intercept, x)
+        size = max(1, BATCH // self.functions.coefficients[0].shape[0])
+        parts = [self.functions(x[start : start + size, :]) for start in range(0, x.shape[0], size)]
+        return namespace(x).concat(parts, axis=0) + moved(self.intercept, parts[0])
 
 
 def fits_in_memory(n_rows: int) -> bool:
@@ -52,11 +55,21 @@ def fits_in_memory(n_rows: int) -> bool:
     return n_rows * (n_rows + 1) // 2 <= MOST
 
 
+def least_ridge(n_rows: int) -> float:
+    """The least λ that is not lost in rounding."""
+    return 10 * n_rows * float(np.finfo(precision(n_rows)).eps)
+
+
+def precision(n_rows: int) -> Any:
+    """What kernel values are kept in."""
+    return np.float64 if n_rows <= EXACT else np.float32
+
+
 class KernelMatrix:
     """The kernel at height one between all rows, of which the lower half is kept in tiles."""
 
     def __init__(self, kernel: Any, x: np.ndarray):
-        unit, dtype = UnitHeight(kernel), np.float64 if len(x) <= EXACT else np.float32
+        unit, dtype = UnitHeight(kernel), precision(len(x))
         rows = (x - x.mean(axis=0)).astype(dtype)
         parts = [slice(start, start + TILE) for start in range(0, len(x), TILE)]
         self.tiles = [(i, j, unit.gram(rows[i], rows[j])) for i in parts for j in parts if j.start <= i.start]
@@ -79,7 +92,7 @@ class KernelMatrix:
 
 
 class NearInverse:
-    """(H K H + λ)⁻¹, nearly: exact along the leading eigenfunctions that some of the rows show, one number elsewhere."""
+    """(H K H + λ)⁻¹, nearly: exact along eigenfunctions that some of the rows show, and one number elsewhere."""
 
     def __init__(self, kernel: Any, x: np.ndarray, ridge: float, dtype: Any, rng: np.random.Generator):
         some = rng.permutation(len(x))[:NEAR]
@@ -109,7 +122,7 @@ class Point(NamedTuple):
     constant: np.ndarray  # c, (r, 1)
 
     def plus(self, other: "Point", share: float) -> "Point":
-        """This function and a share of another."""
+        """The function and a share of another."""
         return Point(*(a + a.dtype.type(share) * b for a, b in zip(self, other, strict=True)))
 
 
@@ -144,13 +157,13 @@ def least_loss(
     kernel: Any, x: np.ndarray, targets: np.ndarray, loss: Any, ridge: float, rng: np.random.Generator, report: Any
 ) -> tuple[DirectFit, int]:
     """The function of least Σ_i ℓ(f(x_i)) + wλ/2 ‖f‖² with a free constant, and the number of steps to it."""
-    matrix = KernelMatrix(kernel, x)
-    inverse = NearInverse(kernel, x, ridge, matrix.dtype, rng)
+    rows = to_numpy(x)
+    matrix = KernelMatrix(kernel, rows)
+    inverse = NearInverse(kernel, rows, ridge, matrix.dtype, rng)
     start, outputs = loss.constant(targets), targets.shape[1]
     contrasts = linalg.helmert(outputs) if loss.of_classes else np.eye(outputs)
-    problem = Objective(
-        loss, *(a.astype(matrix.dtype) for a in (targets, contrasts, start)), weight=loss.curvature * ridge
-    )
+    wanted, basis, origin = (a.astype(matrix.dtype) for a in (targets, contrasts, start))
+    problem = Objective(loss, wanted, basis, origin, loss.curvature * ridge)
     found, steps = _conjugate_gradients(problem, matrix, inverse, report)
     coefficients = (contrasts.T @ found.coefficients).T
     shift = matrix.means @ coefficients  # the mean over the rows of Σ_i a_i k(x_i, ·)
@@ -162,21 +175,20 @@ def _conjugate_gradients(
     problem: Objective, matrix: KernelMatrix, inverse: NearInverse, report: Callable[..., bool]
 ) -> tuple[Point, int]:
     """Preconditioned nonlinear conjugate gradients (Polak & Ribière), a product with the kernel matrix a step."""
-    shape, way, before, first = (len(problem.contrasts), len(problem.targets)), None, None, 0.0
+    shape, curvature = (len(problem.contrasts), len(problem.targets)), problem.loss.curvature
     at = Point(np.zeros(shape, matrix.dtype), np.zeros(shape, matrix.dtype), np.zeros((shape[0], 1), matrix.dtype))
-    slope, curvature = problem.slope(at), problem.loss.curvature
+    slope = problem.slope(at)
+    way, (before, old_slope), sizes = at, (at, slope), [np.inf]
     for step in range(STEPS):
         mean = slope.mean(axis=1, keepdims=True)
         downhill = _centred(inverse.times(mean - slope - problem.weight * at.coefficients)) / curvature
         fresh = Point(downhill, matrix.centred_times(downhill), -mean / curvature)
-        size = -problem.along(at, slope, fresh)
-        if way is None:
-            way, first = fresh, size
-        else:
-            way = fresh.plus(way, max(0.0, (size + problem.along(*before, fresh)) / last))
-        if size <= TOL * first or report("step", step, -problem.loss.value(problem.scores(at), problem.targets)):
+        sizes.append(-problem.along(at, slope, fresh))
+        value = problem.loss.value(problem.scores(at), problem.targets)
+        if sizes[-1] <= TOL * sizes[1] or report("step", step, -value):
             break
-        before, last = (at, slope), size
+        way = fresh.plus(way, max(0.0, (sizes[-1] + problem.along(before, old_slope, fresh)) / sizes[-2]))
+        before, old_slope = at, slope
         at, slope = _least_on_line(problem, at, slope, way)
     return at, step
 

@@ -74,7 +74,7 @@ class RandomBlocks:
 class Expansion:
     """The vector-valued function f(x) = (Σ_j φ_j(x) α_j) R."""
 
-    blocks: RandomBlocks
+    blocks: Any  # RandomBlocks, or another function of rows and the number of a block
     coefficients: tuple[Any, ...]  # α_j, (2 size, r) a block
     rotation: np.ndarray | None = None  # R, (r, r)
 

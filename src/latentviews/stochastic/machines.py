@@ -1,167 +1,23 @@
 """Kernel classifiers and regressors learnt by doubly stochastic gradients (Dai et al. 2014)."""
 
-from collections.abc import Callable, Iterator
 from typing import Any, Self
 
 import numpy as np
 from array_api_compat import device
-from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
+from sklearn.base import ClassifierMixin, RegressorMixin
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_is_fitted, column_or_1d
 
-from latentviews._arrays import like, namespace, on_host, take_rows, to_numpy
-from latentviews._progress import CallbackSupportMixin, reporter, with_callbacks
-from latentviews._validation import (
-    all_or_nothing,
-    check_ability,
-    check_count,
-    check_nonnegative,
-    check_one_batch,
-    check_positive,
-    check_range,
-    check_rows,
-    holds_batches,
-)
+from latentviews._arrays import like, namespace, to_numpy
+from latentviews._progress import with_callbacks
+from latentviews._validation import all_or_nothing, check_count, check_one_batch, check_rows, holds_batches
 from latentviews.core import streams
-from latentviews.core.features.fourier import check_shift_invariant
-from latentviews.core.kernels.base import Kernel
-from latentviews.core.kernels.real import Gaussian
-from latentviews.losses import Logistic, Loss, Squared
-from latentviews.stochastic.expansions import RandomBlocks
-from latentviews.stochastic.gradients import GradientFit, start_gradient
-
-KEEP = 2**24  # numbers of frequencies that stay in memory where their number is fixed
-PILOT = 2048  # rows that bandwidths, steps and eigenfunctions are read off
-Step = Callable[[Any, Any], None]
+from latentviews.losses import Logistic, Squared
+from latentviews.stochastic.learning import PILOT, KernelMachine
+from latentviews.stochastic.targets import class_labels, different_labels, number_targets
 
 
-class _Settings(CallbackSupportMixin, BaseEstimator):
-    """The parameters that both models share, and the steps that follow from them."""
-
-    fit_: GradientFit
-
-    def __init__(
-        self,
-        *,
-        loss: Loss | None = None,
-        kernel: Kernel | None = None,
-        penalty: float = 1e-6,
-        batch_size: int = 256,
-        n_frequencies: int = 128,
-        n_blocks: int | None = 16,
-        n_directions: int = 128,
-        n_epochs: int = 20,
-        step_size: float = 1.0,
-        decay: float | None = None,
-        early_stopping: bool = False,
-        validation_fraction: float = 0.1,
-        n_iter_no_change: int = 3,
-        verbose: int = 0,
-        random_state: Any = None,
-    ):
-        self.loss = loss
-        self.kernel = kernel
-        self.penalty = penalty
-        self.batch_size = batch_size
-        self.n_frequencies = n_frequencies
-        self.n_blocks = n_blocks
-        self.n_directions = n_directions
-        self.n_epochs = n_epochs
-        self.step_size = step_size
-        self.decay = decay
-        self.early_stopping = early_stopping
-        self.validation_fraction = validation_fraction
-        self.n_iter_no_change = n_iter_no_change
-        self.verbose = verbose
-        self.random_state = random_state
-
-    def _start(self, x: Any, targets: np.ndarray, loss: Any) -> None:
-        """A constant function with blocks and step sizes that the first rows suggest."""
-        check_ability("loss", loss, "gradient")
-        penalty, batch_size = check_nonnegative("penalty", self.penalty), check_count("batch_size", self.batch_size)
-        kernel = Gaussian("median") if self.kernel is None else self.kernel
-        self.kernel_ = check_shift_invariant(type(self).__name__, kernel).adapt(to_numpy(x))
-        seed = int(np.random.default_rng(self.random_state).integers(2**31))
-        n_blocks = None if self.n_blocks is None else check_count("n_blocks", self.n_blocks)
-        size, keep = check_count("n_frequencies", self.n_frequencies), 0 if n_blocks is None else KEEP
-        blocks = RandomBlocks(self.kernel_, x.shape[1], size, seed, keep)
-        directions = check_count("n_directions", self.n_directions, 0)
-        constant = like(loss.constant(targets), x)
-        steepness = loss.steepness(targets) if hasattr(loss, "steepness") else loss.curvature
-        scale = float(np.abs(targets - to_numpy(constant)).max()) or 1.0
-        self.fit_ = start_gradient(blocks, x, constant, n_blocks, directions, batch_size, penalty, steepness, scale)
-
-    def _step(self, x: Any, targets: Any, loss: Any) -> None:
-        size = check_positive("step_size", self.step_size)
-        if self.decay is not None:
-            size /= 1 + self.fit_.n_steps / check_positive("decay", self.decay)
-        self.fit_ = self.fit_.step(x, targets, loss, size, float(self.penalty))
-
-    def _scores(self, X: Any) -> Any:
-        check_is_fitted(self)
-        x = check_rows(self, X, reset=False)
-        return check_range(namespace(x).concat([self.fit_(rows) for rows, _ in streams.batches(x)], axis=0))
-
-    def _forget(self) -> None:
-        for name in [name for name in vars(self) if name.endswith("_") and not name.startswith("_")]:
-            delattr(self, name)
-
-    def _fit_stream(self, batches: Any, y: Any, learn: Step) -> Self:
-        """``learn`` from every batch of an iterable, epoch after epoch."""
-        if y is not None:
-            raise TypeError("A stream yields pairs (rows, targets); y goes with an array.")
-        if self.early_stopping:
-            raise ValueError(
-                "early_stopping sets rows apart, and of a stream none are kept; pass an array, or do without."
-            )
-        for epoch, rows, targets in stream_epochs(batches, check_count("n_epochs", self.n_epochs)):
-            learn(rows, targets)
-            self.n_iter_ = epoch
-        if not hasattr(self, "fit_"):
-            raise ValueError("The stream holds no batch; at least one is needed.")
-        return self
-
-    def _epochs(self, x: Any, y: Any, begin: Step, step: Step, loss_of: Callable[[Any, Any], float]) -> None:
-        """Steps through all rows in random order, epoch after epoch, until enough or no longer better."""
-        rng, size = np.random.default_rng(self.random_state), check_count("batch_size", self.batch_size)
-        report, finish = reporter(self, self.verbose, of_loss=True)
-        kept, held = self._split(x.shape[0], rng)
-        best, waited = (np.inf, getattr(self, "fit_", None)), 0
-        for epoch in range(1, check_count("n_epochs", self.n_epochs) + 1):
-            order = rng.permutation(kept)
-            for start in range(0, len(order), size):
-                rows = order[start : start + size]
-                if not hasattr(self, "fit_"):
-                    begin(take_rows(x, order[:PILOT]), y[order[:PILOT]])
-                step(take_rows(x, rows), y[rows])
-            self.n_iter_ = epoch
-            judged = held if len(held) else rows
-            value = loss_of(take_rows(x, judged), y[judged])
-            waited = 0 if value < best[0] else waited + 1
-            if value < best[0]:
-                best = value, self.fit_
-            if report("epoch", epoch, -value) or (len(held) and waited >= self.n_iter_no_change):
-                break
-        if len(held) and best[1] is not None:
-            self.fit_, self.validation_loss_ = best[1], float(best[0])
-        finish()
-
-    def _split(self, n_rows: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
-        """Rows to learn from, and rows to tell when to stop."""
-        if not self.early_stopping:
-            return np.arange(n_rows), np.arange(0)
-        share = self.validation_fraction
-        if not (isinstance(share, float | np.floating) and 0 < share < 1):
-            raise ValueError(f"validation_fraction must be between 0 and 1; got {share!r}.")
-        check_count("n_iter_no_change", self.n_iter_no_change)
-        order, size = rng.permutation(n_rows), int(np.ceil(share * n_rows))
-        if size >= n_rows:
-            raise ValueError(f"validation_fraction={share} leaves none of {n_rows} rows to learn from.")
-        return order[size:], order[:size]
-
-
-class DoublyStochasticClassifier(ClassifierMixin, _Settings):
+class DoublyStochasticClassifier(ClassifierMixin, KernelMachine):
     r"""A kernel classifier from mini-batches and blocks of random features, neither of which is kept.
 
     .. math:: f(x) = \sum_j \varphi_j(x)^\top \alpha_j + c, \qquad
@@ -239,6 +95,9 @@ class DoublyStochasticClassifier(ClassifierMixin, _Settings):
         if holds_batches(X):
             return self._fit_stream(X, y, lambda rows, labels: self.partial_fit(rows, labels, classes=classes))
         x, labels = self._read(X, y, classes)
+        if self._at_once(x.shape[0], self._loss()):
+            self._solve(x, np.eye(len(self.classes_))[labels], self._loss())
+            return self
         self._epochs(
             x,
             labels,
@@ -261,7 +120,7 @@ class DoublyStochasticClassifier(ClassifierMixin, _Settings):
                 "with the first call."
             )
         x, labels = self._read(X, y, classes)
-        if not hasattr(self, "fit_"):
+        if not self._stepping():
             self._begin(streams.head(x, PILOT), labels[:PILOT])
         for rows, part in streams.once(x, check_count("batch_size", self.batch_size), labels):
             self._learn(rows, part)
@@ -333,7 +192,7 @@ class DoublyStochasticClassifier(ClassifierMixin, _Settings):
         return namespace(probabilities).log(probabilities)
 
 
-class DoublyStochasticRegressor(RegressorMixin, _Settings):
+class DoublyStochasticRegressor(RegressorMixin, KernelMachine):
     r"""Kernel regression from mini-batches and blocks of random features, neither of which is kept.
 
     The steps are those of `DoublyStochasticClassifier`; with the squared loss it is kernel ridge regression.
@@ -376,6 +235,9 @@ validation_fraction, n_iter_no_change, verbose, random_state
         if holds_batches(X):
             return self._fit_stream(X, y, self.partial_fit)
         x, targets = self._read(X, y)
+        if self._at_once(x.shape[0], self._loss()):
+            self._solve(x, targets, self._loss())
+            return self
         self._epochs(
             x, targets, self._begin, self._learn, lambda rows, y: self._loss().value(self.fit_(rows), like(y, rows))
         )
@@ -386,7 +248,7 @@ validation_fraction, n_iter_no_change, verbose, random_state
         """One more batch of the stream; a step for every ``batch_size`` rows."""
         check_one_batch(X)
         x, targets = self._read(X, y)
-        if not hasattr(self, "fit_"):
+        if not self._stepping():
             self._begin(streams.head(x, PILOT), targets[:PILOT])
         for rows, part in streams.once(x, check_count("batch_size", self.batch_size), targets):
             self._learn(rows, part)
@@ -408,16 +270,16 @@ validation_fraction, n_iter_no_change, verbose, random_state
         return x, targets
 
     def _loss(self) -> Any:
-        return Squared() if self.loss is None else self.loss
-
-    def _begin(self, x: Any, targets: np.ndarray) -> None:
-        loss = self._loss()
+        loss = Squared() if self.loss is None else self.loss
         if getattr(loss, "of_classes", False):
             raise TypeError(
                 f"{type(loss).__name__} is a loss of classes; DoublyStochasticRegressor takes those of numbers: "
                 "Squared, Huber, Quantile."
             )
-        self._start(x, targets, loss)
+        return loss
+
+    def _begin(self, x: Any, targets: np.ndarray) -> None:
+        self._start(x, targets, self._loss())
 
     def _learn(self, x: Any, targets: np.ndarray) -> None:
         self._step(x, like(targets, x), self._loss())
@@ -431,53 +293,3 @@ validation_fraction, n_iter_no_change, verbose, random_state
         """The values of the function at the rows of ``X``."""
         scores = self._scores(X)
         return scores[:, 0] if self.single_ else scores
-
-
-def class_labels(y: Any, n_rows: int) -> np.ndarray:
-    """Labels on the host, one a row."""
-    y = column_or_1d(on_host(y), warn=True)
-    if len(y) != n_rows:
-        raise ValueError(f"y needs one label for each of {n_rows} rows; got {len(y)}.")
-    different_labels("y", y)
-    return y
-
-
-def different_labels(name: str, labels: Any) -> np.ndarray:
-    """The different ones of some labels in order, or a sentence where they have none."""
-    labels = np.asarray(labels)
-    if labels.ndim != 1:
-        raise ValueError(f"{name} must be a list or an array of labels; got {labels.tolist()!r}. Pass [...] instead.")
-    if labels.dtype.kind == "O" and any(label is None for label in labels):
-        raise ValueError(f"{name} holds None; every label must be known: leave rows of unknown class out.")
-    try:
-        return np.unique(labels)
-    except TypeError:
-        kinds = sorted({type(label).__name__ for label in labels})
-        raise ValueError(f"{name} must hold labels of one type; got {', '.join(kinds)}. Turn them into one.") from None
-
-
-def number_targets(y: Any, n_rows: int) -> np.ndarray:
-    """Finite numbers on the host, one a row, or several."""
-    if np.iscomplexobj(np.asarray(on_host(y))):
-        raise ValueError("y holds complex numbers; targets must be real: pass real and imaginary parts as two targets.")
-    y = to_numpy(y)
-    if y.ndim not in (1, 2) or len(y) != n_rows or y.size == 0:
-        raise ValueError(f"y needs one target, or several, for each of {n_rows} rows; got shape {y.shape}.")
-    if not np.all(np.isfinite(y)):
-        raise ValueError("y contains NaN or infinity; targets must be finite numbers.")
-    return y
-
-
-def stream_epochs(batches: Any, n_epochs: int) -> Iterator[tuple[int, Any, Any]]:
-    """The number of the epoch, rows and targets of every batch of an iterable read ``n_epochs`` times."""
-    if isinstance(batches, Iterator) and n_epochs > 1:
-        raise TypeError(
-            f"{n_epochs} epochs read the stream as often, and a {type(batches).__name__} can be read once: set "
-            "n_epochs=1, or pass an object whose __iter__ starts again from the first batch."
-        )
-    for epoch in range(1, n_epochs + 1):
-        for batch in batches:
-            if not isinstance(batch, tuple) or len(batch) != 2:
-                raise TypeError(f"A stream must yield pairs (rows, targets); got a {type(batch).__name__}.")
-            if not streams.is_empty(batch[0]):
-                yield epoch, *batch
