@@ -1,6 +1,7 @@
 """Kernel principal components of more rows than fit in memory."""
 
 from collections.abc import Iterable, Iterator
+from functools import partial
 from typing import Any, Self
 
 import numpy as np
@@ -25,9 +26,20 @@ from latentviews.core.features.landmarks import LandmarkFeatures
 from latentviews.core.kernels.base import Kernel, UnitHeight
 from latentviews.core.kernels.real import Gaussian
 from latentviews.core.tables import checked_batches, is_stream
-from latentviews.stochastic.expansions import Expansion, RandomBlocks, StepSizes, oja_step, rotation_of, warm_start
+from latentviews.stochastic.convergence import landmark_start, warn_of_blocks, warn_of_steps
+from latentviews.stochastic.expansions import (
+    Expansion,
+    RandomBlocks,
+    StepSizes,
+    oja_step,
+    rotation_of,
+    step_sizes,
+    warm_start,
+)
 
 WARM = 8  # batches that kernel PCA starts from
+BLOCKS = 8  # of features that eigenfunctions of rows in memory are written in
+JUDGES = 1024  # rows of the last batch that steps are judged by
 TOL = 1e-7  # directions of smaller share are rounding once their products have been added up
 
 
@@ -38,6 +50,11 @@ def _row_batches(name: str, stream: Iterable[Any]) -> Iterator[Any]:
             raise TypeError(f"{name} takes batches of rows; got a tuple of {len(batch)}: weights have no place here.")
         if not streams.is_empty(batch):
             yield batch
+
+
+def _covariance(functions: Expansion, batch: Any, _: Any) -> tuple[Any, ...]:
+    values = functions(batch)
+    return (values.T @ values,)
 
 
 class DoublyStochasticPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
@@ -120,13 +137,33 @@ class DoublyStochasticPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
 
     @all_or_nothing
     def fit(self, X: Any, y: Any = None) -> Self:
-        """Start afresh and take a step for every batch of ``X``, an array or an iterable of arrays, read once."""
+        """Start afresh: from an array at once through landmarks, from an iterable of arrays by a step for every batch.
+
+        A `ConvergenceWarning` says how far the eigenfunctions are from exact ones where that is more than a sine of .1.
+        """
         for name in [name for name in vars(self) if name.endswith("_") and not name.startswith("_")]:
             delattr(self, name)
-        for batch in _row_batches(type(self).__name__, X) if holds_batches(X) else [X]:
+        if not holds_batches(X):
+            return self._fit_rows(check_rows(self, X, reset=True))
+        batch = None
+        for batch in _row_batches(type(self).__name__, X):
             self._learn(batch)
-        if not hasattr(self, "eigenfunctions_"):
+        if batch is None:
             raise ValueError("The data hold no row; at least one batch is needed.")
+        last = check_rows(self, batch, reset=False)
+        warn_of_steps(self.eigenfunctions_, self.kernel_, streams.head(last, JUDGES))
+        return self
+
+    def _fit_rows(self, x: Any) -> Self:
+        """Kernel PCA of rows in memory through landmarks, written in the first blocks of features."""
+        self._start(x)
+        rng, count = np.random.default_rng(self.random_state), min(BLOCKS, self.max_blocks or BLOCKS)
+        written = landmark_start(self.blocks_, count, x, self._n_features_out, rng)
+        warn_of_blocks(written.sine, count, self.blocks_.size)
+        self.products_, self.n_samples_seen_ = None, x.shape[0]
+        self.step_sizes_ = step_sizes(written.values, self._n_features_out, self.step_size, self.batch_size)
+        (self.covariance_,) = map(to_numpy, streams.mean(x, partial(_covariance, written.functions)))
+        self._rotate(written.functions)
         return self
 
     @all_or_nothing
@@ -144,7 +181,7 @@ class DoublyStochasticPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
     def _step(self, x: Any) -> None:
         if not hasattr(self, "eigenfunctions_"):
             self._start(x)
-        if self.n_samples_seen_ < WARM * self.batch_size:
+        if self.products_ is not None and self.n_samples_seen_ < WARM * self.batch_size:
             self._warm_up(x)
             return
         self.products_ = None
@@ -158,6 +195,7 @@ class DoublyStochasticPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
 
     def _start(self, x: Any) -> None:
         rank = check_count("n_components", self.n_components)
+        check_count("batch_size", self.batch_size)
         if self.max_blocks is not None:
             check_count("max_blocks", self.max_blocks)
         check_positive("step_size", self.step_size)
