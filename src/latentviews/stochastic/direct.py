@@ -9,6 +9,7 @@ from array_api_compat import device
 from scipy import linalg
 
 from latentviews._arrays import moved, namespace, to_numpy
+from latentviews.core import streams
 from latentviews.core.kernels.base import UnitHeight
 from latentviews.stochastic.expansions import Expansion
 
@@ -46,7 +47,7 @@ class DirectFit:
     def __call__(self, x: Any) -> Any:
         """The scores of rows, (n, outputs)."""
         size = max(1, BATCH // self.functions.coefficients[0].shape[0])
-        parts = [self.functions(x[start : start + size, :]) for start in range(0, x.shape[0], size)]
+        parts = [self.functions(rows) for rows, _ in streams.batches(x, size=size)]
         return namespace(x).concat(parts, axis=0) + moved(self.intercept, parts[0])
 
 
