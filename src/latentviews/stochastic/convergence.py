@@ -82,8 +82,12 @@ def warn_of_blocks(sine: float, count: int, size: int) -> None:
         )
 
 
-def warn_of_steps(functions: Expansion, kernel: Any, x: Any) -> None:
-    """Say so where eigenfunctions are further from the exact ones of some rows than those of their halves are apart."""
+def warn_of_steps(functions: Expansion, kernel: Any, x: Any, n_seen: int) -> None:
+    """Say so where eigenfunctions are further from the exact ones of some rows than chance in these rows explains.
+
+    Those of their halves are apart by about twice as much as theirs are from those of a long stream, and where the rows
+    are all that were seen chance has no part in it.
+    """
     rows, found = to_numpy(x), to_numpy(functions(x))
     rank, half = found.shape[1], len(found) // 2
     if half < rank:
@@ -92,7 +96,7 @@ def warn_of_steps(functions: Expansion, kernel: Any, x: Any) -> None:
     sine = sine_of(found, leading(gram, rank)[1])
     parts = (slice(None, half), slice(half, None))
     apart = sine_of(*(gram[:, part] @ leading(gram[part, part], rank)[1] for part in parts))
-    if sine > max(LIMIT, 1.5 * apart):  # of exact ones about half as much is expected
+    if sine > max(LIMIT, 1.5 * apart * np.sqrt(max(0.0, 1 - len(rows) / n_seen))):
         warnings.warn(
             f"The steps have not converged: on the last {len(rows)} rows the eigenfunctions are at a sine of "
             f"{sine:.2f} to exact ones, where those of the two halves of these rows are {apart:.2f} apart. Give a "

@@ -1,4 +1,4 @@
-"""Kernel classifiers and regressors learnt by doubly stochastic gradients (Dai et al. 2014)."""
+"""Kernel classifiers and regressors: at once on rows in memory, else by doubly stochastic gradients (Dai et al. 2014)."""
 
 from typing import Any, Self
 
@@ -18,24 +18,27 @@ from latentviews.stochastic.targets import class_labels, different_labels, numbe
 
 
 class DoublyStochasticClassifier(ClassifierMixin, KernelMachine):
-    r"""A kernel classifier from mini-batches and blocks of random features, neither of which is kept.
+    r"""A kernel classifier for rows in memory, and for streams of which neither rows nor random features are kept.
 
     .. math:: f(x) = \sum_j \varphi_j(x)^\top \alpha_j + c, \qquad
               f \leftarrow (1 - \gamma\nu) f - \frac{\gamma}{B} \sum_i k(x_i, \cdot)\, \partial\ell(f(x_i), y_i)
 
-    Predictions are those of the average over the steps, later ones counting for more.
-
-    It is the right choice for streams, for rows that do not fit in memory, and on a GPU. On some thousand rows an
-    exact kernel machine such as scikit-learn's `SVC` is better.
+    Those are the steps of ``partial_fit``, of streams and of more rows than the kernel matrix fits in memory for, some
+    23,000; predictions are those of the average over the steps, later ones counting for more. An array of fewer rows
+    is learnt from at once: ``fit`` finds the function of least loss in the exact kernel by conjugate gradients, with
+    the bandwidth and the penalty that rows left out in turn prefer. It keeps the rows, as `SVC` keeps its support
+    vectors. Where rows may not be kept, give ``n_epochs``, or a stream.
 
     Parameters
     ----------
     loss : Loss, default=Logistic()
         An object with ``value``, ``gradient`` and ``curvature``; see `latentviews.losses`.
-    kernel : Kernel with ``frequencies``, default=Gaussian("median")
-        At height one, k(x, x) = 1. Rules in it are resolved on the first batch.
-    penalty : float, default=1e-6
-        ν, the weight of half the squared length of f in the RKHS.
+    kernel : Kernel with ``frequencies``, default=None
+        At height one, k(x, x) = 1. Rules in it are resolved on the first batch. None is a Gaussian, whose bandwidth is
+        chosen on rows left out where the fit is at once, and the median distance where it is by steps.
+    penalty : float or "auto", default="auto"
+        ν, the weight of half the squared length of f in the RKHS. "auto" is chosen on rows left out where the fit is at
+        once, and 1e-6 where it is by steps.
     batch_size : int, default=256
         Rows a step; larger batches are cut.
     n_frequencies : int, default=128
@@ -46,8 +49,9 @@ class DoublyStochasticClassifier(ClassifierMixin, KernelMachine):
     n_directions : int, default=128
         The most eigenfunctions of the kernel along which steps are shortened, so that others can be longer. They need
         a fixed number of blocks.
-    n_epochs : int, default=20
-        How often ``fit`` goes through the rows.
+    n_epochs : int or "auto", default="auto"
+        How often ``fit`` goes through the rows by steps. "auto" is at once where it can be, with a smooth loss, a fixed
+        number of blocks and no early stopping, else 20.
     step_size : float, default=1.0
         The first step, in units of the largest that is safe for the loss and the kernel on the first batch.
     decay : float or None, default=None
@@ -64,11 +68,13 @@ class DoublyStochasticClassifier(ClassifierMixin, KernelMachine):
     Attributes
     ----------
     classes_ : array of shape (n_classes,)
-    fit_ : GradientFit
+    fit_ : DirectFit or GradientFit
         The function; called on rows (n, d) it gives scores, (n, n_classes).
     kernel_ : Kernel
+    penalty_ : float
+        ν, where the fit was at once.
     n_iter_ : int
-        Epochs of ``fit``.
+        Epochs of ``fit``, or steps of conjugate gradients.
     validation_loss_ : float
         With early stopping, the loss of the part set apart.
 
@@ -193,9 +199,9 @@ class DoublyStochasticClassifier(ClassifierMixin, KernelMachine):
 
 
 class DoublyStochasticRegressor(RegressorMixin, KernelMachine):
-    r"""Kernel regression from mini-batches and blocks of random features, neither of which is kept.
+    r"""Kernel regression of rows in memory, and of streams of which neither rows nor random features are kept.
 
-    The steps are those of `DoublyStochasticClassifier`; with the squared loss it is kernel ridge regression.
+    Both ways are those of `DoublyStochasticClassifier`; with the squared loss it is kernel ridge regression.
 
     Parameters
     ----------
@@ -207,11 +213,13 @@ validation_fraction, n_iter_no_change, verbose, random_state
 
     Attributes
     ----------
-    fit_ : GradientFit
+    fit_ : DirectFit or GradientFit
         The function; called on rows (n, d) it gives predictions, (n, n_targets).
     kernel_ : Kernel
+    penalty_ : float
+        ν, where the fit was at once.
     n_iter_ : int
-        Epochs of ``fit``.
+        Epochs of ``fit``, or steps of conjugate gradients.
     validation_loss_ : float
         With early stopping, the loss of the part set apart.
 
