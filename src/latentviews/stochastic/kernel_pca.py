@@ -69,9 +69,9 @@ class DoublyStochasticPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
     coefficients α_j, and a step costs as much as an evaluation, so t steps cost O(t²). The kernel is taken at
     height one, k(x, x) = 1, and not centred.
 
-    That is how a stream is learnt from, batch by batch. An array given to ``fit`` is in memory anyway: its eigenfunctions
-    are found through landmarks among its rows, as in `LandmarkPCA`, and written in the first eight blocks, so that no row
-    is kept and a stream may go on from there.
+    That is how a stream is learnt from, batch by batch. An array given to ``fit`` is in memory anyway: its
+    eigenfunctions are found through landmarks among its rows, as in `LandmarkPCA`, and written in the first eight
+    blocks, so that no row is kept and a stream may go on from there.
 
     It is the right choice where no row may be kept or the number of features has no bound. Where some thousand rows
     can be kept as landmarks, `LandmarkPCA` is more accurate at the same memory, and faster.

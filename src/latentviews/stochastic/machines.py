@@ -1,4 +1,4 @@
-"""Kernel classifiers and regressors: at once on rows in memory, else by doubly stochastic gradients (Dai et al. 2014)."""
+"""Kernel classifiers and regressors: at once on rows in memory, else by doubly stochastic steps (Dai et al. 2014)."""
 
 from typing import Any, Self
 
