@@ -250,7 +250,7 @@ def methods(
     blocks = max(1, min(int(BUDGET / (3 * r * 128)), 30))
 
     def stream(model: Any) -> Callable[..., Any]:
-        return lambda X: model.fit(X).transform
+        return lambda X: model.fit(X[start : start + BATCH] for start in range(0, len(X), BATCH)).transform
 
     def theirs(X: np.ndarray) -> Any:
         return KernelPCA(rc, kernel="rbf", gamma=gamma, random_state=seed).fit(X[:subsample]).transform

@@ -28,7 +28,8 @@ from latentviews.sequences.hmm import KernelHMM
 from latentviews.sequences.operators import ObservableOperators
 from latentviews.sequences.predictive import PredictiveStateModel
 from latentviews.sequences.two_stage import TwoStageRegression
-from latentviews.stochastic.kernel_pca import DoublyStochasticPCA, LandmarkPCA
+from latentviews.stochastic.kernel_pca import DoublyStochasticPCA
+from latentviews.stochastic.landmark_pca import LandmarkPCA
 from latentviews.stochastic.machines import DoublyStochasticClassifier, DoublyStochasticRegressor
 
 __version__ = "0.1.0"

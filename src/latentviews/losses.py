@@ -21,6 +21,7 @@ class Loss(BaseEstimator):
 
     curvature = 1.0
     of_classes = False
+    smooth = False  # whether the gradient has a derivative everywhere, of about ``curvature`` near the start
     limit = 1e3  # scores beyond so many times the targets, both as deviations from the start, have diverged
 
     def steepness(self, targets: np.ndarray) -> float:
@@ -44,6 +45,7 @@ class Logistic(Loss):
     """Minus the log of the probability that the softmax of the scores gives to a row's class."""
 
     of_classes = True
+    smooth = True
     limit = 1e4
     curvature = 0.25  # up to twice as much at even odds between two classes, which few rows have
 
@@ -92,6 +94,8 @@ class Hinge(Loss):
 
 class Squared(Loss):
     """Half of the squared error."""
+
+    smooth = True
 
     def value(self, scores: Any, targets: Any) -> float:
         """The mean loss of rows."""

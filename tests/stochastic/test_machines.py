@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 from scipy.optimize import approx_fprime
 from sklearn.base import clone
-from sklearn.datasets import load_digits
+from sklearn.datasets import load_diabetes, load_digits, make_classification
 from sklearn.kernel_ridge import KernelRidge
-from sklearn.model_selection import GridSearchCV, train_test_split
+from sklearn.linear_model import RidgeCV
+from sklearn.model_selection import GridSearchCV, KFold, cross_val_score, train_test_split
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
@@ -18,12 +19,13 @@ from latentviews import DoublyStochasticClassifier, DoublyStochasticRegressor, G
 from latentviews._arrays import on_host
 from latentviews._validation import DivergenceError
 from latentviews.losses import Hinge, Huber, Logistic, Loss, Quantile, Squared
-from latentviews.stochastic import gradients
-from latentviews.stochastic import machines as doubly_stochastic
+from latentviews.stochastic import direct, gradients, learning
+from latentviews.stochastic.choice import left_out_errors
 from latentviews.stochastic.expansions import RandomBlocks
 from latentviews.stochastic.gradients import precondition, start_gradient
 
-MODELS = [clone(machine).set_params(random_state=0) for machine in MACHINES]
+MODELS = [clone(machine).set_params(random_state=0, n_epochs=30) for machine in MACHINES]  # by steps
+AT_ONCE = [DoublyStochasticClassifier(random_state=0), DoublyStochasticRegressor(random_state=0)]
 
 
 @pytest.mark.parametrize("loss", LOSSES, ids=repr)
@@ -316,7 +318,7 @@ def test_features_made_again_are_those_that_were_kept(monkeypatch):
     kept = clone(model).fit(X, y)
 
     monkeypatch.setattr(gradients, "KEPT", 0)
-    monkeypatch.setattr(doubly_stochastic, "KEEP", 0)
+    monkeypatch.setattr(learning, "KEEP", 0)
     made_again = clone(model).fit(X, y)
 
     np.testing.assert_allclose(made_again.predict_proba(X), kept.predict_proba(X), atol=1e-10)
@@ -328,7 +330,7 @@ def test_progress_is_told_on_demand(capsys):
     DoublyStochasticClassifier(n_epochs=2, n_blocks=1, verbose=1, early_stopping=True, random_state=0).fit(X, y)
 
     lines = capsys.readouterr().err
-    assert lines.count("epoch") == lines.count(", loss a row 0.") == 2
+    assert lines.count("epoch") == lines.count(", loss per row 0.") == 2
     assert "likelihood" not in lines
 
 
@@ -464,7 +466,7 @@ def test_a_first_batch_of_rows_that_are_all_alike_is_refused():
 def test_scores_of_classes_beyond_all_odds_have_diverged():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(2000, 2))
-    model = DoublyStochasticClassifier(kernel=Gaussian(1.0), step_size=1e6, random_state=0)
+    model = DoublyStochasticClassifier(kernel=Gaussian(1.0), step_size=1e6, n_epochs=20, random_state=0)
     with pytest.raises(DivergenceError, match="smaller steps"):
         model.fit(X, rng.integers(2, size=2000))
 
@@ -603,3 +605,109 @@ def test_quantiles_of_constant_targets_are_the_constant():
     X = np.random.default_rng(0).normal(size=(300, 2))
     model = DoublyStochasticRegressor(loss=Quantile(), n_blocks=2, random_state=0).fit(X, np.full(300, 1e6))
     np.testing.assert_allclose(model.predict(X), 1e6, rtol=1e-9)
+
+
+def test_kernel_regression_of_diabetes_is_no_worse_than_a_line():
+    X, y = load_diabetes(return_X_y=True)
+    folds = KFold(5, shuffle=True, random_state=1)
+    line = cross_val_score(RidgeCV(np.logspace(-4, 2, 13)), X, y, cv=folds).mean()
+
+    ours = [cross_val_score(DoublyStochasticRegressor(random_state=0), x, y, cv=folds).mean() for x in (X, 100 * X)]
+
+    assert min(ours) > max(0.43, line - 0.02)
+    assert ours[0] == pytest.approx(ours[1], abs=1e-3)
+
+
+def test_classes_in_many_clusters_are_told_apart_as_well_as_by_an_svm():
+    X, y = make_classification(
+        4000, 20, n_informative=18, n_redundant=2, n_clusters_per_class=16, class_sep=0.7, random_state=0
+    )
+    train, test, labels, truth = train_test_split(StandardScaler().fit_transform(X), y, random_state=0)
+
+    model = DoublyStochasticClassifier(random_state=0).fit(train, labels)
+
+    assert model.score(test, truth) >= SVC().fit(train, labels).score(test, truth)
+    logs = -np.log(model.predict_proba(test)[np.arange(len(test)), truth]).mean()
+    assert logs < 0.6  # even odds are at .69
+
+
+@pytest.mark.parametrize("n_rows", [300, 2500])  # in double precision and in single
+def test_regression_at_once_is_kernel_ridge(n_rows):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(n_rows, 3))
+    y = np.sin(2 * X[:, 0]) + X[:, 1] + 0.1 * rng.normal(size=n_rows)
+    penalty = 1e-3
+
+    found = DoublyStochasticRegressor(kernel=Gaussian(1.5), penalty=penalty, random_state=0).fit(X, y)
+
+    gram, ones = Gaussian(1.5).correlation(X, X), np.ones((n_rows, 1))
+    system = np.block([[gram + n_rows * penalty * np.eye(n_rows), ones], [ones.T, np.zeros((1, 1))]])
+    solution = np.linalg.solve(system, np.append(y, 0.0))
+    np.testing.assert_allclose(found.predict(X), gram @ solution[:-1] + solution[-1], atol=0.02 * y.std())
+
+
+def test_classes_at_once_have_the_least_loss(monkeypatch):
+    X, y = blobs(np.random.default_rng(0), 400)
+    penalty, targets = 1e-3, np.eye(3)[np.searchsorted(["a", "b", "c"], y)]
+    model = DoublyStochasticClassifier(kernel=Gaussian(1.5), penalty=penalty, random_state=0)
+    found = clone(model).fit(X, y)
+
+    monkeypatch.setattr(direct, "TOL", 1e-16)
+    exact = clone(model).fit(X, y)
+
+    coefficients = exact.fit_.functions.coefficients[0]
+    gradient = Logistic().gradient(exact.fit_(X), targets) / 400 + penalty * coefficients
+    assert np.linalg.norm(gradient) < 1e-4 * penalty * np.linalg.norm(coefficients)
+    np.testing.assert_allclose(found.predict_proba(X), exact.predict_proba(X), atol=0.01)
+
+
+def test_errors_of_rows_left_out_are_those_of_fits_without_them(rng):
+    X = rng.normal(size=(25, 2))
+    y, ridge, kernel = X[:, :1] + 0.1 * rng.normal(size=(25, 1)), 0.3, Gaussian(1.0)
+
+    found = left_out_errors(kernel, X, y, np.array([ridge]))
+
+    errors = []
+    for i in range(25):
+        rest = np.arange(25) != i
+        gram, ones = kernel.correlation(X[rest], X[rest]), np.ones((24, 1))
+        system = np.block([[gram + ridge * np.eye(24), ones], [ones.T, np.zeros((1, 1))]])
+        solution = np.linalg.solve(system, np.append(y[rest], 0.0))
+        errors.append((kernel.correlation(X[[i]], X[rest]) @ solution[:-1] + solution[-1] - y[i]) ** 2)
+    np.testing.assert_allclose(found, np.mean(errors), rtol=1e-8)
+
+
+@pytest.mark.parametrize("model", AT_ONCE, ids=repr)
+def test_what_was_found_at_once_is_saved_and_goes_on_with_a_stream(model, tmp_path):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(1200, 2))
+    y = (np.linalg.norm(X, axis=1) < 1.2).astype(float)
+    model = clone(model).fit(X[:200], y[:200])
+    save(model, tmp_path / "model")
+    np.testing.assert_array_equal(load(tmp_path / "model").predict(X), model.predict(X))
+    before = model.score(X[700:], y[700:])
+
+    model.partial_fit(X[200:700], y[200:700])
+
+    assert model.score(X[700:], y[700:]) > before - 0.02
+    save(model, tmp_path / "later")
+    np.testing.assert_array_equal(load(tmp_path / "later").predict(X), model.predict(X))
+
+
+@pytest.mark.parametrize("model", AT_ONCE, ids=repr)
+def test_at_once_is_the_same_in_other_array_libraries(model, rng):
+    X, y = rng.normal(size=(120, 2)), np.arange(120) % 2
+
+    found = clone(model).fit(strict.asarray(X), y).predict(strict.asarray(X))
+
+    np.testing.assert_allclose(on_host(found), clone(model).fit(X, y).predict(X), atol=1e-8)
+
+
+def test_what_asks_for_steps_gets_them(monkeypatch):
+    X, y = blobs(np.random.default_rng(0), 200)
+    steps = {"n_blocks": 1, "n_frequencies": 16, "random_state": 0}
+    for asked in ({"n_epochs": 2}, {"early_stopping": True}, {"n_blocks": None}, {"loss": Hinge()}):
+        assert hasattr(DoublyStochasticClassifier(**{**steps, **asked}).fit(X, y).fit_, "n_steps")
+    assert not hasattr(DoublyStochasticClassifier(**steps).fit(X, y).fit_, "n_steps")
+    monkeypatch.setattr(direct, "MOST", 100)  # the kernel between 200 rows is too large
+    assert hasattr(DoublyStochasticClassifier(**steps).fit(X, y).fit_, "n_steps")

@@ -74,7 +74,7 @@ class RandomBlocks:
 class Expansion:
     """The vector-valued function f(x) = (Σ_j φ_j(x) α_j) R."""
 
-    blocks: RandomBlocks
+    blocks: Any  # RandomBlocks, or another function of rows and the number of a block
     coefficients: tuple[Any, ...]  # α_j, (2 size, r) a block
     rotation: np.ndarray | None = None  # R, (r, r)
 
@@ -138,10 +138,15 @@ def warm_start(
 
     ``products`` is the mean of φ_0 φ_0ᵀ over some rows; coefficients are made where ``x`` lives.
     """
+    values, vectors = leading(products, rank)
+    return Expansion(blocks, (like(vectors, x),)), step_sizes(values, rank, factor, batch_size)
+
+
+def leading(products: np.ndarray, rank: int) -> tuple[np.ndarray, np.ndarray]:
+    """The eigenvalues of products, decreasing, and the leading ``rank`` eigenvectors, which all must have some."""
     values, vectors = np.linalg.eigh(products)
-    values, vectors = values[::-1], vectors[:, ::-1]
-    _check_rank(values, rank)
-    return Expansion(blocks, (like(vectors[:, :rank], x),)), _step_sizes(values, rank, factor, batch_size)
+    _check_rank(values[::-1], rank)
+    return values[::-1], vectors[:, ::-1][:, :rank]
 
 
 def oja_step(f: Expansion, x: Any, rate: float, cap: int | None = None) -> tuple[Expansion, np.ndarray]:
@@ -173,12 +178,10 @@ def cross_warm_start(
     joint = stacked.T @ stacked / len(stacked)
     for start, end in pairwise(sizes):
         joint[start:end, start:end] = 0.0
-    values, vectors = np.linalg.eigh(joint)
-    values, vectors = values[::-1], vectors[:, ::-1][:, :rank]
-    _check_rank(values, rank)
+    values, vectors = leading(joint, rank)
     parts = [_orthonormal(vectors[start:end]) for start, end in pairwise(sizes)]
     found = tuple(Expansion(one, (like(part, rows),)) for one, part, rows in zip(blocks, parts, x, strict=True))
-    return found, _step_sizes(values, rank, factor, batch_size)
+    return found, step_sizes(values, rank, factor, batch_size)
 
 
 def cross_step(f: Sequence[Expansion], x: Sequence[Any], rate: float, cap: int | None = None) -> tuple[Expansion, ...]:
@@ -222,7 +225,8 @@ def _orthonormal(vectors: np.ndarray) -> np.ndarray:
     return left @ right
 
 
-def _step_sizes(values: np.ndarray, rank: int, factor: float, batch_size: int) -> StepSizes:
+def step_sizes(values: np.ndarray, rank: int, factor: float, batch_size: int) -> StepSizes:
+    """The step sizes that a spectrum suggests."""
     after = values[rank] if rank < len(values) else 0.0
     gap = max(values[rank - 1] - after, GAP * values[rank - 1])
     return StepSizes(float(values[0]), float(gap), factor, batch_size)

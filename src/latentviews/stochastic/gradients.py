@@ -1,6 +1,6 @@
 """Functions of least loss by gradient steps in random features, doubly stochastic or in a fixed number of them."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -125,10 +125,14 @@ class GradientFit:
     origin: Any  # (outputs,), the constant that it started from
     scale: float = 1.0  # how far from it targets lie, at most
     n_steps: int = 0
+    base: Callable[[Any], Any] | None = None  # a function that the steps add to
 
     def __call__(self, x: Any) -> Any:
         """The averaged scores of rows, (n, outputs)."""
-        return self.average(x) + moved(self.average_intercept, x)
+        return self._on_base(x, self.average(x) + moved(self.average_intercept, x))
+
+    def _on_base(self, x: Any, scores: Any) -> Any:
+        return scores if self.base is None else scores + self.base(x)
 
     def step(self, x: Any, targets: Any, loss: Any, step_size: float, penalty: float) -> "GradientFit":
         """One gradient step: f ← (1 − γν) f − γ/B P Σ_i (k(x_i, ·) − mean) ∂loss_i, and the constant apart.
@@ -139,7 +143,7 @@ class GradientFit:
         xp, n_rows, blocks = namespace(x), x.shape[0], self.functions.blocks
         kept = [moved(a, x) for a in self.functions.coefficients]
         features = Features(blocks, x, len(kept))
-        scores = features.times(kept) + moved(self.intercept, x)
+        scores = self._on_base(x, features.times(kept) + moved(self.intercept, x))
         origin = moved(self.origin, x)
         scale = max(self.scale, float(xp.max(xp.abs(targets - origin))))
         limit = getattr(loss, "limit", Loss.limit) * scale

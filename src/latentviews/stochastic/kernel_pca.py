@@ -1,21 +1,18 @@
-"""Kernel principal components of more rows than fit in memory."""
+"""Kernel principal components of streams, by doubly stochastic steps."""
 
 from collections.abc import Iterable, Iterator
+from functools import partial
 from typing import Any, ClassVar, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
-from latentviews._arrays import like, namespace, to_numpy
-from latentviews._numbers import TINY
+from latentviews._arrays import namespace, to_numpy
 from latentviews._parameters import (
-    Ability,
     Constraint,
     Count,
-    Flag,
     NoneOr,
-    OneOf,
     Positive,
     Seed,
     WithData,
@@ -30,14 +27,22 @@ from latentviews._validation import (
 )
 from latentviews.core import streams
 from latentviews.core.features.fourier import check_shift_invariant
-from latentviews.core.features.landmarks import SELECTIONS, LandmarkFeatures
-from latentviews.core.kernels.base import Kernel, UnitHeight
+from latentviews.core.kernels.base import Kernel
 from latentviews.core.kernels.real import Gaussian
-from latentviews.core.tables import checked_batches, is_stream
-from latentviews.stochastic.expansions import Expansion, RandomBlocks, StepSizes, oja_step, rotation_of, warm_start
+from latentviews.stochastic.convergence import landmark_start, warn_of_blocks, warn_of_steps
+from latentviews.stochastic.expansions import (
+    Expansion,
+    RandomBlocks,
+    StepSizes,
+    oja_step,
+    rotation_of,
+    step_sizes,
+    warm_start,
+)
 
 WARM = 8  # batches that kernel PCA starts from
-TOL = 1e-7  # directions of smaller share are rounding once their products have been added up
+BLOCKS = 8  # of features that eigenfunctions of rows in memory are written in
+JUDGES = 1024  # rows of the last batch that steps are judged by
 
 
 def _row_batches(name: str, stream: Iterable[Any]) -> Iterator[Any]:
@@ -47,6 +52,11 @@ def _row_batches(name: str, stream: Iterable[Any]) -> Iterator[Any]:
             raise TypeError(f"{name} takes batches of rows; got a tuple of {len(batch)}: weights have no place here.")
         if not streams.is_empty(batch):
             yield batch
+
+
+def _covariance(functions: Expansion, batch: Any, _: Any) -> tuple[Any, ...]:
+    values = functions(batch)
+    return (values.T @ values,)
 
 
 class DoublyStochasticPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
@@ -60,6 +70,10 @@ class DoublyStochasticPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
     kernel PCA of the first eight batches in the first block, which needs sums alone. The model is the t blocks of
     coefficients α_j, and a step costs as much as an evaluation, so t steps cost O(t²). The kernel is taken at
     height one, k(x, x) = 1, and not centred.
+
+    That is how a stream is learnt from, batch by batch. An array given to ``fit`` is in memory anyway: its
+    eigenfunctions are found through landmarks among its rows, as in `LandmarkPCA`, and written in the first eight
+    blocks, so that no row is kept and a stream may go on from there.
 
     It is the right choice where no row may be kept or the number of features has no bound. Where some thousand rows
     can be kept as landmarks, `LandmarkPCA` is more accurate at the same memory, and faster.
@@ -139,13 +153,34 @@ class DoublyStochasticPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
 
     @all_or_nothing
     def fit(self, X: Any, y: Any = None) -> Self:
-        """Start afresh and take a step for every batch of ``X``, an array or an iterable of arrays, read once."""
+        """Start afresh: from an array at once through landmarks, from an iterable of arrays by a step for every batch.
+
+        A `ConvergenceWarning` says how far the eigenfunctions are from exact ones where that is more than a sine of .1.
+        """
+        check_parameters(self)
         for name in [name for name in vars(self) if name.endswith("_") and not name.startswith("_")]:
             delattr(self, name)
-        for batch in _row_batches(type(self).__name__, X) if holds_batches(X) else [X]:
+        if not holds_batches(X):
+            return self._fit_rows(check_rows(self, X, reset=True))
+        batch = None
+        for batch in _row_batches(type(self).__name__, X):
             self._learn(batch)
-        if not hasattr(self, "eigenfunctions_"):
+        if batch is None:
             raise ValueError("The data hold no row; at least one batch is needed.")
+        last = check_rows(self, batch, reset=False)
+        warn_of_steps(self.eigenfunctions_, self.kernel_, streams.head(last, JUDGES), self.n_samples_seen_)
+        return self
+
+    def _fit_rows(self, x: Any) -> Self:
+        """Kernel PCA of rows in memory through landmarks, written in the first blocks of features."""
+        self._start(x)
+        rng, count = np.random.default_rng(self.random_state), min(BLOCKS, self.max_blocks or BLOCKS)
+        written = landmark_start(self.blocks_, count, x, self._n_features_out, rng)
+        warn_of_blocks(written.sine, count, self.blocks_.size)
+        self.products_, self.n_samples_seen_ = None, x.shape[0]
+        self.step_sizes_ = step_sizes(written.values, self._n_features_out, self.step_size, self.batch_size)
+        (self.covariance_,) = map(to_numpy, streams.mean(x, partial(_covariance, written.functions)))
+        self._rotate(written.functions)
         return self
 
     @all_or_nothing
@@ -164,7 +199,7 @@ class DoublyStochasticPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
     def _step(self, x: Any) -> None:
         if not hasattr(self, "eigenfunctions_"):
             self._start(x)
-        if self.n_samples_seen_ < WARM * self.batch_size:
+        if self.products_ is not None and self.n_samples_seen_ < WARM * self.batch_size:
             self._warm_up(x)
             return
         self.products_ = None
@@ -210,153 +245,3 @@ class DoublyStochasticPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
         x = check_rows(self, X, reset=False)
         values = [self.eigenfunctions_(rows) for rows, _ in streams.batches(x)]
         return check_range(namespace(x).concat(values, axis=0))
-
-
-class LandmarkPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
-    r"""Kernel PCA through landmarks (Nyström), in one pass over any number of rows.
-
-    Sums of products of kernel values are all that is kept: a matrix of n_landmarks². With every row a landmark it
-    is exact kernel PCA.
-
-    Parameters
-    ----------
-    n_components : int, default=2
-    kernel : Kernel, default=Gaussian("median")
-        Rules in it are resolved on the rows that landmarks are picked from. Any kernel will do; those that are
-        shift-invariant are taken at height one, k(x, x) = 1.
-    n_landmarks : int or None, default=512
-        None takes every different row.
-    selection : {"random_cholesky", "cholesky", "uniform", "kmeans"}, default="random_cholesky"
-        How landmarks are picked; see `LandmarkFeatures`.
-    pilot_size : int, default=10_000
-        The rows that landmarks are picked from: drawn from all rows by ``fit``, the first of the first batch by
-        ``partial_fit``.
-    center : bool, default=True
-        Whether the mean is taken out of the features, as scikit-learn's `KernelPCA` does.
-    random_state : int, RandomState or None, default=None
-
-    Attributes
-    ----------
-    explained_variance_ : array of shape (n_components,)
-        The variances of the components, decreasing.
-    explained_variance_ratio_ : array of shape (n_components,)
-        Their shares of the variance in the RKHS, that which landmarks miss included.
-    features_ : LandmarkFeatures
-    components_ : array of shape (n_components, n_features)
-        The components as vectors of features.
-    mean_ : array of shape (n_features,)
-    n_samples_seen_ : int
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> X = np.random.default_rng(0).normal(size=(2000, 2))
-    >>> LandmarkPCA(3, n_landmarks=100, random_state=0).fit_transform(X).shape
-    (2000, 3)
-    """
-
-    _parameters: ClassVar[dict[str, Constraint]] = {
-        "n_components": Count(),
-        "kernel": NoneOr(Ability("gram")),
-        "n_landmarks": NoneOr(Count()),
-        "selection": OneOf(lambda: SELECTIONS),
-        "pilot_size": Count(),
-        "center": Flag(),
-        "random_state": Seed(),
-    }
-
-    def __init__(
-        self,
-        n_components: int = 2,
-        *,
-        kernel: Kernel | None = None,
-        n_landmarks: int | None = 512,
-        selection: str = "random_cholesky",
-        pilot_size: int = 10_000,
-        center: bool = True,
-        random_state: Any = None,
-    ):
-        self.n_components = n_components
-        self.kernel = kernel
-        self.n_landmarks = n_landmarks
-        self.selection = selection
-        self.pilot_size = pilot_size
-        self.center = center
-        self.random_state = random_state
-
-    @all_or_nothing
-    def fit(self, X: Any, y: Any = None) -> Self:
-        """Pick landmarks among the rows of ``X`` and add up all rows.
-
-        ``X`` is an array, or an iterable of batches that can be read more than once: arrays, or pairs (rows, weights).
-        """
-        check_parameters(self)
-        rng, stream = np.random.default_rng(self.random_state), is_stream(X) or holds_batches(X)
-        data = checked_batches(self, X, reset=True, missing=False) if stream else check_rows(self, X, reset=True)
-        self._pick(to_numpy(streams.sample(data, self.pilot_size, rng)[0]), rng)
-        return self._add(data)
-
-    @all_or_nothing
-    def partial_fit(self, X: Any, y: Any = None) -> Self:
-        """Add the rows of ``X``; the first call picks landmarks among them."""
-        check_parameters(self)
-        check_one_batch(X)
-        first = not hasattr(self, "features_")
-        rows = check_rows(self, X, reset=first)
-        if first:
-            self._pick(to_numpy(streams.head(rows, self.pilot_size)), np.random.default_rng(self.random_state))
-        return self._add(rows)
-
-    def _pick(self, pilot: np.ndarray, rng: np.random.Generator) -> None:
-        kernel = Gaussian("median") if self.kernel is None else self.kernel
-        kernel = UnitHeight(kernel) if hasattr(kernel, "frequencies") else kernel
-        seed = int(rng.integers(2**31))
-        maps = LandmarkFeatures(kernel, self.n_landmarks, selection=self.selection, tol=TOL, random_state=seed)
-        self.features_ = maps.fit(pilot)
-        self.total_: streams.Total | None = None
-
-    def _add(self, data: Any) -> Self:
-        """Sums of kernel values and their products over more rows, and the components of all so far."""
-
-        def row_sum(batch: Any, weight: Any) -> tuple[Any, ...]:
-            xp, raw = namespace(batch), self._raw(batch)
-            raw = xp.astype(raw, xp.float64, copy=False)  # the tail divides small products by small numbers
-            weighed = streams.weigh(raw, weight)
-            heights = streams.weigh(self.features_.kernel_.diagonal(batch)[:, None], weight)
-            return xp.sum(weighed, axis=0), raw.T @ weighed, xp.sum(heights), np.array(batch.shape[0])
-
-        more = streams.total(data, row_sum)
-        self.total_ = more if self.total_ is None else self.total_.merge(more)
-        self.n_samples_seen_ = int(self.total_.sums[-1])
-        self._decompose()
-        return self
-
-    def _raw(self, x: Any) -> Any:
-        """The kernel between rows, which have been checked, and the landmarks."""
-        return self.features_.kernel_.gram(x, like(self.features_.landmarks_, x))
-
-    def _decompose(self) -> None:
-        rank, tail = self.n_components, self.features_.tail_
-        assert self.total_ is not None
-        total, products, height, _ = self.total_.mean()
-        self.mean_ = tail.T @ total if self.center else np.zeros(tail.shape[1])
-        covariance = tail.T @ products @ tail - np.outer(self.mean_, self.mean_)
-        if rank > len(covariance):
-            raise ValueError(
-                f"{rank} components need as many features; the landmarks give {len(covariance)}. Ask for fewer "
-                "components, or give more rows or landmarks."
-            )
-        if not np.all(np.isfinite(covariance)):
-            raise ValueError("The sums of kernel values are out of range; scale the rows.")
-        self.explained_variance_, vectors = rotation_of(covariance, rank)
-        self.components_ = vectors.T.copy()
-        self.explained_variance_ratio_ = self.explained_variance_ / max(float(height) - self.mean_ @ self.mean_, TINY)
-        self._n_features_out = self.n_components
-
-    def transform(self, X: Any) -> Any:
-        """The coordinates of the rows of ``X`` along the components, (n_samples, n_components)."""
-        check_is_fitted(self)
-        x = check_rows(self, X, reset=False)
-        down, offset = self.features_.tail_ @ self.components_.T, self.components_ @ self.mean_
-        down, offset = like(down, x), like(offset, x)
-        return namespace(x).concat([self._raw(rows) @ down - offset for rows, _ in streams.batches(x)], axis=0)

@@ -1,0 +1,186 @@
+"""Kernel principal components of millions of rows, in one pass through landmarks."""
+
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.utils.validation import check_is_fitted
+
+from latentviews._arrays import like, namespace, to_numpy
+from latentviews._numbers import TINY
+from latentviews._parameters import (
+    Ability,
+    Constraint,
+    Count,
+    Flag,
+    NoneOr,
+    OneOf,
+    Seed,
+    check_parameters,
+)
+from latentviews._validation import (
+    all_or_nothing,
+    check_one_batch,
+    check_rows,
+    holds_batches,
+)
+from latentviews.core import streams
+from latentviews.core.features.landmarks import SELECTIONS, LandmarkFeatures
+from latentviews.core.kernels.base import Kernel, UnitHeight
+from latentviews.core.kernels.real import Gaussian
+from latentviews.core.tables import checked_batches, is_stream
+from latentviews.stochastic.expansions import (
+    rotation_of,
+)
+
+TOL = 1e-7  # directions of smaller share are rounding once their products have been added up
+
+
+class LandmarkPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+    r"""Kernel PCA through landmarks (Nyström), in one pass over any number of rows.
+
+    Sums of products of kernel values are all that is kept: a matrix of n_landmarks². With every row a landmark it
+    is exact kernel PCA.
+
+    Parameters
+    ----------
+    n_components : int, default=2
+    kernel : Kernel, default=Gaussian("median")
+        Rules in it are resolved on the rows that landmarks are picked from. Any kernel will do; those that are
+        shift-invariant are taken at height one, k(x, x) = 1.
+    n_landmarks : int or None, default=512
+        None takes every different row.
+    selection : {"random_cholesky", "cholesky", "uniform", "kmeans"}, default="random_cholesky"
+        How landmarks are picked; see `LandmarkFeatures`.
+    pilot_size : int, default=10_000
+        The rows that landmarks are picked from: drawn from all rows by ``fit``, the first of the first batch by
+        ``partial_fit``.
+    center : bool, default=True
+        Whether the mean is taken out of the features, as scikit-learn's `KernelPCA` does.
+    random_state : int, RandomState or None, default=None
+
+    Attributes
+    ----------
+    explained_variance_ : array of shape (n_components,)
+        The variances of the components, decreasing.
+    explained_variance_ratio_ : array of shape (n_components,)
+        Their shares of the variance in the RKHS, that which landmarks miss included.
+    features_ : LandmarkFeatures
+    components_ : array of shape (n_components, n_features)
+        The components as vectors of features.
+    mean_ : array of shape (n_features,)
+    n_samples_seen_ : int
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> X = np.random.default_rng(0).normal(size=(2000, 2))
+    >>> LandmarkPCA(3, n_landmarks=100, random_state=0).fit_transform(X).shape
+    (2000, 3)
+    """
+
+    _parameters: ClassVar[dict[str, Constraint]] = {
+        "n_components": Count(),
+        "kernel": NoneOr(Ability("gram")),
+        "n_landmarks": NoneOr(Count()),
+        "selection": OneOf(lambda: SELECTIONS),
+        "pilot_size": Count(),
+        "center": Flag(),
+        "random_state": Seed(),
+    }
+
+    def __init__(
+        self,
+        n_components: int = 2,
+        *,
+        kernel: Kernel | None = None,
+        n_landmarks: int | None = 512,
+        selection: str = "random_cholesky",
+        pilot_size: int = 10_000,
+        center: bool = True,
+        random_state: Any = None,
+    ):
+        self.n_components = n_components
+        self.kernel = kernel
+        self.n_landmarks = n_landmarks
+        self.selection = selection
+        self.pilot_size = pilot_size
+        self.center = center
+        self.random_state = random_state
+
+    @all_or_nothing
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Pick landmarks among the rows of ``X`` and add up all rows.
+
+        ``X`` is an array, or an iterable of batches that can be read more than once: arrays, or pairs (rows, weights).
+        """
+        check_parameters(self)
+        rng, stream = np.random.default_rng(self.random_state), is_stream(X) or holds_batches(X)
+        data = checked_batches(self, X, reset=True, missing=False) if stream else check_rows(self, X, reset=True)
+        self._pick(to_numpy(streams.sample(data, self.pilot_size, rng)[0]), rng)
+        return self._add(data)
+
+    @all_or_nothing
+    def partial_fit(self, X: Any, y: Any = None) -> Self:
+        """Add the rows of ``X``; the first call picks landmarks among them."""
+        check_parameters(self)
+        check_one_batch(X)
+        first = not hasattr(self, "features_")
+        rows = check_rows(self, X, reset=first)
+        if first:
+            self._pick(to_numpy(streams.head(rows, self.pilot_size)), np.random.default_rng(self.random_state))
+        return self._add(rows)
+
+    def _pick(self, pilot: np.ndarray, rng: np.random.Generator) -> None:
+        kernel = Gaussian("median") if self.kernel is None else self.kernel
+        kernel = UnitHeight(kernel) if hasattr(kernel, "frequencies") else kernel
+        seed = int(rng.integers(2**31))
+        maps = LandmarkFeatures(kernel, self.n_landmarks, selection=self.selection, tol=TOL, random_state=seed)
+        self.features_ = maps.fit(pilot)
+        self.total_: streams.Total | None = None
+
+    def _add(self, data: Any) -> Self:
+        """Sums of kernel values and their products over more rows, and the components of all so far."""
+
+        def row_sum(batch: Any, weight: Any) -> tuple[Any, ...]:
+            xp, raw = namespace(batch), self._raw(batch)
+            raw = xp.astype(raw, xp.float64, copy=False)  # the tail divides small products by small numbers
+            weighed = streams.weigh(raw, weight)
+            heights = streams.weigh(self.features_.kernel_.diagonal(batch)[:, None], weight)
+            return xp.sum(weighed, axis=0), raw.T @ weighed, xp.sum(heights), np.array(batch.shape[0])
+
+        more = streams.total(data, row_sum)
+        self.total_ = more if self.total_ is None else self.total_.merge(more)
+        self.n_samples_seen_ = int(self.total_.sums[-1])
+        self._decompose()
+        return self
+
+    def _raw(self, x: Any) -> Any:
+        """The kernel between rows, which have been checked, and the landmarks."""
+        return self.features_.kernel_.gram(x, like(self.features_.landmarks_, x))
+
+    def _decompose(self) -> None:
+        rank, tail = self.n_components, self.features_.tail_
+        assert self.total_ is not None
+        total, products, height, _ = self.total_.mean()
+        self.mean_ = tail.T @ total if self.center else np.zeros(tail.shape[1])
+        covariance = tail.T @ products @ tail - np.outer(self.mean_, self.mean_)
+        if rank > len(covariance):
+            raise ValueError(
+                f"{rank} components need as many features; the landmarks give {len(covariance)}. Ask for fewer "
+                "components, or give more rows or landmarks."
+            )
+        if not np.all(np.isfinite(covariance)):
+            raise ValueError("The sums of kernel values are out of range; scale the rows.")
+        self.explained_variance_, vectors = rotation_of(covariance, rank)
+        self.components_ = vectors.T.copy()
+        self.explained_variance_ratio_ = self.explained_variance_ / max(float(height) - self.mean_ @ self.mean_, TINY)
+        self._n_features_out = self.n_components
+
+    def transform(self, X: Any) -> Any:
+        """The coordinates of the rows of ``X`` along the components, (n_samples, n_components)."""
+        check_is_fitted(self)
+        x = check_rows(self, X, reset=False)
+        down, offset = self.features_.tail_ @ self.components_.T, self.components_ @ self.mean_
+        down, offset = like(down, x), like(offset, x)
+        return namespace(x).concat([self._raw(rows) @ down - offset for rows, _ in streams.batches(x)], axis=0)
