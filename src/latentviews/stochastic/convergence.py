@@ -96,7 +96,7 @@ def warn_of_steps(functions: Expansion, kernel: Any, x: Any, n_seen: int) -> Non
     sine = sine_of(found, leading(gram, rank)[1])
     parts = (slice(None, half), slice(half, None))
     apart = sine_of(*(gram[:, part] @ leading(gram[part, part], rank)[1] for part in parts))
-    if sine > max(LIMIT, 1.5 * apart * np.sqrt(max(0.0, 1 - len(rows) / n_seen))):
+    if sine > LIMIT + 0.75 * apart * np.sqrt(max(0.0, 1 - len(rows) / n_seen)):
         warnings.warn(
             f"The steps have not converged: on the last {len(rows)} rows the eigenfunctions are at a sine of "
             f"{sine:.2f} to exact ones, where those of the two halves of these rows are {apart:.2f} apart. Give a "
