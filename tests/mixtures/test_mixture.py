@@ -26,6 +26,7 @@ from latentviews import (
     SmoothedEM,
     VonMises,
 )
+from latentviews.core.kernels.bandwidths import silverman
 from latentviews.datasets import make_multiview
 from latentviews.metrics import density_error, label_accuracy
 from truths import OracleKDE, errors, grids
@@ -478,3 +479,21 @@ def test_classes_of_very_different_spread_are_told_apart():
     X = np.where(y[:, None] == 0, 0.01 * rng.normal(size=(2000, 3)), 10 + 3 * rng.normal(size=(2000, 3)))
     X[y == 0, 0] = 0.0  # at rest exactly
     assert label_accuracy(y, MultiViewMixture(2, random_state=0).fit(X).predict(X)) > 0.99
+
+
+def test_the_papers_estimator_is_had_in_one_word():
+    X, _, truth = make_multiview(1500, 3, separation=2.0, random_state=0)
+    chosen = MultiViewMixture(3, bandwidth="likelihood", polish=None, random_state=0).fit(X)
+    plain = MultiViewMixture(3, bandwidth="silverman", density_bandwidth=None, polish=None, random_state=0).fit(X)
+
+    new = make_multiview(5000, 3, separation=2.0, random_state=0).X[1500:]  # the same classes
+    assert chosen.score(new) > plain.score(new) + 0.01
+    assert errors(chosen, X, truth)[0] < errors(plain, X, truth)[0]
+    widths = [view.features.kernel_.bandwidth for view in chosen.components_]
+    ratios = np.array(widths) / [silverman(x[:, None])[0] for x in X.T]
+    np.testing.assert_allclose(ratios, ratios[0], rtol=1e-6)  # one multiple for all views
+
+
+def test_a_stream_has_no_rows_to_hold_out():
+    with pytest.raises(ValueError, match="partial_fit keeps no rows to hold out"):
+        MultiViewMixture(2, bandwidth="likelihood").partial_fit(make_multiview(300, 2, random_state=0).X)

@@ -64,13 +64,19 @@ def is_view(value: Any, n_views: int) -> bool:
 
 def _prototypes(model: Any, pilot: np.ndarray, columns: Columns, blocks: Sequence[int]) -> list[Any]:
     """An unfitted feature map for every view; by default one that fits the scales of the columns."""
-    prototypes = feature_prototypes(model.kernel, model.features, model.bandwidth, columns)
+    bandwidth = None if by_likelihood(model) else model.bandwidth
+    prototypes = feature_prototypes(model.kernel, model.features, bandwidth, columns)
     given = (model.kernel, model.features, model.bandwidth, model.dependence)
     return (
         landmarks_where_scales_differ(prototypes, pilot, columns, blocks)
         if all(one is None for one in given)
         else prototypes
     )
+
+
+def by_likelihood(model: Any) -> bool:
+    """Whether the bandwidth is to be the one under which held-out rows are likeliest."""
+    return isinstance(model.bandwidth, str) and model.bandwidth == "likelihood"
 
 
 def _rank_test(
