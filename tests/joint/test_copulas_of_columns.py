@@ -4,7 +4,7 @@ from scipy import stats
 from scipy.special import logsumexp
 
 from latentviews.core.kernels.circle import VonMises
-from latentviews.joint.copulas import CopulaMixture, em_sums, em_update, fit_em, start_at, step_over
+from latentviews.joint.copulas import JointMixture, em_sums, em_update, fit_em, start_at, step_over
 from latentviews.joint.margins import Normals, Shares, Tables
 
 
@@ -17,7 +17,7 @@ def gaussian_mixture(k, c, rng):
     """A mixture with normal margins, and the same as means and covariances."""
     center, spread = 2 * rng.normal(size=(c, k)), rng.uniform(0.5, 2.0, size=(c, k))
     correlations = random_correlations(k, c, rng)
-    mixture = CopulaMixture(
+    mixture = JointMixture(
         rng.dirichlet(np.full(k, 3.0)),
         (Normals(list(range(c)), np.full(c, 1e-9), np.zeros(c), center, spread),),
         np.zeros((k, c)),

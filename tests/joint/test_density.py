@@ -189,11 +189,11 @@ def test_a_tree_may_be_given_or_learned(rng):
 def test_every_edge_may_have_its_own_rank(rng):
     X = two_clusters(100, 4, rng)
     model = fit(SIGNED, X, rank=[1, 2, 3])
-    assert list(model.density_.train.ranks.values()) == [1, 2, 3]
+    assert list(model.density_.embedding.ranks.values()) == [1, 2, 3]
     with pytest.raises(ValueError, match="one for each of the 3 edges; got 2"):
         fit(SIGNED, X, rank=[1, 2])
     by_tolerance = fit(SignedTrain(0.5, tol=0.1), X, rank=20)
-    assert by_tolerance.rank_ == list(by_tolerance.density_.train.ranks.values())
+    assert by_tolerance.rank_ == list(by_tolerance.density_.embedding.ranks.values())
     assert 1 < max(by_tolerance.rank_) < 20
 
 

@@ -16,7 +16,7 @@ from latentviews.core import streams
 from latentviews.core.kernels.base import Kernel
 from latentviews.core.kernels.real import Gaussian
 from latentviews.core.tables import checked_batches, is_stream
-from latentviews.joint.methods import Estimated, Problem, Stack
+from latentviews.joint.methods import JointEstimate, Problem, Stack
 
 PILOT = 20_000
 NARROW, WIDE = 1e-100, 1e100  # what columns may span: their squares are numbers
@@ -171,7 +171,7 @@ class LowRankDensity(CallbackSupportMixin, DensityMixin, BaseEstimator):
         report, finish = reporter(self, self.verbose)
         method = Stack() if self.method is None else check_ability("method", self.method, "estimate")
         problem = self._read(X, sample_weight, report)
-        found: Estimated = method.estimate(problem)
+        found: JointEstimate = method.estimate(problem)
         self.density_, self.rank_, self.tree_ = found
         self.mass_, self.negative_share_ = float(self.density_.mass), float(self.density_.negative_share)
         finish()

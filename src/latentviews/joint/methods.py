@@ -22,7 +22,7 @@ from latentviews.core.tensors import JointDiagonalization
 from latentviews.core.views import Views, fit_views
 from latentviews.densities.stacking import stacking_shares
 from latentviews.joint.signed import SignedDensity, check_floor, column_features, signed_density
-from latentviews.joint.stacks import Expert, Rows, best_start, fit_stack, held_out, pruned
+from latentviews.joint.stacks import MixtureKind, Rows, best_start, fit_stack, held_out, pruned
 from latentviews.joint.trees import Tree, embedding_distances, read_tree, tree_from_distances
 
 START_LANDMARKS = 64
@@ -54,7 +54,7 @@ class Problem(NamedTuple):
         return [r for r in choices if r == 1 or r * FEW_PER_COMPONENT <= len(self.pilot)] or [1]
 
 
-class Estimated(NamedTuple):
+class JointEstimate(NamedTuple):
     """A density, its rank, and the tree behind it if any."""
 
     density: Any
@@ -96,9 +96,9 @@ class Stack(BaseEstimator):
         self.max_iter = max_iter
         self.tol = tol
 
-    def estimate(self, problem: Problem) -> Estimated:
+    def estimate(self, problem: Problem) -> JointEstimate:
         """The stack of all kinds of mixtures."""
-        return _stacked(self, problem, _experts)
+        return _stacked(self, problem, _mixture_kinds)
 
     def shares(self, log_densities: np.ndarray, weights: np.ndarray | None) -> np.ndarray:
         """The combination with the highest held-out likelihood."""
@@ -122,9 +122,9 @@ class ProductMixture(Stack):
     ):
         super().__init__(ranks, n_folds=n_folds, trial_rows=trial_rows, max_iter=max_iter, tol=tol)
 
-    def estimate(self, problem: Problem) -> Estimated:
+    def estimate(self, problem: Problem) -> JointEstimate:
         """The best mixture of products."""
-        return _stacked(self, problem, lambda rank, coupled: [Expert(rank, False, None)])
+        return _stacked(self, problem, lambda rank, coupled: [MixtureKind(rank, False, None)])
 
     def shares(self, log_densities: np.ndarray, weights: np.ndarray | None) -> np.ndarray:
         """All to the rank with the highest held-out likelihood."""
@@ -132,15 +132,15 @@ class ProductMixture(Stack):
         return np.eye(log_densities.shape[1])[best]
 
 
-def _experts(rank: int, coupled: bool) -> list[Expert]:
+def _mixture_kinds(rank: int, coupled: bool) -> list[MixtureKind]:
     """The mixtures of a rank; correlations only where there are two columns to correlate."""
-    products = [Expert(rank, False, None), Expert(rank, True, None)]
-    joined = [Expert(rank, False, 1.0), Expert(rank, True, 0.1), Expert(rank, True, 1.0)]
+    products = [MixtureKind(rank, False, None), MixtureKind(rank, True, None)]
+    joined = [MixtureKind(rank, False, 1.0), MixtureKind(rank, True, 0.1), MixtureKind(rank, True, 1.0)]
     return products + (joined if coupled else [])
 
 
-def _stacked(method: Stack, problem: Problem, kinds: Any) -> Estimated:
-    """Starts, held-out densities of every expert, shares, and a last fit to all rows."""
+def _stacked(method: Stack, problem: Problem, kinds_of: Any) -> JointEstimate:
+    """Starts, held-out densities of every kind, shares, and a last fit to all rows."""
     n_folds = check_count("n_folds", method.n_folds, 2)
     max_iter, tol = check_count("max_iter", method.max_iter), check_nonnegative("tol", method.tol)
     if isinstance(problem.rank, Sequence | np.ndarray) and not isinstance(problem.rank, str):
@@ -149,16 +149,16 @@ def _stacked(method: Stack, problem: Problem, kinds: Any) -> Estimated:
     rows = Rows(problem.pilot, problem.kernels, problem.pilot_weights)
     coupled = sum(kernel.domain == "real" for kernel in problem.kernels.values()) > 1
     ranks = problem.ranks(method.ranks)
-    experts = [expert for rank in ranks for expert in kinds(rank, coupled)]
+    kinds = [kind for rank in ranks for kind in kinds_of(rank, coupled)]
     views = _three_groups(problem) if max(ranks) > 1 else None
     starts = {rank: best_start(rows, _guesses(problem, views, rank)) for rank in ranks}
     trial = problem.rng.permutation(len(problem.pilot))[: check_count("trial_rows", method.trial_rows, 2)]
     shares = np.ones(1)
-    if len(experts) > 1:
+    if len(kinds) > 1:
         fold = np.arange(len(trial)) % min(n_folds, len(trial))
         log_densities = held_out(
             rows.some(trial),
-            experts,
+            kinds,
             {rank: start[trial] for rank, start in starts.items()},
             fold,
             max_iter,
@@ -169,8 +169,8 @@ def _stacked(method: Stack, problem: Problem, kinds: Any) -> Estimated:
         shares = method.shares(log_densities, weights)
         if problem.data is not None:
             shares = pruned(log_densities, shares, weights)
-    density = fit_stack(rows, experts, starts, shares, max_iter, tol, problem.data, problem.weights)
-    return Estimated(density, experts[int(shares.argmax())].rank, None)
+    density = fit_stack(rows, kinds, starts, shares, max_iter, tol, problem.data, problem.weights)
+    return JointEstimate(density, kinds[int(shares.argmax())].rank, None)
 
 
 def _three_groups(problem: Problem) -> Views | None:
@@ -253,7 +253,7 @@ class SignedTrain(BaseEstimator):
         self.trial_rows = trial_rows
         self.exact_rows = exact_rows
 
-    def estimate(self, problem: Problem) -> Estimated:
+    def estimate(self, problem: Problem) -> JointEstimate:
         """Bandwidth and rank by held-out likelihood, then the decomposition of all rows."""
         self._check(problem)
         whole = ~np.isnan(problem.pilot[:, list(problem.kernels)]).any(axis=1)
@@ -269,7 +269,7 @@ class SignedTrain(BaseEstimator):
         pairs = [(widths, rank) for widths in choices for rank in ranks]
         widths, rank = pairs[0] if len(pairs) == 1 else self._choose(rows, problem, tree, pairs)
         density = self._fit(rows, problem, tree, widths, rank, weights, problem.data)
-        return Estimated(density, list(density.train.ranks.values()) if self.tol else rank, tree)
+        return JointEstimate(density, list(density.embedding.ranks.values()) if self.tol else rank, tree)
 
     def _check(self, problem: Problem) -> None:
         check_floor(self.floor)

@@ -11,16 +11,16 @@ from latentviews._numbers import TINY
 from latentviews.core.kernels.base import Kernel
 from latentviews.core.kernels.circle import VonMises
 from latentviews.densities.stacking import stacking_shares
-from latentviews.joint.copulas import CopulaMixture, fit_em, start_at, step_over
+from latentviews.joint.copulas import JointMixture, fit_em, start_at, step_over
 from latentviews.joint.margins import Margins, Normals, Shares, Tables, spanning
 
 SHORT = 8  # EM steps to compare starts by
-NEGLIGIBLE = 0.01  # experts with a smaller share of the stack are left out
-PARSIMONY = 0.003  # log-likelihood a row that fewer experts may cost where each costs passes over all rows
+NEGLIGIBLE = 0.01  # kinds with a smaller share of the stack are left out
+PARSIMONY = 0.003  # log-likelihood a row that fewer kinds may cost where each costs passes over all rows
 FULL_STEPS = 2  # EM steps over all rows after the pilot's have converged
 
 
-class Expert(NamedTuple):
+class MixtureKind(NamedTuple):
     """A kind of mixture: its number of components, its margins and how its columns are joined."""
 
     rank: int
@@ -43,7 +43,7 @@ class Expert(NamedTuple):
                 groups.append(Shares.of_angles(table, j, VonMises("silverman").adapt(x[:, None])))
         return groups
 
-    def fit(self, data: "Rows", start: np.ndarray, max_iter: int, tol: float) -> CopulaMixture:
+    def fit(self, data: "Rows", start: np.ndarray, max_iter: int, tol: float) -> JointMixture:
         """EM from a guess of the posteriors."""
         guess = start_at(self.margins(data), data.table, start, self.shrinkage, data.weights)
         return fit_em(guess, data.table, self.shrinkage, data.weights, max_iter, tol).mixture
@@ -68,7 +68,7 @@ class StackedMixture:
     """A convex combination of mixtures: a density."""
 
     shares: np.ndarray  # (e,), summing to one
-    parts: tuple[CopulaMixture, ...]
+    parts: tuple[JointMixture, ...]
 
     mass = 1.0
     negative_share = 0.0
@@ -106,7 +106,7 @@ def best_start(rows: Rows, guesses: Sequence[np.ndarray]) -> np.ndarray:
     """The guess of the posteriors from which a few steps of EM on products lead to the highest likelihood."""
     if len(guesses) == 1:
         return guesses[0]
-    product = Expert(guesses[0].shape[1], False, None)
+    product = MixtureKind(guesses[0].shape[1], False, None)
     margins = product.margins(rows)
     fits = [
         fit_em(start_at(margins, rows.table, guess, None, rows.weights), rows.table, None, rows.weights, SHORT)
@@ -117,26 +117,26 @@ def best_start(rows: Rows, guesses: Sequence[np.ndarray]) -> np.ndarray:
 
 def held_out(
     rows: Rows,
-    experts: Sequence[Expert],
+    kinds: Sequence[MixtureKind],
     starts: Mapping[int, np.ndarray],
     fold: np.ndarray,
     max_iter: int,
     tol: float,
     report: Callable[[int, float], Any] = lambda step, objective: None,
 ) -> np.ndarray:
-    """Log-densities of all rows under every expert fitted without their fold, (n, e)."""
-    found = np.empty((len(rows.table), len(experts)))
-    for e, expert in enumerate(experts):
+    """Log-densities of all rows under every kind fitted without their fold, (n, e)."""
+    found = np.empty((len(rows.table), len(kinds)))
+    for e, kind in enumerate(kinds):
         for f in range(fold.max() + 1):
             inside = np.flatnonzero(fold != f)
-            part = expert.fit(rows.some(inside), starts[expert.rank][inside], max_iter, tol)
+            part = kind.fit(rows.some(inside), starts[kind.rank][inside], max_iter, tol)
             found[fold == f, e] = part.log_density(rows.table[fold == f])
         report(e + 1, float(found[:, e].mean()))
     return found
 
 
 def pruned(log_densities: np.ndarray, shares: np.ndarray, weights: np.ndarray | None = None) -> np.ndarray:
-    """Shares of fewer experts, the smallest left out one by one as long as all that costs next to no likelihood."""
+    """Shares of fewer kinds, the smallest left out one by one as long as all that costs next to no likelihood."""
 
     def score(candidate: np.ndarray) -> float:
         logs = logsumexp(log_densities, axis=1, b=np.maximum(candidate, TINY))
@@ -156,7 +156,7 @@ def pruned(log_densities: np.ndarray, shares: np.ndarray, weights: np.ndarray | 
 
 def fit_stack(
     rows: Rows,
-    experts: Sequence[Expert],
+    kinds: Sequence[MixtureKind],
     starts: Mapping[int, np.ndarray],
     shares: np.ndarray,
     max_iter: int,
@@ -164,12 +164,12 @@ def fit_stack(
     everything: Any = None,
     weights: np.ndarray | None = None,
 ) -> StackedMixture:
-    """The experts with a share worth having, fitted to all rows; ``everything`` are rows beyond those in memory."""
+    """The kinds with a share worth having, fitted to all rows; ``everything`` are rows beyond those in memory."""
     kept = np.flatnonzero(shares >= min(NEGLIGIBLE, shares.max()))
     parts = []
-    for expert in (experts[int(e)] for e in kept):
-        part = expert.fit(rows, starts[expert.rank], max_iter, tol)
+    for kind in (kinds[int(e)] for e in kept):
+        part = kind.fit(rows, starts[kind.rank], max_iter, tol)
         for _ in range(0 if everything is None else FULL_STEPS):
-            part = step_over(part, everything, expert.shrinkage, weights)
+            part = step_over(part, everything, kind.shrinkage, weights)
         parts.append(part)
     return StackedMixture(shares[kept] / shares[kept].sum(), tuple(parts))

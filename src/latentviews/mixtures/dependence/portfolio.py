@@ -27,11 +27,11 @@ from latentviews.mixtures.dependence.copulas import (
     CopulaFit,
     CopulaMixture,
     Expected,
-    Frame,
     fit_copulas,
     refit,
     reweigh,
 )
+from latentviews.mixtures.dependence.grids import ColumnGrids
 from latentviews.mixtures.dependence.merging import (
     Landscape,
     Parts,
@@ -189,10 +189,12 @@ def portfolio(
     used = [j for columns in problem.columns for j in columns]
     rows, scales = _standardised(problem.pilot[:, used])
     units = [resolution(x[~np.isnan(x)]) for x in problem.pilot[:, used].T]  # what rounded or counted values resolve
-    frame = Frame.around(problem.pilot, used, np.maximum(settings.bandwidth * scales, units), boxed=settings.noise)
+    grids = ColumnGrids.around(
+        problem.pilot, used, np.maximum(settings.bandwidth * scales, units), boxed=settings.noise
+    )
     weights, volume = problem.pilot_weights, 0.0
-    if frame.box is not None:
-        volume = float(np.log(np.ptp(frame.box, axis=0)).sum())
+    if grids.box is not None:
+        volume = float(np.log(np.ptp(grids.box, axis=0)).sum())
         weights = _without_strays(rows, weights, volume - float(np.log(scales).sum()), problem.rng)
     n_parts = max(settings.n_parts, 2 * (n_classes or 0))
     n_parts = max(min(n_parts, len(rows) // FEWEST), n_classes or 1)
@@ -203,12 +205,12 @@ def portfolio(
     def tasks() -> Iterator[Any]:  # a start is made when its turn comes, so that the steps told of are spread evenly
         for i, start in enumerate(_starts(problem, rows, n_parts, settings.n_starts, moments, weights)):
             starts.append(start)
-            yield delayed(_fit)(start, frame, problem.pilot, settings, report, Part(i, count, settings.tol))
+            yield delayed(_fit)(start, grids, problem.pilot, settings, report, Part(i, count, settings.tol))
 
     fits = Parallel(n_jobs, prefer="threads")(tasks())
     if settings.noise:
         fits = [fit._replace(mixture=reweigh(fit.mixture, problem.pilot, problem.pilot_weights)) for fit in fits]
-    cells = frame.cells(problem.pilot)
+    cells = grids.cells(problem.pilot)
     expected = [fit.mixture.expected(cells) for fit in fits]
     landscape = Landscape(rows, problem.rng, weights)
     chosen = _choose(problem, landscape, expected, volume, settings, n_classes)
@@ -227,9 +229,11 @@ def portfolio(
     )
 
 
-def _fit(start: "Start", frame: Frame, table: np.ndarray, settings: Copulas, report: Report, part: Part) -> CopulaFit:
+def _fit(
+    start: "Start", grids: ColumnGrids, table: np.ndarray, settings: Copulas, report: Report, part: Part
+) -> CopulaFit:
     return fit_copulas(
-        frame,
+        grids,
         table[start.rows],
         start.posteriors,
         max_iter=settings.max_iter,
@@ -438,7 +442,7 @@ def _components(problem: Problem, classes: DependentClasses) -> list[DependentVi
         places = classes.places(view)
         x = problem.pilot[:, columns]
         x = x[~np.isnan(x).any(axis=1)]
-        domain: Any = DOMAINS["real"](x, classes.mixture.margins.frame.bandwidths[places], problem.rng)
+        domain: Any = DOMAINS["real"](x, classes.mixture.margins.grids.bandwidths[places], problem.rng)
         view_parts = classes.mixture.some_columns(places).take(inside)
         views.append(DependentView(domain, view_parts, classes.groups[inside]))
     return views
