@@ -26,9 +26,7 @@ from latentviews.densities.gaussian_copulas import (
     regression,
     to_correlations,
 )
-from latentviews.joint.margins import Margins
-
-RIDGE = 1e-3  # the least that correlations are drawn towards zero
+from latentviews.joint.margins import Margins, Normals
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,7 +69,7 @@ class JointMixture:
             logs, here = group.log_density(x), ~np.isnan(x)
             joint += logs.sum(axis=1) if here.all() else np.where(here[:, :, None], logs, 0.0).sum(axis=1)
             if group.coupled and self.covariances is not None:
-                scores, found = group.scores(x), [pattern for pattern in patterns(here) if len(pattern.columns)]
+                scores, found = group.scores(x), patterns(here)
                 for rows, present in found:
                     z = scores[rows][:, present].transpose(2, 1, 0)
                     means = np.asarray(self.means)[:, present]
@@ -153,25 +151,60 @@ def _score_sums(
     size, covariances = scores.shape[1], np.asarray(mixture.covariances)
     first, second = np.zeros((mixture.rank, size)), np.zeros((mixture.rank, size, size))
     for rows, present in found:
-        absent = np.setdiff1d(np.arange(size), present)
-        slopes, rest = regression(covariances, present, absent)
-        for h in range(mixture.rank):
-            tau, z = posteriors[rows, h], scores[rows, :, h]
-            if len(absent):
-                z = z.copy()
-                z[:, absent] = z[:, present] @ slopes[h].T
-                second[h][np.ix_(absent, absent)] += tau.sum() * rest[h]
-            first[h] += tau @ z
-            second[h] += (tau[:, None] * z).T @ z
+        tau, z = posteriors[rows].T, np.ascontiguousarray(scores[rows].transpose(2, 1, 0))
+        if len(present) < size:
+            absent = np.setdiff1d(np.arange(size), present)
+            slopes, rest = regression(covariances, present, absent)
+            z[:, absent] = slopes @ z[:, present]
+            second[:, absent[:, None], absent] += tau.sum(axis=1)[:, None, None] * rest
+        weighed = tau[:, None] * z
+        first += weighed.sum(axis=2)
+        second += weighed @ z.transpose(0, 2, 1)
     return [first, second]
 
 
-def em_update(mixture: JointMixture, sums: Sequence[np.ndarray], shrinkage: float | None) -> JointMixture:
-    """The mixture after a step of EM with these sums.
+@dataclass(frozen=True, eq=False)
+class Shrinkage:
+    """How the covariances of normal scores become correlations that few rows can bear.
 
-    Correlations are drawn towards zero by ``shrinkage`` (c + 1) / n_h, with n_h the effective number of rows of a
-    component (Kish); None fits products.
+    ``ridge`` is added to variances, then correlations are drawn towards zero by ``strength`` (c + 1) / n_h, with n_h
+    the effective number of rows of a component (Kish). With ``axes`` margins are normal, and it is the covariances of
+    y = axes x that are treated so. Where the axes whiten a table, components with few rows take its shape, and columns
+    that hardly differ there stay as close in each of them.
     """
+
+    strength: float
+    ridge: float | np.ndarray  # one number, or one per column
+    axes: np.ndarray | None = None  # (c, c)
+
+    def shrunk(self, covariances: np.ndarray, counts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Standard deviations (k, c) and correlations (k, c, c) of components with so many effective rows."""
+        size = covariances.shape[1]
+        covariances = covariances + self.ridge * np.eye(size)
+        drawn = np.minimum(self.strength * (size + 1) / np.maximum(counts, 1.0), 1.0)
+        spread = np.sqrt(np.diagonal(covariances, axis1=1, axis2=2))
+        return spread, drawn_to_identity(to_correlations(covariances), drawn)
+
+    def gaussian(
+        self, before: Normals, center: np.ndarray, covariances: np.ndarray, counts: np.ndarray
+    ) -> tuple[Normals, np.ndarray]:
+        """Normal margins and correlations, from moments of the scores that margins ``before`` gave."""
+        axes = np.asarray(self.axes)
+        turned = axes @ scaled(covariances, before.spread.T) @ axes.T
+        back = np.linalg.inv(axes)
+        found = back @ scaled(*self.shrunk(turned, counts)[::-1]) @ back.T
+        spread = np.sqrt(np.diagonal(found, axis1=1, axis2=2))
+        margins = replace(before, center=before.center + before.spread * center.T, spread=spread.T)
+        return margins, scaled(found, 1 / spread)
+
+
+def scaled(matrices: np.ndarray, units: np.ndarray) -> np.ndarray:
+    """Every entry (a, b) of matrices (k, c, c) times two of the units (k, c)."""
+    return units[:, :, None] * matrices * units[:, None, :]
+
+
+def em_update(mixture: JointMixture, sums: Sequence[np.ndarray], shrinkage: Shrinkage | None) -> JointMixture:
+    """The mixture after a step of EM with these sums; without ``shrinkage`` it is of products."""
     share, squares = sums[1], sums[2]
     counts = share**2 / np.maximum(squares, TINY)
     n_groups = len(mixture.margins)
@@ -188,15 +221,21 @@ def em_update(mixture: JointMixture, sums: Sequence[np.ndarray], shrinkage: floa
     mass = np.maximum(share, TINY)[:, None]
     center = sums[-2] / mass
     covariances = sums[-1] / mass[:, None] - center[:, :, None] * center[:, None, :]
-    drawn = np.clip(shrinkage * (coupled + 1) / np.maximum(counts, 1.0), RIDGE, 1.0)
-    return replace(found, means=means, covariances=drawn_to_identity(to_correlations(covariances), drawn))
+    if shrinkage.axes is None:
+        return replace(found, means=means, covariances=shrinkage.shrunk(covariances, counts)[1])
+    pairs = [
+        shrinkage.gaussian(group, center, covariances, counts) if isinstance(group, Normals) else (new, None)
+        for group, new in zip(mixture.margins, margins, strict=True)
+    ]
+    correlations = next(matrices for _, matrices in pairs if matrices is not None)
+    return replace(found, margins=tuple(group for group, _ in pairs), means=means, covariances=correlations)
 
 
 def start_at(
     margins: Sequence[Margins],
     table: np.ndarray,
     posteriors: np.ndarray,
-    shrinkage: float | None,
+    shrinkage: Shrinkage | None,
     weights: np.ndarray | None = None,
 ) -> JointMixture:
     """A mixture from a guess of the rows' posteriors."""
@@ -218,7 +257,7 @@ class JointFit:
 def fit_em(
     start: JointMixture,
     table: np.ndarray,
-    shrinkage: float | None,
+    shrinkage: Shrinkage | None,
     weights: np.ndarray | None = None,
     max_iter: int = 100,
     tol: float = 1e-3,
@@ -239,7 +278,7 @@ def fit_em(
     return replace(best, n_iter=max_iter)
 
 
-def step_over(mixture: JointMixture, data: Any, shrinkage: float | None, weights: Any = None) -> JointMixture:
+def step_over(mixture: JointMixture, data: Any, shrinkage: Shrinkage | None, weights: Any = None) -> JointMixture:
     """One more step of EM, over all rows of an array or a stream."""
 
     def row_sum(batch: Any, weight: Any) -> tuple[np.ndarray, ...]:

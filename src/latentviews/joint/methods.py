@@ -27,6 +27,7 @@ from latentviews.joint.trees import Tree, embedding_distances, read_tree, tree_f
 
 START_LANDMARKS = 64
 LOG_RANGE = 600.0  # products of kernels beyond exp(± 700) are no numbers
+NARROW = 1e-3  # standard deviations of a table that components may be narrow to, for values that many rows share
 FEW_PER_COMPONENT = 20  # rows: ranks that leave fewer to a component are not tried
 
 
@@ -65,9 +66,11 @@ class JointEstimate(NamedTuple):
 class Stack(BaseEstimator):
     """A convex combination of mixtures, weighted by the likelihood of rows that they were not fitted to; the default.
 
-    For every rank there are mixtures of products of tables, of tables joined by Gaussian copulas, and of normal laws
-    with correlations kept, drawn towards zero or left out. All start from the same guess of the classes, the best of a
-    spectral one (Song, Anandkumar, Dai & Xie 2014, on three groups of columns) and k-means.
+    For every rank there are mixtures of products of tables or of normal laws, of tables joined by Gaussian copulas, and
+    Gaussian mixtures: with covariances as they are, with correlations drawn towards zero, or with covariances drawn
+    towards the shape of the whole table, as if it had been whitened first. They start from a guess of the classes, the
+    best of a spectral one (Song, Anandkumar, Dai & Xie 2014, on three groups of columns) and k-means, or from k-means
+    of the whitened rows.
 
     Parameters
     ----------
@@ -135,7 +138,13 @@ class ProductMixture(Stack):
 def _mixture_kinds(rank: int, coupled: bool) -> list[MixtureKind]:
     """The mixtures of a rank; correlations only where there are two columns to correlate."""
     products = [MixtureKind(rank, False, None), MixtureKind(rank, True, None)]
-    joined = [MixtureKind(rank, False, 1.0), MixtureKind(rank, True, 0.1), MixtureKind(rank, True, 1.0)]
+    joined = [
+        MixtureKind(rank, False, 0.1),
+        MixtureKind(rank, True, 0.1, whitened=True),
+        MixtureKind(rank, True, 1.0, whitened=True),
+        MixtureKind(rank, True, 0.1, NARROW),
+        MixtureKind(rank, True, 0.0, NARROW),
+    ]
     return products + (joined if coupled else [])
 
 
@@ -148,10 +157,8 @@ def _stacked(method: Stack, problem: Problem, kinds_of: Any) -> JointEstimate:
         raise ValueError(f"{name} has one rank for all columns; SignedTrain takes one an edge; got {problem.rank!r}.")
     rows = Rows(problem.pilot, problem.kernels, problem.pilot_weights)
     coupled = sum(kernel.domain == "real" for kernel in problem.kernels.values()) > 1
-    ranks = problem.ranks(method.ranks)
-    kinds = [kind for rank in ranks for kind in kinds_of(rank, coupled)]
-    views = _three_groups(problem) if max(ranks) > 1 else None
-    starts = {rank: best_start(rows, _guesses(problem, views, rank)) for rank in ranks}
+    kinds = [kind for rank in problem.ranks(method.ranks) for kind in kinds_of(rank, coupled)]
+    starts = _starts(problem, rows, kinds)
     trial = problem.rng.permutation(len(problem.pilot))[: check_count("trial_rows", method.trial_rows, 2)]
     shares = np.ones(1)
     if len(kinds) > 1:
@@ -159,7 +166,7 @@ def _stacked(method: Stack, problem: Problem, kinds_of: Any) -> JointEstimate:
         log_densities = held_out(
             rows.some(trial),
             kinds,
-            {rank: start[trial] for rank, start in starts.items()},
+            {kind: start[trial] for kind, start in starts.items()},
             fold,
             max_iter,
             tol,
@@ -171,6 +178,22 @@ def _stacked(method: Stack, problem: Problem, kinds_of: Any) -> JointEstimate:
             shares = pruned(log_densities, shares, weights)
     density = fit_stack(rows, kinds, starts, shares, max_iter, tol, problem.data, problem.weights)
     return JointEstimate(density, kinds[int(shares.argmax())].rank, None)
+
+
+def _starts(problem: Problem, rows: Rows, kinds: Sequence[MixtureKind]) -> dict[MixtureKind, np.ndarray]:
+    """Posteriors of the pilot that every kind of mixture starts from."""
+    ranks = dict.fromkeys(kind.rank for kind in kinds)
+    views = _three_groups(problem) if max(ranks) > 1 else None
+    found = {(False, rank): best_start(rows, _guesses(problem, views, rank)) for rank in ranks}
+    if any(kind.from_whitened for kind in kinds):
+        found |= {(True, rank): _clusters(problem, rows.whitened, rank) for rank in ranks}
+    return {kind: found[kind.from_whitened, kind.rank] for kind in kinds}
+
+
+def _clusters(problem: Problem, table: np.ndarray, rank: int) -> np.ndarray:
+    if rank == 1:
+        return np.ones((len(table), 1))
+    return kmeans_posteriors(table, list(problem.kernels), rank, problem.rng, problem.pilot_weights)
 
 
 def _three_groups(problem: Problem) -> Views | None:
@@ -186,10 +209,8 @@ def _three_groups(problem: Problem) -> Views | None:
 
 def _guesses(problem: Problem, views: Views | None, rank: int) -> list[np.ndarray]:
     """Posteriors of the pilot to start from: k-means, and the spectral decomposition of three groups of columns."""
-    if rank == 1:
-        return [np.ones((len(problem.pilot), 1))]
-    guesses = [kmeans_posteriors(problem.pilot, list(problem.kernels), rank, problem.rng, problem.pilot_weights)]
-    if views is not None:
+    guesses = [_clusters(problem, problem.pilot, rank)]
+    if views is not None and rank > 1:
         with contextlib.suppress(UnsupportedError):  # k-means stands alone where the moments do not carry the rank
             guesses.append(_spectral_posteriors(problem, views, rank))
     return guesses

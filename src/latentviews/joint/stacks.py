@@ -6,14 +6,16 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.special import logsumexp
+from sklearn.covariance import ledoit_wolf_shrinkage
 
 from latentviews._numbers import TINY
 from latentviews.core.kernels.base import Kernel
 from latentviews.core.kernels.circle import VonMises
 from latentviews.densities.stacking import stacking_shares
-from latentviews.joint.copulas import JointMixture, fit_em, start_at, step_over
-from latentviews.joint.margins import Margins, Normals, Shares, Tables, spanning
+from latentviews.joint.copulas import JointMixture, Shrinkage, fit_em, start_at, step_over
+from latentviews.joint.margins import NARROWEST, Margins, Normals, Shares, Tables, least_spreads, spanning
 
+RIDGE = 1e-6  # on the variances of normal scores, and on those of a table before it is whitened
 SHORT = 8  # EM steps to compare starts by
 NEGLIGIBLE = 0.01  # kinds with a smaller share of the stack are left out
 PARSIMONY = 0.003  # log-likelihood a row that fewer kinds may cost where each costs passes over all rows
@@ -26,15 +28,21 @@ class MixtureKind(NamedTuple):
     rank: int
     normal: bool  # normal margins in place of tables
     shrinkage: float | None  # of correlations, in units of (columns + 1) / rows; None for products
+    narrowest: float = NARROWEST  # a normal component's standard deviation in those of the table, at least
+    whitened: bool = False  # whether normal components are shrunk towards the shape of the table, not its axes
+
+    @property
+    def from_whitened(self) -> bool:
+        """Whether it starts from clusters of the whitened rows: Gaussian mixtures that are shrunk at all."""
+        return self.normal and bool(self.shrinkage)
 
     def margins(self, data: "Rows") -> list[Margins]:
         """Margins for the columns of a table, by the domains of their kernels."""
-        table, kernels = data.table, data.kernels
-        real = [j for j, kernel in kernels.items() if kernel.domain == "real"]
+        table, kernels, real, seen = data.table, data.kernels, data.real, data.spanning
         groups: list[Margins] = []
         if real:
-            seen = table if data.whole is None else spanning(table, data.whole, real)
-            groups.append(Normals.around(seen, real) if self.normal else Tables.around(seen, real, 1.0))
+            normals = self.normal
+            groups.append(Normals.around(seen, real, self.narrowest) if normals else Tables.around(seen, real, 1.0))
         for j, kernel in kernels.items():
             if kernel.domain == "discrete":
                 groups.append(Shares.of_codes(table, j))
@@ -43,10 +51,23 @@ class MixtureKind(NamedTuple):
                 groups.append(Shares.of_angles(table, j, VonMises("silverman").adapt(x[:, None])))
         return groups
 
+    def joined(self, data: "Rows") -> Shrinkage | None:
+        """How the real columns of a table are joined."""
+        if self.shrinkage is None or len(data.real) < 2:
+            return None
+        if not self.normal:
+            return Shrinkage(self.shrinkage, RIDGE)
+        x = data.spanning[:, data.real]
+        if self.whitened:
+            return Shrinkage(self.shrinkage, self.narrowest**2, whitening_axes(x))
+        units = 1 / np.nanstd(x, axis=0)
+        return Shrinkage(self.shrinkage, (units * least_spreads(x, self.narrowest)) ** 2, np.diag(units))
+
     def fit(self, data: "Rows", start: np.ndarray, max_iter: int, tol: float) -> JointMixture:
         """EM from a guess of the posteriors."""
-        guess = start_at(self.margins(data), data.table, start, self.shrinkage, data.weights)
-        return fit_em(guess, data.table, self.shrinkage, data.weights, max_iter, tol).mixture
+        shrinkage = self.joined(data)
+        guess = start_at(self.margins(data), data.table, start, shrinkage, data.weights)
+        return fit_em(guess, data.table, shrinkage, data.weights, max_iter, tol).mixture
 
 
 class Rows(NamedTuple):
@@ -57,10 +78,39 @@ class Rows(NamedTuple):
     weights: np.ndarray | None = None
     whole: np.ndarray | None = None  # the table that these are some rows of
 
+    @property
+    def real(self) -> list[int]:
+        """The columns of numbers."""
+        return [j for j, kernel in self.kernels.items() if kernel.domain == "real"]
+
+    @property
+    def spanning(self) -> np.ndarray:
+        """The rows, and such beneath them that all columns of numbers vary."""
+        return self.table if self.whole is None else spanning(self.table, self.whole, self.real)
+
+    @property
+    def whitened(self) -> np.ndarray:
+        """The table with its columns of numbers whitened, means in place of missing ones."""
+        table, x = self.table.copy(), self.table[:, self.real]
+        table[:, self.real] = np.where(np.isnan(x), np.nanmean(x, axis=0), x) @ whitening_axes(x).T
+        return table
+
     def some(self, rows: np.ndarray) -> "Rows":
         """Some of the rows."""
         weights = None if self.weights is None else self.weights[rows]
         return Rows(self.table[rows], self.kernels, weights, self.table if self.whole is None else self.whole)
+
+
+def whitening_axes(x: np.ndarray) -> np.ndarray:
+    """A map (c, c) after which columns have variance one and are uncorrelated, missing values counted as means.
+
+    Correlations are shrunk first, by Ledoit and Wolf's rule.
+    """
+    spread = np.nanstd(x, axis=0)
+    z = np.nan_to_num((x - np.nanmean(x, axis=0)) / spread)
+    share = ledoit_wolf_shrinkage(z, assume_centered=True)
+    values, vectors = np.linalg.eigh((1 - share) * z.T @ z / len(z) + share * np.eye(len(spread)))
+    return (vectors / np.sqrt(np.maximum(values, RIDGE))) @ vectors.T / spread
 
 
 @dataclass(frozen=True, eq=False)
@@ -118,7 +168,7 @@ def best_start(rows: Rows, guesses: Sequence[np.ndarray]) -> np.ndarray:
 def held_out(
     rows: Rows,
     kinds: Sequence[MixtureKind],
-    starts: Mapping[int, np.ndarray],
+    starts: Mapping[MixtureKind, np.ndarray],
     fold: np.ndarray,
     max_iter: int,
     tol: float,
@@ -129,7 +179,7 @@ def held_out(
     for e, kind in enumerate(kinds):
         for f in range(fold.max() + 1):
             inside = np.flatnonzero(fold != f)
-            part = kind.fit(rows.some(inside), starts[kind.rank][inside], max_iter, tol)
+            part = kind.fit(rows.some(inside), starts[kind][inside], max_iter, tol)
             found[fold == f, e] = part.log_density(rows.table[fold == f])
         report(e + 1, float(found[:, e].mean()))
     return found
@@ -157,7 +207,7 @@ def pruned(log_densities: np.ndarray, shares: np.ndarray, weights: np.ndarray | 
 def fit_stack(
     rows: Rows,
     kinds: Sequence[MixtureKind],
-    starts: Mapping[int, np.ndarray],
+    starts: Mapping[MixtureKind, np.ndarray],
     shares: np.ndarray,
     max_iter: int,
     tol: float,
@@ -168,8 +218,8 @@ def fit_stack(
     kept = np.flatnonzero(shares >= min(NEGLIGIBLE, shares.max()))
     parts = []
     for kind in (kinds[int(e)] for e in kept):
-        part = kind.fit(rows, starts[kind.rank], max_iter, tol)
+        part = kind.fit(rows, starts[kind], max_iter, tol)
         for _ in range(0 if everything is None else FULL_STEPS):
-            part = step_over(part, everything, kind.shrinkage, weights)
+            part = step_over(part, everything, kind.joined(rows), weights)
         parts.append(part)
     return StackedMixture(shares[kept] / shares[kept].sum(), tuple(parts))
