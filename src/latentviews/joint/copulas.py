@@ -66,15 +66,22 @@ class JointMixture:
         scores, found = None, []
         for group in self.margins:
             x = table[:, group.columns]
-            logs, here = group.log_density(x), ~np.isnan(x)
+            here, joined = ~np.isnan(x), group.coupled and self.covariances is not None
+            logs, z = group.log_density_and_scores(x) if joined else (group.log_density(x), None)
             joint += logs.sum(axis=1) if here.all() else np.where(here[:, :, None], logs, 0.0).sum(axis=1)
-            if group.coupled and self.covariances is not None:
-                scores, found = group.scores(x), patterns(here)
-                for rows, present in found:
-                    z = scores[rows][:, present].transpose(2, 1, 0)
-                    means = np.asarray(self.means)[:, present]
-                    joint[rows] += log_copula(z, block(self.covariances, present, present), means).T
+            if z is not None:
+                scores, found = z, patterns(here)
+                joint += self._log_copulas(z, found)
         return joint, scores, found
+
+    def _log_copulas(self, scores: np.ndarray, found: Sequence[Pattern]) -> np.ndarray:
+        """The log-densities of the copulas at normal scores (n, c, k), (n, k)."""
+        means, covariances = np.asarray(self.means), np.asarray(self.covariances)
+        values = np.empty((len(scores), self.rank))
+        for rows, present in found:
+            z = scores[rows][:, present].transpose(2, 1, 0)
+            values[rows] = log_copula(z, block(covariances, present, present), means[:, present]).T
+        return values
 
     def marginal(self, columns: Sequence[int]) -> "JointMixture":
         """The mixture of some columns."""
@@ -128,8 +135,10 @@ class JointMixture:
 def em_sums(mixture: JointMixture, table: np.ndarray, weights: np.ndarray | None = None) -> tuple[np.ndarray, ...]:
     """What rows add to a step of EM: log-likelihood, shares and their squares, margins, moments of the scores."""
     joint, scores, found = mixture._evaluate(table)
-    log_likelihood = logsumexp(joint, axis=1)
-    posteriors = np.exp(joint - log_likelihood[:, None])
+    largest = joint.max(axis=1, keepdims=True)
+    posteriors = np.exp(joint - largest)
+    total = posteriors.sum(axis=1, keepdims=True)
+    log_likelihood, posteriors = (largest + np.log(total))[:, 0], posteriors / total
     if weights is not None:
         posteriors *= weights[:, None]
         log_likelihood = log_likelihood * weights

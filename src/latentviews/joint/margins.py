@@ -47,6 +47,10 @@ class Margins(ABC):
         """Normal scores of rows of these columns, (n, c, k)."""
         raise TypeError(f"{type(self).__name__} has no normal scores.")
 
+    def log_density_and_scores(self, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Both, where they can be correlated."""
+        return self.log_density(x), self.scores(x)
+
     @abstractmethod
     def sums(self, x: np.ndarray, shares: np.ndarray) -> np.ndarray:
         """What the rows, with their shares of the components (n, k), add to a new estimate."""
@@ -240,7 +244,12 @@ class Normals(Margins):
 
     def log_density(self, x: np.ndarray) -> np.ndarray:
         """Log-densities, (n, c, k)."""
-        return -0.5 * self.scores(x) ** 2 - np.log(self.spread) - 0.5 * math.log(2 * math.pi)
+        return self.log_density_and_scores(x)[0]
+
+    def log_density_and_scores(self, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Both, from the same standardised values."""
+        scores = self.scores(x)
+        return -0.5 * scores**2 - (np.log(self.spread) + 0.5 * math.log(2 * math.pi)), scores
 
     def scores(self, x: np.ndarray) -> np.ndarray:
         """Standardised values, (n, c, k)."""
