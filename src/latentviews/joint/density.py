@@ -26,7 +26,7 @@ from latentviews.core import streams
 from latentviews.core.kernels.base import Kernel
 from latentviews.core.kernels.real import Gaussian
 from latentviews.core.tables import TrainingRows, check_spaces, checked_batches, is_stream, training_rows
-from latentviews.joint.methods import Estimated, JointProblem, Stack
+from latentviews.joint.methods import JointEstimate, JointProblem, Stack
 from latentviews.joint.trees import could_be_tree
 
 PILOT = 20_000
@@ -194,7 +194,7 @@ class LowRankDensity(CallbackSupportMixin, DensityMixin, BaseEstimator):
         report, finish = reporter(self, self.verbose)
         method = Stack() if self.method is None else self.method
         problem = self._read(X, sample_weight, report)
-        found: Estimated = method.estimate(problem)
+        found: JointEstimate = method.estimate(problem)
         self.density_, self.rank_, self.tree_ = found
         self.mass_, self.negative_share_ = float(self.density_.mass), float(self.density_.negative_share)
         finish()
