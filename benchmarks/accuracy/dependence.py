@@ -5,7 +5,7 @@
 `MultiViewMixture(k)` beside `MultiViewMixture(k, dependence="copula")` on the designs of `make_multiview`, whose views
 are independent inside classes, and on the same classes with correlated views (a Gaussian copula over the same margins,
 so that nothing but independence is lost). 2,000 rows, ``--draws`` draws; the share of rows in the right class, and the
-log-likelihood a row of 2,000 other rows.
+log-likelihood per row of 2,000 other rows.
 """
 
 import argparse

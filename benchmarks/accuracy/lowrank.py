@@ -5,8 +5,8 @@
 Figure 1: draws of 100 rows from two spherical Gaussians, means ±(1.1, 1.1), standard deviation .55; bandwidths of both
 estimates by leave-one-out or held-out likelihood, the integrated squared error on a grid. Then, for mixtures of two in
 d columns, the distance of the rank-2 embedding from the population's, beside that of the empirical embedding: Theorem 3
-bounds the ratio by ((1 + λ)/λ)^(d-2), which is printed beside what is seen. Then the sketched train beside the exact
-one. ``--part`` runs one; what is done is saved part by part.
+bounds the ratio by ((1 + λ)/λ)^(d-2), which is printed beside what is seen. Then the sketched embedding beside the
+exact one. ``--part`` runs one; what is done is saved part by part.
 """
 
 import argparse
@@ -25,8 +25,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 import _record
 from latentviews.core.features.landmarks import LandmarkFeatures
 from latentviews.core.kernels.real import Gaussian
-from latentviews.joint.sketching import sketched_train
-from latentviews.joint.tensor_trees import TrainEmbedding, exact_train, frobenius, leaf_features
+from latentviews.joint.sketching import sketched_embedding
+from latentviews.joint.tensor_trees import TreeEmbedding, exact_embedding, frobenius, leaf_features
 from latentviews.joint.trees import caterpillar, read_tree
 
 RESULTS = Path(__file__).with_name("results")
@@ -44,10 +44,10 @@ def truth(x: np.ndarray) -> np.ndarray:
     return np.mean([stats.norm.pdf(x, m, DEVIATION).prod(axis=-1) for m in (-MEAN, MEAN)], axis=0)
 
 
-def rank_two(rows: np.ndarray, width: float) -> TrainEmbedding:
+def rank_two(rows: np.ndarray, width: float) -> TreeEmbedding:
     """The rank-2 embedding with one bandwidth."""
     features = [LandmarkFeatures(Gaussian(width), 60, selection="cholesky", tol=1e-12).fit(x[:, None]) for x in rows.T]
-    return exact_train(rows, features, caterpillar(rows.shape[1]), 2)
+    return exact_embedding(rows, features, caterpillar(rows.shape[1]), 2)
 
 
 def loo_width(rows: np.ndarray) -> float:
@@ -116,7 +116,7 @@ def picture(ticks: np.ndarray, densities: dict[str, np.ndarray], rows: np.ndarra
     plt.close(figure)
 
 
-def population_terms(train: TrainEmbedding, rows: np.ndarray, width: float) -> tuple[float, float, float]:
+def population_terms(embedding: TreeEmbedding, rows: np.ndarray, width: float) -> tuple[float, float, float]:
     """‖C‖², ⟨C, C̃⟩ and ⟨C, C̄⟩ for the population's C: kernels against Gaussians are Gaussians."""
     wide = np.sqrt(width**2 + DEVIATION**2)
     centers = [np.array([[-MEAN]]), np.array([[MEAN]])]
@@ -126,10 +126,10 @@ def population_terms(train: TrainEmbedding, rows: np.ndarray, width: float) -> t
     cross, empirical = 0.0, 0.0
     for center in centers:
         vectors = {}
-        for j, phi in enumerate(train.features):
+        for j, phi in enumerate(embedding.features):
             mean_kernel = stats.norm.pdf(phi.landmarks_[:, 0], center[0, 0], wide)  # E[k(z, x)]
             vectors[j] = (mean_kernel @ phi.tail_)[None, :]
-        cross += 0.5 * float(train.apply(vectors)[0])
+        cross += 0.5 * float(embedding.apply(vectors)[0])
         empirical += 0.5 * float(stats.norm.pdf(rows, center[0, 0], wide).prod(axis=1).mean())
     return float(squared), cross, empirical
 
@@ -137,15 +137,15 @@ def population_terms(train: TrainEmbedding, rows: np.ndarray, width: float) -> t
 def embedding_errors(n: int, d: int, seed: int, width: float = 0.6) -> tuple[float, float, float]:
     """Distances of the rank-2 and of the empirical embedding from the population's, over its norm; and λ."""
     rows = draw(n, d, np.random.default_rng(seed))
-    train = rank_two(rows, width)
-    squared, cross, empirical = population_terms(train, rows, width)
-    phi = leaf_features(train.features, range(d), rows)
+    embedding = rank_two(rows, width)
+    squared, cross, empirical = population_terms(embedding, rows, width)
+    phi = leaf_features(embedding.features, range(d), rows)
     gram = phi[0] @ phi[0].T
     for one in phi[1:]:
         gram *= one @ one.T
-    low = squared - 2 * cross + train.squared_norm()
+    low = squared - 2 * cross + embedding.squared_norm()
     own = squared - 2 * empirical + float(gram.mean())
-    smallest = min(np.sqrt(spectrum[1]) for spectrum in train.spectra.values())
+    smallest = min(np.sqrt(spectrum[1]) for spectrum in embedding.spectra.values())
     return float(np.sqrt(max(low, 0) / squared)), float(np.sqrt(max(own, 0) / squared)), float(smallest)
 
 
@@ -164,7 +164,7 @@ def errors_in_n_and_d(n_draws: int) -> list[dict[str, float]]:
 
 
 def sketch(n_draws: int) -> list[dict[str, float]]:
-    """The error of the sketched train over that of the exact one, and the time of both."""
+    """The error of the sketched embedding over that of the exact one, and the time of both."""
     table = []
     for name, tree in (("caterpillar", "caterpillar"), ("balanced", ((0, 1), (2, 3), ((4, 5), (6, 7))))):
         for rank in (2, 5, 8):
@@ -175,9 +175,9 @@ def sketch(n_draws: int) -> list[dict[str, float]]:
                 rows = (rows - rows.mean(axis=0)) / rows.std(axis=0)
                 maps = [LandmarkFeatures(Gaussian(0.8), 30, selection="cholesky").fit(x[:, None]) for x in rows.T]
                 start = time.perf_counter()
-                exact = exact_train(rows, maps, read_tree(tree, 8), rank)
+                exact = exact_embedding(rows, maps, read_tree(tree, 8), rank)
                 middle = time.perf_counter()
-                found = sketched_train(rows, maps, read_tree(tree, 8), rank, rng)
+                found = sketched_embedding(rows, maps, read_tree(tree, 8), rank, rng)
                 seconds.append([middle - start, time.perf_counter() - middle])
                 error, norm = frobenius(exact, rows)
                 ratios.append([frobenius(found, rows)[0] / error, error / norm])

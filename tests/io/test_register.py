@@ -74,7 +74,7 @@ def test_a_name_of_two_classes_is_told_by_its_module():
         importlib.import_module("latentviews.mixtures.dependence.copulas").CopulaMixture
     )
     assert present_name(["latentviews.joint_mixtures", "CopulaMixture"]) == name_of(
-        importlib.import_module("latentviews.joint.copulas").CopulaMixture
+        importlib.import_module("latentviews.joint.copulas").JointMixture
     )
 
 

@@ -75,7 +75,7 @@ def test_the_signed_estimate_knows_where_columns_end(rng):
 
     ticks = np.linspace(0, 25, 501)
     points = np.stack(np.meshgrid(ticks, ticks, indexing="ij"), axis=-1).reshape(-1, 2)
-    values = model.density_.train.at(points).reshape(501, 501)
+    values = model.density_.embedding.at(points).reshape(501, 501)
     mass = integrate.trapezoid(integrate.trapezoid(values, ticks, axis=0), ticks)
     assert model.mass_ == pytest.approx(mass, abs=1e-3)  # the closed form, every kernel having mass one
     assert model.sample(300).min() >= 0

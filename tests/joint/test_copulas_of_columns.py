@@ -4,8 +4,9 @@ from scipy import stats
 from scipy.special import logsumexp
 
 from latentviews.core.kernels.circle import VonMises
-from latentviews.joint.copulas import CopulaMixture, em_sums, em_update, fit_em, start_at, step_over
+from latentviews.joint.copulas import JointMixture, Shrinkage, em_sums, em_update, fit_em, start_at, step_over
 from latentviews.joint.margins import Normals, Shares, Tables
+from latentviews.joint.stacks import whitening_axes
 
 pytestmark = pytest.mark.cheap
 
@@ -19,7 +20,7 @@ def gaussian_mixture(k, c, rng):
     """A mixture with normal margins, and the same as means and covariances."""
     center, spread = 2 * rng.normal(size=(c, k)), rng.uniform(0.5, 2.0, size=(c, k))
     correlations = random_correlations(k, c, rng)
-    mixture = CopulaMixture(
+    mixture = JointMixture(
         rng.dirichlet(np.full(k, 3.0)),
         (Normals(list(range(c)), np.full(c, 1e-9), np.zeros(c), center, spread),),
         np.zeros((k, c)),
@@ -29,7 +30,8 @@ def gaussian_mixture(k, c, rng):
     return mixture, center.T, covariances
 
 
-def fitted(rows, posteriors, shrinkage=0.5, factor=1.0):
+def fitted(rows, posteriors, strength=0.5, factor=1.0):
+    shrinkage = None if strength is None else Shrinkage(strength, 1e-3)
     tables = Tables.around(rows, list(range(rows.shape[1])), factor)
     start = start_at([tables], rows, posteriors, shrinkage)
     return em_update(start, em_sums(start, rows), shrinkage)
@@ -85,7 +87,7 @@ def test_draws_follow_the_mixture(rng):
 
 def test_densities_in_tables_integrate_to_one_and_scores_are_their_quantiles(rng):
     rows = np.column_stack([rng.gamma(1.0, size=500), rng.normal(size=500) + 6 * rng.integers(2, size=500)])
-    mixture = fitted(rows, rng.dirichlet([1, 1], size=500), shrinkage=None)
+    mixture = fitted(rows, rng.dirichlet([1, 1], size=500), strength=None)
     tables = mixture.margins[0]
     points, step = grid(-60, 80, 200_001)
     rows = np.column_stack([points, points])
@@ -115,20 +117,22 @@ def test_tables_are_weighted_kernel_density_estimates(rng):
 
 def test_a_copula_density_integrates_to_one(rng):
     rows = rng.normal(size=(300, 2)) @ np.array([[1.0, 0.8], [0.0, 0.6]]) + 3 * rng.integers(2, size=(300, 1))
-    mixture = fitted(rows, rng.dirichlet([1, 1], size=300), shrinkage=0.1)
+    mixture = fitted(rows, rng.dirichlet([1, 1], size=300), strength=0.1)
     points, step = grid(-30, 34, 640)
     square = np.stack(np.meshgrid(points, points), axis=-1).reshape(-1, 2)
     assert np.exp(mixture.log_density(square)).sum() * step**2 == pytest.approx(1.0, abs=2e-3)
     assert np.abs(mixture.covariances[:, 0, 1]).max() > 0.3
 
 
-def test_a_step_of_em_with_normal_margins_is_that_of_a_gaussian_mixture(rng):
+@pytest.mark.parametrize("axes", [None, np.eye(3), np.array([[1.0, 0.5, 0.0], [0.0, 2.0, -1.0], [0.3, 0.0, 1.0]])])
+def test_a_step_of_em_with_normal_margins_is_that_of_a_gaussian_mixture(axes, rng):
+    shrinkage = Shrinkage(0.0, 0.0, axes)
     mixture, means, covariances = gaussian_mixture(2, 3, rng)
     rows, weights = mixture.sample(400, rng, 3), rng.uniform(0.5, 2.0, size=400)
     parts = np.stack([stats.multivariate_normal(m, s).pdf(rows) for m, s in zip(means, covariances, strict=True)], 1)
     joint = parts * mixture.weights
     tau = weights[:, None] * joint / joint.sum(axis=1, keepdims=True)
-    updated = em_update(mixture, em_sums(mixture, rows, weights), 1e-12)
+    updated = em_update(mixture, em_sums(mixture, rows, weights), shrinkage)
     np.testing.assert_allclose(updated.weights, tau.sum(axis=0) / weights.sum(), atol=1e-12)
     for h in range(2):
         covariance = np.cov(rows.T, aweights=tau[:, h], bias=True)
@@ -136,11 +140,12 @@ def test_a_step_of_em_with_normal_margins_is_that_of_a_gaussian_mixture(rng):
         np.testing.assert_allclose(updated.margins[0].center[:, h], tau[:, h] @ rows / tau[:, h].sum(), atol=1e-10)
         np.testing.assert_allclose(updated.margins[0].spread[:, h], spread, rtol=1e-8)
         off = ~np.eye(3, dtype=bool)
-        expected = 0.999 * covariance / np.outer(spread, spread)  # the ridge
+        expected = covariance / np.outer(spread, spread)
         np.testing.assert_allclose(updated.covariances[h][off], expected[off], atol=1e-8)
 
 
-def test_em_recovers_a_gaussian_mixture_from_rows_with_missing_values(rng):
+@pytest.mark.parametrize("axes", [None, np.eye(3)])
+def test_em_recovers_a_gaussian_mixture_from_rows_with_missing_values(axes, rng):
     labels = rng.integers(2, size=4000)
     covariance = np.array([[1.0, 0.7, 0.0], [0.7, 1.0, 0.0], [0.0, 0.0, 1.0]])
     rows = rng.multivariate_normal(np.zeros(3), covariance, size=4000) + np.outer(labels, [4.0, 4.0, 0.0])
@@ -150,8 +155,9 @@ def test_em_recovers_a_gaussian_mixture_from_rows_with_missing_values(rng):
     start = rng.dirichlet([1, 1], size=len(rows))
     start[:, 0] = np.where(np.nan_to_num(rows[:, 0], nan=2.0) > 2, 0.8, 0.2)
     start[:, 1] = 1 - start[:, 0]
-    guess = start_at([Normals.around(rows, [0, 1, 2])], rows, start, 0.01)
-    found = fit_em(guess, rows, 0.01, max_iter=200, tol=1e-5)
+    shrinkage = Shrinkage(0.01, 1e-6, axes)
+    guess = start_at([Normals.around(rows, [0, 1, 2])], rows, start, shrinkage)
+    found = fit_em(guess, rows, shrinkage, max_iter=200, tol=1e-5)
     assert found.converged
     np.testing.assert_allclose(found.mixture.covariances[:, 0, 1], 0.7, atol=0.06)
     parts = [stats.multivariate_normal([m, m, 0], covariance).logpdf(whole) for m in (0, 4)]
@@ -159,13 +165,41 @@ def test_em_recovers_a_gaussian_mixture_from_rows_with_missing_values(rng):
     assert found.mixture.log_density(whole).mean() > truth.mean() - 0.02
 
 
+def test_em_on_gaussian_mixtures_never_loses_likelihood_though_values_are_missing(rng):
+    mixture, _, _ = gaussian_mixture(2, 3, rng)
+    rows = mixture.sample(400, rng, 3)
+    rows[rng.random(rows.shape) < 0.3] = np.nan
+    shrinkage = Shrinkage(0.0, 0.0, np.eye(3))
+    current = start_at([Normals.around(rows, [0, 1, 2])], rows, rng.dirichlet([1, 1], size=400), shrinkage)
+    objectives = []
+    for _ in range(30):
+        sums = em_sums(current, rows)
+        objectives.append(float(sums[0]))
+        current = em_update(current, sums, shrinkage)
+    assert np.diff(objectives).min() > -1e-8
+    assert objectives[-1] > objectives[0] + 10
+
+
+def test_components_of_few_rows_take_the_shape_of_the_axes(rng):
+    rows = rng.normal(size=(500, 3)) @ rng.normal(size=(3, 3))
+    axes = whitening_axes(rows)
+    np.testing.assert_allclose(np.cov(rows.T, bias=True), np.linalg.inv(axes.T @ axes), rtol=0.1, atol=0.1)
+    shrinkage = Shrinkage(1e6, 0.0, axes)  # as if there were next to no rows
+    start = start_at([Normals.around(rows, [0, 1, 2])], rows, rng.dirichlet([1, 1], size=500), shrinkage)
+    found = em_update(start, em_sums(start, rows), shrinkage)
+    for h, spread in enumerate(found.margins[0].spread.T):
+        turned = axes @ (np.outer(spread, spread) * found.covariances[h]) @ axes.T
+        np.testing.assert_allclose(turned, np.diag(np.diag(turned)), atol=1e-8)
+
+
 def test_the_sums_of_batches_are_those_of_all_rows(rng):
     rows = rng.normal(size=(500, 3))
     rows[rng.random(rows.shape) < 0.1] = np.nan
     mixture = fitted(rows, rng.dirichlet([1, 1], size=500))
     weights = rng.uniform(size=500)
-    whole = em_update(mixture, em_sums(mixture, rows, weights), 0.5)
-    parts = step_over(mixture, [(rows[i : i + 90], weights[i : i + 90]) for i in range(0, 500, 90)], 0.5)
+    shrinkage = Shrinkage(0.5, 1e-3)
+    whole = em_update(mixture, em_sums(mixture, rows, weights), shrinkage)
+    parts = step_over(mixture, [(rows[i : i + 90], weights[i : i + 90]) for i in range(0, 500, 90)], shrinkage)
     np.testing.assert_allclose(parts.log_density(rows), whole.log_density(rows), atol=1e-10)
 
 

@@ -178,11 +178,11 @@ def test_a_tree_may_be_given_or_learned(rng):
 def test_every_edge_may_have_its_own_rank(rng):
     X = two_clusters(100, 4, rng)
     model = fit(SIGNED, X, rank=[1, 2, 3])
-    assert list(model.density_.train.ranks.values()) == [1, 2, 3]
+    assert list(model.density_.embedding.ranks.values()) == [1, 2, 3]
     with pytest.raises(ValueError, match="one for each of the 3 edges; got 2"):
         fit(SIGNED, X, rank=[1, 2])
     by_tolerance = fit(SignedTrain(0.5, tol=0.1), X, rank=20)
-    assert by_tolerance.rank_ == list(by_tolerance.density_.train.ranks.values())
+    assert by_tolerance.rank_ == list(by_tolerance.density_.embedding.ranks.values())
     assert 1 < max(by_tolerance.rank_) < 20
 
 
@@ -307,7 +307,7 @@ def test_a_column_that_varies_outside_the_pilot_alone_is_named():
         ({"method": Stack(3)}, None, "ranks must be a sequence of integers; got 3"),
         ({"method": Stack(max_iter=0)}, None, "max_iter must be an integer of at least 1"),
         ({"method": Stack(tol="small")}, None, "tol must be a finite number of at least zero; got 'small'"),
-        ({"kernel": [Gaussian()]}, None, "one object or one a column; got 1 for 3"),
+        ({"kernel": [Gaussian()]}, None, "one object or one per column; got 1 for 3"),
         ({"method": Stack(n_folds=1)}, None, "n_folds must be an integer of at least 2"),
         ({}, (slice(None), 1), r"Columns \[1\] have no value in any row"),
         ({}, (3, slice(None)), r"Rows \[3\] have no value at all"),
@@ -544,3 +544,43 @@ def test_contours_of_two_columns_are_drawn():
     with pytest.raises(ValueError, match="draws two columns"):
         DensityDisplay.from_estimator(model, columns=[0])
     pyplot.close("all")
+
+
+def nearly_the_same_columns(n, rng):
+    """Six columns that two numbers and a little noise make, as lengths, areas and volumes of one thing are."""
+    hidden = np.exp(0.3 * rng.normal(size=(n, 2)))
+    return hidden @ np.array([[1, 1, 2, 2, 0, 1], [0, 1, 1, 2, 1, 0]]) + 0.01 * rng.normal(size=(n, 6))
+
+
+def test_the_default_is_no_worse_than_itself_on_whitened_rows(rng):
+    train, test = nearly_the_same_columns(400, rng), nearly_the_same_columns(400, rng)
+    plain, whitened = LowRankDensity(random_state=0), TransformedDensity(LowRankDensity(random_state=0))
+    assert plain.fit(train).score(test) > whitened.fit(train).score(test) - 0.05
+
+
+def test_the_default_follows_columns_with_a_value_that_many_rows_nearly_have(rng):
+    rows = rng.normal(size=(1000, 3)) @ (np.eye(3) + 0.5)
+    rows[:, 1] = np.where(rng.random(1000) < 0.4, rng.uniform(-0.005, 0.005, size=1000), rows[:, 1])
+    peer = max(GaussianMixture(k, n_init=3, random_state=0).fit(rows[:500]).score(rows[500:]) for k in (2, 3, 4))
+    assert LowRankDensity(random_state=0).fit(rows[:500]).score(rows[500:]) > peer - 0.05
+
+
+def test_rounded_values_are_no_spikes(rng):
+    rows = np.round(rng.normal(size=(800, 2)) * 20) / 20
+    model = LowRankDensity(random_state=0).fit(rows)
+    offsets = model.marginal([0]).score_samples(np.array([0.0, 0.0125, 0.025]))
+    assert np.ptp(offsets) < 0.05
+
+
+def test_a_density_of_numbers_with_a_code_and_missing_values_has_closed_conditionals(rng):
+    code = rng.integers(2, size=600)
+    rows = np.column_stack([nearly_the_same_columns(600, rng)[:, :3] + code[:, None], code])
+    whole = rows.copy()
+    rows[rng.random(rows.shape) < 0.1] = np.nan
+    rows[np.isnan(rows).all(axis=1), 0] = 1.0
+    model = LowRankDensity(random_state=0, kernel=[Gaussian()] * 3 + [Delta()]).fit(rows)
+    given = {0: float(whole[0, 0]), 3: float(code[0])}
+    both = np.column_stack([np.full(50, given[0]), whole[:50, 1:3], np.full(50, given[3])])
+    known = model.marginal([0, 3]).score_samples([list(given.values())])
+    found = model.conditional([1, 2], given).score_samples(both[:, 1:3])
+    np.testing.assert_allclose(found, model.score_samples(both) - known, atol=1e-8)

@@ -8,8 +8,8 @@ from latentviews.core.features.indicators import OneHotFeatures
 from latentviews.core.features.landmarks import LandmarkFeatures
 from latentviews.core.kernels.discrete import Delta
 from latentviews.core.kernels.real import Gaussian, Laplace
-from latentviews.joint.sketching import sketched_train
-from latentviews.joint.tensor_trees import exact_train, frobenius, theorem_2_bound
+from latentviews.joint.sketching import sketched_embedding
+from latentviews.joint.tensor_trees import exact_embedding, frobenius, theorem_2_bound
 from latentviews.joint.trees import caterpillar, embedding_distances, read_tree, tree_from_distances
 from reference import hierarchical_svd, latent_tree_table, song_dai_train
 
@@ -38,9 +38,9 @@ def random_table(rng, shape=(3, 4, 2, 5)):
 def test_with_the_delta_kernel_it_is_the_hierarchical_svd_of_the_table(tree, rank, rng):
     table = random_table(rng)
     rows, weights, features = population(table)
-    train = exact_train(rows, features, read_tree(tree, 4), rank, weights=weights)
+    embedding = exact_embedding(rows, features, read_tree(tree, 4), rank, weights=weights)
     expected = hierarchical_svd(table, tree, rank)
-    np.testing.assert_allclose(train.at(rows), expected.ravel(), atol=1e-12)
+    np.testing.assert_allclose(embedding.at(rows), expected.ravel(), atol=1e-12)
 
 
 @pytest.mark.parametrize("tree", TREES, ids=repr)
@@ -48,12 +48,12 @@ def test_with_the_delta_kernel_it_is_the_hierarchical_svd_of_the_table(tree, ran
 def test_the_squared_error_is_the_sum_of_the_discarded_eigenvalues(tree, rank, rng):
     table = random_table(rng)
     rows, weights, features = population(table)
-    train = exact_train(rows, features, read_tree(tree, 4), rank, weights=weights)
-    error = np.sum((table.ravel() - train.at(rows)) ** 2)
-    assert train.discarded == pytest.approx(error, rel=1e-10)
-    assert frobenius(train, rows, weights)[0] ** 2 == pytest.approx(error, rel=1e-8)
-    assert frobenius(train, rows, weights)[1] ** 2 == pytest.approx(np.sum(table**2), rel=1e-10)
-    left_out = sum(spectrum[rank:].sum() for spectrum in train.spectra.values())
+    embedding = exact_embedding(rows, features, read_tree(tree, 4), rank, weights=weights)
+    error = np.sum((table.ravel() - embedding.at(rows)) ** 2)
+    assert embedding.discarded == pytest.approx(error, rel=1e-10)
+    assert frobenius(embedding, rows, weights)[0] ** 2 == pytest.approx(error, rel=1e-8)
+    assert frobenius(embedding, rows, weights)[1] ** 2 == pytest.approx(np.sum(table**2), rel=1e-10)
+    left_out = sum(spectrum[rank:].sum() for spectrum in embedding.spectra.values())
     assert left_out == pytest.approx(error, rel=1e-10)
 
 
@@ -63,13 +63,13 @@ def test_theorem_2_bounds_the_error(tree, rng):
     shape = read_tree(tree, 4)
     for rank in (1, 2, 4):
         features = sample_features(rows, Gaussian(1.0))
-        error, norm = frobenius(exact_train(rows, features, shape, rank), rows)
+        error, norm = frobenius(exact_embedding(rows, features, shape, rank), rows)
         bound = theorem_2_bound(rows, features, shape, rank)
         assert error <= bound * (1 + 1e-9)
         assert bound / np.sqrt(len(shape.edges)) <= error * (1 + 1e-9)  # no cut does better than its own best
         assert 0 < error < norm
     ranks = [1 + e % 3 for e in range(len(shape.edges))]
-    error, _ = frobenius(exact_train(rows, features, shape, ranks), rows)
+    error, _ = frobenius(exact_embedding(rows, features, shape, ranks), rows)
     bound = theorem_2_bound(rows, features, shape, ranks)
     assert error <= bound * (1 + 1e-9)
     assert theorem_2_bound(rows, features, shape, 3) < bound <= theorem_2_bound(rows, features, shape, 1)
@@ -89,12 +89,12 @@ def test_theorem_1_every_edge_of_a_latent_tree_has_at_most_the_rank_of_its_hidde
         other = random_nested(5, rng)
     table = latent_tree_table(tree, rank, (3, 4, 3, 4, 3), rng)
     rows, weights, features = population(table)
-    train = exact_train(rows, features, read_tree(tree, 5), None, weights=weights)
-    for spectrum in train.spectra.values():
+    embedding = exact_embedding(rows, features, read_tree(tree, 5), None, weights=weights)
+    for spectrum in embedding.spectra.values():
         assert np.all(spectrum[rank:] < 1e-12 * spectrum[0])
-    cut = exact_train(rows, features, read_tree(tree, 5), rank, weights=weights)
+    cut = exact_embedding(rows, features, read_tree(tree, 5), rank, weights=weights)
     np.testing.assert_allclose(cut.at(rows), table.ravel(), atol=1e-10)
-    wrong = exact_train(rows, features, read_tree(other, 5), rank, weights=weights)
+    wrong = exact_embedding(rows, features, read_tree(other, 5), rank, weights=weights)
     assert np.abs(wrong.at(rows) - table.ravel()).max() > 1e-6
 
 
@@ -102,36 +102,38 @@ def test_theorem_1_every_edge_of_a_latent_tree_has_at_most_the_rank_of_its_hidde
 @pytest.mark.parametrize("kernel", [Gaussian(0.7), Laplace(0.8)], ids=repr)
 def test_full_rank_is_the_product_kernel_density_estimate(tree, kernel, rng):
     rows, points = rng.normal(size=(40, 4)), rng.normal(size=(25, 4))
-    train = exact_train(rows, sample_features(rows, kernel), read_tree(tree, 4))
+    embedding = exact_embedding(rows, sample_features(rows, kernel), read_tree(tree, 4))
     kde = np.prod([kernel.gram(points[:, [j]], rows[:, [j]]) for j in range(4)], axis=0).mean(axis=1)
-    np.testing.assert_allclose(train.at(points), kde, atol=1e-7 * kde.max())
-    assert train.mass == pytest.approx(1.0, abs=1e-6)
+    np.testing.assert_allclose(embedding.at(points), kde, atol=1e-7 * kde.max())
+    assert embedding.mass == pytest.approx(1.0, abs=1e-6)
 
 
 def test_the_papers_algorithm_on_gram_matrices_gives_the_same(rng):
     rows, points = rng.normal(size=(50, 4)), rng.normal(size=(20, 4))
-    train = exact_train(rows, sample_features(rows, Gaussian(0.8)), caterpillar(4), 3)
+    embedding = exact_embedding(rows, sample_features(rows, Gaussian(0.8)), caterpillar(4), 3)
     values, mass = song_dai_train([Gaussian(0.8)] * 4, rows, points, 3)
-    np.testing.assert_allclose(train.at(points), values, atol=1e-6 * np.abs(values).max())  # theirs inverts the kernel
-    assert train.mass == pytest.approx(mass, rel=1e-6)
+    np.testing.assert_allclose(
+        embedding.at(points), values, atol=1e-6 * np.abs(values).max()
+    )  # theirs inverts the kernel
+    assert embedding.mass == pytest.approx(mass, rel=1e-6)
 
 
 @pytest.mark.parametrize("tree", TREES, ids=repr)
 def test_mass_and_marginals_are_sums_of_the_table(tree, rng):
     table = random_table(rng)
     rows, weights, features = population(table)
-    train = exact_train(rows, features, read_tree(tree, 4), 2, weights=weights)
-    fitted = train.at(rows).reshape(table.shape)
-    assert train.mass == pytest.approx(fitted.sum(), abs=1e-14)
-    pair = train.marginal([0, 3])
+    embedding = exact_embedding(rows, features, read_tree(tree, 4), 2, weights=weights)
+    fitted = embedding.at(rows).reshape(table.shape)
+    assert embedding.mass == pytest.approx(fitted.sum(), abs=1e-14)
+    pair = embedding.marginal([0, 3])
     assert pair.columns == [0, 3]
     np.testing.assert_allclose(
         pair.at(rows[:, [0, 3]]), fitted.sum(axis=(1, 2))[rows[:, 0].astype(int), rows[:, 3].astype(int)], atol=1e-14
     )
     some = rows.copy()
     some[:, [1, 2]] = np.nan  # a missing value is integrated out
-    np.testing.assert_allclose(train.at(some), pair.at(rows[:, [0, 3]]), atol=1e-14)
-    given = train.conditional({1: 2.0, 2: 1.0})
+    np.testing.assert_allclose(embedding.at(some), pair.at(rows[:, [0, 3]]), atol=1e-14)
+    given = embedding.conditional({1: 2.0, 2: 1.0})
     slab = fitted[:, 2, 1, :]
     np.testing.assert_allclose(
         given.at(rows[:, [0, 3]]), (slab / slab.sum())[rows[:, 0].astype(int), rows[:, 3].astype(int)], atol=1e-12
@@ -141,57 +143,57 @@ def test_mass_and_marginals_are_sums_of_the_table(tree, rng):
 
 def test_queries_are_expectations_of_products(rng):
     rows = rng.normal(size=(80, 3))
-    train = exact_train(rows, sample_features(rows, Gaussian(0.9)), caterpillar(3))
+    embedding = exact_embedding(rows, sample_features(rows, Gaussian(0.9)), caterpillar(3))
     points, coefficients = np.array([-1.0, 0.5]), np.array([2.0, -1.0])
     f = Gaussian(0.9).gram(rows[:, [0]], points[:, None]) @ coefficients
     g = Gaussian(0.9).gram(rows[:, [2]], np.array([[0.3]]))[:, 0]
-    found = train.expectation({0: (points, coefficients), 2: ([0.3], [1.0])})
+    found = embedding.expectation({0: (points, coefficients), 2: ([0.3], [1.0])})
     assert found == pytest.approx(np.mean(f * g), abs=1e-8)
     with pytest.raises(ValueError, match="functions of the columns"):
-        train.expectation({5: ([0.0], [1.0])})
+        embedding.expectation({5: ([0.0], [1.0])})
 
 
 def test_where_the_estimate_is_not_positive_it_has_no_conditional():
     ring = np.eye(8) + np.roll(np.eye(8), 1, axis=1) + np.roll(np.eye(8), -1, axis=1)
     rows, weights, features = population((ring / 48)[:, :, None] * np.ones(2))
-    train = exact_train(rows, features, caterpillar(3), 3, weights=weights)
-    assert train.marginal([0, 1]).at([[0.0, 3.0]])[0] < -1e-3
+    embedding = exact_embedding(rows, features, caterpillar(3), 3, weights=weights)
+    assert embedding.marginal([0, 1]).at([[0.0, 3.0]])[0] < -1e-3
     with pytest.raises(ValueError, match=r"estimate is -0.0.* at \{0: 0.0, 1: 3.0\}, so it has no conditional there"):
-        train.conditional({0: 0.0, 1: 3.0})
-    assert train.conditional({0: 0.0, 1: 1.0}).mass == pytest.approx(1.0)
+        embedding.conditional({0: 0.0, 1: 3.0})
+    assert embedding.conditional({0: 0.0, 1: 1.0}).mass == pytest.approx(1.0)
 
 
 def test_ranks_may_differ_between_edges_or_follow_from_a_tolerance(rng):
     table = random_table(rng)
     rows, weights, features = population(table)
     tree = read_tree(BALANCED, 4)
-    train = exact_train(rows, features, tree, [1, 2, 2, 2, 3], weights=weights)
-    assert [train.ranks[edge] for edge in tree.edges] == [1, 2, 2, 2, 3]
+    embedding = exact_embedding(rows, features, tree, [1, 2, 2, 2, 3], weights=weights)
+    assert [embedding.ranks[edge] for edge in tree.edges] == [1, 2, 2, 2, 3]
     for tol in (0.3, 0.05):
-        train = exact_train(rows, features, tree, tol=tol, weights=weights)
+        embedding = exact_embedding(rows, features, tree, tol=tol, weights=weights)
         norm = np.sum(table**2)
-        for edge, spectrum in train.spectra.items():
-            assert spectrum[train.ranks[edge] :].sum() <= tol * norm
-            assert train.ranks[edge] == 1 or spectrum[train.ranks[edge] - 1 :].sum() > tol * norm
+        for edge, spectrum in embedding.spectra.items():
+            assert spectrum[embedding.ranks[edge] :].sum() <= tol * norm
+            assert embedding.ranks[edge] == 1 or spectrum[embedding.ranks[edge] - 1 :].sum() > tol * norm
     with pytest.raises(ValueError, match="one for each of the 5 edges; got 2"):
-        exact_train(rows, features, tree, [1, 2], weights=weights)
+        exact_embedding(rows, features, tree, [1, 2], weights=weights)
     with pytest.raises(ValueError, match="rank must be an integer of at least 1"):
-        exact_train(rows, features, tree, 0, weights=weights)
+        exact_embedding(rows, features, tree, 0, weights=weights)
 
 
 def test_mixed_kernels_stand_side_by_side(rng):
     rows = np.column_stack([rng.normal(size=100), rng.integers(3, size=100)])
     features = [*sample_features(rows[:, :1], Gaussian(0.5)), OneHotFeatures().fit(rows[:, 1:])]
-    train = exact_train(rows, features, caterpillar(2))
+    embedding = exact_embedding(rows, features, caterpillar(2))
     expected = (Gaussian(0.5).gram(rows[:, :1], rows[:, :1]) * Delta().gram(rows[:, 1:], rows[:, 1:])).mean(axis=1)
-    np.testing.assert_allclose(train.at(rows), expected, atol=1e-8)
-    assert train.mass == pytest.approx(1.0, abs=1e-7)
+    np.testing.assert_allclose(embedding.at(rows), expected, atol=1e-8)
+    assert embedding.mass == pytest.approx(1.0, abs=1e-7)
 
 
 def test_one_column_is_its_kernel_density_estimate(rng):
     rows = rng.normal(size=(30, 1))
-    train = exact_train(rows, sample_features(rows, Gaussian(0.5)), caterpillar(1), 2)
-    np.testing.assert_allclose(train.at(rows), Gaussian(0.5).gram(rows, rows).mean(axis=1), atol=1e-8)
+    embedding = exact_embedding(rows, sample_features(rows, Gaussian(0.5)), caterpillar(1), 2)
+    np.testing.assert_allclose(embedding.at(rows), Gaussian(0.5).gram(rows, rows).mean(axis=1), atol=1e-8)
 
 
 def quartets(tree, d):
@@ -275,8 +277,8 @@ def related(design, n, d, rng):
 def test_the_sketched_train_is_within_two_per_cent_of_the_exact_error(design, tree, rank, rng):
     rows = related(design, 400, 8, rng)
     features = [LandmarkFeatures(Gaussian(1.0), 30, selection="cholesky").fit(x[:, None]) for x in rows.T]
-    exact, norm = frobenius(exact_train(rows, features, read_tree(tree, 8), rank), rows)
-    found, _ = frobenius(sketched_train(rows, features, read_tree(tree, 8), rank, rng), rows)
+    exact, norm = frobenius(exact_embedding(rows, features, read_tree(tree, 8), rank), rows)
+    found, _ = frobenius(sketched_embedding(rows, features, read_tree(tree, 8), rank, rng), rows)
     assert exact / norm < 0.7
     assert found < 1.02 * exact
 
@@ -285,10 +287,10 @@ def test_a_stream_of_weighted_batches_gives_the_same_sketch_as_all_rows(rng):
     rows, weights = related("mixture", 700, 5, rng), rng.uniform(size=700)
     features = [LandmarkFeatures(Gaussian(1.0), 20, selection="cholesky").fit(x[:, None]) for x in rows.T]
     batches = [(rows[i : i + 150], weights[i : i + 150]) for i in range(0, 700, 150)]
-    whole = sketched_train(rows, features, caterpillar(5), 3, np.random.default_rng(1), weights=weights)
-    parts = sketched_train(batches, features, caterpillar(5), 3, np.random.default_rng(1))
+    whole = sketched_embedding(rows, features, caterpillar(5), 3, np.random.default_rng(1), weights=weights)
+    parts = sketched_embedding(batches, features, caterpillar(5), 3, np.random.default_rng(1))
     np.testing.assert_allclose(parts.at(rows), whole.at(rows), atol=1e-10)
-    exact = exact_train(rows, features, caterpillar(5), 3, weights=weights)
+    exact = exact_embedding(rows, features, caterpillar(5), 3, weights=weights)
     np.testing.assert_allclose(whole.at(rows), exact.at(rows), atol=0.02 * exact.at(rows).max())
     assert whole.mass == pytest.approx(exact.mass, abs=0.01)
 
@@ -296,17 +298,17 @@ def test_a_stream_of_weighted_batches_gives_the_same_sketch_as_all_rows(rng):
 def test_a_sketch_of_a_low_rank_population_is_exact(rng):
     table = latent_tree_table(((0, 1), (2, 3), 4), 2, (3, 4, 3, 4, 3), rng)
     rows, weights, features = population(table)
-    train = sketched_train(rows, features, read_tree(((0, 1), (2, 3), 4), 5), 2, rng, weights=weights)
-    np.testing.assert_allclose(train.at(rows), table.ravel(), atol=1e-10)
-    assert list(train.ranks.values()) == [2] * 7
-    by_tolerance = sketched_train(rows, features, caterpillar(5), 8, rng, tol=1e-10, weights=weights)
+    embedding = sketched_embedding(rows, features, read_tree(((0, 1), (2, 3), 4), 5), 2, rng, weights=weights)
+    np.testing.assert_allclose(embedding.at(rows), table.ravel(), atol=1e-10)
+    assert list(embedding.ranks.values()) == [2] * 7
+    by_tolerance = sketched_embedding(rows, features, caterpillar(5), 8, rng, tol=1e-10, weights=weights)
     assert max(by_tolerance.ranks.values()) < 8
     with pytest.raises(ValueError, match="needs a rank for every edge"):
-        sketched_train(rows, features, caterpillar(5), None, rng, weights=weights)
+        sketched_embedding(rows, features, caterpillar(5), None, rng, weights=weights)
 
 
 def test_a_sketch_of_one_column_is_its_mean(rng):
     rows = rng.normal(size=(30, 1))
     features = sample_features(rows, Gaussian(0.5))
-    found = sketched_train(rows, features, caterpillar(1), 2, rng).at(rows)
-    np.testing.assert_allclose(found, exact_train(rows, features, caterpillar(1), 2).at(rows), atol=1e-12)
+    found = sketched_embedding(rows, features, caterpillar(1), 2, rng).at(rows)
+    np.testing.assert_allclose(found, exact_embedding(rows, features, caterpillar(1), 2).at(rows), atol=1e-12)

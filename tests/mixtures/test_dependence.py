@@ -355,9 +355,9 @@ def test_independent_views_lose_little(one_rng):
 
 def test_a_frame_with_named_views(one_rng):
     X, y = slanted(one_rng, 600)
-    frame = pd.DataFrame(X, columns=["a", "b", "c"]).assign(note=1.0)
-    model = robust().set_params(views=["a", "b", "c"]).fit(frame)
-    assert label_accuracy(y, model.predict(frame)) > 0.95
+    grids = pd.DataFrame(X, columns=["a", "b", "c"]).assign(note=1.0)
+    model = robust().set_params(views=["a", "b", "c"]).fit(grids)
+    assert label_accuracy(y, model.predict(grids)) > 0.95
 
 
 def test_one_class_needs_no_merging(one_rng):

@@ -15,7 +15,7 @@ from latentviews._validation import all_or_nothing, check_rows
 from latentviews.core.kernels.bandwidths import median
 from latentviews.core.kernels.real import Gaussian
 from latentviews.joint.signed import ProductKDE, SignedDensity, column_features
-from latentviews.joint.tensor_trees import TrainEmbedding, khatri_rao, leaf_features
+from latentviews.joint.tensor_trees import TreeEmbedding, khatri_rao, leaf_features
 from latentviews.joint.trees import caterpillar
 
 
@@ -80,9 +80,9 @@ class LatentTreeSpectral(DensityMixin, BaseEstimator):
         kernels = {j: Gaussian(width) for j in range(rows.shape[1])}
         features = [column_features(kernels[j], rows[:, [j]], 100) for j in kernels]
         cores = chain_operators(leaf_features(features, range(rows.shape[1]), rows), rank)
-        train = TrainEmbedding(caterpillar(rows.shape[1]), tuple(features), tuple(cores), {}, np.nan)
+        embedding = TreeEmbedding(caterpillar(rows.shape[1]), tuple(features), tuple(cores), {}, np.nan)
         seed = int(np.random.default_rng(self.random_state).integers(2**31))
-        self.density_ = SignedDensity(train, ProductKDE(rows, kernels, {}), tuple(kernels), self.floor, seed)
+        self.density_ = SignedDensity(embedding, ProductKDE(rows, kernels, {}), tuple(kernels), self.floor, seed)
         self.mass_, self.negative_share_ = self.density_.mass, self.density_.negative_share
         return self
 

@@ -97,7 +97,7 @@ def calibrated(shares: np.ndarray, some: np.ndarray, x: np.ndarray, posteriors: 
     return result / result.sum(axis=0)
 
 
-class Stack(NamedTuple):
+class StackedSmoothers(NamedTuple):
     """What held-out halves say of smoothers."""
 
     shares: np.ndarray  # (w, k), of every way in every component
@@ -111,7 +111,7 @@ def _held_out_stack(
     specs: list["SmootherSpec"],
     rng: np.random.Generator,
     n_judged: int,
-) -> Stack:
+) -> StackedSmoothers:
     """Shares that make some rows of either half likeliest given the other."""
     asked = [half[rng.permutation(len(half))[:n_judged]] for half in halves]
     rows, sides = np.concatenate(asked), np.repeat([0, 1], list(map(len, asked)))
@@ -119,18 +119,18 @@ def _held_out_stack(
     for half in halves:
         made, _, _ = smoothers(x[half], posteriors[half], specs, rng)
         found.append(np.stack([log_densities(way, x[rows]) for way in made], axis=-1))
-    fitted, held_out = np.where((sides == 0)[:, None, None], found, found[::-1])
+    by_own, by_other = np.where((sides == 0)[:, None, None], found, found[::-1])
     judges, sizes = posteriors[rows], posteriors.sum(axis=0) / 2
     costly = np.array([spec.kind != "broad" for spec in specs])
     shares = np.empty((len(specs), judges.shape[1]))
     optimism = np.empty(judges.shape[1])
     for h, judge in enumerate(judges.T):
-        some = stacking_shares(held_out[:, h], judge)
+        some = stacking_shares(by_other[:, h], judge)
         some = np.where(costly & (some < SMALL), 0.0, some)
         shares[:, h] = some / some.sum()
-        gain = np.subtract(*(log_mixtures(logs[:, h], shares[:, [h]])[:, 0] for logs in (fitted, held_out)))
+        gain = np.subtract(*(log_mixtures(logs[:, h], shares[:, [h]])[:, 0] for logs in (by_own, by_other)))
         optimism[h] = sizes[h] * np.average(gain, weights=judge)
-    return Stack(shares, np.maximum(optimism, 1.0))
+    return StackedSmoothers(shares, np.maximum(optimism, 1.0))
 
 
 def _joined(

@@ -11,20 +11,26 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from scipy.linalg import solve_triangular
 from scipy.special import logsumexp
 
 from latentviews._arrays import to_numpy
 from latentviews._numbers import TINY
 from latentviews.core import streams
-from latentviews.joint.margins import Margins
-
-RIDGE = 1e-3  # the least that correlations are drawn towards zero
-Pattern = tuple[Any, np.ndarray]  # rows, and which of the coupled columns they have
+from latentviews.densities.gaussian_copulas import (
+    Pattern,
+    block,
+    draw_scores,
+    drawn_to_identity,
+    log_copula,
+    patterns,
+    regression,
+    to_correlations,
+)
+from latentviews.joint.margins import Margins, Normals
 
 
 @dataclass(frozen=True, eq=False)
-class CopulaMixture:
+class JointMixture:
     """A mixture of k components over some columns.
 
     ``means`` (k, c) and ``covariances`` (k, c, c) are those of the normal scores of the coupled columns: zero and a
@@ -57,33 +63,27 @@ class CopulaMixture:
     def _evaluate(self, table: np.ndarray) -> tuple[np.ndarray, np.ndarray | None, list[Pattern]]:
         """The log-joint, the normal scores of the coupled columns, and the rows by what they lack."""
         joint = np.tile(np.log(np.maximum(self.weights, TINY)), (len(table), 1))
-        scores, patterns = None, []
+        scores, found = None, []
         for group in self.margins:
             x = table[:, group.columns]
-            logs, here = group.log_density(x), ~np.isnan(x)
+            here, joined = ~np.isnan(x), group.coupled and self.covariances is not None
+            logs, z = group.log_density_and_scores(x) if joined else (group.log_density(x), None)
             joint += logs.sum(axis=1) if here.all() else np.where(here[:, :, None], logs, 0.0).sum(axis=1)
-            if group.coupled and self.covariances is not None:
-                scores, patterns = group.scores(x), _patterns(here)
-                for rows, present in patterns:
-                    joint[rows] += self._coupling(scores[rows][:, present], present)
-        return joint, scores, patterns
+            if z is not None:
+                scores, found = z, patterns(here)
+                joint += self._log_copulas(z, found)
+        return joint, scores, found
 
-    def _coupling(self, scores: np.ndarray, present: np.ndarray) -> np.ndarray:
-        """Log N(z; m, S) - Σ log N(z_t; 0, 1), (n, k)."""
+    def _log_copulas(self, scores: np.ndarray, found: Sequence[Pattern]) -> np.ndarray:
+        """The log-densities of the copulas at normal scores (n, c, k), (n, k)."""
+        means, covariances = np.asarray(self.means), np.asarray(self.covariances)
         values = np.empty((len(scores), self.rank))
-        for h, (mean, factor) in enumerate(self._factors(present)):
-            z = scores[:, :, h]
-            rest = solve_triangular(factor, (z - mean).T, lower=True, check_finite=False)
-            values[:, h] = 0.5 * (np.sum(z**2, axis=1) - np.sum(rest**2, axis=0)) - np.log(np.diag(factor)).sum()
+        for rows, present in found:
+            z = scores[rows][:, present].transpose(2, 1, 0)
+            values[rows] = log_copula(z, block(covariances, present, present), means[:, present]).T
         return values
 
-    def _factors(self, present: np.ndarray) -> list[tuple[np.ndarray, np.ndarray]]:
-        """The mean of every component's present scores, and the Cholesky factor of their covariance."""
-        box = np.ix_(present, present)
-        pairs = zip(np.asarray(self.means), np.asarray(self.covariances), strict=True)
-        return [(mean[present], np.linalg.cholesky(covariance[box])) for mean, covariance in pairs]
-
-    def marginal(self, columns: Sequence[int]) -> "CopulaMixture":
+    def marginal(self, columns: Sequence[int]) -> "JointMixture":
         """The mixture of some columns."""
         keep, margins = set(columns), []
         found = self
@@ -92,12 +92,11 @@ class CopulaMixture:
             if places:
                 margins.append(group.take(places))
             if group.coupled and self.covariances is not None:
-                box = np.ix_(range(self.rank), places, places)
-                means, covariances = np.asarray(self.means)[:, places], self.covariances[box]
+                means, covariances = np.asarray(self.means)[:, places], block(self.covariances, places, places)
                 found = replace(found, means=means if places else None, covariances=covariances if places else None)
         return replace(found, margins=tuple(margins))
 
-    def conditional(self, given: Mapping[int, float]) -> "CopulaMixture":
+    def conditional(self, given: Mapping[int, float]) -> "JointMixture":
         """The mixture of the other columns given values of some: weights by their density, scores by regression."""
         row = np.full((1, 1 + max(*self.columns, *given)), np.nan)
         row[0, list(given)] = list(given.values())
@@ -113,12 +112,10 @@ class CopulaMixture:
         if not inside or not outside:
             return replace(rest, weights=weights)
         scores = coupled.scores(row[:, coupled.columns])[0]
-        means, covariances = [], []
-        for h, (mean, covariance) in enumerate(zip(np.asarray(self.means), self.covariances, strict=True)):
-            gain = np.linalg.solve(covariance[np.ix_(inside, inside)], covariance[np.ix_(inside, outside)]).T
-            means.append(mean[outside] + gain @ (scores[inside, h] - mean[inside]))
-            covariances.append(covariance[np.ix_(outside, outside)] - gain @ covariance[np.ix_(inside, outside)])
-        return replace(rest, weights=weights, means=np.array(means), covariances=np.array(covariances))
+        means = np.asarray(self.means)
+        slopes, covariances = regression(self.covariances, inside, outside)
+        shifts = slopes @ (scores[inside].T - means[:, inside])[:, :, None]
+        return replace(rest, weights=weights, means=means[:, outside] + shifts[:, :, 0], covariances=covariances)
 
     def sample(self, size: int, rng: np.random.Generator, n_columns: int) -> np.ndarray:
         """Rows drawn from the mixture, NaN in the columns it is not of, (size, n_columns)."""
@@ -127,33 +124,27 @@ class CopulaMixture:
         for h in range(self.rank):
             members = np.flatnonzero(labels == h)
             for group in self.margins:
-                scores = rng.normal(size=(len(members), len(group.columns)))
                 if group.coupled and self.covariances is not None:
-                    scores = np.asarray(self.means)[h] + scores @ np.linalg.cholesky(self.covariances[h]).T
+                    scores = draw_scores(len(members), self.covariances[h], rng, np.asarray(self.means)[h])
+                else:
+                    scores = rng.normal(size=(len(members), len(group.columns)))
                 rows[members[:, None], group.columns] = group.draw(scores, h)
         return rows
 
 
-def _patterns(here: np.ndarray) -> list[Pattern]:
-    """Rows that have the same columns, together; rows that have none are left out."""
-    if here.all():
-        return [(slice(None), np.arange(here.shape[1]))]
-    kinds, which = np.unique(here, axis=0, return_inverse=True)
-    which = which.ravel()
-    return [(np.flatnonzero(which == i), np.flatnonzero(kind)) for i, kind in enumerate(kinds) if kind.any()]
-
-
-def em_sums(mixture: CopulaMixture, table: np.ndarray, weights: np.ndarray | None = None) -> tuple[np.ndarray, ...]:
+def em_sums(mixture: JointMixture, table: np.ndarray, weights: np.ndarray | None = None) -> tuple[np.ndarray, ...]:
     """What rows add to a step of EM: log-likelihood, shares and their squares, margins, moments of the scores."""
-    joint, scores, patterns = mixture._evaluate(table)
-    log_likelihood = logsumexp(joint, axis=1)
-    posteriors = np.exp(joint - log_likelihood[:, None])
+    joint, scores, found = mixture._evaluate(table)
+    largest = joint.max(axis=1, keepdims=True)
+    posteriors = np.exp(joint - largest)
+    total = posteriors.sum(axis=1, keepdims=True)
+    log_likelihood, posteriors = (largest + np.log(total))[:, 0], posteriors / total
     if weights is not None:
         posteriors *= weights[:, None]
         log_likelihood = log_likelihood * weights
     sums = [np.asarray(log_likelihood.sum()), *_share_sums(mixture.margins, table, posteriors)]
     if scores is not None:
-        sums += _score_sums(mixture, scores, patterns, posteriors)
+        sums += _score_sums(mixture, scores, found, posteriors)
     return tuple(sums)
 
 
@@ -163,40 +154,73 @@ def _share_sums(margins: Sequence[Margins], table: np.ndarray, posteriors: np.nd
 
 
 def _score_sums(
-    mixture: CopulaMixture, scores: np.ndarray, patterns: Sequence[Pattern], posteriors: np.ndarray
+    mixture: JointMixture, scores: np.ndarray, found: Sequence[Pattern], posteriors: np.ndarray
 ) -> list[np.ndarray]:
     """Σ τ z and Σ τ zzᵀ for every component, what is missing replaced by its expectation."""
-    size = scores.shape[1]
+    size, covariances = scores.shape[1], np.asarray(mixture.covariances)
     first, second = np.zeros((mixture.rank, size)), np.zeros((mixture.rank, size, size))
-    for rows, present in patterns:
-        absent = np.setdiff1d(np.arange(size), present)
-        for h in range(mixture.rank):
-            tau, z = posteriors[rows, h], scores[rows, :, h]
-            if len(absent):
-                covariance = np.asarray(mixture.covariances)[h]
-                gain = np.linalg.solve(covariance[np.ix_(present, present)], covariance[np.ix_(present, absent)])
-                z = z.copy()
-                z[:, absent] = z[:, present] @ gain
-                rest = covariance[np.ix_(absent, absent)] - covariance[np.ix_(absent, present)] @ gain
-                second[h][np.ix_(absent, absent)] += tau.sum() * rest
-            first[h] += tau @ z
-            second[h] += (tau[:, None] * z).T @ z
+    for rows, present in found:
+        tau, z = posteriors[rows].T, np.ascontiguousarray(scores[rows].transpose(2, 1, 0))
+        if len(present) < size:
+            absent = np.setdiff1d(np.arange(size), present)
+            slopes, rest = regression(covariances, present, absent)
+            z[:, absent] = slopes @ z[:, present]
+            second[:, absent[:, None], absent] += tau.sum(axis=1)[:, None, None] * rest
+        weighed = tau[:, None] * z
+        first += weighed.sum(axis=2)
+        second += weighed @ z.transpose(0, 2, 1)
     return [first, second]
 
 
-def em_update(mixture: CopulaMixture, sums: Sequence[np.ndarray], shrinkage: float | None) -> CopulaMixture:
-    """The mixture after a step of EM with these sums.
+@dataclass(frozen=True, eq=False)
+class Shrinkage:
+    """How the covariances of normal scores become correlations that few rows can bear.
 
-    Correlations are drawn towards zero by ``shrinkage`` (c + 1) / n_h, with n_h the effective number of rows of a
-    component (Kish); None fits products.
+    ``ridge`` is added to variances, then correlations are drawn towards zero by ``strength`` (c + 1) / n_h, with n_h
+    the effective number of rows of a component (Kish). With ``axes`` margins are normal, and it is the covariances of
+    y = axes x that are treated so. Where the axes whiten a table, components with few rows take its shape, and columns
+    that hardly differ there stay as close in each of them.
     """
+
+    strength: float
+    ridge: float | np.ndarray  # one number, or one per column
+    axes: np.ndarray | None = None  # (c, c)
+
+    def shrunk(self, covariances: np.ndarray, counts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Standard deviations (k, c) and correlations (k, c, c) of components with so many effective rows."""
+        size = covariances.shape[1]
+        covariances = covariances + self.ridge * np.eye(size)
+        drawn = np.minimum(self.strength * (size + 1) / np.maximum(counts, 1.0), 1.0)
+        spread = np.sqrt(np.diagonal(covariances, axis1=1, axis2=2))
+        return spread, drawn_to_identity(to_correlations(covariances), drawn)
+
+    def gaussian(
+        self, before: Normals, center: np.ndarray, covariances: np.ndarray, counts: np.ndarray
+    ) -> tuple[Normals, np.ndarray]:
+        """Normal margins and correlations, from moments of the scores that margins ``before`` gave."""
+        axes = np.asarray(self.axes)
+        turned = axes @ scaled(covariances, before.spread.T) @ axes.T
+        back = np.linalg.inv(axes)
+        found = back @ scaled(*self.shrunk(turned, counts)[::-1]) @ back.T
+        spread = np.sqrt(np.diagonal(found, axis1=1, axis2=2))
+        margins = replace(before, center=before.center + before.spread * center.T, spread=spread.T)
+        return margins, scaled(found, 1 / spread)
+
+
+def scaled(matrices: np.ndarray, units: np.ndarray) -> np.ndarray:
+    """Every entry (a, b) of matrices (k, c, c) times two of the units (k, c)."""
+    return units[:, :, None] * matrices * units[:, None, :]
+
+
+def em_update(mixture: JointMixture, sums: Sequence[np.ndarray], shrinkage: Shrinkage | None) -> JointMixture:
+    """The mixture after a step of EM with these sums; without ``shrinkage`` it is of products."""
     share, squares = sums[1], sums[2]
     counts = share**2 / np.maximum(squares, TINY)
     n_groups = len(mixture.margins)
     margins = tuple(
         group.updated(part, counts) for group, part in zip(mixture.margins, sums[3 : 3 + n_groups], strict=True)
     )
-    found = CopulaMixture(np.maximum(share / share.sum(), TINY), margins)
+    found = JointMixture(np.maximum(share / share.sum(), TINY), margins)
     coupled = sum(len(group.columns) for group in margins if group.coupled)
     if shrinkage is None or coupled < 2:
         return found
@@ -206,57 +230,56 @@ def em_update(mixture: CopulaMixture, sums: Sequence[np.ndarray], shrinkage: flo
     mass = np.maximum(share, TINY)[:, None]
     center = sums[-2] / mass
     covariances = sums[-1] / mass[:, None] - center[:, :, None] * center[:, None, :]
-    drawn = np.clip(shrinkage * (coupled + 1) / np.maximum(counts, 1.0), RIDGE, 1.0)
-    return replace(found, means=means, covariances=_correlations(covariances, drawn))
-
-
-def _correlations(covariances: np.ndarray, drawn: np.ndarray) -> np.ndarray:
-    """Correlation matrices, each drawn towards the identity."""
-    spread = np.sqrt(np.maximum(np.diagonal(covariances, axis1=1, axis2=2), 1e-12))
-    correlations = covariances / (spread[:, :, None] * spread[:, None, :])
-    return (1 - drawn[:, None, None]) * correlations + drawn[:, None, None] * np.eye(covariances.shape[1])
+    if shrinkage.axes is None:
+        return replace(found, means=means, covariances=shrinkage.shrunk(covariances, counts)[1])
+    pairs = [
+        shrinkage.gaussian(group, center, covariances, counts) if isinstance(group, Normals) else (new, None)
+        for group, new in zip(mixture.margins, margins, strict=True)
+    ]
+    correlations = next(matrices for _, matrices in pairs if matrices is not None)
+    return replace(found, margins=tuple(group for group, _ in pairs), means=means, covariances=correlations)
 
 
 def start_at(
     margins: Sequence[Margins],
     table: np.ndarray,
     posteriors: np.ndarray,
-    shrinkage: float | None,
+    shrinkage: Shrinkage | None,
     weights: np.ndarray | None = None,
-) -> CopulaMixture:
+) -> JointMixture:
     """A mixture from a guess of the rows' posteriors."""
     posteriors = posteriors if weights is None else posteriors * weights[:, None]
-    empty = CopulaMixture(np.ones(posteriors.shape[1]), tuple(margins))
+    empty = JointMixture(np.ones(posteriors.shape[1]), tuple(margins))
     return em_update(empty, [np.zeros(()), *_share_sums(margins, table, posteriors)], shrinkage)
 
 
 @dataclass(frozen=True, eq=False)
-class CopulaFit:
+class JointFit:
     """Where EM ended."""
 
-    mixture: CopulaMixture
+    mixture: JointMixture
     objective: float  # mean log-likelihood
     n_iter: int
     converged: bool
 
 
 def fit_em(
-    start: CopulaMixture,
+    start: JointMixture,
     table: np.ndarray,
-    shrinkage: float | None,
+    shrinkage: Shrinkage | None,
     weights: np.ndarray | None = None,
     max_iter: int = 100,
     tol: float = 1e-3,
     report: Callable[[int, float], bool] = lambda n_iter, objective: False,
-) -> CopulaFit:
+) -> JointFit:
     """EM until a step gains less than ``tol`` a row; smoothing makes it an ascent only nearly, so the best is kept."""
     total = len(table) if weights is None else float(weights.sum())
-    current, best, before = start, CopulaFit(start, -np.inf, 0, False), -np.inf
+    current, best, before = start, JointFit(start, -np.inf, 0, False), -np.inf
     for n_iter in range(1, max_iter + 1):
         sums = em_sums(current, table, weights)
         objective = float(sums[0]) / total
         if objective > best.objective:
-            best = CopulaFit(current, objective, n_iter, False)
+            best = JointFit(current, objective, n_iter, False)
         stop = report(n_iter, objective)
         if stop or abs(objective - before) < tol:
             return replace(best, n_iter=n_iter, converged=not stop)
@@ -264,7 +287,7 @@ def fit_em(
     return replace(best, n_iter=max_iter)
 
 
-def step_over(mixture: CopulaMixture, data: Any, shrinkage: float | None, weights: Any = None) -> CopulaMixture:
+def step_over(mixture: JointMixture, data: Any, shrinkage: Shrinkage | None, weights: Any = None) -> JointMixture:
     """One more step of EM, over all rows of an array or a stream."""
 
     def row_sum(batch: Any, weight: Any) -> tuple[np.ndarray, ...]:

@@ -26,7 +26,7 @@ from latentviews.core import streams
 from latentviews.core.kernels.base import Kernel
 from latentviews.core.kernels.real import Gaussian
 from latentviews.core.tables import TrainingRows, check_spaces, checked_batches, is_stream, training_rows
-from latentviews.joint.methods import Estimated, JointProblem, Stack
+from latentviews.joint.methods import JointEstimate, JointProblem, Stack
 from latentviews.joint.trees import could_be_tree
 
 PILOT = 20_000
@@ -110,7 +110,7 @@ class LowRankDensity(CallbackSupportMixin, DensityMixin, BaseEstimator):
         The latent tree of `SignedTrain`: its leaves are the columns, by number or name; constant ones are cut off it.
         "auto" learns it from distances between embeddings. The other methods have one hidden variable and need no tree.
     method : Stack, ProductMixture or SignedTrain, default=Stack()
-    kernel : Kernel or list of one a column, default=Gaussian()
+    kernel : Kernel or list of one per column, default=Gaussian()
         What the values of a column are: numbers for `Gaussian`, codes for `Delta`, angles for `VonMises`.
         ``Gaussian(space=HalfLine())`` is for numbers from zero on, ``Interval(0, 1)`` for shares.
     pilot_size : int, default=20_000
@@ -194,7 +194,7 @@ class LowRankDensity(CallbackSupportMixin, DensityMixin, BaseEstimator):
         report, finish = reporter(self, self.verbose)
         method = Stack() if self.method is None else self.method
         problem = self._read(X, sample_weight, report)
-        found: Estimated = method.estimate(problem)
+        found: JointEstimate = method.estimate(problem)
         self.density_, self.rank_, self.tree_ = found
         self.mass_, self.negative_share_ = float(self.density_.mass), float(self.density_.negative_share)
         finish()
@@ -272,7 +272,7 @@ class LowRankDensity(CallbackSupportMixin, DensityMixin, BaseEstimator):
         if isinstance(given, list | tuple):
             if len(given) != self.n_features_in_:
                 raise ValueError(
-                    f"kernel must be one object or one a column; got {len(given)} for {self.n_features_in_} columns."
+                    f"kernel must be one object or one per column; got {len(given)} for {self.n_features_in_} columns."
                 )
         else:
             given = [given or Gaussian()] * self.n_features_in_  # type: ignore[list-item]

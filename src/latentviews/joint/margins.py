@@ -21,7 +21,8 @@ from latentviews.core.kernels.spaces import Real, Space
 BROAD = 0.01  # the share of a broad normal law in every table, for what lies far from the data
 BROADER = 3.0  # its standard deviation, in those of the component
 EXTREME = 8.0  # normal scores stay within so many standard deviations
-NARROWEST = 0.03  # a component's standard deviation in those of the column, at least
+NARROWEST = 0.03  # a component's standard deviation in those of the column, at least where nothing else is said
+MANY = 0.1  # the share of rows with one value from which on it is more than a rounded one
 MOST_BINS = 1024
 FAR = 1e100  # standard deviations beyond which values count as equally far: their squares are finite
 
@@ -46,6 +47,10 @@ class Margins(ABC):
     def scores(self, x: np.ndarray) -> np.ndarray:
         """Normal scores of rows of these columns, (n, c, k)."""
         raise TypeError(f"{type(self).__name__} has no normal scores.")
+
+    def log_density_and_scores(self, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Both, where they can be correlated."""
+        return self.log_density(x), self.scores(x)
 
     @abstractmethod
     def sums(self, x: np.ndarray, shares: np.ndarray) -> np.ndarray:
@@ -72,6 +77,24 @@ def spanning(table: np.ndarray, whole: np.ndarray, columns: Sequence[int]) -> np
     ends = np.full((2, table.shape[1]), np.nan)
     ends[:, flat] = np.fmin.reduce(whole[:, flat]), np.fmax.reduce(whole[:, flat])
     return np.concatenate([table, ends])
+
+
+def least_spreads(x: np.ndarray, narrowest: float) -> np.ndarray:
+    """The smallest standard deviations that normal laws of rows (n, c) may have: a share of the columns' own.
+
+    Where values are rounded it is half their unit, if that is more, but no share above `NARROWEST`: narrower laws would
+    be spikes at the values. A value that many rows have is no matter of rounding.
+    """
+    units = np.array([_unit(column[~np.isnan(column)]) for column in x.T])
+    spread = np.nanstd(x, axis=0)
+    return np.clip(units / 2, narrowest * spread, NARROWEST * spread)
+
+
+def _unit(x: np.ndarray) -> float:
+    """What values are rounded to, if most occur again and none in many rows; else zero."""
+    values, counts = np.unique(x, return_counts=True)
+    rounded = 2 * len(values) < len(x) and counts.max() < MANY * len(x)
+    return resolution(values) if rounded else 0.0
 
 
 def _mirrored_normal(space: Space, x: Any, center: Any, spread: Any) -> tuple[Any, Any]:
@@ -270,14 +293,19 @@ class Normals(Margins):
     coupled = True
 
     @classmethod
-    def around(cls, table: np.ndarray, columns: list[int]) -> "Normals":
-        """Laws no narrower than a share of the columns' own spread."""
+    def around(cls, table: np.ndarray, columns: list[int], narrowest: float = NARROWEST) -> "Normals":
+        """Laws no narrower than `least_spreads`."""
         x = table[:, columns]
-        return cls(columns, NARROWEST * np.nanstd(x, axis=0), np.nanmean(x, axis=0))
+        return cls(columns, least_spreads(x, narrowest), np.nanmean(x, axis=0))
 
     def log_density(self, x: np.ndarray) -> np.ndarray:
         """Log-densities, (n, c, k)."""
-        return -0.5 * self.scores(x) ** 2 - np.log(self.spread) - 0.5 * math.log(2 * math.pi)
+        return self.log_density_and_scores(x)[0]
+
+    def log_density_and_scores(self, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Both, from the same standardised values."""
+        scores = self.scores(x)
+        return -0.5 * scores**2 - (np.log(self.spread) + 0.5 * math.log(2 * math.pi)), scores
 
     def scores(self, x: np.ndarray) -> np.ndarray:
         """Standardised values, (n, c, k)."""

@@ -33,11 +33,12 @@ from latentviews.core.tensors import JointDiagonalization
 from latentviews.core.views import Views, fit_views
 from latentviews.densities.stacking import stacking_shares
 from latentviews.joint.signed import SignedDensity, column_features, signed_density
-from latentviews.joint.stacks import Expert, Rows, best_start, fit_stack, held_out, pruned
+from latentviews.joint.stacks import MixtureKind, Rows, best_start, fit_stack, held_out, number_columns, pruned
 from latentviews.joint.trees import Tree, embedding_distances, read_tree, tree_from_distances
 
 START_LANDMARKS = 64
 LOG_RANGE = 600.0  # products of kernels beyond exp(± 700) are no numbers
+NARROW = 1e-3  # standard deviations of a table that components may be narrow to, for values that many rows share
 FEW_PER_COMPONENT = 20  # rows: ranks that leave fewer to a component are not tried
 
 
@@ -64,7 +65,7 @@ class JointProblem(TrainingRows):
         return [r for r in choices if r == 1 or r * FEW_PER_COMPONENT <= len(self.pilot)] or [1]
 
 
-class Estimated(NamedTuple):
+class JointEstimate(NamedTuple):
     """A density, its rank, and the tree behind it if any."""
 
     density: Any
@@ -75,9 +76,11 @@ class Estimated(NamedTuple):
 class Stack(BaseEstimator):
     """A convex combination of mixtures, weighted by the likelihood of rows that they were not fitted to; the default.
 
-    For every rank there are mixtures of products of tables, of tables joined by Gaussian copulas, and of normal laws
-    with correlations kept, drawn towards zero or left out. All start from the same guess of the classes, the best of a
-    spectral one (Song, Anandkumar, Dai & Xie 2014, on three groups of columns) and k-means.
+    For every rank there are mixtures of products of tables or of normal laws, of tables joined by Gaussian copulas, and
+    Gaussian mixtures: with covariances as they are, with correlations drawn towards zero, or with covariances drawn
+    towards the shape of the whole table, as if it had been whitened first. They start from a guess of the classes, the
+    best of a spectral one (Song, Anandkumar, Dai & Xie 2014, on three groups of columns) and k-means, or from k-means
+    of the whitened rows.
 
     Parameters
     ----------
@@ -88,7 +91,7 @@ class Stack(BaseEstimator):
         Rows on which the combination is chosen.
     max_iter : int, default=60
     tol : float, default=1e-2
-        EM stops when a step gains less log-likelihood a row.
+        EM stops when a step gains less log-likelihood per row.
     """
 
     _parameters: ClassVar[dict[str, Constraint]] = {
@@ -114,9 +117,9 @@ class Stack(BaseEstimator):
         self.max_iter = max_iter
         self.tol = tol
 
-    def estimate(self, problem: JointProblem) -> Estimated:
+    def estimate(self, problem: JointProblem) -> JointEstimate:
         """The stack of all kinds of mixtures."""
-        return _stacked(self, problem, _experts)
+        return _stacked(self, problem, _mixture_kinds)
 
     def shares(self, log_densities: np.ndarray, weights: np.ndarray | None) -> np.ndarray:
         """The combination with the highest held-out likelihood."""
@@ -140,9 +143,9 @@ class ProductMixture(Stack):
     ):
         super().__init__(ranks, n_folds=n_folds, trial_rows=trial_rows, max_iter=max_iter, tol=tol)
 
-    def estimate(self, problem: JointProblem) -> Estimated:
+    def estimate(self, problem: JointProblem) -> JointEstimate:
         """The best mixture of products."""
-        return _stacked(self, problem, lambda rank, coupled: [Expert(rank, False, None)])
+        return _stacked(self, problem, lambda rank, rows: [MixtureKind(rank, False, None)])
 
     def shares(self, log_densities: np.ndarray, weights: np.ndarray | None) -> np.ndarray:
         """All to the rank with the highest held-out likelihood."""
@@ -150,34 +153,37 @@ class ProductMixture(Stack):
         return np.eye(log_densities.shape[1])[best]
 
 
-def _experts(rank: int, coupled: bool) -> list[Expert]:
+def _mixture_kinds(rank: int, rows: Rows) -> list[MixtureKind]:
     """The mixtures of a rank; correlations only where there are two columns to correlate."""
-    products = [Expert(rank, False, None), Expert(rank, True, None)]
-    joined = [Expert(rank, False, 1.0), Expert(rank, True, 0.1), Expert(rank, True, 1.0)]
-    return products + (joined if coupled else [])
+    products = [MixtureKind(rank, False, None), MixtureKind(rank, True, None)]
+    joined_tables = [MixtureKind(rank, False, 0.1)] if len(rows.numbers) > 1 else []
+    gaussians = [
+        MixtureKind(rank, True, 0.1, whitened=True),
+        MixtureKind(rank, True, 1.0, whitened=True),
+        MixtureKind(rank, True, 0.1, NARROW),
+        MixtureKind(rank, True, 0.0, NARROW),
+    ]
+    return products + joined_tables + (gaussians if len(rows.affine) > 1 else [])
 
 
-def _stacked(method: Stack, problem: JointProblem, kinds: Any) -> Estimated:
-    """Starts, held-out densities of every expert, shares, and a last fit to all rows."""
+def _stacked(method: Stack, problem: JointProblem, kinds_of: Any) -> JointEstimate:
+    """Starts, held-out densities of every kind, shares, and a last fit to all rows."""
     check_parameters(method)
     n_folds, max_iter, tol = method.n_folds, method.max_iter, method.tol
     if isinstance(problem.rank, Sequence | np.ndarray) and not isinstance(problem.rank, str):
         name = type(method).__name__
         raise ValueError(f"{name} has one rank for all columns; SignedTrain takes one an edge; got {problem.rank!r}.")
     rows = Rows(problem.pilot, problem.kernels, problem.pilot_weights)
-    coupled = len(_numbers(problem.kernels)) > 1
-    ranks = problem.ranks(method.ranks)
-    experts = [expert for rank in ranks for expert in kinds(rank, coupled)]
-    views = _three_groups(problem) if max(ranks) > 1 else None
-    starts = {rank: best_start(rows, _guesses(problem, views, rank)) for rank in ranks}
+    kinds = [kind for rank in problem.ranks(method.ranks) for kind in kinds_of(rank, rows)]
+    starts = _starts(problem, rows, kinds)
     trial = problem.rng.permutation(len(problem.pilot))[: method.trial_rows]
     shares = np.ones(1)
-    if len(experts) > 1:
+    if len(kinds) > 1:
         fold = np.arange(len(trial)) % min(n_folds, len(trial))
         log_densities = held_out(
             rows.some(trial),
-            experts,
-            {rank: start[trial] for rank, start in starts.items()},
+            kinds,
+            {kind: start[trial] for kind, start in starts.items()},
             fold,
             max_iter,
             tol,
@@ -187,19 +193,29 @@ def _stacked(method: Stack, problem: JointProblem, kinds: Any) -> Estimated:
         shares = method.shares(log_densities, weights)
         if problem.partial:
             shares = pruned(log_densities, shares, weights)
-    density = fit_stack(rows, experts, starts, shares, max_iter, tol, problem.everything, problem.weights)
-    return Estimated(density, experts[int(shares.argmax())].rank, None)
+    density = fit_stack(rows, kinds, starts, shares, max_iter, tol, problem.everything, problem.weights)
+    return JointEstimate(density, kinds[int(shares.argmax())].rank, None)
 
 
-def _numbers(kernels: Mapping[int, Kernel]) -> list[int]:
-    """The columns of numbers, as against codes and angles."""
-    return [j for j, kernel in kernels.items() if kernel.space is not None and kernel.space.ordered]
+def _starts(problem: JointProblem, rows: Rows, kinds: Sequence[MixtureKind]) -> dict[MixtureKind, np.ndarray]:
+    """Posteriors of the pilot that every kind of mixture starts from."""
+    ranks = dict.fromkeys(kind.rank for kind in kinds)
+    views = _three_groups(problem, rows.numbers) if max(ranks) > 1 else None
+    found = {(False, rank): best_start(rows, _guesses(problem, views, rank)) for rank in ranks}
+    if any(kind.from_whitened for kind in kinds):
+        found |= {(True, rank): _clusters(problem, rows.whitened, rank) for rank in ranks}
+    return {kind: found[kind.from_whitened, kind.rank] for kind in kinds}
 
 
-def _three_groups(problem: JointProblem) -> Views | None:
+def _clusters(problem: JointProblem, table: np.ndarray, rank: int) -> np.ndarray:
+    if rank == 1:
+        return np.ones((len(table), 1))
+    return kmeans_posteriors(table, list(problem.kernels), rank, problem.rng, problem.pilot_weights)
+
+
+def _three_groups(problem: JointProblem, numbers: list[int]) -> Views | None:
     """Three groups of columns as views, with a few landmarks each; None where there are too few numbers for it."""
-    real = _numbers(problem.kernels)
-    groups = tuple(real[i::3] for i in range(3))
+    groups = tuple(numbers[i::3] for i in range(3))
     rows = problem.pilot[:CLUSTER_ROWS]
     if not groups[2] or any(np.isnan(rows[:, group]).all() for group in groups):
         return None
@@ -209,10 +225,8 @@ def _three_groups(problem: JointProblem) -> Views | None:
 
 def _guesses(problem: JointProblem, views: Views | None, rank: int) -> list[np.ndarray]:
     """Posteriors of the pilot to start from: k-means, and the spectral decomposition of three groups of columns."""
-    if rank == 1:
-        return [np.ones((len(problem.pilot), 1))]
-    guesses = [kmeans_posteriors(problem.pilot, list(problem.kernels), rank, problem.rng, problem.pilot_weights)]
-    if views is not None:
+    guesses = [_clusters(problem, problem.pilot, rank)]
+    if views is not None and rank > 1:
         with contextlib.suppress(UnsupportedError):  # k-means stands alone where the moments do not carry the rank
             guesses.append(_spectral_posteriors(problem, views, rank))
     return guesses
@@ -237,7 +251,7 @@ class SignedTrain(BaseEstimator):
 
     Parameters
     ----------
-    bandwidth : float, array of one a column, or "cv", default="cv"
+    bandwidth : float, array of one per column, or "cv", default="cv"
         Of the Gaussian kernels. "cv" takes the multiple of the median distance between rows with the highest held-out
         likelihood, as the paper does.
     factors : tuple of float
@@ -289,7 +303,7 @@ class SignedTrain(BaseEstimator):
         self.trial_rows = trial_rows
         self.exact_rows = exact_rows
 
-    def estimate(self, problem: JointProblem) -> Estimated:
+    def estimate(self, problem: JointProblem) -> JointEstimate:
         """Bandwidth and rank by held-out likelihood, then the decomposition of all rows."""
         self._check(problem)
         whole = ~np.isnan(problem.pilot[:, list(problem.kernels)]).any(axis=1)
@@ -305,7 +319,7 @@ class SignedTrain(BaseEstimator):
         pairs = [(widths, rank) for widths in choices for rank in ranks]
         widths, rank = pairs[0] if len(pairs) == 1 else self._choose(rows, problem, tree, pairs)
         density = self._fit(rows, problem, tree, widths, rank, weights, problem.everything)
-        return Estimated(density, list(density.train.ranks.values()) if self.tol else rank, tree)
+        return JointEstimate(density, list(density.embedding.ranks.values()) if self.tol else rank, tree)
 
     def _check(self, problem: JointProblem) -> None:
         check_parameters(self)
@@ -315,7 +329,7 @@ class SignedTrain(BaseEstimator):
 
     def _bandwidths(self, rows: np.ndarray, kernels: Mapping[int, Kernel]) -> list[dict[int, Kernel]]:
         """Kernels with numbers for bandwidths, one set a choice."""
-        real = _numbers(kernels)
+        real = number_columns(kernels)
         others = {j: kernel.adapt(rows[:, [j]]) for j, kernel in kernels.items() if j not in real}
         found = []
         for choice in self._widths(rows[:, real]):

@@ -20,8 +20,8 @@ from latentviews.core.features.landmarks import LandmarkFeatures
 from latentviews.core.kernels.base import Kernel
 from latentviews.core.kernels.discrete import Delta
 from latentviews.core.kernels.real import Gaussian
-from latentviews.joint.sketching import sketched_train
-from latentviews.joint.tensor_trees import TrainEmbedding, exact_train
+from latentviews.joint.sketching import sketched_embedding
+from latentviews.joint.tensor_trees import TreeEmbedding, exact_embedding
 from latentviews.joint.trees import Tree
 
 FLOOR_ROWS = 2000  # rows of the kernel density estimate beneath
@@ -32,7 +32,7 @@ SPREAD_ROWS = 256  # rows behind the broad half of its proposal
 
 @dataclass(frozen=True, eq=False)
 class ProductKDE:
-    """The kernel density estimate with a product of kernels, one a column; missing values are integrated out."""
+    """The kernel density estimate with a product of kernels, one per column; missing values are integrated out."""
 
     rows: np.ndarray  # (n, d), complete
     kernels: Mapping[int, Kernel]  # by place in the rows
@@ -116,9 +116,9 @@ class IndependentKDE:
 class SignedDensity:
     """The signed estimate, floored and normalised."""
 
-    train: TrainEmbedding
+    embedding: TreeEmbedding
     kde: ProductKDE
-    places: tuple[int, ...]  # the column of the table that every variable of the train is
+    places: tuple[int, ...]  # the column of the table that every variable of the embedding is
     floor: float
     seed: int
 
@@ -130,10 +130,10 @@ class SignedDensity:
     @property
     def mass(self) -> float:
         """The integral of the signed estimate, in closed form."""
-        return self.train.mass
+        return self.embedding.mass
 
     def _raw(self, table: np.ndarray) -> np.ndarray:
-        return self.train.at(table[:, [self.places[j] for j in self.train.columns]])
+        return self.embedding.at(table[:, [self.places[j] for j in self.embedding.columns]])
 
     @cached_property
     def _draws(self) -> tuple[float, float]:
@@ -173,13 +173,13 @@ class SignedDensity:
         """The marginal of the signed estimate, floored and normalised on its own."""
         keep = [j for j, place in enumerate(self.places) if place in set(columns)]
         rest = {place: kernel for place, kernel in self.kde.kernels.items() if place in {*columns, *self.kde.fixed}}
-        return replace(self, train=self.train.marginal(keep), kde=replace(self.kde, kernels=rest))
+        return replace(self, embedding=self.embedding.marginal(keep), kde=replace(self.kde, kernels=rest))
 
     def conditional(self, given: Mapping[int, float]) -> "SignedDensity":
         """The signed estimate given some values, scaled to mass one, floored and normalised."""
         inside = {self.places.index(place): value for place, value in given.items()}
         kde = replace(self.kde, fixed={**self.kde.fixed, **given})
-        return replace(self, train=self.train.conditional(inside), kde=kde)
+        return replace(self, embedding=self.embedding.conditional(inside), kde=kde)
 
     def sample(self, size: int, rng: np.random.Generator, n_columns: int) -> np.ndarray:
         """Rows drawn from the floored density by importance resampling, NaN in other columns."""
@@ -195,7 +195,7 @@ class SignedDensity:
 
 
 def column_features(kernel: Kernel, x: np.ndarray, n_landmarks: int) -> Any:
-    """The map in which a column enters a train: a few landmarks, or indicators of codes."""
+    """The map in which a column enters the embedding: a few landmarks, or indicators of codes."""
     if isinstance(kernel, Delta):
         return OneHotFeatures().fit(x)
     return LandmarkFeatures(kernel, min(n_landmarks, len(x)), selection="cholesky").fit(x)
@@ -222,13 +222,13 @@ def signed_density(
     places = list(kernels)
     features = [column_features(kernels[j], rows[:4000, [j]], n_landmarks) for j in places]
     if everything is None and len(rows) <= exact_rows:
-        train = exact_train(rows[:, places], features, tree, rank, tol=tol, weights=weights)
+        embedding = exact_embedding(rows[:, places], features, tree, rank, tol=tol, weights=weights)
     else:
         few = [column_features(kernels[j], rows[:4000, [j]], min(n_landmarks, 24)) for j in places]
         data = _Chosen(rows if everything is None else everything, weights, places)
-        train = sketched_train(data, few, tree, rank, rng, tol=tol)
+        embedding = sketched_embedding(data, few, tree, rank, rng, tol=tol)
     beneath = rows[rng.permutation(len(rows))[:FLOOR_ROWS]] if len(rows) > FLOOR_ROWS else rows
-    return SignedDensity(train, ProductKDE(beneath, kernels, {}), tuple(places), floor, int(rng.integers(2**31)))
+    return SignedDensity(embedding, ProductKDE(beneath, kernels, {}), tuple(places), floor, int(rng.integers(2**31)))
 
 
 class _Chosen:

@@ -3,7 +3,7 @@
 A random projection of what lies outside an edge finds what is below it (a range finder). One pass with random
 projections gives a first decomposition; in the next ones that decomposition takes their place, a step of subspace
 iteration each, which all but removes the error of the first; the last gives the coefficients in the bases found. Then
-small algebra truncates to the ranks asked for, edge by edge, as `exact_train` does.
+small algebra truncates to the ranks asked for, edge by edge, as `exact_embedding` does.
 """
 
 from collections.abc import Callable, Sequence
@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from latentviews.core import streams
-from latentviews.joint.tensor_trees import TrainEmbedding, count_kept, join, khatri_rao, leaf_features
+from latentviews.joint.tensor_trees import TreeEmbedding, count_kept, join, khatri_rao, leaf_features
 from latentviews.joint.trees import Tree
 
 OVERSAMPLING = 10  # directions that an edge keeps beyond twice its rank until the end
@@ -20,7 +20,7 @@ Cores = list[np.ndarray | None]
 Maps = dict[int, np.ndarray]
 
 
-def sketched_train(
+def sketched_embedding(
     data: Any,
     features: Sequence[Any],
     tree: Tree,
@@ -30,8 +30,8 @@ def sketched_train(
     tol: float = 0.0,
     weights: np.ndarray | None = None,
     n_sweeps: int = 4,
-) -> TrainEmbedding:
-    """The decomposition of `exact_train` up to a small excess of error, in ``n_sweeps`` + 1 passes.
+) -> TreeEmbedding:
+    """The decomposition of `exact_embedding` up to a small excess of error, in ``n_sweeps`` + 1 passes.
 
     Parameters
     ----------
@@ -54,7 +54,7 @@ def sketched_train(
     """
     ranks = tree.ranks(rank)
     if any(r is None for r in ranks.values()):
-        raise ValueError("A sketched train needs a rank for every edge; only the exact one takes rank=None.")
+        raise ValueError("A sketched embedding needs a rank for every edge; only the exact one takes rank=None.")
     wide = {v: 2 * int(r or 0) + OVERSAMPLING for v, r in ranks.items()}
     cores = _random_cores(tree, features, wide, rng)
     maps = _random_maps(tree, features, cores, wide, rng)
@@ -214,8 +214,8 @@ def _bring(
 
 def _rounded(
     tree: Tree, features: Sequence[Any], cores: Cores, ranks: dict[int, int | None], tol: float
-) -> TrainEmbedding:
-    """The same with every edge cut to its rank in turn: what `exact_train` does, on small tensors."""
+) -> TreeEmbedding:
+    """The same with every edge cut to its rank in turn: what `exact_embedding` does, on small tensors."""
     root = tree.root
     cores[root] = np.asarray(cores[root])[..., None]
     spectra: dict[frozenset[int], np.ndarray] = {}
@@ -234,7 +234,7 @@ def _rounded(
             discarded += float(values[kept:].sum())
         cores[v] = (frame @ vectors[:, :kept]).reshape(*core.shape[:-1], kept)
         _multiply_parent(tree, cores, v, vectors[:, :kept].T)
-    return TrainEmbedding(tree, tuple(features), tuple(cores), spectra, discarded)
+    return TreeEmbedding(tree, tuple(features), tuple(cores), spectra, discarded)
 
 
 def _multiply_parent(tree: Tree, cores: Cores, v: int, matrix: np.ndarray) -> None:

@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.special import logsumexp
+from sklearn.covariance import ledoit_wolf_shrinkage
 
 from latentviews._numbers import TINY, posteriors_of
 from latentviews.core.kernels.base import Kernel
@@ -13,21 +14,38 @@ from latentviews.core.kernels.borders import Bordered
 from latentviews.core.kernels.defaults import kernel_on
 from latentviews.core.kernels.spaces import Circle, Discrete, Real, Space, entry_for
 from latentviews.densities.stacking import stacking_shares
-from latentviews.joint.copulas import CopulaMixture, fit_em, start_at, step_over
-from latentviews.joint.margins import Margins, Normals, SeparateTables, Shares, Tables, spanning
+from latentviews.joint.copulas import JointMixture, Shrinkage, fit_em, start_at, step_over
+from latentviews.joint.margins import (
+    NARROWEST,
+    Margins,
+    Normals,
+    SeparateTables,
+    Shares,
+    Tables,
+    least_spreads,
+    spanning,
+)
 
+RIDGE = 1e-6  # on the variances of normal scores, and on those of a table before it is whitened
 SHORT = 8  # EM steps to compare starts by
-NEGLIGIBLE = 0.01  # experts with a smaller share of the stack are left out
-PARSIMONY = 0.003  # log-likelihood a row that fewer experts may cost where each costs passes over all rows
+NEGLIGIBLE = 0.01  # kinds with a smaller share of the stack are left out
+PARSIMONY = 0.003  # log-likelihood per row that fewer kinds may cost where each costs passes over all rows
 FULL_STEPS = 2  # EM steps over all rows after the pilot's have converged
 
 
-class Expert(NamedTuple):
+class MixtureKind(NamedTuple):
     """A kind of mixture: its number of components, its margins and how its columns are joined."""
 
     rank: int
     normal: bool  # normal margins in place of tables
     shrinkage: float | None  # of correlations, in units of (columns + 1) / rows; None for products
+    narrowest: float = NARROWEST  # a normal component's standard deviation in those of the table, at least
+    whitened: bool = False  # whether normal components are shrunk towards the shape of the table, not its axes
+
+    @property
+    def from_whitened(self) -> bool:
+        """Whether it starts from clusters of the whitened rows: Gaussian mixtures that are shrunk at all."""
+        return self.normal and bool(self.shrinkage)
 
     def margins(self, data: "Rows") -> list[Margins]:
         """Margins for the columns of a table, by the spaces of their kernels."""
@@ -35,36 +53,52 @@ class Expert(NamedTuple):
         groups: dict[Callable[..., list[Margins]], list[int]] = {}
         for j, space in spaces.items():
             groups.setdefault(entry_for(space, MARGINS)[self.normal], []).append(j)
-        found = [group for make, columns in groups.items() for group in make(data, {j: spaces[j] for j in columns})]
+        found = [
+            group for make, columns in groups.items() for group in make(self, data, {j: spaces[j] for j in columns})
+        ]
         return sorted(found, key=lambda group: (not group.coupled, group.columns[0]))
 
-    def fit(self, data: "Rows", start: np.ndarray, max_iter: int, tol: float) -> CopulaMixture:
+    def joined(self, data: "Rows") -> Shrinkage | None:
+        """How the columns of a table whose scores can be correlated are joined; None where it has not two."""
+        columns = data.affine if self.normal else data.numbers
+        if self.shrinkage is None or len(columns) < 2:
+            return None
+        if not self.normal:
+            return Shrinkage(self.shrinkage, RIDGE)
+        x = data.seen(columns)[:, columns]
+        if self.whitened:
+            return Shrinkage(self.shrinkage, self.narrowest**2, whitening_axes(x))
+        units = 1 / np.nanstd(x, axis=0)
+        return Shrinkage(self.shrinkage, (units * least_spreads(x, self.narrowest)) ** 2, np.diag(units))
+
+    def fit(self, data: "Rows", start: np.ndarray, max_iter: int, tol: float) -> JointMixture:
         """EM from a guess of the posteriors."""
-        guess = start_at(self.margins(data), data.table, start, self.shrinkage, data.weights)
-        return fit_em(guess, data.table, self.shrinkage, data.weights, max_iter, tol).mixture
+        shrinkage = self.joined(data)
+        guess = start_at(self.margins(data), data.table, start, shrinkage, data.weights)
+        return fit_em(guess, data.table, shrinkage, data.weights, max_iter, tol).mixture
 
 
-def _tables(data: "Rows", spaces: Mapping[int, Space]) -> list[Margins]:
+def _tables(kind: MixtureKind, data: "Rows", spaces: Mapping[int, Space]) -> list[Margins]:
     """Tables of numbers, together: their normal scores may be correlated."""
     return [Tables.around(data.seen(list(spaces)), list(spaces), 1.0, list(spaces.values()))]
 
 
-def _separate_tables(data: "Rows", spaces: Mapping[int, Space]) -> list[Margins]:
+def _separate_tables(kind: MixtureKind, data: "Rows", spaces: Mapping[int, Space]) -> list[Margins]:
     """Tables of numbers beside normal laws of others."""
     return [SeparateTables.around(data.seen(list(spaces)), list(spaces), 1.0, list(spaces.values()))]
 
 
-def _normals(data: "Rows", spaces: Mapping[int, Space]) -> list[Margins]:
+def _normals(kind: MixtureKind, data: "Rows", spaces: Mapping[int, Space]) -> list[Margins]:
     """Normal laws of numbers, together."""
-    return [Normals.around(data.seen(list(spaces)), list(spaces))]
+    return [Normals.around(data.seen(list(spaces)), list(spaces), kind.narrowest)]
 
 
-def _codes(data: "Rows", spaces: Mapping[int, Space]) -> list[Margins]:
+def _codes(kind: MixtureKind, data: "Rows", spaces: Mapping[int, Space]) -> list[Margins]:
     """Shares of codes, one column at a time."""
     return [Shares.of_codes(data.table, j) for j in spaces]
 
 
-def _angles(data: "Rows", spaces: Mapping[int, Space]) -> list[Margins]:
+def _angles(kind: MixtureKind, data: "Rows", spaces: Mapping[int, Space]) -> list[Margins]:
     """Bins of the circle, one column at a time."""
     return [Shares.of_angles(data.table, j, smoother) for j, smoother in _smoothers(data, spaces)]
 
@@ -93,9 +127,26 @@ class Rows(NamedTuple):
     weights: np.ndarray | None = None
     whole: np.ndarray | None = None  # the table that these are some rows of
 
+    @property
+    def numbers(self) -> list[int]:
+        """The columns of numbers."""
+        return number_columns(self.kernels)
+
+    @property
+    def affine(self) -> list[int]:
+        """The columns of numbers without a border: those that a Gaussian of any shape may join."""
+        return [j for j, kernel in self.kernels.items() if kernel.space is not None and kernel.space.affine]
+
     def seen(self, columns: list[int]) -> np.ndarray:
         """The table, and where these columns have one value in it the ends of what the whole spans."""
         return self.table if self.whole is None else spanning(self.table, self.whole, columns)
+
+    @property
+    def whitened(self) -> np.ndarray:
+        """The table with its columns of numbers without a border whitened, means in place of missing ones."""
+        table, x = self.table.copy(), self.table[:, self.affine]
+        table[:, self.affine] = np.where(np.isnan(x), np.nanmean(x, axis=0), x) @ whitening_axes(x).T
+        return table
 
     def some(self, rows: np.ndarray) -> "Rows":
         """Some of the rows."""
@@ -103,12 +154,29 @@ class Rows(NamedTuple):
         return Rows(self.table[rows], self.kernels, weights, self.table if self.whole is None else self.whole)
 
 
+def number_columns(kernels: Mapping[int, Kernel]) -> list[int]:
+    """The columns of numbers, as against codes and angles."""
+    return [j for j, kernel in kernels.items() if kernel.space is not None and kernel.space.ordered]
+
+
+def whitening_axes(x: np.ndarray) -> np.ndarray:
+    """A map (c, c) after which columns have variance one and are uncorrelated, missing values counted as means.
+
+    Correlations are shrunk first, by Ledoit and Wolf's rule.
+    """
+    spread = np.nanstd(x, axis=0)
+    z = np.nan_to_num((x - np.nanmean(x, axis=0)) / spread)
+    share = ledoit_wolf_shrinkage(z, assume_centered=True)
+    values, vectors = np.linalg.eigh((1 - share) * z.T @ z / len(z) + share * np.eye(len(spread)))
+    return (vectors / np.sqrt(np.maximum(values, RIDGE))) @ vectors.T / spread
+
+
 @dataclass(frozen=True, eq=False)
 class StackedMixture:
     """A convex combination of mixtures: a density."""
 
     shares: np.ndarray  # (e,), summing to one
-    parts: tuple[CopulaMixture, ...]
+    parts: tuple[JointMixture, ...]
 
     mass = 1.0
     negative_share = 0.0
@@ -146,7 +214,7 @@ def best_start(rows: Rows, guesses: Sequence[np.ndarray]) -> np.ndarray:
     """The guess of the posteriors from which a few steps of EM on products lead to the highest likelihood."""
     if len(guesses) == 1:
         return guesses[0]
-    product = Expert(guesses[0].shape[1], False, None)
+    product = MixtureKind(guesses[0].shape[1], False, None)
     margins = product.margins(rows)
     fits = [
         fit_em(start_at(margins, rows.table, guess, None, rows.weights), rows.table, None, rows.weights, SHORT)
@@ -157,26 +225,26 @@ def best_start(rows: Rows, guesses: Sequence[np.ndarray]) -> np.ndarray:
 
 def held_out(
     rows: Rows,
-    experts: Sequence[Expert],
-    starts: Mapping[int, np.ndarray],
+    kinds: Sequence[MixtureKind],
+    starts: Mapping[MixtureKind, np.ndarray],
     fold: np.ndarray,
     max_iter: int,
     tol: float,
     report: Callable[[int, float], Any] = lambda step, objective: None,
 ) -> np.ndarray:
-    """Log-densities of all rows under every expert fitted without their fold, (n, e)."""
-    found = np.empty((len(rows.table), len(experts)))
-    for e, expert in enumerate(experts):
+    """Log-densities of all rows under every kind fitted without their fold, (n, e)."""
+    found = np.empty((len(rows.table), len(kinds)))
+    for e, kind in enumerate(kinds):
         for f in range(fold.max() + 1):
             inside = np.flatnonzero(fold != f)
-            part = expert.fit(rows.some(inside), starts[expert.rank][inside], max_iter, tol)
+            part = kind.fit(rows.some(inside), starts[kind][inside], max_iter, tol)
             found[fold == f, e] = part.log_density(rows.table[fold == f])
         report(e + 1, float(found[:, e].mean()))
     return found
 
 
 def pruned(log_densities: np.ndarray, shares: np.ndarray, weights: np.ndarray | None = None) -> np.ndarray:
-    """Shares of fewer experts, the smallest left out one by one as long as all that costs next to no likelihood."""
+    """Shares of fewer kinds, the smallest left out one by one as long as all that costs next to no likelihood."""
 
     def score(candidate: np.ndarray) -> float:
         logs = logsumexp(log_densities, axis=1, b=np.maximum(candidate, TINY))
@@ -196,20 +264,20 @@ def pruned(log_densities: np.ndarray, shares: np.ndarray, weights: np.ndarray | 
 
 def fit_stack(
     rows: Rows,
-    experts: Sequence[Expert],
-    starts: Mapping[int, np.ndarray],
+    kinds: Sequence[MixtureKind],
+    starts: Mapping[MixtureKind, np.ndarray],
     shares: np.ndarray,
     max_iter: int,
     tol: float,
     everything: Any = None,
     weights: np.ndarray | None = None,
 ) -> StackedMixture:
-    """The experts with a share worth having, fitted to all rows; ``everything`` are rows beyond those in memory."""
+    """The kinds with a share worth having, fitted to all rows; ``everything`` are rows beyond those in memory."""
     kept = np.flatnonzero(shares >= min(NEGLIGIBLE, shares.max()))
     parts = []
-    for expert in (experts[int(e)] for e in kept):
-        part = expert.fit(rows, starts[expert.rank], max_iter, tol)
+    for kind in (kinds[int(e)] for e in kept):
+        part = kind.fit(rows, starts[kind], max_iter, tol)
         for _ in range(0 if everything is None else FULL_STEPS):
-            part = step_over(part, everything, expert.shrinkage, weights)
+            part = step_over(part, everything, kind.joined(rows), weights)
         parts.append(part)
     return StackedMixture(shares[kept] / shares[kept].sum(), tuple(parts))

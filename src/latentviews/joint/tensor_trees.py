@@ -28,7 +28,7 @@ def unit_functional(phi: Any) -> np.ndarray:
 
 
 @dataclass(frozen=True, eq=False)
-class TrainEmbedding:
+class TreeEmbedding:
     """A joint embedding as a tree of small tensors.
 
     ``cores[v]`` maps what comes from below vertex v to its edge: (m_j, r_v) for a leaf, (r_a, r_b, r_v) for a vertex
@@ -94,12 +94,12 @@ class TrainEmbedding:
         """The integral of the raw values, in closed form: every kernel value replaced by one."""
         return self.expectation({})
 
-    def marginal(self, columns: Sequence[int]) -> "TrainEmbedding":
+    def marginal(self, columns: Sequence[int]) -> "TreeEmbedding":
         """The embedding of some columns, in their order in the table: the others contracted with the integral."""
         dropped = [j for j in self.columns if j not in set(columns)]
         return replace(self, fixed={**self.fixed, **{j: unit_functional(self.features[j])[None, :] for j in dropped}})
 
-    def conditional(self, given: Mapping[int, float]) -> "TrainEmbedding":
+    def conditional(self, given: Mapping[int, float]) -> "TreeEmbedding":
         """The embedding of the other columns given values of some, scaled to mass one."""
         values = {j: to_numpy(self.features[j].transform(np.array([[float(x)]]))) for j, x in given.items()}
         found = replace(self, fixed={**self.fixed, **values})
@@ -140,7 +140,7 @@ def khatri_rao(left: np.ndarray, right: np.ndarray) -> np.ndarray:
     return (left[:, :, None] * right[:, None, :]).reshape(len(left), -1)
 
 
-def exact_train(
+def exact_embedding(
     rows: np.ndarray,
     features: Sequence[Any],
     tree: Tree,
@@ -148,7 +148,7 @@ def exact_train(
     *,
     tol: float = 0.0,
     weights: np.ndarray | None = None,
-) -> TrainEmbedding:
+) -> TreeEmbedding:
     """Algorithm 3 of Song & Dai (2013), corrected, along any tree; O(n²) memory.
 
     Parameters
@@ -197,7 +197,7 @@ def exact_train(
     last = [frontier[v] for v in sorted(frontier)]
     core = shares @ last[0] if len(last) == 1 else (last[0] * shares[:, None]).T @ last[1]
     cores.append(np.ascontiguousarray(core[..., None]))
-    return TrainEmbedding(tree, tuple(features), tuple(cores), spectra, discarded)
+    return TreeEmbedding(tree, tuple(features), tuple(cores), spectra, discarded)
 
 
 def _gram(features: Sequence[np.ndarray]) -> np.ndarray:
@@ -228,14 +228,14 @@ def count_kept(spectrum: np.ndarray, rank: int | None, tolerated: float) -> int:
 
 
 def frobenius(
-    train: TrainEmbedding, rows: np.ndarray, weights: np.ndarray | None = None, size: int = 1024
+    embedding: TreeEmbedding, rows: np.ndarray, weights: np.ndarray | None = None, size: int = 1024
 ) -> tuple[float, float]:
     """‖C − C̃‖ and ‖C‖ for the embedding C of these rows, exactly, a block of the Gram matrix at a time.
 
     ‖C − C̃‖² = ‖C‖² − 2⟨C, C̃⟩ + ‖C̃‖², and ⟨C, C̃⟩ is the mean of C̃'s values at the rows.
     """
     shares = row_shares(len(rows), weights)
-    phi = leaf_features(train.features, range(len(train.features)), rows)
+    phi = leaf_features(embedding.features, range(len(embedding.features)), rows)
     norm = 0.0
     for start in range(0, len(rows), size):
         part = slice(start, start + size)
@@ -243,7 +243,7 @@ def frobenius(
         for one in phi[1:]:
             gram *= one[part] @ one.T
         norm += float(shares[part] @ gram @ shares)
-    squared = norm - 2 * float(shares @ train.at(rows)) + train.squared_norm()
+    squared = norm - 2 * float(shares @ embedding.at(rows)) + embedding.squared_norm()
     return float(np.sqrt(max(squared, 0.0))), float(np.sqrt(norm))
 
 

@@ -19,7 +19,9 @@ from latentviews.core.features.bins import BinnedFeatures
 from latentviews.core.features.landmarks import LandmarkFeatures
 from latentviews.core.kernels.real import Gaussian
 from latentviews.core.tables import Columns
-from latentviews.mixtures.dependence.copulas import Cells, CopulaMixture, Expected, fit_copulas, reweigh
+from latentviews.densities.gaussian_copulas import log_copula, regression
+from latentviews.mixtures.dependence.copulas import CopulaMixture, Expected, fit_copulas, reweigh
+from latentviews.mixtures.dependence.grids import GridRows
 
 REFIT_STEPS = 10  # of EM on resampled rows
 NODES, NODE_WEIGHTS = np.polynomial.hermite_e.hermegauss(32)  # for means of functions of a normal score
@@ -84,29 +86,29 @@ class DependentClasses:
         joint = self.log_joint(table)
         return posteriors_of(joint)[:, : self.n_classes]
 
-    def _cells(self, table: Any) -> Cells:
-        return self.mixture.margins.frame.cells(to_numpy(table))
+    def _cells(self, table: Any) -> GridRows:
+        return self.mixture.margins.grids.cells(to_numpy(table))
 
     def take(self, order: np.ndarray) -> "DependentClasses":
         """The classes in another order."""
         return replace(self, groups=np.append(np.argsort(order), -1)[self.groups])
 
     def places(self, view: int) -> list[int]:
-        """Where the columns of a view stand in the mixture's frame."""
-        return [self.mixture.margins.frame.columns.index(column) for column in self.columns[view]]
+        """Where the columns of a view stand in the mixture's grids."""
+        return [self.mixture.margins.grids.columns.index(column) for column in self.columns[view]]
 
     def sample(self, n_samples: int, n_columns: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
         """Rows and their classes; -1 is noise, where it is a class, and columns in no view are NaN."""
-        frame = self.mixture.margins.frame
+        grids = self.mixture.margins.grids
         shares = np.append((1 - self.mixture.noise) * self.mixture.weights, self.mixture.noise)
         drawn = rng.choice(len(shares), size=n_samples, p=shares / shares.sum())
         rows = np.full((n_samples, n_columns), np.nan)
         for j in np.unique(drawn):
             members = np.flatnonzero(drawn == j)
-            rows[members[:, None], frame.columns] = (
+            rows[members[:, None], grids.columns] = (
                 self.mixture.sample(j, len(members), rng)
                 if j < len(self.groups)
-                else frame.sample_background(len(members), rng)
+                else grids.sample_background(len(members), rng)
             )
         labels = np.append(self.groups, -1)[drawn]
         stray = np.flatnonzero(labels < 0)
@@ -124,13 +126,10 @@ class DependentClasses:
         n_components, width = len(self.groups), len(target)
         means = np.zeros((len(table), n_components, width))
         covariances = np.empty((len(table), n_components, width, width))
-        for known, rows in cells.patterns():
-            R = self.mixture.correlations
-            across, within = R[:, target][:, :, known], R[:, known][:, :, known]
-            slopes = across @ np.linalg.inv(within)
-            z = scores[:, known][:, :, rows]
-            means[rows] = (slopes @ z).transpose(2, 0, 1)
-            covariances[rows] = R[:, target][:, :, target] - slopes @ across.transpose(0, 2, 1)
+        for rows, known in cells.patterns():
+            slopes, rest = regression(self.mixture.correlations, known, target)
+            means[rows] = (slopes @ scores[:, known][:, :, rows]).transpose(2, 0, 1)
+            covariances[rows] = rest
         return DependentConditional(given, means, covariances, self.mixture.some_columns(target))
 
     def functional_weights(self, table: np.ndarray, view: int, counts: np.ndarray) -> np.ndarray:
@@ -146,11 +145,11 @@ class DependentClasses:
 
     def _refitted(self, table: np.ndarray, start: Expected, counts: np.ndarray) -> np.ndarray:
         """The shares of the rows in the components, (n, J), after some steps; rows of noise shape no component."""
-        frame = self.mixture.margins.frame
+        grids = self.mixture.margins.grids
         if not self.noise_class:
-            return fit_copulas(frame, table, start.posteriors, counts, max_iter=REFIT_STEPS).expected.posteriors
+            return fit_copulas(grids, table, start.posteriors, counts, max_iter=REFIT_STEPS).expected.posteriors
         inside = start.shares.sum(axis=1) > 0.5
-        fit = fit_copulas(frame, table[inside], start.posteriors[inside], counts[inside], max_iter=REFIT_STEPS)
+        fit = fit_copulas(grids, table[inside], start.posteriors[inside], counts[inside], max_iter=REFIT_STEPS)
         return reweigh(fit.mixture, table, counts).expected(self._cells(table)).shares
 
 
@@ -183,16 +182,16 @@ class DependentView(Components):
     def _alone(self) -> CopulaMixture:
         """The mixture of a table that has the columns of the view only."""
         margins = self.mixture.margins
-        frame = replace(margins.frame, columns=list(range(len(margins.frame.columns))))
+        grids = replace(margins.grids, columns=list(range(len(margins.grids.columns))))
         even = np.full(len(self.groups), 1.0)
-        return replace(self.mixture, weights=even, noise=0.0, margins=replace(margins, frame=frame))
+        return replace(self.mixture, weights=even, noise=0.0, margins=replace(margins, grids=grids))
 
     def _values(self, x: Any) -> np.ndarray:
         """The densities, (n, k)."""
         x = to_numpy(as_rows(x))
-        if x.shape[1] != len(self._alone.margins.frame.columns):
-            raise ValueError(f"This view has {len(self._alone.margins.frame.columns)} column(s); got {x.shape[1]}.")
-        return np.exp(self._alone.log_joint(self._alone.margins.frame.cells(x))) @ self._inside
+        if x.shape[1] != len(self._alone.margins.grids.columns):
+            raise ValueError(f"This view has {len(self._alone.margins.grids.columns)} column(s); got {x.shape[1]}.")
+        return np.exp(self._alone.log_joint(self._alone.margins.grids.cells(x))) @ self._inside
 
     def sample(self, component: int, size: int, rng: np.random.Generator) -> np.ndarray:
         """Rows drawn from one class."""
@@ -218,7 +217,7 @@ class DependentView(Components):
 
     @cached_property
     def _features(self) -> Any:
-        nodes, widths = self._domain().nodes, self.mixture.margins.frame.bandwidths
+        nodes, widths = self._domain().nodes, self.mixture.margins.grids.bandwidths
         if self.dim == 1:
             return BinnedFeatures(Gaussian(float(widths[0]))).fit(nodes)
         few = nodes[:: max(1, len(nodes) // 4000)]
@@ -251,14 +250,11 @@ class DependentConditional:
     def density(self, x: Any) -> np.ndarray:
         """The conditional density of every row at the points ``x``, (n, len(x))."""
         x, margins = to_numpy(as_rows(x)), self.mixture.margins
-        cells = replace(margins.frame, columns=list(range(x.shape[1]))).cells(x)
+        cells = replace(margins.grids, columns=list(range(x.shape[1]))).cells(x)
         log_product, scores = margins.at(cells)
         total = np.zeros((len(self.means), len(x)))
         for j, z in enumerate(scores):
-            precision = np.linalg.inv(self.covariances[:, j])
-            apart = z.T[None] - self.means[:, j, None]
-            quadratic = np.einsum("nmt,ntu,nmu->nm", apart, precision, apart) - np.sum(z**2, axis=0)
-            log_ratio = -0.5 * (quadratic + np.linalg.slogdet(self.covariances[:, j])[1][:, None])
+            log_ratio = log_copula(z[None], self.covariances[:, j], self.means[:, j])
             total += self.posteriors[:, j, None] * np.exp(log_product[j] + log_ratio)
         return total
 

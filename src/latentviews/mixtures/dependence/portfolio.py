@@ -21,11 +21,11 @@ from latentviews.mixtures.dependence.copulas import (
     CopulaFit,
     CopulaMixture,
     Expected,
-    Frame,
     fit_copulas,
     refit,
     reweigh,
 )
+from latentviews.mixtures.dependence.grids import ColumnGrids
 from latentviews.mixtures.dependence.merging import (
     Landscape,
     Parts,
@@ -41,7 +41,7 @@ from latentviews.mixtures.estimation import FULL_STEPS, FitPath, FoundClasses, S
 from latentviews.mixtures.problem import Estimate, Problem
 
 DOUBTFUL = 0.5  # agreement of starts below which their answer is one of several
-FEWEST = 20  # rows a component should have
+FEWEST = 20  # rows per component should have
 NEIGHBORS = 10  # of a row tell how sparse its place is
 
 
@@ -72,7 +72,7 @@ class Copulas(BaseEstimator):
         Where the number of classes is not given, or noise is a class: the weight below which a component is no class.
     max_iter : int, default=60
     tol : float, default=1e-4
-        EM stops when a step gains less log-likelihood a row.
+        EM stops when a step gains less log-likelihood per row.
     """
 
     _parameters: ClassVar[dict[str, Constraint]] = {
@@ -155,7 +155,7 @@ def dependent_classes(
     """Fit, merge and choose; where the number of classes is ``automatic``, the valleys of the density tell it."""
     check_parameters(settings)
     n_classes = None if automatic else problem.rank
-    rows, frame, volume, weights = _ground(problem, settings)
+    rows, grids, volume, weights = _ground(problem, settings)
     n_parts = max(settings.n_parts, 2 * (n_classes or 0))
     n_parts = max(min(n_parts, len(rows) // FEWEST), n_classes or 1)
     moments, spectrum = spectral_parts(problem, n_parts, spectral)
@@ -165,12 +165,12 @@ def dependent_classes(
     def tasks() -> Iterator[Any]:  # a start is made when its turn comes, so that the steps told of are spread evenly
         for i, start in enumerate(dependence_starts(problem, rows, n_parts, settings.n_starts, moments, weights)):
             starts.append(start)
-            yield delayed(_fit)(start, frame, problem.pilot, settings, report, Part(i, count, settings.tol))
+            yield delayed(_fit)(start, grids, problem.pilot, settings, report, Part(i, count, settings.tol))
 
     fits = Parallel(n_jobs, prefer="threads")(tasks())
     if settings.noise:
         fits = [fit._replace(mixture=reweigh(fit.mixture, problem.pilot, problem.pilot_weights)) for fit in fits]
-    cells = frame.cells(problem.pilot)
+    cells = grids.cells(problem.pilot)
     expected = [fit.mixture.expected(cells) for fit in fits]
     landscape = Landscape(rows, problem.rng, weights)
     chosen = _choose(problem, landscape, expected, volume, settings, n_classes)
@@ -186,22 +186,26 @@ def dependent_classes(
     )
 
 
-def _ground(problem: Problem, settings: Copulas) -> tuple[np.ndarray, Frame, float, np.ndarray | None]:
-    """The pilot in columns of one scale, the frame of its margins, the log-volume of its box, and the rows' weights."""
+def _ground(problem: Problem, settings: Copulas) -> tuple[np.ndarray, ColumnGrids, float, np.ndarray | None]:
+    """The pilot in columns of one scale, the grids of its margins, the log-volume of its box, and the rows' weights."""
     used = [j for columns in problem.columns for j in columns]
     rows, scales = _standardised(problem.pilot[:, used])
     units = [resolution(x[~np.isnan(x)]) for x in problem.pilot[:, used].T]  # what rounded or counted values resolve
-    frame = Frame.around(problem.pilot, used, np.maximum(settings.bandwidth * scales, units), boxed=settings.noise)
-    if frame.box is None:
-        return rows, frame, 0.0, problem.pilot_weights
-    volume = float(np.log(np.ptp(frame.box, axis=0)).sum())
+    grids = ColumnGrids.around(
+        problem.pilot, used, np.maximum(settings.bandwidth * scales, units), boxed=settings.noise
+    )
+    if grids.box is None:
+        return rows, grids, 0.0, problem.pilot_weights
+    volume = float(np.log(np.ptp(grids.box, axis=0)).sum())
     inside = volume - float(np.log(scales).sum())
-    return rows, frame, volume, _without_strays(rows, problem.pilot_weights, inside, problem.rng)
+    return rows, grids, volume, _without_strays(rows, problem.pilot_weights, inside, problem.rng)
 
 
-def _fit(start: Start, frame: Frame, table: np.ndarray, settings: Copulas, report: Report, part: Part) -> CopulaFit:
+def _fit(
+    start: Start, grids: ColumnGrids, table: np.ndarray, settings: Copulas, report: Report, part: Part
+) -> CopulaFit:
     return fit_copulas(
-        frame,
+        grids,
         table[start.rows],
         start.posteriors,
         max_iter=settings.max_iter,
@@ -342,7 +346,7 @@ def _components(problem: Problem, classes: DependentClasses) -> list[DependentVi
         places = classes.places(view)
         x = problem.pilot[:, columns]
         x = x[~np.isnan(x).any(axis=1)]
-        domain = Real().quadrature(x, classes.mixture.margins.frame.bandwidths[places], problem.rng)
+        domain = Real().quadrature(x, classes.mixture.margins.grids.bandwidths[places], problem.rng)
         view_parts = classes.mixture.some_columns(places).take(inside)
         views.append(DependentView(domain, view_parts, classes.groups[inside]))
     return views

@@ -1,0 +1,193 @@
+"""Margins without a shape on grids of single columns.
+
+A margin is a weighted kernel density estimate on a grid, with a hundredth of a wide Gaussian so that far rows have a
+density too. Beside the margins of components lies a background for stray rows.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy.special import ndtr, ndtri
+
+from latentviews._numbers import TINY
+from latentviews.core import streams
+from latentviews.core.features.bins import linear_bins
+from latentviews.densities.gaussian_copulas import Pattern, patterns
+
+N_BINS = 256
+TAIL = 0.01  # of a margin is a Gaussian three times as wide, which reaches beyond its grid
+BOXED_TAIL = 1e-4  # the same where a background explains far rows
+CLIP = 1e-5  # distribution functions are kept this far from zero and one
+MARGIN = 5.0  # bandwidths by which a grid exceeds the data
+NOISE = (1e-4, 0.1)  # least and largest weight of the background
+CLASS_NOISE = (1e-4, 0.5)  # where it is to explain rows
+FAR = 0.1  # of its box is where such a background has fallen to an eighth outside it, as distance⁻³ farther out
+
+
+@dataclass(frozen=True, eq=False)
+class ColumnGrids:
+    """The columns of a table that a copula joins, the range of each, and the bandwidth of its margins."""
+
+    columns: list[int]
+    low: np.ndarray  # (d,)
+    high: np.ndarray  # (d,)
+    bandwidths: np.ndarray  # (d,)
+    box: np.ndarray | None = None  # (2, d), where the background lies if it is to explain rows; else it fills the range
+
+    @classmethod
+    def around(
+        cls, table: np.ndarray, columns: Sequence[int], bandwidths: np.ndarray, *, boxed: bool = False
+    ) -> "ColumnGrids":
+        """The range of the rows of a table, less a few that are so far out that the grids would be coarse."""
+        x, reach = table[:, columns], N_BINS / 8 * bandwidths
+        inner = np.nanquantile(x, [0.005, 0.995], axis=0)
+        low = np.maximum(np.nanmin(x, axis=0), inner[0] - reach) - bandwidths / 2
+        high = np.minimum(np.nanmax(x, axis=0), inner[1] + reach) + bandwidths / 2
+        return cls(list(columns), low, high, bandwidths, inner if boxed else None)
+
+    @cached_property
+    def points(self) -> np.ndarray:
+        """Uniform grids that exceed the range by what a kernel carries out, (d, B)."""
+        margin = MARGIN * self.bandwidths
+        return np.linspace(self.low - margin, self.high + margin, N_BINS, axis=1)
+
+    def some(self, where: Sequence[int]) -> "ColumnGrids":
+        """The grids of some of the columns, given by their places in ``columns``."""
+        where = list(where)
+        columns, box = [self.columns[t] for t in where], None if self.box is None else self.box[:, where]
+        return ColumnGrids(columns, self.low[where], self.high[where], self.bandwidths[where], box)
+
+    @property
+    def tail(self) -> float:
+        """The share of a margin that is a wide Gaussian."""
+        return TAIL if self.box is None else BOXED_TAIL
+
+    def bounded(self, noise: float) -> float:
+        """A weight that the background may have."""
+        return float(np.clip(noise, *(NOISE if self.box is None else CLASS_NOISE)))
+
+    def cells(self, table: np.ndarray) -> "GridRows":
+        """The rows of a table on the grids; NaN is missing."""
+        x = table[:, self.columns].T
+        present = ~np.isnan(x)
+        x = np.where(present, x, self.low[:, None])
+        bins = [linear_bins(row, grid) for row, grid in zip(x, self.points, strict=True)]
+        if not present.all():
+            bins = [streams.weigh(part, here.astype(float)) for part, here in zip(bins, present, strict=True)]
+        outside = np.flatnonzero(np.any((x < self.points[:, :1]) | (x > self.points[:, -1:]), axis=0))
+        beyond = x[:, outside] - np.clip(x[:, outside], self.points[:, :1], self.points[:, -1:])
+        return GridRows(bins, None if present.all() else present, outside, beyond, self._log_background(x, present))
+
+    def _log_background(self, x: np.ndarray, present: np.ndarray) -> np.ndarray:
+        """The log-density of the background at rows (d, n), over the columns that are present.
+
+        Uniform in the range and zero outside; or uniform in the box, and (1 + u / FAR)⁻³ of that u boxes away from it,
+        so that far rows are nearer to it than to any component, whose tails are Gaussian.
+        """
+        if self.box is None:
+            inside = np.all((x >= self.low[:, None]) & (x <= self.high[:, None]), axis=0)
+            return np.where(inside, -np.log(self.high - self.low) @ present, -np.inf)
+        low, high = self.box[:, :, None]
+        away = np.abs(x - np.clip(x, low, high)) / (high - low)
+        return -np.sum((np.log((high - low) * (1 + FAR)) + 3 * np.log1p(away / FAR)) * present, axis=0)
+
+    def sample_background(self, size: int, rng: np.random.Generator) -> np.ndarray:
+        """Rows of the background, (size, d)."""
+        if self.box is None:
+            return rng.uniform(self.low, self.high, size=(size, len(self.low)))
+        low, high = self.box
+        rows = rng.uniform(low, high, size=(size, len(low)))
+        away = FAR * ((1 - rng.random(rows.shape)) ** -0.5 - 1) * (high - low)
+        below, out = rng.random(rows.shape) < 0.5, rng.random(rows.shape) < FAR / (1 + FAR)
+        return np.where(out, np.where(below, low - away, high + away), rows)
+
+    @cached_property
+    def smoothers(self) -> np.ndarray:
+        """Gaussian kernels from grid to grid, (d, B, B)."""
+        offsets = (self.points[:, :, None] - self.points[:, None, :]) / self.bandwidths[:, None, None]
+        return np.exp(-0.5 * offsets**2) / (np.sqrt(2 * np.pi) * self.bandwidths[:, None, None])
+
+
+class GridRows(NamedTuple):
+    """Some rows of a table on the grids of its columns."""
+
+    bins: list[Any]  # one sparse (n, B) per column, with the shares of the grid points beside a value
+    present: np.ndarray | None  # (d, n), None where nothing is missing
+    outside: np.ndarray  # (m,), the rows with a value outside its grid
+    beyond: np.ndarray  # (d, m), how far outside it is
+    log_uniform: np.ndarray  # (n,), the log-density of the background over the columns a row has
+
+    @property
+    def n_rows(self) -> int:
+        """The number of rows."""
+        return self.bins[0].shape[0]
+
+    def shares(self, posteriors: np.ndarray) -> np.ndarray:
+        """Σ_i posteriors_ij over the rows in a cell, (d, B, J)."""
+        return np.stack([part.T @ posteriors for part in self.bins])
+
+    def patterns(self) -> list[Pattern]:
+        """The rows by the columns they have."""
+        present = np.ones((self.n_rows, len(self.bins)), dtype=bool) if self.present is None else self.present.T
+        return patterns(present)
+
+
+@dataclass(frozen=True, eq=False)
+class GridMargins:
+    """The margins of J components, as the shares of their rows on the grids of the columns."""
+
+    grids: ColumnGrids
+    shares: np.ndarray  # (d, B, J), summing to one over a grid
+
+    @cached_property
+    def centers(self) -> np.ndarray:
+        """Means, (d, J)."""
+        return np.einsum("tb,tbj->tj", self.grids.points, self.shares)
+
+    @cached_property
+    def reaches(self) -> np.ndarray:
+        """Standard deviations of the wide Gaussians, (d, J)."""
+        squares = np.einsum("tb,tbj->tj", self.grids.points**2, self.shares) - self.centers**2
+        return np.sqrt(9 * np.maximum(squares, 0.0) + self.grids.bandwidths[:, None] ** 2)
+
+    @cached_property
+    def tables(self) -> tuple[np.ndarray, np.ndarray]:
+        """Log-densities and normal scores on the grids, each (d, B, J)."""
+        smooth = self.grids.smoothers @ self.shares
+        apart = (self.grids.points[:, :, None] - self.centers[:, None, :]) / self.reaches[:, None, :]
+        wide = np.exp(-0.5 * apart**2) / (np.sqrt(2 * np.pi) * self.reaches[:, None, :])
+        tail = self.grids.tail
+        density = np.maximum((1 - tail) * smooth + tail * wide, TINY)
+        step = self.grids.points[:, 1] - self.grids.points[:, 0]
+        below = (np.cumsum(smooth, axis=1) - smooth / 2) * step[:, None, None]
+        distribution = (1 - tail) * below + tail * ndtr(apart)
+        return np.log(density), ndtri(np.clip(distribution, CLIP, 1 - CLIP))
+
+    def at(self, cells: GridRows) -> tuple[np.ndarray, np.ndarray]:
+        """Log Π_t f_jt(x_t), (J, n), and the normal scores z, (J, d, n); zero where a value is missing."""
+        n_components = self.shares.shape[2]
+        log_product = np.zeros((n_components, cells.n_rows))
+        scores = np.empty((n_components, len(cells.bins), cells.n_rows))
+        for t, (bins, *tables) in enumerate(zip(cells.bins, *self.tables, strict=True)):
+            values = (bins @ np.hstack(tables)).T
+            log_product += values[:n_components]
+            scores[:, t] = values[n_components:]
+        log_product[:, cells.outside] += self._beyond(cells.beyond)
+        return log_product, scores
+
+    def _beyond(self, beyond: np.ndarray) -> np.ndarray:
+        """What a wide Gaussian loses between the end of a grid and values so far outside it, (J, m)."""
+        ends = np.where(beyond > 0, self.grids.points[:, -1:], self.grids.points[:, :1])
+        start = (ends[:, None] - self.centers[:, :, None]) / self.reaches[:, :, None]
+        way = beyond[:, None] / self.reaches[:, :, None]
+        return -np.sum(way * (start + way / 2), axis=0)
+
+    @cached_property
+    def n_parameters(self) -> np.ndarray:
+        """The trace of every smoother, Σ_i k(0) / (n f(x_i)), (d, J)."""
+        heights = 1 / (np.sqrt(2 * np.pi) * self.grids.bandwidths)
+        own = self.shares * heights[:, None, None]
+        return (own / np.maximum(np.exp(self.tables[0]), own + TINY)).sum(axis=1)
