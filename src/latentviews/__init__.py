@@ -19,7 +19,8 @@ from latentviews.diagnosis.diagnose import diagnose
 from latentviews.diagnosis.grouping import suggest_views
 from latentviews.io.saving import load, save
 from latentviews.joint.density import LowRankDensity
-from latentviews.joint.methods import ProductMixture, SignedTrain, Stack
+from latentviews.joint.methods import ProductMixture, Stack
+from latentviews.joint.signed_train import SignedTrain
 from latentviews.joint.transformed import TransformedDensity, WhitenScale
 from latentviews.mixtures.dependence.portfolio import Copulas
 from latentviews.mixtures.mixture import MultiViewMixture

@@ -5,7 +5,8 @@ from scipy.special import logsumexp
 
 from latentviews.core.kernels.circle import VonMises
 from latentviews.joint.copulas import JointMixture, Shrinkage, em_sums, em_update, fit_em, start_at, step_over
-from latentviews.joint.margins import Normals, Shares, Tables
+from latentviews.joint.margins import Normals, Tables
+from latentviews.joint.shares import Shares
 from latentviews.joint.stacks import whitening_axes
 
 pytestmark = pytest.mark.cheap

@@ -26,7 +26,8 @@ from latentviews.core import streams
 from latentviews.core.kernels.base import Kernel
 from latentviews.core.kernels.real import Gaussian
 from latentviews.core.tables import TrainingRows, check_spaces, checked_batches, is_stream, training_rows
-from latentviews.joint.methods import JointEstimate, JointProblem, Stack
+from latentviews.joint.methods import Stack
+from latentviews.joint.problem import JointEstimate, JointProblem
 from latentviews.joint.trees import could_be_tree
 
 PILOT = 20_000

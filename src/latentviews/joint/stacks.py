@@ -15,16 +15,8 @@ from latentviews.core.kernels.defaults import kernel_on
 from latentviews.core.kernels.spaces import Circle, Discrete, Real, Space, entry_for
 from latentviews.densities.stacking import stacking_shares
 from latentviews.joint.copulas import JointMixture, Shrinkage, fit_em, start_at, step_over
-from latentviews.joint.margins import (
-    NARROWEST,
-    Margins,
-    Normals,
-    SeparateTables,
-    Shares,
-    Tables,
-    least_spreads,
-    spanning,
-)
+from latentviews.joint.margins import NARROWEST, Margins, Normals, SeparateTables, Tables, least_spreads, spanning
+from latentviews.joint.shares import Shares
 
 RIDGE = 1e-6  # on the variances of normal scores, and on those of a table before it is whitened
 SHORT = 8  # EM steps to compare starts by
