@@ -12,6 +12,7 @@ STEPS = 100  # of EM for shares
 GAIN = 2.0  # nats by which held-out rows must prefer several curves to the best of them
 BEYOND = 1.5  # mean gaps between rows that a box goes on for after the outermost
 BINNING = 1 / 6  # of a squared step: the variance that sharing rows between two grid points adds
+STUDENT_QUARTILE = np.sqrt(2 / 3)  # of the t law with two degrees of freedom
 HALVING = 2**0.2  # how much wider the best bandwidth of half the rows is
 
 
@@ -20,9 +21,9 @@ def with_shapes(
 ) -> BinnedEmbedding:
     """The components with the density of their kernels stacked with those of shapes, by held-out likelihood.
 
-    Shapes are a normal law, a t law with two degrees of freedom and a box, fitted to every component. Each half of the
-    rows ``x`` is judged by the other. One curve alone is taken where several are hardly likelier. A column that ends
-    at a border keeps its kernels alone.
+    Shapes are a normal law, a t law with two degrees of freedom, a Laplace law and a box, fitted to every component.
+    Each half of the rows ``x`` is judged by the other. One curve alone is taken where several are hardly likelier. A
+    column that ends at a border keeps its kernels alone.
     """
     if view.space.bordered:
         return view
@@ -47,7 +48,7 @@ def _curves(view: BinnedEmbedding, counts: np.ndarray) -> np.ndarray:
 
 
 def shapes_of(grid: np.ndarray, weights: np.ndarray, n_rows: np.ndarray, x: np.ndarray) -> np.ndarray:
-    """Densities at ``x`` of the shapes that fit weights (n_bins, k) on a grid, which so many rows made, (k, n, 3)."""
+    """Densities at ``x`` of the shapes that fit weights (n_bins, k) on a grid, which so many rows made, (k, n, 4)."""
     step = grid[1] - grid[0]
     mean = grid @ weights
     variance = ((grid[:, None] - mean) ** 2 * weights).sum(axis=0) - BINNING * step**2
@@ -61,14 +62,12 @@ def shapes_of(grid: np.ndarray, weights: np.ndarray, n_rows: np.ndarray, x: np.n
     laws = [
         _normal(x[:, None], mean, np.sqrt(np.maximum(variance, step**2))),
         _student(x[:, None], median, np.maximum((third - first) / 2 / STUDENT_QUARTILE, step)),
+        _laplace(x[:, None], median, np.maximum((np.abs(grid[:, None] - median) * weights).sum(axis=0), step)),
         _box(x[:, None], low - margin, np.maximum(high + margin, low - margin + step)),
     ]
     found = np.stack(laws, axis=-1).transpose(1, 0, 2)
     spacing = x[1] - x[0]
     return found / np.maximum(spacing * found.sum(axis=1, keepdims=True), 1.0)
-
-
-STUDENT_QUARTILE = np.sqrt(2 / 3)  # of the t law with two degrees of freedom
 
 
 def _normal(x: np.ndarray, mean: np.ndarray, deviation: np.ndarray) -> np.ndarray:
@@ -78,6 +77,10 @@ def _normal(x: np.ndarray, mean: np.ndarray, deviation: np.ndarray) -> np.ndarra
 def _student(x: np.ndarray, median: np.ndarray, scale: np.ndarray) -> np.ndarray:
     """The t law with two degrees of freedom, (2 + z²)^(-3/2)."""
     return (2 + ((x - median) / scale) ** 2) ** -1.5 / scale
+
+
+def _laplace(x: np.ndarray, median: np.ndarray, scale: np.ndarray) -> np.ndarray:
+    return np.exp(-np.abs(x - median) / scale) / (2 * scale)
 
 
 def _box(x: np.ndarray, low: np.ndarray, high: np.ndarray) -> np.ndarray:

@@ -212,6 +212,8 @@ def polished_classes(
     posteriors = polished.posteriors(problem.pilot, problem.allowed)
     judged = JudgedRows(problem.pilot, posteriors, problem.pilot_weights, alternating, JUDGED, polished.posteriors)
     weights, components = densities(problem, judged, views, density_bandwidth)
+    if is_auto(density_bandwidth):
+        components = _stacked(problem, judged, components)
     return FoundClasses(Estimate(weights, components, problem.columns, polished), polish_path(guesses, polished))
 
 
@@ -265,8 +267,6 @@ def densities(
         problem.class_weights,
     )
     components |= {blocks[t]: component for t, component in zip(rest, found, strict=True)}
-    if is_auto(bandwidth):
-        components = {b: _shaped(problem, b, judged, c) if isinstance(c, BinnedEmbedding) else c for b, c in components.items()}
     return weights, [components[block] for block in blocks]
 
 
@@ -302,9 +302,14 @@ def _sample(problem: Problem, block: int, judged: JudgedRows, domain: Any) -> We
     return weighted_samples(x, shares, judged.halves(len(x)), domain, problem.rng, judged.n_judged)
 
 
-def _shaped(problem, block, judged, component):
-    x, shares = _block_rows(problem, block, judged)
-    return with_shapes(component, x[:, 0], shares, judged.halves(len(x)))
+def _stacked(problem: Problem, judged: JudgedRows, components: Sequence[Components]) -> list[Components]:
+    """The densities of one real column stacked with shapes, one per block, and the others as they are."""
+    found = dict(zip(problem.blocks, components, strict=True))
+    for block, component in found.items():
+        if isinstance(component, BinnedEmbedding):
+            x, shares = _block_rows(problem, block, judged)
+            found[block] = with_shapes(component, x[:, 0], shares, judged.halves(len(x)))
+    return [found[block] for block in problem.blocks]
 
 
 def domains_of(problem: Problem, maps: Views) -> list[Quadrature | None]:
