@@ -7,6 +7,7 @@ import numpy as np
 from latentviews._numbers import TINY, as_shares
 from latentviews.core.embeddings import BACKGROUND, BinnedEmbedding
 from latentviews.core.features.bins import linear_bins
+from latentviews.core.kernels.quadrature import Quadrature
 
 STEPS = 100  # of EM for shares
 GAIN = 2.0  # nats by which held-out rows must prefer several curves to the best of them
@@ -25,11 +26,12 @@ def with_shapes(
     Each half of the rows ``x`` is judged by the other. One curve alone is taken where several are hardly likelier. A
     column that ends at a border keeps its kernels alone.
     """
-    if view.space.bordered:
+    domain = view.domain
+    if domain is None or domain.space.bordered:
         return view
     here = ~np.isnan(x)
     parts = [linear_bins(x[half], view.grid).T @ posteriors[half] for half in (h[here[h]] for h in halves)]
-    curves = [_curves(view, part) for part in parts]
+    curves = [_curves(view, part, domain) for part in parts]
     shares = held_out_shares(np.concatenate(curves, axis=1), np.concatenate(parts[::-1]).T)
     if not shares[:, 1:].any():
         return view
@@ -38,12 +40,12 @@ def with_shapes(
     return replace(view, shapes=np.einsum("kc,kwc->wk", shares[:, 1:], fitted))
 
 
-def _curves(view: BinnedEmbedding, counts: np.ndarray) -> np.ndarray:
+def _curves(view: BinnedEmbedding, counts: np.ndarray, domain: Quadrature) -> np.ndarray:
     """Densities on the grid that rows counted there (n_bins, k) make: of kernels, then shapes, (k, n_bins, 1 + c)."""
     weights = as_shares(counts, axis=0)
     kernels = replace(view, weights=weights, bandwidths=HALVING * view.bandwidths).density(view.grid)
     shapes = shapes_of(view.grid, weights, counts.sum(axis=0), view.grid)
-    background = BACKGROUND * np.exp(view.domain.log_background(view.grid[:, None]))
+    background = BACKGROUND * np.exp(domain.log_background(view.grid[:, None]))
     return np.concatenate([kernels.T[:, :, None], shapes], axis=2) + background[:, None]
 
 
