@@ -87,3 +87,13 @@ def test_shapes_follow_their_components(rng):
     assert found.shapes is not None
     swapped = found.take(np.array([1, 0])).density(points)
     np.testing.assert_allclose(swapped, found.density(points)[:, ::-1], rtol=1e-12, atol=1e-12)
+
+
+def test_the_unit_of_row_weights_does_not_matter(rng):
+    x, rows = rng.uniform(size=500), np.arange(500)
+    kernels = of_rows(x, rng)
+
+    one, other = (with_shapes(kernels, x, np.full((500, 1), unit), (rows[::2], rows[1::2])) for unit in (1.0, 1e-4))
+
+    assert one.shapes is not None
+    np.testing.assert_allclose(other.shapes, one.shapes, rtol=1e-9)

@@ -29,8 +29,8 @@ def with_shapes(
     domain = view.domain
     if domain is None or domain.space.bordered:
         return view
-    here = ~np.isnan(x)
-    parts = [linear_bins(x[half], view.grid).T @ posteriors[half] for half in (h[here[h]] for h in halves)]
+    here, counts = ~np.isnan(x), _in_rows(posteriors)
+    parts = [linear_bins(x[half], view.grid).T @ counts[half] for half in (h[here[h]] for h in halves)]
     curves = [_curves(view, part, domain) for part in parts]
     shares = held_out_shares(np.concatenate(curves, axis=1), np.concatenate(parts[::-1]).T)
     if not shares[:, 1:].any():
@@ -38,6 +38,12 @@ def with_shapes(
     weights = as_shares(np.maximum(view.weights, 0.0), axis=0)
     fitted = shapes_of(view.grid, weights, sum(part.sum(axis=0) for part in parts), view.wide_grid)
     return replace(view, shapes=np.einsum("kc,kwc->wk", shares[:, 1:], fitted))
+
+
+def _in_rows(posteriors: np.ndarray) -> np.ndarray:
+    """Weighted posteriors (n, k) scaled to add up to the number of equal rows that say as much."""
+    weights = posteriors.sum(axis=1)
+    return posteriors * (weights.sum() / np.maximum((weights**2).sum(), TINY))
 
 
 def _curves(view: BinnedEmbedding, counts: np.ndarray, domain: Quadrature) -> np.ndarray:
