@@ -228,6 +228,9 @@ class BinnedEmbedding(Components):
     bandwidths : array of shape (k,)
     local : array of shape (n_bins, k) or None
         How much wider than its component's the kernel at a grid point is, few different numbers; None for no more.
+    shapes : array of shape (3 * n_bins - 2, k) or None
+        Densities that the kernels' are mixed with, times their shares, on the grid and as much again on either side:
+        curves that some parameters say. Functionals are read off the weights alone.
     """
 
     grid: np.ndarray = field(repr=False)
@@ -235,6 +238,7 @@ class BinnedEmbedding(Components):
     kernel: Kernel
     bandwidths: np.ndarray
     local: np.ndarray | None = field(default=None, repr=False)
+    shapes: np.ndarray | None = field(default=None, repr=False)
 
     @property
     def n_components(self) -> int:
@@ -246,7 +250,7 @@ class BinnedEmbedding(Components):
         x = to_numpy(as_rows(x))
         if x.shape[1] != 1:
             raise ValueError(f"This view has one column; got {x.shape[1]}.")
-        space, reach = self.kernel.space or Real(), float(np.ptp(self._wide_grid[[0, -1]]))
+        space, reach = self.kernel.space or Real(), float(np.ptp(self.wide_grid[[0, -1]]))
         if not space.bordered:
             return self._on_the_line(x[:, 0])
         inside = space.contains(x)
@@ -255,18 +259,18 @@ class BinnedEmbedding(Components):
 
     def _on_the_line(self, x: np.ndarray) -> np.ndarray:
         """The kernels without mirrors, (n, k)."""
-        return np.stack([np.interp(x, self._wide_grid, column, 0.0, 0.0) for column in self._table.T], axis=1)
+        return np.stack([np.interp(x, self.wide_grid, column, 0.0, 0.0) for column in self._table.T], axis=1)
 
     @cached_property
-    def _wide_grid(self) -> np.ndarray:
-        """The grid and as many points again on either side, for what the kernel carries out."""
+    def wide_grid(self) -> np.ndarray:
+        """The grid and as many points again on either side, for what the kernel carries out, (3 * n_bins - 2,)."""
         size, step = len(self.grid), self.grid[1] - self.grid[0]
         return self.grid[0] + step * np.arange(-(size - 1), 2 * size - 1)
 
     @cached_property
     def _table(self) -> np.ndarray:
         """Raw values on the wide grid, as if on the line: weights convolved with every component's kernel."""
-        size, wide = len(self.grid), len(self._wide_grid)
+        size, wide = len(self.grid), len(self.wide_grid)
         offsets = (self.grid[1] - self.grid[0]) * np.arange(-2 * size + 2, 2 * size - 1)
         table = np.zeros((wide, self.n_components))
         for h, factors in enumerate(self._local.T):
@@ -275,7 +279,14 @@ class BinnedEmbedding(Components):
                 profile = kernel.gram(offsets[:, None], np.zeros((1, 1)))[:, 0]
                 weights = np.where(factors == factor, self.weights[:, h], 0.0)
                 table[:, h] += fftconvolve(profile, weights)[size - 1 : size - 1 + wide]
-        return table
+        return table if self.shapes is None else self._kernel_share * table + self.shapes
+
+    @property
+    def _kernel_share(self) -> np.ndarray:
+        """What the shapes leave to the kernels, (k,)."""
+        if self.shapes is None:
+            return np.ones(self.n_components)
+        return 1.0 - (self.grid[1] - self.grid[0]) * self.shapes.sum(axis=0)
 
     def _of_width(self, bandwidth: float, *, on_the_line: bool = False) -> Kernel:
         """The kernel with another bandwidth, and without borders if wanted."""
@@ -298,20 +309,23 @@ class BinnedEmbedding(Components):
 
     @property
     def n_parameters(self) -> np.ndarray:
-        """The trace of the smoother, Σ_i k(0) / (n p(x_i)): how many kernels fit side by side.
+        """The trace of the smoother, Σ_i k(0) / (n p(x_i)): how many kernels fit side by side; two for a shape.
 
         Points with next to none of the weight belong to rows of other classes, and do not count.
         """
         heights = [self._of_width(float(s)).diagonal(self.grid[:, None]) for s in self.bandwidths]
         shares = self.weights / self.weights.sum(axis=0)
         own = np.where(shares > LEAST_SHARE, shares, 0.0) * np.stack(heights, axis=1)
-        own = own / self._local  # a point's own part of p
-        return (own / np.maximum(self.density(self.grid), own + TINY)).sum(axis=0)
+        own = self._kernel_share * own / self._local  # a point's own part of p
+        kernels = (own / np.maximum(self.density(self.grid), own + TINY)).sum(axis=0)
+        return kernels + 2 * (1 - self._kernel_share)
 
     def take(self, order: np.ndarray) -> "BinnedEmbedding":
         """The components in another order, or some of them."""
-        local = None if self.local is None else self.local[:, order]
-        return replace(self, weights=self.weights[:, order], bandwidths=self.bandwidths[order], local=local)
+        local, shapes = (None if part is None else part[:, order] for part in (self.local, self.shapes))
+        return replace(
+            self, weights=self.weights[:, order], bandwidths=self.bandwidths[order], local=local, shapes=shapes
+        )
 
     def _as_sample(self) -> tuple[np.ndarray, np.ndarray]:
         return self.grid[:, None], self.weights

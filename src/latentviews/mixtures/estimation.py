@@ -8,7 +8,7 @@ import numpy as np
 from latentviews._clusters import kmeans_posteriors
 from latentviews._progress import Report
 from latentviews._validation import IdentifiabilityWarning, UnsupportedError, is_auto, warn_user
-from latentviews.core.embeddings import Components, components_in, domain_for
+from latentviews.core.embeddings import BinnedEmbedding, Components, components_in, domain_for
 from latentviews.core.features.landmarks import LandmarkFeatures
 from latentviews.core.kernels.base import Kernel
 from latentviews.core.kernels.quadrature import Quadrature
@@ -17,6 +17,7 @@ from latentviews.core.spectral import SpectralFit, spectral_fit
 from latentviews.core.tensors import Solver
 from latentviews.core.views import Views, stack_block, with_bandwidth
 from latentviews.densities.reestimation import density_maps, reestimate
+from latentviews.densities.shapes import with_shapes
 from latentviews.densities.smoothers import weighted_samples
 from latentviews.densities.weighted_samples import WeightedSample
 from latentviews.mixtures.dependence.classes import DependentClasses
@@ -211,6 +212,8 @@ def polished_classes(
     posteriors = polished.posteriors(problem.pilot, problem.allowed)
     judged = JudgedRows(problem.pilot, posteriors, problem.pilot_weights, alternating, JUDGED, polished.posteriors)
     weights, components = densities(problem, judged, views, density_bandwidth)
+    if is_auto(density_bandwidth):
+        components = _stacked(problem, judged, components)
     return FoundClasses(Estimate(weights, components, problem.columns, polished), polish_path(guesses, polished))
 
 
@@ -286,12 +289,27 @@ def _smoothed(
     return found
 
 
-def _sample(problem: Problem, block: int, judged: JudgedRows, domain: Any) -> WeightedSample:
-    """The density that the views of a block share, as rows."""
+def _block_rows(problem: Problem, block: int, judged: JudgedRows) -> tuple[np.ndarray, np.ndarray]:
+    """The rows of a block's views, one under the other, and how much they count in every class."""
     posteriors = judged.posteriors if judged.weights is None else judged.posteriors * judged.weights[:, None]
     x = stack_block(judged.table, problem.columns, problem.blocks, block)
-    shares = np.tile(posteriors, (len(x) // len(posteriors), 1))
+    return x, np.tile(posteriors, (len(x) // len(posteriors), 1))
+
+
+def _sample(problem: Problem, block: int, judged: JudgedRows, domain: Any) -> WeightedSample:
+    """The density that the views of a block share, as rows."""
+    x, shares = _block_rows(problem, block, judged)
     return weighted_samples(x, shares, judged.halves(len(x)), domain, problem.rng, judged.n_judged)
+
+
+def _stacked(problem: Problem, judged: JudgedRows, components: Sequence[Components]) -> list[Components]:
+    """The densities of one real column stacked with shapes, one per block, and the others as they are."""
+    found = dict(zip(problem.blocks, components, strict=True))
+    for block, component in found.items():
+        if isinstance(component, BinnedEmbedding):
+            x, shares = _block_rows(problem, block, judged)
+            found[block] = with_shapes(component, x[:, 0], shares, judged.halves(len(x)))
+    return [found[block] for block in problem.blocks]
 
 
 def domains_of(problem: Problem, maps: Views) -> list[Quadrature | None]:
