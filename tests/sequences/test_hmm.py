@@ -596,3 +596,13 @@ def test_degrees_are_suspected(unit, rng):
     said = [message for message in messages if "radians" in message]
     assert len(said) == (unit > 1)
     assert all(message.endswith("turn degrees into radians with np.deg2rad.") for message in said)
+
+
+@pytest.mark.parametrize("polish", [None, ONE_WIDTH], ids=["spectral", "polished"])
+def test_the_units_of_a_sensors_columns_do_not_matter(polish):
+    """A column of noise in small units, thus of large numbers, would drown the one that tells the states."""
+    X = np.column_stack([make_hmm(800, random_state=0).X, np.random.default_rng(0).normal(size=(800, 2))])
+    units = np.array([1.0, 128.0, 1 / 128])
+    one, other = (KernelHMM(2, polish=polish, random_state=0).fit(table) for table in (X, X * units))
+    np.testing.assert_allclose(other.transition_, one.transition_, atol=1e-6)
+    np.testing.assert_array_equal(other.predict(X * units), one.predict(X))

@@ -19,7 +19,7 @@ from latentviews import (
 )
 from latentviews.sequences.chains import draw_states, filter_states, stationary
 from latentviews.sequences.dynamics import Series
-from latentviews.sequences.predictive import WARM_UP, SampleForecast, _held_out
+from latentviews.sequences.predictive import MOST_STRETCH, WARM_UP, SampleForecast, _folds, _held_out
 from reference import hsu_kakade_zhang
 
 QUICK = DYNAMICS[0]
@@ -171,6 +171,10 @@ def test_sequences_are_parted_with_rows_to_warm_up_on():
     many = _held_out(np.full(5, 4), 0.2, 2)  # the last sequences, from their first row
     np.testing.assert_array_equal(many.followed, np.arange(16, 20))
     np.testing.assert_array_equal(many.followed[many.judged], [16, 17, 18])
+    earlier = _held_out(np.array([10, 20]), 0.3, 2, back=1)  # fitted rows on both sides
+    np.testing.assert_array_equal(earlier.fitted, [*range(4), *range(7, 10), *range(10, 18), *range(24, 30)])
+    np.testing.assert_array_equal(earlier.fitted_lengths, [4, 3, 8, 6])
+    np.testing.assert_array_equal(earlier.judged_rows, [4, 5, *range(18, 23)])
     long = _held_out(np.array([10_000]), 0.2, 1)
     assert (len(long.followed), long.judged.sum()) == (2000 + WARM_UP, 2000)
 
@@ -185,6 +189,41 @@ def test_intervals_hold_the_share_they_state():
         ahead = np.stack([X[1000 + origins + step] for step in range(1, 6)], axis=1)
         inside.append(((low < ahead) & (ahead < high)).mean())
     assert 0.88 < np.mean(inside) < 0.93
+
+
+def test_every_row_but_the_earliest_is_held_out_once():
+    for lengths in (np.array([100]), np.array([60, 40]), np.full(10, 10)):
+        folds = _folds(lengths, 0.2, 1)
+        held = np.concatenate([fold.judged_rows for fold in folds])
+        assert len(folds) == 4
+        assert len(np.unique(held)) == len(held) == 80
+        assert all(not np.intersect1d(fold.fitted, fold.judged_rows).size for fold in folds)
+
+
+def test_intervals_of_short_series_hold_the_share_they_state_at_every_step():
+    """Errors of ten steps ahead overlap: a last stretch of sixty rows holds no more than a few of them."""
+    inside = []
+    for seed in range(8):
+        X = autoregressive(1300, np.random.default_rng(seed))
+        model = PredictiveStateModel(TwoStageRegression((10,), (1e-2,), (5,)), horizon=10, random_state=0).fit(X[:300])
+        origins = np.arange(300, 1290)
+        low, high = np.moveaxis(model.forecast(X, 10, origins=origins).quantile([0.05, 0.95]), -1, 0)
+        ahead = np.stack([X[origins + step] for step in range(1, 11)], axis=1)
+        inside.append(((low < ahead) & (ahead < high)).mean(axis=(0, 2)))
+    by_step = np.mean(inside, axis=0)
+    assert 0.88 < by_step.mean() < 0.92
+    assert by_step.min() > 0.87
+
+
+def test_errors_that_are_alike_widen_a_forecast_by_their_mean():
+    """Residuals of one sign are an error of a whole stretch, not a bias: their mean square is kept."""
+    residuals = np.array([1.0, 2.0, 3.0])[:, None, None]
+    forecast = SampleForecast(np.zeros((1, 1)), residuals, np.full(3, 1 / 3))
+    draws = forecast.sample(100_000, random_state=0)
+    assert abs(draws.mean()) < 0.03
+    assert abs(draws.std() - np.sqrt(2 / 3) * MOST_STRETCH) < 0.01  # √(14/3) would be more than is allowed
+    forecast = SampleForecast(np.zeros((1, 1)), residuals - 1, np.full(3, 1 / 3))
+    assert abs((forecast.sample(100_000, random_state=0) ** 2).mean() - 5 / 3) < 0.03
 
 
 @pytest.mark.parametrize("dynamics", DYNAMICS, ids=repr)

@@ -89,9 +89,14 @@ def rank_test(
 
 
 def dependence_rank(
-    rows: np.ndarray, views: Views, rng: np.random.Generator, level: float = 0.05, n_permutations: int = 99
+    rows: np.ndarray,
+    views: Views,
+    rng: np.random.Generator,
+    level: float = 0.05,
+    n_permutations: int = 99,
+    among: Iterable[tuple[int, int]] | None = None,
 ) -> RankTest:
-    """`rank_test` for fitted feature maps.
+    """`rank_test` for fitted feature maps, of all pairs of views or those ``among`` which there is a question.
 
     Every draw permutes all views at once, and the largest singular value of any pair, each in units of its own null,
     is what one value must exceed (Westfall & Young 1993): the level holds for all pairs together.
@@ -100,7 +105,7 @@ def dependence_rank(
     table = to_numpy(streams.sample(rows, ROWS, rng)[0])
     whole = views.present(table)
     pairs = {}
-    for s, t in combinations(range(len(views.columns)), 2):
+    for s, t in combinations(range(len(views.columns)), 2) if among is None else among:
         both = np.ones(len(table), dtype=bool) if whole is None else (whole[:, s] * whole[:, t]).astype(bool)
         if both.sum() > 1:
             pairs[s, t] = [_directions(views, u, table[both]) for u in (s, t)]

@@ -121,6 +121,7 @@ CLASSES = {
     "OneHotFeatures": "core.features.indicators",
     "OneOf": "_parameters",
     "OperatorDynamics": "sequences.operators",
+    "PairProducts": "sequences.independence",
     "Part": "_progress",
     "Parts": "mixtures.dependence.merging",
     "Path": "sequences.chains",

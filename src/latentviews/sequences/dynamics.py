@@ -20,6 +20,10 @@ class Series(NamedTuple):
     phi: np.ndarray  # (n, D)
     lengths: np.ndarray
 
+    def take(self, rows: np.ndarray, lengths: np.ndarray) -> "Series":
+        """Some rows, by their numbers, in sequences of these lengths."""
+        return Series(self.x[rows], self.phi[rows], lengths)
+
     def ahead(self, horizon: int) -> tuple[np.ndarray, np.ndarray]:
         """The rows x_t, …, x_{t+horizon-1}, (n, horizon, d), and whether all lie in the sequence of row t, (n,)."""
         n = len(self.x)

@@ -12,9 +12,8 @@ from latentviews._validation import UnsupportedError, is_auto
 from latentviews.core.embeddings import BinnedEmbedding, Components, Embedding, components_in, domain_for
 from latentviews.core.features.landmarks import LandmarkFeatures
 from latentviews.core.moments import feature_vectors
-from latentviews.core.selection import dependence_rank
 from latentviews.core.tables import Columns
-from latentviews.core.views import Views, fit_views
+from latentviews.core.views import Views
 from latentviews.densities.reestimation import held_out_bandwidths
 from latentviews.densities.smoothers import POINTS
 from latentviews.mixtures.cells import PointBasis, SieveView
@@ -49,8 +48,6 @@ from latentviews.sequences.chains import Smoothing, first_rows, smooth_states, s
 from latentviews.sequences.stretches import triple_columns, triples, window_means
 from latentviews.sequences.transitions import transition_matrix
 
-TEST_ROWS = 4000  # rows on which dependence in time is looked for
-PERMUTATIONS = 19
 REACHES = (5, 20)  # rows on either side of a window's middle
 MIDDLE = 1  # the first sensor at time t, in a row of a triple
 
@@ -101,24 +98,6 @@ def _never(s: int, t: int, gap: int, *, one: bool) -> str:
         what = "are both seen" if one else f"both have view {s}"
         return f"No two rows {steps} apart {what}, so nothing is known of how states follow."
     return f"No row with view {s} has one with view {t} {steps} after it, so nothing is known of how states follow."
-
-
-def looks_independent(problem: SequenceProblem) -> bool:
-    """Whether no sensor's next row depends on the one before, as far as there are such rows and permutations tell."""
-    rows, width = problem.rows, problem.rows.data.shape[1]
-    inner = ~first_rows(problem.pilot_lengths)[1:]
-    table = np.concatenate([rows.pilot[:-1][inner], rows.pilot[1:][inner]], axis=1)[:TEST_ROWS]
-    tested = False
-    for columns, prototype in zip(rows.columns, rows.prototypes, strict=True):
-        both = (columns, [width + j for j in columns])
-        pairs = table[~np.isnan(table[:, both[0] + both[1]]).any(axis=1)]
-        if len(pairs) < 3:
-            continue
-        tested = True
-        views = fit_views(pairs, both, [prototype] * 2, rows.rng, [0, 0])
-        if dependence_rank(pairs, views, rows.rng, n_permutations=PERMUTATIONS).n_components > 1:
-            return False
-    return tested
 
 
 class ChainEstimate(NamedTuple):

@@ -41,10 +41,10 @@ from latentviews.sequences.estimation import (
     SequenceProblem,
     chain_starts,
     found_by_moments,
-    looks_independent,
     polished_chain,
 )
 from latentviews.sequences.forecast import Forecast
+from latentviews.sequences.independence import looks_independent
 from latentviews.sequences.reading import PILOT, read_sequence_problem
 from latentviews.sequences.streaming import ChainStream, start_chain_stream
 from latentviews.sequences.stretches import check_lengths, check_origins

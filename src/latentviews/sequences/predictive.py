@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
+from scipy import stats
 from sklearn.base import BaseEstimator, clone
 from sklearn.metrics.pairwise import euclidean_distances
 from sklearn.utils.validation import check_is_fitted
@@ -24,6 +25,8 @@ from latentviews.sequences.two_stage import TwoStageRegression
 ANCHORS = 1000  # held-out residuals that forecasts are spread by
 NEIGHBOURS = 100  # of them, those nearest in state that count
 WARM_UP = 500  # fitted rows before a held-out stretch over which the filter runs first
+MOST_STRETCH = 2.0  # by which residuals are made wider where their mean is most of them
+FEWEST = 3.0  # errors that a spread is taken to rest on
 COMPONENTS = 30  # directions of the features that are kept
 
 
@@ -31,7 +34,7 @@ COMPONENTS = 30  # directions of the features that are kept
 class SampleForecast:
     """The distribution of the next rows: a mean and weighted residuals around it.
 
-    The residuals are centred, and as much wider as their weighted mean took from their spread.
+    The residuals are centred, and as much wider as their weighted mean took from their mean square.
 
     Arrays have the shape of ``center`` without its last axis, (horizon,) for one series and (n, horizon) for
     several, and what is asked for behind it.
@@ -59,10 +62,12 @@ class SampleForecast:
         return self.center
 
     def _frame(self) -> tuple[np.ndarray, np.ndarray]:
-        """What residuals are added to, (..., horizon, d), and first multiplied by, (..., 1, 1)."""
-        drawn_in = 1 - np.sum(self.weights**2, axis=-1)[..., None, None]  # E of a weighted variance, over the variance
-        stretch = 1 / np.sqrt(np.maximum(drawn_in, 0.5))
-        return self.center - stretch * np.tensordot(self.weights, self.residuals, axes=1), stretch
+        """What residuals are added to, and first multiplied by: both (..., horizon, d)."""
+        mean = np.tensordot(self.weights, self.residuals, axes=1)
+        square = np.tensordot(self.weights, self.residuals**2, axes=1)
+        # held-out errors of neighbours are alike, so that their mean is of their own size: no bias to be forgotten
+        stretch = np.sqrt(square / np.maximum(square - mean**2, np.maximum(square / MOST_STRETCH**2, TINY)))
+        return self.center - stretch * mean, stretch
 
     def quantile(self, q: Any) -> np.ndarray:
         """The quantile of every column by itself, (..., horizon, d), and a last axis if ``q`` is a list."""
@@ -74,7 +79,9 @@ class SampleForecast:
                 sorted_residuals = self.residuals[order, step, j]
                 shares = np.cumsum(self.weights[..., order], axis=-1)
                 place = (shares[..., None] < levels).sum(axis=-2).clip(max=len(order) - 1)
-                result[..., step, j, :] = offset[..., step, j, None] + stretch[..., 0] * sorted_residuals[place]
+                result[..., step, j, :] = (
+                    offset[..., step, j, None] + stretch[..., step, j, None] * sorted_residuals[place]
+                )
         return result[..., 0] if np.ndim(q) == 0 else result
 
     def density(self, x: Any, column: int = 0) -> np.ndarray:
@@ -84,9 +91,10 @@ class SampleForecast:
         for step in range(self.horizon):
             spread = self.residuals[:, step, [column]]
             kernel = Gaussian(max(float(silverman(spread)[0]), TINY))
-            gaps = (points - offset[..., step, column, None]) / stretch[..., 0]
+            wide = stretch[..., step, column, None]
+            gaps = (points - offset[..., step, column, None]) / wide
             values = kernel.gram(gaps.reshape(-1, 1), spread).reshape(*gaps.shape, -1)
-            result[..., step, :] = np.einsum("...xm,...m->...x", values, self.weights) / stretch[..., 0]
+            result[..., step, :] = np.einsum("...xm,...m->...x", values, self.weights) / wide
         return result
 
     def sample(self, n_samples: int = 1, random_state: Any = None) -> np.ndarray:
@@ -114,7 +122,8 @@ class PredictiveStateModel(BaseEstimator):
     horizon : int, default=10
         The most steps ahead that will be asked for.
     validation : float, default=0.2
-        The share of the rows, the last ones, by which choices are made and residuals are known.
+        The share of the rows, the last ones, by which choices are made; residuals come from these and, with the choice
+        made, from earlier parts of the same size.
     random_state : int, RandomState or None, default=None
 
     Attributes
@@ -179,24 +188,24 @@ class PredictiveStateModel(BaseEstimator):
         learner = TwoStageRegression() if self.dynamics is None else self.dynamics
         table = self._read(X, reset=True)
         lengths = check_lengths(lengths, len(table), y)
-        split = _held_out(lengths, self.validation, horizon)
+        split, *others = _folds(lengths, self.validation, horizon)
         for label, column in zip(getattr(self, "feature_names_in_", range(table.shape[1])), table.T, strict=True):
             check_column(column, label, "what comes next")
         self._fit_features(table, rng)
-        known = self._series(table[split.fitted], split.fitted_lengths)
-        rest = self._series(table[split.followed], split.followed_lengths)
+        series = self._series(table, lengths)
         self.validation_errors_: dict[Any, float] = {}
         best: tuple[float, Any, np.ndarray] | None = None
         for choice in learner.candidates():
-            missed = _missed(learner.learn(known, choice, horizon), rest, split.judged, horizon)
+            missed = _missed(learner, choice, series, split, horizon)
             error = float(np.mean(missed**2))
             self.validation_errors_[choice] = error
             if best is None or not error >= best[0]:
                 best = error, choice, missed
         assert best is not None
         _, self.choice_, missed = best
-        self.dynamics_: Dynamics = learner.learn(self._series(table, lengths), self.choice_, horizon)
-        self._keep_residuals(rest, split.judged, missed, rng)
+        self.dynamics_: Dynamics = learner.learn(series, self.choice_, horizon)
+        errors = [missed, *(_missed(learner, self.choice_, series, fold, horizon) for fold in others)]
+        self._keep_residuals(series, np.concatenate([fold.judged_rows for fold in (split, *others)]), errors, rng)
         return self
 
     def _read(self, X: Any, *, reset: bool) -> np.ndarray:
@@ -229,10 +238,14 @@ class PredictiveStateModel(BaseEstimator):
         phi = (self.features_.transform(x) - self.offset_) @ self.directions_
         return Series(x, np.concatenate([phi, np.ones((len(x), 1))], axis=1), lengths)
 
-    def _keep_residuals(self, rest: Series, judged: np.ndarray, missed: np.ndarray, rng: np.random.Generator) -> None:
-        states = run(self.dynamics_, rest.phi, rest.lengths)[: len(rest.x)][judged]
-        some = rng.permutation(len(missed))[:ANCHORS]
-        self.residuals_, self.anchors_ = missed[some] * self.scale_, states[some]
+    def _keep_residuals(
+        self, series: Series, rows: np.ndarray, missed: list[np.ndarray], rng: np.random.Generator
+    ) -> None:
+        """What forecasts from some of these rows missed by, and the states there."""
+        states, some = run(self.dynamics_, series.phi, series.lengths), rng.permutation(len(rows))[:ANCHORS]
+        errors = np.concatenate(missed)[some]
+        wider = _wider_tails(len(rows) * min(NEIGHBOURS / len(some), 1.0) / np.arange(1, errors.shape[1] + 1))
+        self.residuals_, self.anchors_ = errors * wider[:, None] * self.scale_, states[rows[some]]
 
     def filter(self, X: Any, *, lengths: Any = None) -> np.ndarray:
         """The predictive state after every row, (n_samples, p)."""
@@ -287,8 +300,16 @@ class PredictiveStateModel(BaseEstimator):
         return after, series
 
 
+def _wider_tails(n_errors: np.ndarray) -> np.ndarray:
+    """How much wider 90 % intervals are where the spread is that of so many errors: Student's quantile over the normal.
+
+    Errors h steps ahead overlap, so that h rows have about one between them.
+    """
+    return stats.t.isf(0.05, np.maximum(n_errors, FEWEST)) / stats.norm.isf(0.05)
+
+
 class HeldOutRows(NamedTuple):
-    """Rows that are fitted, and rows that are held out, behind some fitted ones over which a filter warms up."""
+    """Rows that are fitted, and rows that are held out, behind some others over which a filter warms up."""
 
     fitted: np.ndarray  # row numbers
     fitted_lengths: np.ndarray
@@ -296,38 +317,59 @@ class HeldOutRows(NamedTuple):
     followed_lengths: np.ndarray
     judged: np.ndarray  # whether each of these is held out and has all rows ahead, so that a forecast can be judged
 
+    @property
+    def judged_rows(self) -> np.ndarray:
+        """The numbers of the rows that are judged."""
+        return self.followed[self.judged]
 
-def _held_out(lengths: np.ndarray, share: float, horizon: int) -> HeldOutRows:
-    """What is fitted and what is held out: last sequences, or the ends of a few."""
-    ends = np.cumsum(lengths)
-    begins = ends - lengths
-    if len(lengths) >= 5:
-        last = np.arange(len(lengths)) >= len(lengths) - max(round(share * len(lengths)), 1)
-        middle = np.where(last, begins, ends)
-    else:
-        middle = ends - np.maximum((share * lengths).astype(int), 1)
-    if (middle - begins).max() < max(3, horizon) or (ends - middle).max() < horizon:
+
+def _folds(lengths: np.ndarray, share: float, horizon: int) -> list[HeldOutRows]:
+    """What is fitted and what is held out: first the last rows, then those before; the earliest are always fitted."""
+    last = _held_out(lengths, share, horizon)
+    if not _long_enough(last, horizon):
         raise ValueError(
             f"Forecasts of {horizon} step(s) need sequences whose held-out part ({share:g} of the rows) is as long, "
             f"and as many rows, at least three, beside it; got n_samples = {lengths.sum()}, the longest sequence of "
             f"{lengths.max()} row(s). Pass more rows or ask for a shorter horizon."
         )
-    fitted, sizes = _joined(begins, middle)
-    warm = np.where(middle < ends, np.maximum(middle - WARM_UP, begins), ends)
-    followed, followed_sizes = _joined(warm, ends)
-    judged = (followed >= np.repeat(middle, ends - warm)) & (followed + horizon <= np.repeat(ends, ends - warm))
+    earlier = (_held_out(lengths, share, horizon, back) for back in range(1, round(1 / share) - 1))
+    return [last, *(fold for fold in earlier if _long_enough(fold, horizon))]
+
+
+def _long_enough(fold: HeldOutRows, horizon: int) -> bool:
+    return bool(fold.judged.any()) and fold.fitted_lengths.max(initial=0) >= max(3, horizon)
+
+
+def _held_out(lengths: np.ndarray, share: float, horizon: int, back: int = 0) -> HeldOutRows:
+    """A share of the sequences, or of the rows of a few, held out: the last, or those so many shares before."""
+    ends = np.cumsum(lengths)
+    begins = ends - lengths
+    if len(lengths) >= 5:
+        size = max(round(share * len(lengths)), 1)
+        number = np.arange(len(lengths)) + size * back - len(lengths)
+        low, high = begins, np.where((number >= -size) & (number < 0), ends, begins)
+    else:
+        size = np.maximum((share * lengths).astype(int), 1)
+        high = np.maximum(ends - back * size, begins)
+        low = np.maximum(high - size, begins)
+    fitted, sizes = _joined(np.stack([begins, high], axis=1).ravel(), np.stack([low, ends], axis=1).ravel())
+    warm = np.where(low < high, np.maximum(low - WARM_UP, begins), high)
+    followed, followed_sizes = _joined(warm, high)
+    judged = (followed >= np.repeat(low, high - warm)) & (followed + horizon <= np.repeat(high, high - warm))
     return HeldOutRows(fitted, sizes, followed, followed_sizes, judged)
 
 
 def _joined(begins: np.ndarray, ends: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Row numbers of stretches one after the other, and how long each is; empty ones are left out."""
     pieces = [np.arange(begin, end) for begin, end in zip(begins, ends, strict=True) if begin < end]
-    return np.concatenate(pieces), np.array([len(piece) for piece in pieces])
+    none = np.empty(0, dtype=int)
+    return np.concatenate([none, *pieces]), np.array([len(piece) for piece in pieces], dtype=int)
 
 
-def _missed(dynamics: Dynamics, rest: Series, judged: np.ndarray, horizon: int) -> np.ndarray:
-    """What forecasts of the judged rows miss by, (n, horizon, d)."""
-    rows = np.flatnonzero(judged)
+def _missed(learner: Any, choice: Any, series: Series, fold: HeldOutRows, horizon: int) -> np.ndarray:
+    """What forecasts of the judged rows miss by, (n, horizon, d), where the fold's other rows are fitted."""
+    dynamics = learner.learn(series.take(fold.fitted, fold.fitted_lengths), choice, horizon)
+    rest, rows = series.take(fold.followed, fold.followed_lengths), np.flatnonzero(fold.judged)
     states = run(dynamics, rest.phi, rest.lengths)[rows]
     missed = rest.ahead(horizon)[0][rows] - dynamics.forecast(states, rest.recent(rows, dynamics.memory), horizon)
     return np.where(np.isfinite(missed), missed, 1e6)

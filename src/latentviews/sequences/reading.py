@@ -6,9 +6,16 @@ from typing import Any
 import numpy as np
 
 from latentviews._validation import is_auto
+from latentviews.core.kernels.bandwidths import median
 from latentviews.core.selection import RankTest, dependence_rank
 from latentviews.core.tables import Columns, check_varying, read_sequences, training_rows
-from latentviews.core.views import feature_prototypes, fit_views, has_density, landmarks_where_scales_differ
+from latentviews.core.views import (
+    feature_prototypes,
+    fit_views,
+    has_density,
+    landmarks_where_scales_differ,
+    with_bandwidth,
+)
 from latentviews.mixtures.problem import Problem
 from latentviews.sequences.chains import first_rows
 from latentviews.sequences.estimation import SequenceProblem
@@ -34,12 +41,24 @@ def read_sequence_problem(model: Any, X: Any, y: Any, lengths: Any) -> SequenceP
     rows = training_rows(table, size, rng, draw=lambda table, *_: (table[chosen], None, None))
     if model.kernel is None and model.features is None and model.bandwidth is None:
         prototypes = landmarks_where_scales_differ(prototypes, rows.pilot, columns, blocks)
+        prototypes = [
+            _in_standard_units(phi, rows.pilot[:, group]) for phi, group in zip(prototypes, columns, strict=True)
+        ]
     views = Problem(**vars(rows), columns=columns, blocks=blocks, prototypes=prototypes, rank=rank, rng=rng)
     problem = SequenceProblem(views, lengths, stretches(chosen, first_rows(lengths)))
     if not is_auto(model.n_states):
         return problem
     test = _rank_test(problem)
     return problem._replace(rows=replace(views, rank=test.n_components, rank_test=test))
+
+
+def _in_standard_units(phi: Any, x: np.ndarray) -> Any:
+    """The map of several columns with a bandwidth for each, so that the largest does not drown the others."""
+    whole = x[~np.isnan(x).any(axis=1)]
+    if x.shape[1] == 1 or not len(whole):
+        return phi
+    spread = whole.std(axis=0)
+    return with_bandwidth(phi, spread * median(whole / spread))
 
 
 def _check_table(model: Any, table: np.ndarray, columns: Columns, lengths: np.ndarray, rank: int) -> None:
