@@ -39,7 +39,12 @@ CLUSTER_ROWS = 4000  # rows that k-means sees
 
 
 def kmeans_posteriors(
-    table: np.ndarray, used: list[int], rank: int, rng: np.random.Generator, weights: np.ndarray | None = None
+    table: np.ndarray,
+    used: list[int],
+    rank: int,
+    rng: np.random.Generator,
+    weights: np.ndarray | None = None,
+    n_init: int = 3,
 ) -> np.ndarray:
     """Clusters of the standardised columns, softened a little."""
     table = table[:, used]
@@ -47,5 +52,5 @@ def kmeans_posteriors(
     table = np.where(np.isnan(table), 0.0, (table - center) / spread)
     few = rng.permutation(len(table))[:CLUSTER_ROWS]
     seed = int(rng.integers(2**31))
-    clusters = kmeans(table[few], rank, seed, 3, None if weights is None else weights[few])
+    clusters = kmeans(table[few], rank, seed, n_init, None if weights is None else weights[few])
     return cluster_posteriors(clusters, table)

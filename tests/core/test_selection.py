@@ -2,6 +2,7 @@ import numpy as np
 import pytest
 
 from latentviews import Delta, MultiViewMixture, likelihood_curve, rank_test
+from latentviews.core.selection import compared_name
 from latentviews.datasets import make_multiview
 
 
@@ -12,8 +13,43 @@ def test_the_rank_of_the_dependence_counts_the_classes(design, k, separation):
     X, _, _ = make_multiview(2000, k, design=design, separation=separation, random_state=7)
     test = rank_test(X, random_state=0)
     assert test.n_components == k
-    assert set(test.spectra) == {(0, 1), (0, 2), (1, 2)}
+    assert set(test.spectra) >= {(0, 1), (0, 2), (1, 2), (0, (1, 2)), (0, 1, 2.0)}
+    assert set(test.spectra) == set(test.nulls) == set(test.thresholds)
     assert all(np.all(np.diff(null) >= 0) for null in test.nulls.values())
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_rare_class_is_counted(seed):
+    """Three in a hundred of 2,000 rows show in kernels twice as wide."""
+    rng = np.random.default_rng(seed)
+    y = rng.choice(3, 2000, p=[0.57, 0.4, 0.03])
+    X = rng.normal(size=(2000, 3)) + np.array([[0, 4, 8], [4, 0, 4], [8, 8, 0]])[y]
+
+    assert rank_test(X, random_state=0).n_components == 3
+
+
+def test_many_classes_that_differ_little_are_counted_by_groups_of_views():
+    rng = np.random.default_rng(0)
+    X = rng.normal(scale=1.5, size=(10, 12))[rng.integers(10, size=2000)] + rng.normal(size=(2000, 12))
+    test = rank_test(X, random_state=0)
+    pairs = [pair for pair in test.spectra if all(isinstance(side, int) for side in pair)]
+
+    assert max(test.count(pair) for pair in pairs) < 5
+    assert 7 <= test.n_components <= 10
+
+
+def test_groups_do_not_depend_on_the_units_of_their_views():
+    X, _, _ = make_multiview(1000, 3, random_state=0)
+    test, scaled = (rank_test(table, random_state=0) for table in (X, X * [1, 1e-3, 1e3]))
+    values, same = (found.spectra[1, (0, 2)] / found.thresholds[1, (0, 2)] for found in (test, scaled))
+
+    np.testing.assert_allclose(same[:5], values[:5], rtol=1e-6)
+
+
+def test_views_that_are_compared_have_names():
+    names = ["a", "b", "c"]
+    assert compared_name((0, 2), names) == "a and c"
+    assert compared_name((0, (1, 2), 2.0), names) == "a and b + c, kernels × 2"
 
 
 def test_independent_views_rarely_show_a_second_class():

@@ -54,6 +54,17 @@ def test_sound_data_are_not_flagged(sound):
     assert diagnosis.summary().endswith("- nothing was found.")
 
 
+def test_a_class_that_is_two_is_found(sound):
+    _, X, diagnosis = sound
+    merged = diagnose(MultiViewMixture(2, random_state=0).fit(X), X, n_permutations=19, random_state=0)
+
+    assert diagnosis.within.tolist() == [1, 1, 1]
+    assert "no class looks like two" in diagnosis.summary()
+    assert sorted(merged.within.tolist()) == [1, 2]
+    doubts = [finding.text for finding in merged.findings if not finding.trusted]
+    assert any(f"class {merged.within.argmax()} looks like 2" in text and "Fit 3 classes" in text for text in doubts)
+
+
 def test_independent_classes_are_flagged_no_more_often_than_stated(rng):
     """The level of all tests together, at the true posteriors of separated classes."""
     flagged, n_runs = 0, 40

@@ -43,6 +43,27 @@ def test_shapes_alone_tell_classes_apart():
     assert errors(model, X, truth)[0] < 0.14  # nonparametric EM started at the truth ends at .18
 
 
+def test_starts_that_disagree_are_joined_by_further_ones():
+    X, y, _ = make_multiview(900, 5, random_state=0)
+    rows = MixtureRows(X, ([0], [1], [2]), list(range(3)), [Gaussian()] * 3)
+    truth = 0.9 * np.eye(5)[y] + 0.02
+    lumped = [0.9 * np.eye(5)[y % size] + 0.02 for size in (1, 2)]  # classes that begin alike stay alike
+
+    few, more = (Sieve(n_init=n_init).polish(rows, lumped, np.random.default_rng(0)) for n_init in (0, "auto"))
+    agreed = Sieve().polish(rows, [truth, truth], np.random.default_rng(0))
+    asked = Sieve(n_init=2).polish(rows, [truth], np.random.default_rng(0))
+
+    assert [len(found.objectives) for found in (few, more, agreed, asked)] == [2, 7, 2, 3]
+    assert 900 * (more.fit.objective - few.fit.objective) > 100
+    assert 900 * abs(more.fit.objective - agreed.fit.objective) < 3
+
+
+def test_further_starts_have_names():
+    X, _, _ = make_multiview(300, 2, random_state=0)
+    model = MultiViewMixture(2, polish=Sieve(n_init=2), random_state=0).fit(X)
+    assert list(model.start_objectives_) == ["spectral × 1", "spectral × 0.5", "k-means", "k-means (2)", "k-means (3)"]
+
+
 @pytest.mark.parametrize("bandwidth", ["isj", 1.0])
 def test_the_smoothed_likelihood_of_rows_between_grid_points_never_falls(bandwidth, rng):
     X, _, _ = make_multiview(300, 3, separation=1.5, design="gamma", random_state=rng)

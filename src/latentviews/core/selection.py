@@ -15,28 +15,44 @@ from latentviews._numbers import TINY
 from latentviews._validation import UnsupportedError, check_count
 from latentviews.core import streams
 from latentviews.core.tables import check_varying, read_table
-from latentviews.core.views import Views, feature_prototypes, fit_views
+from latentviews.core.views import Views, feature_prototypes, fit_views, with_bandwidth
 
 DIRECTIONS = 30  # leading feature directions of a view; dependence beyond them is below any noise
 ROWS = 10_000  # rows that permutations are made of
+WIDE = 2.0  # kernels so many times as wide are tried beside: a rare class shows better in them
+HALVES = 4  # random halves of more than three views
+
+
+Compared = tuple[Any, ...]  # two views, or groups of views as tuples; a third entry is the width of their kernels
 
 
 class RankTest(NamedTuple):
-    """The number of classes, and what it rests on: a spectrum and its null for every pair of views."""
+    """The number of classes, and what it rests on: a spectrum and its null for every two views or groups of views.
+
+    Keys are the numbers of two views, (0, 1); groups of views are tuples, (0, (1, 2)), and (0, 1, 2.0) are two views
+    with kernels twice as wide.
+    """
 
     n_components: int
-    spectra: dict[tuple[int, int], np.ndarray]  # singular values of the centred cross-covariance
-    nulls: dict[tuple[int, int], np.ndarray]  # the largest singular value under permutation, sorted
-    thresholds: dict[tuple[int, int], float]  # what a singular value must exceed to count
+    spectra: dict[Compared, np.ndarray]  # singular values of the centred cross-covariance
+    nulls: dict[Compared, np.ndarray]  # the largest singular value under permutation, sorted
+    thresholds: dict[Compared, float]  # what a singular value must exceed to count
 
     @property
-    def strongest(self) -> tuple[int, int]:
-        """The pair of views that shows most classes, with most to spare."""
+    def strongest(self) -> Compared:
+        """The views, or groups of them, that show most classes, with most to spare."""
         return max(self.spectra, key=lambda pair: (self.count(pair), self.spectra[pair][0] / self.thresholds[pair]))
 
-    def count(self, pair: tuple[int, int]) -> int:
+    def count(self, pair: Compared) -> int:
         """Singular values of a pair above its threshold."""
         return int(np.sum(self.spectra[pair] > self.thresholds[pair]))
+
+
+def compared_name(pair: Compared, names: Sequence[str]) -> str:
+    """A key of a `RankTest` in words."""
+    sides = [[side] if isinstance(side, int) else side for side in pair[:2]]
+    first, second = (" + ".join(names[t] for t in side) for side in sides)
+    return f"{first} and {second}" + (f", kernels × {pair[2]:g}" if len(pair) > 2 else "")
 
 
 class _Reader(BaseEstimator):
@@ -59,8 +75,10 @@ def rank_test(
     """Count the directions in which views depend on each other: k classes give k - 1 of them, the rank of centred C_st.
 
     A singular value of a pair's centred cross-covariance counts if it exceeds the largest one of pairs whose rows are
-    permuted, at a ``level`` that holds for all pairs together. The answer is one more than the highest count. Views
-    that depend on each other *inside* classes add to it, so it is an upper guess where that is in doubt.
+    permuted, at a ``level`` that holds for all pairs together. Pairs are two views, or groups of views side by side
+    (one against two, random halves of more), which show many classes; kernels twice as wide show rare ones. The
+    answer is one more than the highest count. Views that depend on each other *inside* classes add to it, so it is
+    an upper guess where that is in doubt.
 
     Parameters
     ----------
@@ -94,41 +112,142 @@ def dependence_rank(
     rng: np.random.Generator,
     level: float = 0.05,
     n_permutations: int = 99,
+    units: Sequence[tuple[int, ...]] | None = None,
     among: Iterable[tuple[int, int]] | None = None,
 ) -> RankTest:
-    """`rank_test` for fitted feature maps, of all pairs of views or those ``among`` which there is a question.
+    """`rank_test` for fitted feature maps; ``units`` are views that stay together in groups, by default each its own.
+
+    ``among`` names the pairs of views that there is a question of; then no groups are compared.
 
     Every draw permutes all views at once, and the largest singular value of any pair, each in units of its own null,
     is what one value must exceed (Westfall & Young 1993): the level holds for all pairs together.
     """
     size = max(check_count("n_permutations", n_permutations), int(np.ceil(1 / level)) - 1)
     table = to_numpy(streams.sample(rows, ROWS, rng)[0])
-    whole = views.present(table)
-    pairs = {}
-    for s, t in combinations(range(len(views.columns)), 2) if among is None else among:
-        both = np.ones(len(table), dtype=bool) if whole is None else (whole[:, s] * whole[:, t]).astype(bool)
-        if both.sum() > 1:
-            pairs[s, t] = [_directions(views, u, table[both]) for u in (s, t)]
-    if not pairs:
+    units = [(t,) for t in range(len(views.columns))] if units is None else units
+    pairs = combinations(range(len(views.columns)), 2) if among is None else among
+    sides = _sides(table, views, list(pairs), _groups(units, rng) if among is None else [])
+    if not sides:
         raise UnsupportedError("No two views occur in the same rows, so nothing is known of how they go together.")
-    null = np.empty((size, len(pairs)))
+    null = np.empty((size, len(sides)))
     for draw in null:
-        draw[:] = [_singular_values(a[rng.permutation(len(a))], b)[0] for a, b in pairs.values()]
-    center, spread = null.mean(axis=0), null.std(axis=0) + TINY
-    highest = np.sort(((null - center) / spread).max(axis=1))
-    limits = center + spread * highest[-max(int(level * (size + 1)), 1)]
+        order = rng.permutation(len(table))
+        draw[:] = [side.shuffled(order) for side in sides.values()]
+    limits = _limits(null, level)
     test = RankTest(
         1,
-        {pair: _singular_values(a, b) for pair, (a, b) in pairs.items()},
-        dict(zip(pairs, np.sort(null, axis=0).T, strict=True)),
-        dict(zip(pairs, limits.tolist(), strict=True)),
+        {pair: _singular_values(side.first, side.second) for pair, side in sides.items()},
+        dict(zip(sides, np.sort(null, axis=0).T, strict=True)),
+        dict(zip(sides, limits.tolist(), strict=True)),
     )
-    return test._replace(n_components=1 + max(test.count(pair) for pair in pairs))
+    return test._replace(n_components=1 + max(test.count(pair) for pair in sides))
 
 
-def _directions(views: Views, t: int, table: np.ndarray) -> np.ndarray:
-    """The leading principal directions of a view's centred features, (n, at most 30)."""
-    phi = to_numpy(views.features[t].transform(table[:, views.columns[t]]))
+def _limits(null: np.ndarray, level: float) -> np.ndarray:
+    """What a value must exceed for every column of null draws, at a level that holds for all columns together.
+
+    Draws are put in units of the others', as a value is that was not drawn; else few draws of many columns seem less
+    extreme than they are.
+    """
+    size = len(null)
+    center, spread = null.mean(axis=0), null.std(axis=0) + TINY
+    standard = (null - center) / spread
+    shrink = np.sqrt(np.maximum(1 - standard**2 / (size - 1), TINY) * (size - 1) / size)  # without the draw itself
+    highest = np.sort((standard / shrink).max(axis=1))
+    return center + spread * highest[-max(int(level * (size + 1)), 1)]
+
+
+class _Sides(NamedTuple):
+    """The directions of two views, or groups of them, in the rows that have both."""
+
+    first: np.ndarray
+    second: np.ndarray
+    kept: np.ndarray | None  # of the table's rows; None where all are
+
+    def shuffled(self, order: np.ndarray) -> float:
+        """The largest singular value where the rows of the first side are in another order."""
+        order = order if self.kept is None else np.argsort(order[self.kept])
+        return float(_singular_values(np.take(self.first, order, axis=0), self.second)[0])
+
+
+def _groups(units: Sequence[tuple[int, ...]], rng: np.random.Generator) -> list[tuple[tuple[int, ...], ...]]:
+    """Units in two groups: one against the two others, or some random halves of more."""
+    if len(units) < 3:
+        return []
+    numbers = range(len(units))
+    firsts = [[i] for i in numbers] if len(units) == 3 else [_half(len(units), rng) for _ in range(HALVES)]
+    parts = [(first, [i for i in numbers if i not in first]) for first in firsts]
+    return [tuple(tuple(sorted(t for i in part for t in units[i])) for part in both) for both in parts]
+
+
+def _half(size: int, rng: np.random.Generator) -> list[int]:
+    return rng.permutation(size)[: size // 2].tolist()
+
+
+def _sides(
+    table: np.ndarray,
+    views: Views,
+    pairs: Sequence[tuple[int, int]],
+    groups: Sequence[tuple[tuple[int, ...], ...]],
+) -> dict[Compared, _Sides]:
+    """What is compared: pairs of views and groups, at the kernels' own widths and at wider ones.
+
+    Pairs of many views show nothing in wider kernels that groups do not, and are left out there.
+    """
+    found: dict[Compared, _Sides] = {}
+    singles = [((s,), (t,)) for s, t in pairs]
+    for width in (1.0, WIDE):
+        maps = views.features if width == 1 else _widened(table, views)
+        if width != 1 and maps == views.features:
+            break
+        directions = [_directions(phi, table[:, cols]) for phi, cols in zip(maps, views.columns, strict=True)]
+        for first, second in [*singles, *groups] if width == 1 or len(singles) <= 3 else groups:
+            sides = _in_common([directions[t] for t in first], [directions[t] for t in second])
+            if sides is not None:
+                pair = tuple(part[0] if len(part) == 1 else part for part in (first, second))
+                found[pair if width == 1 else (*pair, width)] = sides
+    return found
+
+
+def _widened(table: np.ndarray, views: Views) -> tuple[Any, ...]:
+    """The feature maps with wider kernels, where these have a width."""
+    return tuple(_wide(phi, table[:, columns]) for phi, columns in zip(views.features, views.columns, strict=True))
+
+
+def _wide(phi: Any, x: np.ndarray) -> Any:
+    kernel = getattr(phi, "kernel_", None)
+    if kernel is None or "bandwidth" not in kernel.get_params():
+        return phi
+    return with_bandwidth(phi, WIDE * kernel.bandwidth).fit(x[~np.isnan(x).any(axis=1)])
+
+
+def _directions(phi: Any, x: np.ndarray) -> np.ndarray:
+    """A view's features in their leading principal directions, (n, at most 30); NaN where the view is missing."""
+    here = ~np.isnan(x).any(axis=1)
+    found = _leading(to_numpy(phi.transform(x[here])))
+    directions = np.full((len(x), found.shape[1]), np.nan)
+    directions[here] = found
+    return directions
+
+
+def _in_common(first: Sequence[np.ndarray], second: Sequence[np.ndarray]) -> _Sides | None:
+    """The directions of two groups of views in the rows that have all of them; None where there are no such rows."""
+    kept = ~np.any([np.isnan(x[:, 0]) for x in (*first, *second)], axis=0)
+    if kept.sum() < 2:
+        return None
+    a, b = (_side([x[kept] for x in side]) for side in (first, second))
+    return _Sides(a, b, None if kept.all() else kept)
+
+
+def _side(views: Sequence[np.ndarray]) -> np.ndarray:
+    """The directions of a view, or those of a group of views side by side, none of which drowns the others."""
+    if len(views) == 1:
+        return views[0] - views[0].mean(axis=0)
+    return _leading(np.hstack([x / np.sqrt((x.var(axis=0)).sum() + TINY) for x in views]))
+
+
+def _leading(phi: np.ndarray) -> np.ndarray:
+    """Centred features in their leading principal directions, (n, at most 30)."""
     phi = phi - phi.mean(axis=0)
     _, vectors = np.linalg.eigh(phi.T @ phi)
     return phi @ vectors[:, ::-1][:, :DIRECTIONS]

@@ -17,6 +17,7 @@ from latentviews.core.kernels.defaults import kernel_on
 from latentviews.core.kernels.spaces import Space
 from latentviews.core.tables import Columns, read_table
 from latentviews.diagnosis.moments import MomentQuality, moment_quality
+from latentviews.diagnosis.splits import classes_within
 from latentviews.mixtures.problem import classes_of, hidden_sentence
 
 ROWS = 20_000  # rows looked at
@@ -129,6 +130,7 @@ class Diagnosis:
     start_objectives: dict[str, float]  # what every start reached
     converged: bool
     agreement: float | None = None  # of the starts' partitions, where the fit allows for dependence
+    within: np.ndarray | None = None  # (k,), how many classes the rows of each look like; None where views may depend
 
     @property
     def pi_min(self) -> float:
@@ -143,13 +145,13 @@ class Diagnosis:
     @property
     def findings(self) -> list[Finding]:
         """Everything that was looked at, in the order of the summary."""
-        parts = (_on_range, _on_moments, _on_components, _on_dependence, _on_starts, _on_rows)
+        parts = (_on_range, _on_moments, _on_components, _on_dependence, _on_splits, _on_starts, _on_rows)
         return [finding for part in parts for finding in part(self)]
 
     @property
     def worst(self) -> str | None:
         """What speaks most against the fit: a failed assumption before a small class; None where nothing does."""
-        parts = (_on_range, _on_dependence, _on_moments, _on_starts, _on_components, _on_rows)
+        parts = (_on_range, _on_dependence, _on_splits, _on_moments, _on_starts, _on_components, _on_rows)
         doubts = (finding.text for part in parts for finding in part(self) if not finding.trusted)
         return next(doubts, None)
 
@@ -169,8 +171,8 @@ def diagnose(model: Any, X: Any, *, n_permutations: int = 199, random_state: Any
 
     Looked at are the moments (a gap in their spectrum, the error of σ_k and of the whitened tensor, ρ and π_min: what
     Theorem 2 of Song et al. 2014 is made of), the mass and negativity of the components, how many rows stand behind
-    every class, whether views depend on each other inside a class, whether starts agree, and how certain the rows'
-    classes are.
+    every class, whether views depend on each other inside a class, whether its rows look like several classes to
+    `rank_test`, whether starts agree, and how certain the rows' classes are.
 
     Dependence is tested with `independence_test` on rows drawn into each class by their posteriors. P-values are
     corrected for all classes and pairs of views together: a standardised statistic is compared with the largest of all
@@ -214,6 +216,7 @@ def diagnose(model: Any, X: Any, *, n_permutations: int = 199, random_state: Any
     spaces = [component.space for component in model.components_]
     labels, certainty = most_probable(posteriors)
     names = getattr(model, "feature_names_in_", range(rows.shape[1]))
+    dependent = bool(getattr(model, "dependent_", None))
     return Diagnosis(
         n_rows=len(rows),
         view_names=_view_names(model),
@@ -228,7 +231,8 @@ def diagnose(model: Any, X: Any, *, n_permutations: int = 199, random_state: Any
         dependence=within_class_dependence(rows, columns, spaces, posteriors, n_permutations, rng),
         start_objectives=dict(getattr(model, "start_objectives_", {})),
         converged=bool(model.converged_),
-        agreement=model.agreement_ if getattr(model, "dependent_", None) else None,
+        agreement=model.agreement_ if dependent else None,
+        within=None if dependent else classes_within(rows, columns, spaces, posteriors, rng),
     )
 
 
@@ -382,6 +386,22 @@ def _on_dependence(diagnosis: Diagnosis) -> Iterator[Finding]:
     untested = dependence.pvalue.size - tested
     if untested:
         yield Finding(False, f"{untested} pairs and classes have too few rows, or too little variation, to be tested.")
+
+
+def _on_splits(diagnosis: Diagnosis) -> Iterator[Finding]:
+    k, within = len(diagnosis.weights), diagnosis.within
+    if within is None or not within.any():
+        return
+    more = np.flatnonzero(within > 1)
+    if not len(more):
+        yield Finding(True, "Classes within classes: no class looks like two.")
+        return
+    looks = ", ".join(f"class {h} looks like {within[h]}" for h in more)
+    yield Finding(
+        False,
+        f"Classes within classes: {looks} (the rank of the dependence between views among its rows). Fit "
+        f'{k + int((within[more] - 1).sum())} classes; where a class is one but its views depend, dependence="copula".',
+    )
 
 
 def _on_starts(diagnosis: Diagnosis) -> Iterator[Finding]:

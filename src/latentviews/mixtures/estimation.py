@@ -225,7 +225,9 @@ def polish_rows(problem: Problem, views: Views) -> MixtureRows:
 
 def polish_path(guesses: Starts, polished: Polished) -> FitPath:
     """What is kept of a polish and its starts."""
-    objectives = dict(zip(guesses.posteriors, polished.objectives.tolist(), strict=True))
+    n_further = len(polished.objectives) - len(guesses.posteriors)
+    names = [*guesses.posteriors, *(f"k-means ({i})" for i in range(2, n_further + 2))]
+    objectives = dict(zip(names, polished.objectives.tolist(), strict=True))
     return FitPath(guesses.spectral, polished.fit.objective, polished.fit.n_iter, polished.fit.converged, objectives)
 
 

@@ -13,7 +13,9 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.parallel import Parallel, delayed
 
 from latentviews._arrays import to_numpy
+from latentviews._clusters import kmeans_posteriors
 from latentviews._parameters import (
+    AutoOr,
     Bandwidth,
     Constraint,
     Count,
@@ -24,6 +26,7 @@ from latentviews._parameters import (
     check_parameters,
 )
 from latentviews._progress import Report
+from latentviews._validation import is_auto
 from latentviews.core import streams
 from latentviews.core.features.bins import grid_and_kernel
 from latentviews.core.kernels.base import Kernel
@@ -55,12 +58,18 @@ from latentviews.mixtures.sieve import (
 
 SHORT = 60  # EM steps to compare starts and widths by
 MARGIN = 0.05  # starts so much worse a row, after those steps, are given up
+APART = 3.0  # starts so far apart in total log-likelihood, after those steps, disagree
+FURTHER = 5  # starts that are added then
 SAME = 1e-3  # starts so near a row have found the same classes
 Halves = tuple[np.ndarray, np.ndarray]
 
 
 class FitRows(Protocol):
     """The rows that a polish is fitted to, and the steps of EM on them."""
+
+    @property
+    def allowed(self) -> np.ndarray | None:
+        """Zero for classes that a row is known not to be in, (n, k); None where nothing is known."""
 
     def by_block(self) -> dict[int, tuple[np.ndarray, Kernel]]:
         """The rows of every block's views, one under the other and none missing, and their kernel."""
@@ -79,6 +88,9 @@ class FitRows(Protocol):
 
     def halves(self) -> Halves:
         """Numbers of the rows in two halves, one to be judged by a fit to the other."""
+
+    def clusters(self, rank: int, seed: int) -> np.ndarray:
+        """A guess of the posteriors by k-means."""
 
     def initial(self, cells: Sequence[Cells], posteriors: np.ndarray) -> SieveParameters:
         """Parameters from a guess of the posteriors."""
@@ -135,6 +147,11 @@ class MixtureRows(NamedTuple):
     def halves(self) -> Halves:
         """Numbers of the rows in two halves, one to be judged by a fit to the other."""
         return alternating(len(self.table))
+
+    def clusters(self, rank: int, seed: int) -> np.ndarray:
+        """A guess of the posteriors by k-means of all columns, once."""
+        used = [j for view in self.columns for j in view]
+        return kmeans_posteriors(self.table, used, rank, np.random.default_rng(seed), self.weights, n_init=1)
 
     def initial(self, cells: Sequence[Cells], posteriors: np.ndarray) -> SieveParameters:
         """Parameters from a guess of the posteriors."""
@@ -206,6 +223,9 @@ class Sieve(BaseEstimator):
         EM stops when a hundred plain steps would gain less log-likelihood per row.
     trial_rows : int, default=4000
         Rows on which starts and widths are compared.
+    n_init : int or "auto", default="auto"
+        Further starts, from k-means with other seeds; "auto" is five where those given reach likelihoods that differ by
+        more than 3 in total, and none elsewhere. Where some classes are known there are none.
     """
 
     _parameters: ClassVar[dict[str, Constraint]] = {
@@ -213,6 +233,7 @@ class Sieve(BaseEstimator):
         "max_iter": Count(0),
         "tol": Nonnegative(),
         "trial_rows": Count(2),
+        "n_init": AutoOr(Count(0)),
     }
 
     def __init__(
@@ -221,11 +242,13 @@ class Sieve(BaseEstimator):
         max_iter: int = 1000,
         tol: float = 1e-3,
         trial_rows: int = 4000,
+        n_init: int | str = "auto",
     ):
         self.factors = factors
         self.max_iter = max_iter
         self.tol = tol
         self.trial_rows = trial_rows
+        self.n_init = n_init
 
     def polish(
         self,
@@ -247,6 +270,8 @@ class Sieve(BaseEstimator):
         trial, guesses = rows.some(drawn), [start[drawn] for start in starts]
         middle = views(sorted(self.factors)[len(self.factors) // 2])
         tried = self._try(trial, middle, guesses, SHORT, n_jobs)
+        further = [rows.clusters(rank, seed + i)[drawn] for i in range(self._further(tried, len(drawn), rows))]
+        guesses, tried = guesses + further, tried + self._try(trial, middle, further, SHORT, n_jobs)
         wide = any(rule.has_width for rule in rules.values())
         factor = self._factor(trial, views, guesses[_best(tried)]) if wide else 1.0
         chosen = views(factor)
@@ -262,6 +287,15 @@ class Sieve(BaseEstimator):
             lambda n_iter, objective: report("polish", n_iter, objective),
         )
         return Polished(chosen, fit, factor, rivals[_best(tried)], objectives)
+
+    def _further(self, tried: Sequence[EMFit], n_rows: int, rows: FitRows) -> int:
+        """How many starts to add to those tried."""
+        if rows.allowed is not None:  # clusters do not know the names of classes
+            return 0
+        if not is_auto(self.n_init):
+            return int(self.n_init)
+        reached = [fit.objective for fit in tried]
+        return FURTHER if n_rows * (max(reached) - min(reached)) > APART else 0
 
     def _try(
         self,

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from latentviews._numbers import thinned
-from latentviews.core.selection import RankTest
+from latentviews.core.selection import RankTest, compared_name
 from latentviews.plot._axes import PALETTE, STYLES
 from latentviews.plot.view_densities import ViewDensities, histogram, levels, shares
 from latentviews.report.contents import Contents
@@ -162,7 +162,7 @@ def certainty_figure(contents: Contents) -> Html:
 
 
 def spectrum_figure(test: RankTest, names: list[str]) -> Html:
-    """The singular values of the pair of views that shows most classes, over what chance alone makes."""
+    """The singular values of the views that show most classes, over what chance alone makes."""
     pair = test.strongest
     values, null, limit = test.spectra[pair][:10], test.nulls[pair], test.thresholds[pair]
     floor = max(min(float(values.min()), float(null.min())), float(values[0]) * 1e-5)
@@ -188,7 +188,7 @@ def spectrum_figure(test: RankTest, names: list[str]) -> Html:
         (float(p), "10" + str(p).translate(RAISED)) for p in range(int(np.ceil(y.low)), int(np.floor(y.high)) + 1)
     ]
     ticks = powers if len(powers) > 1 else [(v, number(10**v)) for v in y.ticks(3)]
-    pair_name = f"{names[pair[0]]} and {names[pair[1]]}"
+    pair_name = compared_name(pair, names)
     title = (
         f"Singular values between views {pair_name}: {count} of {len(test.spectra[pair])} lie above {number(limit)}, "
         f"what chance alone exceeds once in twenty such tests. Values: {', '.join(number(v) for v in values)}."

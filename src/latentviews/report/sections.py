@@ -8,6 +8,7 @@ import scipy
 import sklearn
 
 from latentviews import __version__
+from latentviews.core.selection import compared_name
 from latentviews.diagnosis.diagnose import LEVEL, WEAK
 from latentviews.report import figures
 from latentviews.report.contents import AXES, PANELS, Column, Contents
@@ -209,19 +210,17 @@ def number_section(contents: Contents) -> Html:
     )
     rows = [
         (
-            join([name(names[s]), " and ", name(names[t])]),
-            test.count((s, t)),
+            Html(compared_name(pair, [name(one) for one in names])),
+            test.count(pair),
             *(number(v) for v in values[:4]),
-            number(test.thresholds[s, t]),
+            number(test.thresholds[pair]),
         )
-        for (s, t), values in test.spectra.items()
+        for pair, values in test.spectra.items()
     ]
     head = ["views", "above chance", "first", "second", "third", "fourth", "chance"]
     rows = [row[:2] + row[2:-1] + ("–",) * (4 - len(row[2:-1])) + row[-1:] for row in rows]
-    behind = table(head, rows, "Leading singular values of every pair of views")
-    caption = (
-        "Singular values of the pair of views that shows most classes; filled ones count. The axis is logarithmic."
-    )
+    behind = table(head, rows, "Leading singular values of every pair of views, and of groups of views")
+    caption = "Singular values of the views that show most classes; filled ones count. The axis is logarithmic."
     return _section(
         "number", title, tag("p", said, class_="lead"), _figure(figures.spectrum_figure(test, names), caption, behind)
     )

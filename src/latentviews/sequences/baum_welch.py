@@ -105,6 +105,15 @@ class ChainRows:
         """Numbers of the rows in two halves of alternating stretches."""
         return alternating_stretches(self.lengths)
 
+    @property
+    def allowed(self) -> np.ndarray | None:
+        """What is known of the rows' states."""
+        return self.rows.allowed
+
+    def clusters(self, rank: int, seed: int) -> np.ndarray:
+        """A guess of the posteriors by k-means of the rows."""
+        return self.rows.clusters(rank, seed)
+
     def initial(self, cells: Sequence[Cells], posteriors: np.ndarray) -> SieveParameters:
         """Parameters from a guess of the posteriors."""
         inner = ~first_rows(self.lengths)[1:]

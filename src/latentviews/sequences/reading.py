@@ -77,4 +77,5 @@ def _rank_test(problem: SequenceProblem) -> RankTest:
     """The rank of the dependence between rows that follow each other."""
     three = problem.triples()
     views = fit_views(three.pilot, three.columns, three.prototypes, three.rng, three.blocks)
-    return dependence_rank(three.pilot, views, three.rng)
+    times = [tuple(range(time, len(three.columns), 3)) for time in range(3)]  # groups of sensors at one time each
+    return dependence_rank(three.pilot, views, three.rng, units=times)
