@@ -521,7 +521,7 @@ def retouched(source, target, change):
         entries = {name: old.read(name) for name in old.namelist()}
         tree = json.loads(entries["model.json"])
         change(
-            next(node["state"] for node in tree["objects"] if node.get("class", [""])[-1] == "MultiViewMixture"),
+            next(node["state"] for node in tree["objects"] if node.get("class") == "MultiViewMixture"),
             entries,
         )
         entries["model.json"] = json.dumps(tree).encode()

@@ -7,7 +7,7 @@ import numpy as np
 from sklearn.base import BaseEstimator
 
 from latentviews._numbers import TINY
-from latentviews._parameters import Constraint, Count, Nonnegative, check_parameters
+from latentviews._parameters import Constraint, Count, Nonnegative, Such, check_parameters, is_number
 
 
 class Decomposition(NamedTuple):
@@ -41,7 +41,7 @@ class PowerMethod(BaseEstimator):
     _parameters: ClassVar[dict[str, Constraint]] = {
         "n_restarts": Count(),
         "n_iter": Count(),
-        "threshold": Nonnegative(),
+        "threshold": Such(lambda value: is_number(value) and value >= 0, "a number of at least zero"),
     }
 
     def __init__(self, n_restarts: int = 50, n_iter: int = 50, threshold: float = 0.0):
