@@ -24,7 +24,8 @@ from latentviews.joint.signed_train import SignedTrain
 from latentviews.joint.transformed import TransformedDensity, WhitenScale
 from latentviews.mixtures.dependence.portfolio import Copulas
 from latentviews.mixtures.mixture import MultiViewMixture
-from latentviews.mixtures.polish import Sieve, SmoothedEM
+from latentviews.mixtures.polish import Sieve
+from latentviews.mixtures.smoothed_em import SmoothedEM
 from latentviews.sequences.hmm import KernelHMM
 from latentviews.sequences.operators import ObservableOperators
 from latentviews.sequences.predictive import PredictiveStateModel

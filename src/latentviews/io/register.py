@@ -163,7 +163,7 @@ CLASSES = {
     "SieveView": "mixtures.cells",
     "SignedDensity": "joint.signed",
     "SignedTrain": "joint.signed_train",
-    "SmoothedEM": "mixtures.polish",
+    "SmoothedEM": "mixtures.smoothed_em",
     "SmootherSpec": "densities.smoothers",
     "Smoothing": "sequences.chains",
     "Source": "io.source",

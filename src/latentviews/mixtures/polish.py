@@ -4,11 +4,9 @@ A polish takes rows and guesses of their posteriors, and gives a way to the post
 """
 
 from collections.abc import Callable, Sequence
-from functools import partial
 from typing import Any, ClassVar, NamedTuple, Protocol, Self
 
 import numpy as np
-from scipy import sparse
 from sklearn.base import BaseEstimator
 from sklearn.utils.parallel import Parallel, delayed
 
@@ -16,10 +14,8 @@ from latentviews._arrays import to_numpy
 from latentviews._clusters import kmeans_posteriors
 from latentviews._parameters import (
     AutoOr,
-    Bandwidth,
     Constraint,
     Count,
-    Flag,
     Nonnegative,
     Positive,
     Several,
@@ -28,20 +24,15 @@ from latentviews._parameters import (
 from latentviews._progress import Report
 from latentviews._validation import is_auto
 from latentviews.core import streams
-from latentviews.core.features.bins import grid_and_kernel
 from latentviews.core.kernels.base import Kernel
-from latentviews.core.kernels.defaults import kernel_on
 from latentviews.core.streams import row_weights
 from latentviews.core.tables import Columns
 from latentviews.core.views import stack_block
 from latentviews.mixtures.cells import (
     Basis,
-    GridBasis,
     SieveView,
     basis_rule,
-    values_basis,
     view_cells,
-    without_negligible,
 )
 from latentviews.mixtures.sieve import (
     Cells,
@@ -332,96 +323,6 @@ class Sieve(BaseEstimator):
             return total
 
         return max(self.factors, key=held_out)
-
-
-class SmoothedEM(BaseEstimator):
-    """Nonparametric EM: weighted kernel density estimates in place of an M-step.
-
-    Its smoothing accumulates from step to step, so it is more biased than `Sieve`; it is here for comparison, and for
-    those who want its fixed bandwidth. Views are single real columns or codes.
-
-    Parameters
-    ----------
-    bandwidth : float or rule, default="isj"
-    nonlinear : bool, default=True
-        Smooth the log-densities in the E-step, which makes the steps an ascent (npMSL, Levine, Hunter & Chauveau 2011);
-        False is npEM (Benaglia, Chauveau & Hunter 2009).
-    max_iter : int, default=1000
-    tol : float, default=1e-3
-        Stop when a hundred steps would gain less log-likelihood per row.
-    """
-
-    _parameters: ClassVar[dict[str, Constraint]] = {
-        "bandwidth": Bandwidth(),
-        "nonlinear": Flag(),
-        "max_iter": Count(),
-        "tol": Nonnegative(),
-    }
-
-    def __init__(self, bandwidth: Any = "isj", nonlinear: bool = True, max_iter: int = 1000, tol: float = 1e-3):
-        self.bandwidth = bandwidth
-        self.nonlinear = nonlinear
-        self.max_iter = max_iter
-        self.tol = tol
-
-    def polish(
-        self,
-        rows: MixtureRows,
-        starts: Sequence[np.ndarray],
-        rng: np.random.Generator,
-        n_jobs: int | None = None,
-        report: Report = lambda task, n_iter, objective: False,
-    ) -> Polished:
-        """Run from every guess and keep the one with the highest objective."""
-        check_parameters(self)
-        shared = {block: self._basis(x, kernel) for block, (x, kernel) in rows.by_block().items()}
-        views = rows.views(shared)
-        cells = rows.cells(views)
-
-        def run(start: np.ndarray) -> EMFit:
-            step = partial(smoothing_step, cells, weights=rows.weights, allowed=rows.allowed)
-            return self._run(step, shares(start), report)
-
-        def shares(start: np.ndarray) -> SieveParameters:
-            start = start if rows.weights is None else start * rows.weights[:, None]
-            sums = [np.sum([view.shares(start) for view in cells if view.block == b], axis=0) for b in shared]
-            return SieveParameters(start.sum(axis=0) / start.sum(), tuple(part / part.sum(axis=0) for part in sums))
-
-        fits = Parallel(n_jobs, prefer="threads")(delayed(run)(start) for start in starts)
-        objectives = np.array([fit.objective for fit in fits])
-        best = int(objectives.argmax())
-        return Polished(views, fits[best], 1.0, best, objectives, exact=False)
-
-    def _basis(self, x: np.ndarray, kernel: Kernel) -> Basis:
-        """Atoms on every cell, at the bandwidth of the density estimates."""
-        space = kernel.space
-        if space is not None and space.finite:
-            return values_basis(x)
-        if space is None or not space.ordered or x.shape[1] != 1:
-            raise ValueError(
-                f"SmoothedEM takes views of one real column or of codes; got a {space and space.name} view of "
-                f"{x.shape[1]} column(s). Sieve takes any view."
-            )
-        points, narrow = grid_and_kernel(x[:, 0], kernel_on(space, self.bandwidth).adapt(x), 1024)
-        grid = points[:, None]
-        atoms = without_negligible(narrow.gram(grid, grid))
-        if not self.nonlinear:
-            return GridBasis(grid, narrow, atoms)
-        # the M-step is the maximum only if what smooths logs is the transpose of what smooths shares, of mass one
-        spread = atoms @ sparse.diags_array(1 / atoms.sum(axis=0))
-        return GridBasis(grid, narrow, spread / (grid[1, 0] - grid[0, 0]), spread.T.tocsr())
-
-    def _run(
-        self, step: Callable[[SieveParameters], tuple[SieveParameters, float]], current: SieveParameters, report: Report
-    ) -> EMFit:
-        before = -np.inf
-        for n_iter in range(1, self.max_iter + 1):
-            updated, objective = step(current)
-            stop = report("polish", n_iter, objective)
-            if stop or 100 * abs(objective - before) < self.tol:
-                return EMFit(current, objective, n_iter, not stop)
-            current, before = updated, objective
-        return EMFit(current, before, self.max_iter, False)
 
 
 def _rivals(objectives: np.ndarray) -> list[int]:
