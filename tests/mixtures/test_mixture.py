@@ -26,6 +26,7 @@ from latentviews import (
     SmoothedEM,
     VonMises,
 )
+from latentviews.core.kernels.spaces import Real
 from latentviews.datasets import make_multiview
 from latentviews.metrics import density_error, label_accuracy
 from truths import OracleKDE, errors, grids
@@ -478,3 +479,23 @@ def test_classes_of_very_different_spread_are_told_apart():
     X = np.where(y[:, None] == 0, 0.01 * rng.normal(size=(2000, 3)), 10 + 3 * rng.normal(size=(2000, 3)))
     X[y == 0, 0] = 0.0  # at rest exactly
     assert label_accuracy(y, MultiViewMixture(2, random_state=0).fit(X).predict(X)) > 0.99
+
+
+def test_landmarks_and_places_to_integrate_are_found_no_more_often_than_they_are_used(monkeypatch, rng):
+    labels = rng.integers(2, size=300)
+    X = np.hstack([rng.normal(size=(300, 2)) + 3 * labels[:, None] for _ in range(3)])
+    calls = {"fit": 0, "quadrature": 0}
+
+    def counted(owner, name):
+        method = getattr(owner, name)
+
+        def wrapper(*args, **kwargs):
+            calls[name] += 1
+            return method(*args, **kwargs)
+
+        monkeypatch.setattr(owner, name, wrapper)
+
+    counted(LandmarkFeatures, "fit")
+    counted(Real, "quadrature")
+    MultiViewMixture(2, views=[[0, 1], [2, 3], [4, 5]], random_state=0).fit(X)
+    assert calls == {"fit": 3 * (2 + 1), "quadrature": 3 * 2}  # two widths of moments, densities of starts; and the end

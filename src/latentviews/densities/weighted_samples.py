@@ -180,7 +180,8 @@ def log_densities(smoother: Smoother, x: np.ndarray) -> np.ndarray:
 def log_mixtures(logs: np.ndarray, weights: np.ndarray) -> np.ndarray:
     """The logs of mixtures, (n, k), of densities with these logs, (n, m), in shares (m, k)."""
     largest = logs.max(axis=1, keepdims=True)
-    return np.log(np.maximum(np.exp(logs - largest) @ weights, TINY)) + largest
+    relative = logs - largest
+    return np.log(np.maximum(np.exp(relative, out=relative) @ weights, TINY)) + largest
 
 
 def log_kernels(x: np.ndarray, points: np.ndarray, widths: np.ndarray) -> np.ndarray:

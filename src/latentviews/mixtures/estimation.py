@@ -1,22 +1,23 @@
 """From data to class weights and components: the spectral estimate, and the polish that starts from it."""
 
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 
 from latentviews._clusters import kmeans_posteriors
 from latentviews._progress import Report
 from latentviews._validation import IdentifiabilityWarning, UnsupportedError, is_auto, warn_user
-from latentviews.core.embeddings import Components, components_in, domain_for
-from latentviews.core.features.landmarks import LandmarkFeatures
+from latentviews.core.embeddings import Components, components_in, domain_for, domain_of
+from latentviews.core.features.landmarks import log_unit
 from latentviews.core.kernels.base import Kernel
 from latentviews.core.kernels.quadrature import Quadrature
 from latentviews.core.kernels.real import Gaussian
+from latentviews.core.kernels.spaces import space_of
 from latentviews.core.spectral import SpectralFit, spectral_fit
 from latentviews.core.tensors import Solver
 from latentviews.core.views import Views, stack_block, with_bandwidth
-from latentviews.densities.reestimation import density_maps, reestimate
+from latentviews.densities.reestimation import density_maps, in_landmarks, reestimate, within_classes
 from latentviews.densities.smoothers import weighted_samples
 from latentviews.densities.weighted_samples import WeightedSample
 from latentviews.mixtures.dependence.classes import DependentClasses
@@ -181,10 +182,12 @@ def _spectral_starts(
 
 def class_starts(problem: Problem, settings: SpectralSettings) -> Starts:
     """Starts of a mixture."""
+    domains: list[Quadrature | None] = []  # of the maps of densities, which all starts share
 
     def spectral_start(maps: Sequence[Any], component_maps: Views | None) -> tuple[np.ndarray, Spectral]:
         spectral = spectral_steps(problem, settings, maps, "isj", all_rows=False, component_maps=component_maps)
-        return spectral_estimate(problem, spectral).posteriors(problem.pilot), spectral
+        domains[:] = domains or domains_of(problem, spectral.maps)
+        return as_estimate(spectral, problem.blocks, domains).posteriors(problem.pilot), spectral
 
     factors = SPECTRAL_FACTORS if problem.rank > 1 else SPECTRAL_FACTORS[:1]
     return starts(problem, spectral_start, factors, "The polish")
@@ -249,59 +252,52 @@ def densities(
     With "auto", views of several real columns are weighted samples, smoothed as held-out rows prefer, and
     ``of_angles``, where given, says what views of angles are.
     """
-    maps = density_maps(judged.table, views, problem.blocks, judged.posteriors, bandwidth)
-    domains, blocks = domains_of(problem, maps), problem.blocks
-    components: dict[int, Components] = {}
-    if is_auto(bandwidth):
-        components = _smoothed(problem, judged, maps, domains, of_angles)
-    rest = [t for t, block in enumerate(blocks) if block not in components]
-    weights, found = reestimate(
-        problem.data,
-        judged.of_all,
-        maps.some(rest),
-        [blocks[t] for t in rest],
-        [domains[t] for t in rest],
-        problem.class_weights,
-    )
-    components |= {blocks[t]: component for t, component in zip(rest, found, strict=True)}
-    return weights, [components[block] for block in blocks]
+    components = _smoothed(problem, judged, views, of_angles) if is_auto(bandwidth) else {}
+    rest = [t for t, block in enumerate(problem.blocks) if block not in components]
+    blocks = [problem.blocks[t] for t in rest]
+    maps = density_maps(judged.table, views.some(rest), blocks, judged.posteriors, bandwidth)
+    domains = domains_of(problem, maps, blocks)
+    weights, found = reestimate(problem.data, judged.of_all, maps, blocks, domains, problem.class_weights)
+    components |= dict(zip(blocks, found, strict=True))
+    return weights, [components[block] for block in problem.blocks]
 
 
 def _smoothed(
-    problem: Problem,
-    judged: JudgedRows,
-    maps: Views,
-    domains: Sequence[Quadrature | None],
-    of_angles: Callable[[int], Components] | None,
+    problem: Problem, judged: JudgedRows, views: Views, of_angles: Callable[[int], Components] | None
 ) -> dict[int, Components]:
     """The components of blocks whose smoothing is chosen here: several real columns, and angles where that is given."""
     found: dict[int, Components] = {}
-    for t, (phi, block, domain) in enumerate(zip(maps.features, problem.blocks, domains, strict=True)):
-        if block in found or not isinstance(phi, LandmarkFeatures):
+    for t, (phi, block) in enumerate(zip(views.features, problem.blocks, strict=True)):
+        space = space_of(phi)
+        if block in found or space is None or not in_landmarks(phi):
             continue
-        if domain is not None and domain.space.affine:
-            found[block] = _sample(problem, block, judged, domain)
+        if space.affine:
+            found[block] = _sample(problem, block, judged, phi)
         elif of_angles is not None:
             found[block] = of_angles(t)
     return found
 
 
-def _sample(problem: Problem, block: int, judged: JudgedRows, domain: Any) -> WeightedSample:
+def _sample(problem: Problem, block: int, judged: JudgedRows, phi: Any) -> WeightedSample:
     """The density that the views of a block share, as rows."""
     posteriors = judged.posteriors if judged.weights is None else judged.posteriors * judged.weights[:, None]
     x = stack_block(judged.table, problem.columns, problem.blocks, block)
     shares = np.tile(posteriors, (len(x) // len(posteriors), 1))
+    present = ~np.isnan(x).any(axis=1)
+    kernel = within_classes(phi.kernel_, x[present], shares[present])
+    domain = cast(Quadrature, domain_of(kernel, x[present], problem.rng, log_unit(kernel, x.shape[1])))
     return weighted_samples(x, shares, judged.halves(len(x)), domain, problem.rng, judged.n_judged)
 
 
-def domains_of(problem: Problem, maps: Views) -> list[Quadrature | None]:
-    """Where the densities of every view live; views of a block share one."""
+def domains_of(problem: Problem, maps: Views, blocks: Sequence[int] | None = None) -> list[Quadrature | None]:
+    """Where the densities of every view live; views of a block share one. By default, the blocks are the problem's."""
+    blocks = problem.blocks if blocks is None else blocks
     shared: dict[int, Quadrature | None] = {}
-    for phi, block in zip(maps.features, problem.blocks, strict=True):
+    for phi, block in zip(maps.features, blocks, strict=True):
         if block not in shared:
             table = stack_block(problem.pilot, problem.columns, problem.blocks, block)
             shared[block] = domain_for(phi, table[~np.isnan(table).any(axis=1)], problem.rng)
-    return [shared[block] for block in problem.blocks]
+    return [shared[block] for block in blocks]
 
 
 def scaled(phi: Any, problem: Problem, t: int, factor: float) -> Any:
