@@ -19,6 +19,7 @@ from latentviews.core.tensors import Solver
 from latentviews.core.views import Views, stack_block, with_bandwidth
 from latentviews.densities.reestimation import density_maps, in_landmarks, reestimate, within_classes
 from latentviews.densities.smoothers import weighted_samples
+from latentviews.densities.subspaces import in_subspaces, subspace_samples
 from latentviews.densities.weighted_samples import WeightedSample
 from latentviews.mixtures.dependence.classes import DependentClasses
 from latentviews.mixtures.polish import Halves, MixtureRows, Polished, alternating
@@ -26,6 +27,7 @@ from latentviews.mixtures.problem import Estimate, Problem, label_order
 
 SPECTRAL_FACTORS = (1.0, 0.5)  # starts from moments at these widths of the kernel's rule
 JUDGED = 400  # rows of either half that choose how views of several columns are smoothed
+IN_SUBSPACES = "k-means in subspaces"  # the start that views of many columns have besides
 FULL_STEPS = 2  # EM steps over all rows after the pilot's have converged
 
 
@@ -156,6 +158,10 @@ def starts(problem: Problem, spectral_start: SpectralStart, factors: Sequence[fl
     if problem.rank > 1 or not found:
         used = [j for columns in problem.columns for j in columns]
         found["k-means"] = kmeans_posteriors(problem.pilot, used, problem.rank, problem.rng, problem.pilot_weights)
+    if problem.directions:
+        inside = in_subspaces(problem.pilot, problem.columns, problem.directions)
+        every = list(range(inside.shape[1]))
+        found[IN_SUBSPACES] = kmeans_posteriors(inside, every, problem.rank, problem.rng, problem.pilot_weights)
     named = {name: start[:, label_order(start, problem.allowed)] for name, start in found.items()}
     return Starts(named, summary or no_spectral(failure.spectrum if failure else None, problem.rank))
 
@@ -220,7 +226,15 @@ def polished_classes(
 def polish_rows(problem: Problem, views: Views) -> MixtureRows:
     """The pilot as a polish takes it."""
     kernels = [phi.kernel_ if hasattr(phi, "kernel_") else Gaussian() for phi in views.features]
-    return MixtureRows(problem.pilot, problem.columns, problem.blocks, kernels, problem.pilot_weights, problem.allowed)
+    return MixtureRows(
+        problem.pilot,
+        problem.columns,
+        problem.blocks,
+        kernels,
+        problem.pilot_weights,
+        problem.allowed,
+        problem.directions,
+    )
 
 
 def polish_path(guesses: Starts, polished: Polished) -> FitPath:
@@ -286,7 +300,10 @@ def _sample(problem: Problem, block: int, judged: JudgedRows, phi: Any) -> Weigh
     present = ~np.isnan(x).any(axis=1)
     kernel = within_classes(phi.kernel_, x[present], shares[present])
     domain = cast(Quadrature, domain_of(kernel, x[present], problem.rng, log_unit(kernel, x.shape[1])))
-    return weighted_samples(x, shares, judged.halves(len(x)), domain, problem.rng, judged.n_judged)
+    arguments = x, shares, judged.halves(len(x)), domain, problem.rng, judged.n_judged
+    if block in problem.directions:
+        return subspace_samples(*arguments, problem.directions[block])
+    return weighted_samples(*arguments)
 
 
 def domains_of(problem: Problem, maps: Views, blocks: Sequence[int] | None = None) -> list[Quadrature | None]:
