@@ -3,6 +3,7 @@
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import cache
 
 import numpy as np
 import threadpoolctl
@@ -30,9 +31,15 @@ def _in_one_thread() -> Iterator[None]:
 
     Warnings that few steps were made, or that fewer rows differ than clusters were asked for, are not for the user.
     """
-    with warnings.catch_warnings(), threadpoolctl.threadpool_limits(1), config_context(array_api_dispatch=False):
+    with warnings.catch_warnings(), _thread_pools().limit(limits=1), config_context(array_api_dispatch=False):
         warnings.simplefilter("ignore", ConvergenceWarning)
         yield
+
+
+@cache
+def _thread_pools() -> threadpoolctl.ThreadpoolController:
+    """The libraries with threads, all of them imported above; to look for them takes as long as a small k-means."""
+    return threadpoolctl.ThreadpoolController()
 
 
 CLUSTER_ROWS = 4000  # rows that k-means sees

@@ -1,7 +1,9 @@
 import numpy as np
 import pytest
 from scipy import stats
+from sklearn.mixture import GaussianMixture
 
+from latentviews.densities import codebooks
 from latentviews.densities.codebooks import fit_codebook
 from latentviews.densities.smoothers import uncorrelating
 
@@ -67,3 +69,25 @@ def test_densities_of_very_many_columns_are_in_range(rng):
     np.testing.assert_allclose(
         scaled * np.exp(largest + 1900)[:, None], np.exp(codes.log_densities(x) + 1900), atol=1e-200
     )
+
+
+@pytest.mark.parametrize("at_once", [codebooks.AT_ONCE, 500])
+def test_steps_are_those_of_a_gaussian_mixture_whether_products_fit_in_memory_or_not(at_once, rng, monkeypatch):
+    monkeypatch.setattr(codebooks, "AT_ONCE", at_once)
+    x, labels = two_balls(400, rng)
+    labels = np.where(rng.random(400) < 0.2, 1 - labels, labels)  # there must be something left to find
+    found = codebooks.fit_gaussians(x, labels)
+    parts = [x[labels == b] for b in range(2)]
+    precisions = [np.linalg.inv(np.cov(rows.T, bias=True) + codebooks.RIDGE * np.eye(3)) for rows in parts]
+    means, weights = [rows.mean(axis=0) for rows in parts], [len(rows) / len(x) for rows in parts]
+    expected = GaussianMixture(
+        2,
+        reg_covar=codebooks.RIDGE,
+        max_iter=codebooks.STEPS,
+        tol=codebooks.ENOUGH,
+        weights_init=weights,
+        means_init=means,
+        precisions_init=precisions,
+    ).fit(x)
+    for name in ("weights", "means", "covariances"):
+        np.testing.assert_allclose(getattr(found, name), getattr(expected, f"{name}_"), rtol=1e-8, atol=1e-10)

@@ -27,6 +27,7 @@ from latentviews import (
     VonMises,
 )
 from latentviews.core.kernels.bandwidths import silverman
+from latentviews.core.kernels.spaces import Real
 from latentviews.datasets import make_multiview
 from latentviews.metrics import density_error, label_accuracy
 from truths import OracleKDE, errors, grids
@@ -497,3 +498,23 @@ def test_the_papers_estimator_is_had_in_one_word():
 def test_a_stream_has_no_rows_to_hold_out():
     with pytest.raises(ValueError, match="partial_fit keeps no rows to hold out"):
         MultiViewMixture(2, bandwidth="likelihood").partial_fit(make_multiview(300, 2, random_state=0).X)
+
+
+def test_landmarks_and_places_to_integrate_are_found_no_more_often_than_they_are_used(monkeypatch, rng):
+    labels = rng.integers(2, size=300)
+    X = np.hstack([rng.normal(size=(300, 2)) + 3 * labels[:, None] for _ in range(3)])
+    calls = {"fit": 0, "quadrature": 0}
+
+    def counted(owner, name):
+        method = getattr(owner, name)
+
+        def wrapper(*args, **kwargs):
+            calls[name] += 1
+            return method(*args, **kwargs)
+
+        monkeypatch.setattr(owner, name, wrapper)
+
+    counted(LandmarkFeatures, "fit")
+    counted(Real, "quadrature")
+    MultiViewMixture(2, views=[[0, 1], [2, 3], [4, 5]], random_state=0).fit(X)
+    assert calls == {"fit": 3 * (2 + 1), "quadrature": 3 * 2}  # two widths of moments, densities of starts; and the end

@@ -381,11 +381,15 @@ def as_rows(x: Any) -> Any:
 
 def domain_for(features: Any, x: np.ndarray, rng: np.random.Generator) -> Quadrature | None:
     """Where a fitted feature map's densities are integrated, around the rows ``x``; None where it has none."""
-    kernel = getattr(features, "kernel_", None)
+    return domain_of(getattr(features, "kernel_", None), x, rng, getattr(features, "log_unit_", 0.0))
+
+
+def domain_of(kernel: Kernel | None, x: np.ndarray, rng: np.random.Generator, log_unit: float) -> Quadrature | None:
+    """Where densities as smooth as a kernel are integrated, around the rows ``x``; None where it has none."""
     space = Real() if kernel is None else kernel.space
     if space is None:
         return None
     params = {} if kernel is None else kernel.get_params()
     widths = [np.broadcast_to(v, x.shape[1]) for key, v in params.items() if key.endswith("bandwidth")]
     scale = np.min(widths, axis=0) if widths else x.std(axis=0) * len(x) ** (-1 / (x.shape[1] + 4))
-    return space.quadrature(x, scale, rng, getattr(features, "log_unit_", 0.0))
+    return space.quadrature(x, scale, rng, log_unit)

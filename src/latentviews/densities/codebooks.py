@@ -3,13 +3,14 @@
 from typing import NamedTuple
 
 import numpy as np
-from sklearn.mixture import GaussianMixture
 
-from latentviews._clusters import _in_one_thread
+from latentviews._clusters import kmeans
 from latentviews._numbers import TINY, quartile_spread
 
 ROWS = 10_000  # rows that a codebook is fitted to
 STEPS = 20  # EM steps; more make no better building blocks
+ENOUGH = 1e-3  # a step that gains less log-likelihood a row is the last
+AT_ONCE = 2**22  # products of columns in memory
 RIDGE = 1e-3  # of the rows' spread, squared, that every Gaussian has at least while it is fitted
 LEAST = 1e-6  # the same of what few rows are shrunk to, beside their own variances
 FAR = 1e4  # spreads: stray rows, farther out than this, must not rule the others
@@ -54,12 +55,73 @@ def fit_codebook(x: np.ndarray, size: int, rng: np.random.Generator) -> Codebook
     """A codebook of the rows ``x``, none missing, by EM from k-means, in columns of one spread."""
     some = x[rng.permutation(len(x))[:ROWS]]
     mean, spread = np.median(some, axis=0), spreads(some)
-    seed = int(rng.integers(2**31))
-    mixture = GaussianMixture(size, reg_covar=RIDGE, max_iter=STEPS, random_state=seed)
-    with _in_one_thread():
-        mixture.fit(np.clip((some - mean) / spread, -FAR, FAR))
-    maps = _maps(mixture.covariances_ - RIDGE * np.eye(x.shape[1]), mixture.weights_ * len(some)) / spread[:, None]
-    return Codebook(mean + mixture.means_ * spread, maps, mixture.weights_)
+    near = np.clip((some - mean) / spread, -FAR, FAR)
+    found = fit_gaussians(near, kmeans(near, size, int(rng.integers(2**31))).labels_)
+    maps = _maps(found.covariances - RIDGE * np.eye(x.shape[1]), found.weights * len(some)) / spread[:, None]
+    return Codebook(mean + found.means * spread, maps, found.weights)
+
+
+class Gaussians(NamedTuple):
+    """A mixture of Gaussians."""
+
+    weights: np.ndarray  # (M,)
+    means: np.ndarray  # (M, d)
+    covariances: np.ndarray  # (M, d, d), with the ridge
+
+    @property
+    def coefficients(self) -> np.ndarray:
+        """What takes the products of a row's columns to log weights_b N(x; μ_b, Σ_b), (·, M)."""
+        precisions = np.linalg.inv(self.covariances)
+        slopes = np.einsum("bij,bj->bi", precisions, self.means)
+        twice = (slopes * self.means).sum(axis=1) + np.linalg.slogdet(self.covariances)[1]
+        constant = np.log(self.weights) - (twice + self.means.shape[1] * np.log(2 * np.pi)) / 2
+        i, j = np.triu_indices(self.means.shape[1])
+        return np.hstack([precisions[:, i, j] * np.where(i == j, -0.5, -1.0), slopes, constant[:, None]]).T
+
+
+def fit_gaussians(x: np.ndarray, labels: np.ndarray) -> Gaussians:
+    """EM from clusters of the rows.
+
+    The log of a Gaussian is linear in the products of a row's columns, and its maximum-likelihood estimate is their
+    mean: either step is one product of matrices for all Gaussians.
+    """
+    pieces = np.array_split(x, 1 + x.size * (x.shape[1] + 3) // (2 * AT_ONCE))
+    kept = [_products(x)] if len(pieces) == 1 else None  # where these are many, they are made again for every step
+    guess = np.eye(labels.max() + 1)[labels]
+    starts = zip(kept or map(_products, pieces), np.array_split(guess, len(pieces)), strict=True)
+    found, reached = _gaussians_of(sum(products.T @ part for products, part in starts)), -np.inf
+    for _ in range(STEPS):
+        coefficients, before, reached = found.coefficients, reached, 0.0
+        moments = np.zeros_like(coefficients)
+        for products in kept or map(_products, pieces):
+            logs = products @ coefficients
+            largest = logs.max(axis=1, keepdims=True)
+            shares = np.exp(logs - largest)
+            sums = shares.sum(axis=1, keepdims=True)
+            moments += products.T @ (shares / sums)
+            reached += float((np.log(sums) + largest).sum()) / len(x)
+        found = _gaussians_of(moments)
+        if abs(reached - before) < ENOUGH:
+            break
+    return found
+
+
+def _products(x: np.ndarray) -> np.ndarray:
+    """The products of every two columns, the columns, and one."""
+    i, j = np.triu_indices(x.shape[1])
+    return np.hstack([x[:, i] * x[:, j], x, np.ones((len(x), 1))])
+
+
+def _gaussians_of(sums: np.ndarray) -> Gaussians:
+    """Gaussians from sums of products of columns (·, M), weighted by the rows' posteriors."""
+    counts = sums[-1] + TINY
+    dim = int((np.sqrt(8 * len(sums) + 1) - 3) / 2)
+    means = (sums[-dim - 1 : -1] / counts).T
+    i, j = np.triu_indices(dim)
+    covariances = np.empty((len(counts), dim, dim))
+    covariances[:, i, j] = covariances[:, j, i] = (sums[: -dim - 1] / counts).T - means[:, i] * means[:, j]
+    covariances[:, range(dim), range(dim)] = np.maximum(np.einsum("bii->bi", covariances), 0.0) + RIDGE
+    return Gaussians(counts / counts.sum(), means, covariances)
 
 
 def _maps(covariances: np.ndarray, counts: np.ndarray) -> np.ndarray:

@@ -14,8 +14,9 @@ from latentviews.core import streams
 from latentviews.core.embeddings import BinnedEmbedding, Components, components_in
 from latentviews.core.features.base import FeatureMap, raw_vectors
 from latentviews.core.features.bins import BinnedFeatures, GridFeatures, linear_bins, uniform_grid
-from latentviews.core.features.landmarks import few_landmarks
+from latentviews.core.features.landmarks import LandmarkFeatures, few_landmarks
 from latentviews.core.kernels.bandwidths import finest
+from latentviews.core.kernels.base import Kernel
 from latentviews.core.kernels.quadrature import Quadrature
 from latentviews.core.moments import from_raw
 from latentviews.core.streams import row_weights
@@ -53,9 +54,22 @@ def _density_map(phi: Any, x: np.ndarray, posteriors: np.ndarray, bandwidth: Any
         return GridFeatures(uniform_grid(x[:, 0], width, space=kernel.space), kernel, adaptive, finest(x[:, 0]))
     no_rule = isinstance(bandwidth, str) and bandwidth == "isj" and "isj" not in kernel.space.rules
     if is_auto(bandwidth) or no_rule:
-        bandwidth = kernel.space.within_class_bandwidth(x, posteriors)
-    kernel = clone(kernel).set_params(bandwidth=bandwidth)
-    return few_landmarks(kernel, x, 0)
+        return few_landmarks(within_classes(kernel, x, posteriors), x, 0)
+    return few_landmarks(clone(kernel).set_params(bandwidth=bandwidth), x, 0)
+
+
+def within_classes(kernel: Kernel, x: np.ndarray, posteriors: np.ndarray) -> Kernel:
+    """A kernel as narrow as the classes suggest; as it is where it has no bandwidth."""
+    if kernel.space is None or "bandwidth" not in kernel.get_params():
+        return kernel
+    return clone(kernel).set_params(bandwidth=kernel.space.within_class_bandwidth(x, posteriors))
+
+
+def in_landmarks(phi: Any) -> bool:
+    """Whether densities of a view with this map are seen from landmarks, and not on a grid or in the map itself."""
+    kernel = getattr(phi, "kernel_", None)
+    narrowed = kernel is not None and "bandwidth" in kernel.get_params() and not isinstance(phi, BinnedFeatures)
+    return narrowed or isinstance(phi, LandmarkFeatures)
 
 
 def reestimate(

@@ -41,15 +41,17 @@ def weighted_samples(
     domain: Quadrature,
     rng: np.random.Generator,
     n_judged: int = POINTS,
+    whole: np.ndarray | None = None,
 ) -> WeightedSample:
     """Components from rows (n, d) and their posteriors, smoothed as held-out rows prefer, a component each.
 
     A density is a mixture of what several `smoothers` make of the rows, in shares that make either half of the
     rows likeliest given the other; ``n_judged`` rows of each half are asked. Rows with a missing value are left out.
+    Where ``x`` is a projection, the rows to keep are those of ``whole``.
     """
     present = ~np.isnan(x).any(axis=1)
-    values, posteriors = x[present], np.maximum(posteriors[present], TINY)
-    x = dithered(values, rng)
+    values, posteriors = (x if whole is None else whole)[present], np.maximum(posteriors[present], TINY)
+    x = dithered(x[present], rng)
     halves = _without_copies(x, *_among(present, halves))
     specs = smoother_specs(min(map(len, halves)), x.shape[1])
     stack = _held_out_stack(x, posteriors, halves, specs, rng, n_judged)

@@ -69,6 +69,9 @@ class WeightedSample(Components):
         x = to_numpy(as_rows(x))
         if x.shape[1] != self.rows.shape[1]:
             raise ValueError(f"This view has {self.rows.shape[1]} columns; got {x.shape[1]}.")
+        return self._log_densities(x)
+
+    def _log_densities(self, x: np.ndarray) -> np.ndarray:
         return log_densities(self._groups, x)
 
     @cached_property
@@ -85,14 +88,13 @@ class WeightedSample(Components):
         """Rows drawn from the density of one component."""
         weights = self.weights[:, component]
         picked = rng.choice(len(weights), size=size, p=weights / weights.sum())
-        noise = self.widths[picked, None] * rng.normal(size=(size, self.rows.shape[1]))
+        noise = self.widths[picked, None] * rng.normal(size=(size, self.centres.shape[1]))
         back = np.linalg.inv(self.maps)[self.shapes[picked]]
         return self.centres[picked] + np.einsum("ij,ijk->ik", noise, back)
 
     def marginal(self, column: int) -> tuple[np.ndarray, np.ndarray]:
         """Increasing values of a column, and the share of every component up to them: sums of normal distributions."""
-        variances = (np.linalg.inv(self.maps)[:, :, column] ** 2).sum(axis=1)
-        centres, deviations = self.centres[:, column], self.widths * np.sqrt(variances)[self.shapes]
+        centres, deviations = self._column(column)
         places = np.linspace(-5, 5, 41)[:, None]
         around, mass = (centres + places * deviations).ravel(), np.exp(-(places**2) / 2)[:, :, None] * self.weights
         order = np.argsort(around)
@@ -101,6 +103,11 @@ class WeightedSample(Components):
         picked = [np.searchsorted(shares, levels * shares[-1]) for shares in cumulative.T]
         values = np.unique(around[order[np.minimum(np.concatenate(picked), len(order) - 1)]])
         return values, ndtr((values[:, None] - centres) / deviations) @ self.weights
+
+    def _column(self, column: int) -> tuple[np.ndarray, np.ndarray]:
+        """The centres and standard deviations of the kernels along a column, (p,)."""
+        variances = (np.linalg.inv(self.maps)[:, :, column] ** 2).sum(axis=1)
+        return self.centres[:, column], self.widths * np.sqrt(variances)[self.shapes]
 
     def _integrate(self, f: Any) -> np.ndarray:
         """A callable against the weighted rows themselves, with no smoothing."""
@@ -180,7 +187,8 @@ def log_densities(smoother: Smoother, x: np.ndarray) -> np.ndarray:
 def log_mixtures(logs: np.ndarray, weights: np.ndarray) -> np.ndarray:
     """The logs of mixtures, (n, k), of densities with these logs, (n, m), in shares (m, k)."""
     largest = logs.max(axis=1, keepdims=True)
-    return np.log(np.maximum(np.exp(logs - largest) @ weights, TINY)) + largest
+    relative = logs - largest
+    return np.log(np.maximum(np.exp(relative, out=relative) @ weights, TINY)) + largest
 
 
 def log_kernels(x: np.ndarray, points: np.ndarray, widths: np.ndarray) -> np.ndarray:

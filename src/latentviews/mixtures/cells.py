@@ -78,6 +78,23 @@ class CodebookBasis:
 
 
 @dataclass(frozen=True, eq=False)
+class SubspaceBasis:
+    """The basis of a view in a few directions."""
+
+    directions: np.ndarray  # (d, q)
+    inside: Basis
+
+    @property
+    def points(self) -> np.ndarray:
+        """A place in all columns, to stand in for what is missing."""
+        return np.zeros((1, len(self.directions)))
+
+    def cells(self, x: np.ndarray) -> Cells:
+        """The cells of the rows in the subspace."""
+        return self.inside.cells(x @ self.directions)
+
+
+@dataclass(frozen=True, eq=False)
 class SieveView:
     """A view of the table, and what its densities are mixtures of."""
 

@@ -1,24 +1,26 @@
 """From data to class weights and components: the spectral estimate, and the polish that starts from it."""
 
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 
 from latentviews._clusters import kmeans_posteriors
 from latentviews._progress import Report
 from latentviews._validation import IdentifiabilityWarning, UnsupportedError, is_auto, warn_user
-from latentviews.core.embeddings import BinnedEmbedding, Components, components_in, domain_for
-from latentviews.core.features.landmarks import LandmarkFeatures
+from latentviews.core.embeddings import BinnedEmbedding, Components, components_in, domain_for, domain_of
+from latentviews.core.features.landmarks import log_unit
 from latentviews.core.kernels.base import Kernel
 from latentviews.core.kernels.quadrature import Quadrature
 from latentviews.core.kernels.real import Gaussian
+from latentviews.core.kernels.spaces import space_of
 from latentviews.core.spectral import SpectralFit, spectral_fit
 from latentviews.core.tensors import Solver
 from latentviews.core.views import Views, stack_block, with_bandwidth
-from latentviews.densities.reestimation import density_maps, reestimate
+from latentviews.densities.reestimation import density_maps, in_landmarks, reestimate, within_classes
 from latentviews.densities.shapes import with_shapes
 from latentviews.densities.smoothers import weighted_samples
+from latentviews.densities.subspaces import in_subspaces, subspace_samples
 from latentviews.densities.weighted_samples import WeightedSample
 from latentviews.mixtures.dependence.classes import DependentClasses
 from latentviews.mixtures.polish import Halves, MixtureRows, Polished, alternating
@@ -26,6 +28,7 @@ from latentviews.mixtures.problem import Estimate, Problem, label_order
 
 SPECTRAL_FACTORS = (1.0, 0.5)  # starts from moments at these widths of the kernel's rule
 JUDGED = 400  # rows of either half that choose how views of several columns are smoothed
+IN_SUBSPACES = "k-means in subspaces"  # the start that views of many columns have besides
 FULL_STEPS = 2  # EM steps over all rows after the pilot's have converged
 
 
@@ -156,6 +159,10 @@ def starts(problem: Problem, spectral_start: SpectralStart, factors: Sequence[fl
     if problem.rank > 1 or not found:
         used = [j for columns in problem.columns for j in columns]
         found["k-means"] = kmeans_posteriors(problem.pilot, used, problem.rank, problem.rng, problem.pilot_weights)
+    if problem.directions:
+        inside = in_subspaces(problem.pilot, problem.columns, problem.directions)
+        every = list(range(inside.shape[1]))
+        found[IN_SUBSPACES] = kmeans_posteriors(inside, every, problem.rank, problem.rng, problem.pilot_weights)
     named = {name: start[:, label_order(start, problem.allowed)] for name, start in found.items()}
     return Starts(named, summary or no_spectral(failure.spectrum if failure else None, problem.rank))
 
@@ -182,10 +189,12 @@ def _spectral_starts(
 
 def class_starts(problem: Problem, settings: SpectralSettings) -> Starts:
     """Starts of a mixture."""
+    domains: list[Quadrature | None] = []  # of the maps of densities, which all starts share
 
     def spectral_start(maps: Sequence[Any], component_maps: Views | None) -> tuple[np.ndarray, Spectral]:
         spectral = spectral_steps(problem, settings, maps, "isj", all_rows=False, component_maps=component_maps)
-        return spectral_estimate(problem, spectral).posteriors(problem.pilot), spectral
+        domains[:] = domains or domains_of(problem, spectral.maps)
+        return as_estimate(spectral, problem.blocks, domains).posteriors(problem.pilot), spectral
 
     factors = SPECTRAL_FACTORS if problem.rank > 1 else SPECTRAL_FACTORS[:1]
     return starts(problem, spectral_start, factors, "The polish")
@@ -220,7 +229,15 @@ def polished_classes(
 def polish_rows(problem: Problem, views: Views) -> MixtureRows:
     """The pilot as a polish takes it."""
     kernels = [phi.kernel_ if hasattr(phi, "kernel_") else Gaussian() for phi in views.features]
-    return MixtureRows(problem.pilot, problem.columns, problem.blocks, kernels, problem.pilot_weights, problem.allowed)
+    return MixtureRows(
+        problem.pilot,
+        problem.columns,
+        problem.blocks,
+        kernels,
+        problem.pilot_weights,
+        problem.allowed,
+        problem.directions,
+    )
 
 
 def polish_path(guesses: Starts, polished: Polished) -> FitPath:
@@ -254,38 +271,27 @@ def densities(
     With "auto", views of several real columns are weighted samples, smoothed as held-out rows prefer, and
     ``of_angles``, where given, says what views of angles are.
     """
-    maps = density_maps(judged.table, views, problem.blocks, judged.posteriors, bandwidth)
-    domains, blocks = domains_of(problem, maps), problem.blocks
-    components: dict[int, Components] = {}
-    if is_auto(bandwidth):
-        components = _smoothed(problem, judged, maps, domains, of_angles)
-    rest = [t for t, block in enumerate(blocks) if block not in components]
-    weights, found = reestimate(
-        problem.data,
-        judged.of_all,
-        maps.some(rest),
-        [blocks[t] for t in rest],
-        [domains[t] for t in rest],
-        problem.class_weights,
-    )
-    components |= {blocks[t]: component for t, component in zip(rest, found, strict=True)}
-    return weights, [components[block] for block in blocks]
+    components = _smoothed(problem, judged, views, of_angles) if is_auto(bandwidth) else {}
+    rest = [t for t, block in enumerate(problem.blocks) if block not in components]
+    blocks = [problem.blocks[t] for t in rest]
+    maps = density_maps(judged.table, views.some(rest), blocks, judged.posteriors, bandwidth)
+    domains = domains_of(problem, maps, blocks)
+    weights, found = reestimate(problem.data, judged.of_all, maps, blocks, domains, problem.class_weights)
+    components |= dict(zip(blocks, found, strict=True))
+    return weights, [components[block] for block in problem.blocks]
 
 
 def _smoothed(
-    problem: Problem,
-    judged: JudgedRows,
-    maps: Views,
-    domains: Sequence[Quadrature | None],
-    of_angles: Callable[[int], Components] | None,
+    problem: Problem, judged: JudgedRows, views: Views, of_angles: Callable[[int], Components] | None
 ) -> dict[int, Components]:
     """The components of blocks whose smoothing is chosen here: several real columns, and angles where that is given."""
     found: dict[int, Components] = {}
-    for t, (phi, block, domain) in enumerate(zip(maps.features, problem.blocks, domains, strict=True)):
-        if block in found or not isinstance(phi, LandmarkFeatures):
+    for t, (phi, block) in enumerate(zip(views.features, problem.blocks, strict=True)):
+        space = space_of(phi)
+        if block in found or space is None or not in_landmarks(phi):
             continue
-        if domain is not None and domain.space.affine:
-            found[block] = _sample(problem, block, judged, domain)
+        if space.affine:
+            found[block] = _sample(problem, block, judged, phi)
         elif of_angles is not None:
             found[block] = of_angles(t)
     return found
@@ -298,10 +304,16 @@ def _block_rows(problem: Problem, block: int, judged: JudgedRows) -> tuple[np.nd
     return x, np.tile(posteriors, (len(x) // len(posteriors), 1))
 
 
-def _sample(problem: Problem, block: int, judged: JudgedRows, domain: Any) -> WeightedSample:
+def _sample(problem: Problem, block: int, judged: JudgedRows, phi: Any) -> WeightedSample:
     """The density that the views of a block share, as rows."""
     x, shares = _block_rows(problem, block, judged)
-    return weighted_samples(x, shares, judged.halves(len(x)), domain, problem.rng, judged.n_judged)
+    present = ~np.isnan(x).any(axis=1)
+    kernel = within_classes(phi.kernel_, x[present], shares[present])
+    domain = cast(Quadrature, domain_of(kernel, x[present], problem.rng, log_unit(kernel, x.shape[1])))
+    arguments = x, shares, judged.halves(len(x)), domain, problem.rng, judged.n_judged
+    if block in problem.directions:
+        return subspace_samples(*arguments, problem.directions[block])
+    return weighted_samples(*arguments)
 
 
 def _stacked(problem: Problem, judged: JudgedRows, components: Sequence[Components]) -> list[Components]:
@@ -314,14 +326,15 @@ def _stacked(problem: Problem, judged: JudgedRows, components: Sequence[Componen
     return [found[block] for block in problem.blocks]
 
 
-def domains_of(problem: Problem, maps: Views) -> list[Quadrature | None]:
-    """Where the densities of every view live; views of a block share one."""
+def domains_of(problem: Problem, maps: Views, blocks: Sequence[int] | None = None) -> list[Quadrature | None]:
+    """Where the densities of every view live; views of a block share one. By default, the blocks are the problem's."""
+    blocks = problem.blocks if blocks is None else blocks
     shared: dict[int, Quadrature | None] = {}
-    for phi, block in zip(maps.features, problem.blocks, strict=True):
+    for phi, block in zip(maps.features, blocks, strict=True):
         if block not in shared:
             table = stack_block(problem.pilot, problem.columns, problem.blocks, block)
             shared[block] = domain_for(phi, table[~np.isnan(table).any(axis=1)], problem.rng)
-    return [shared[block] for block in problem.blocks]
+    return [shared[block] for block in blocks]
 
 
 def scaled(phi: Any, problem: Problem, t: int, factor: float) -> Any:

@@ -3,7 +3,8 @@
 A polish takes rows and guesses of their posteriors, and gives a way to the posteriors of any row.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, ClassVar, NamedTuple, Protocol, Self
 
 import numpy as np
@@ -31,6 +32,7 @@ from latentviews.core.views import stack_block
 from latentviews.mixtures.cells import (
     Basis,
     SieveView,
+    SubspaceBasis,
     basis_rule,
     view_cells,
 )
@@ -108,18 +110,22 @@ class MixtureRows(NamedTuple):
     kernels: Sequence[Kernel]  # of every view; their space says what its densities are like
     weights: np.ndarray | None = None
     allowed: np.ndarray | None = None  # (n, k), zero for classes that a row is known not to be in
+    directions: Mapping[int, np.ndarray] = MappingProxyType({})  # (d, q), of blocks that are seen in a subspace
 
     def by_block(self) -> dict[int, tuple[np.ndarray, Kernel]]:
         """The rows of every block's views, one under the other and none missing, and their kernel."""
         rows: dict[int, tuple[np.ndarray, Kernel]] = {}
         for block in sorted(set(self.blocks)):
             x = stack_block(self.table, self.columns, self.blocks, block)
-            rows[block] = x[~np.isnan(x).any(axis=1)], self.kernels[list(self.blocks).index(block)]
+            x = x[~np.isnan(x).any(axis=1)]
+            inside = x @ self.directions[block] if block in self.directions else x
+            rows[block] = inside, self.kernels[list(self.blocks).index(block)]
         return rows
 
     def views(self, shared: dict[int, Basis]) -> tuple[SieveView, ...]:
         """A sieve for every view from the basis of every block."""
-        return tuple(SieveView(self.columns[t], block, shared[block]) for t, block in enumerate(self.blocks))
+        seen = {b: SubspaceBasis(self.directions[b], shared[b]) if b in self.directions else shared[b] for b in shared}
+        return tuple(SieveView(self.columns[t], block, seen[block]) for t, block in enumerate(self.blocks))
 
     def some(self, rows: np.ndarray) -> "MixtureRows":
         """The same with some of the rows."""

@@ -1,7 +1,7 @@
 """What a fit of classes is given, and what it finds."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property, partial
 from typing import Any, NamedTuple
 
@@ -37,6 +37,7 @@ class Problem(TrainingRows):
     rng: np.random.Generator
     allowed: np.ndarray | None = None  # (n_pilot, k), zero for classes that a row is known not to be in
     rank_test: RankTest | None = None  # where the rank was not given
+    directions: Mapping[int, np.ndarray] = field(default_factory=dict)  # (d, q), of views that are seen in a subspace
 
     @cached_property
     def view_fits(self) -> ViewFits:

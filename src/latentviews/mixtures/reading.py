@@ -7,9 +7,11 @@ import numpy as np
 
 from latentviews._validation import allowed_classes, is_auto
 from latentviews.core import streams
+from latentviews.core.kernels.spaces import space_of
 from latentviews.core.selection import RankTest, dependence_rank
 from latentviews.core.tables import Columns, TrainingRows, check_varying, read_table, training_rows
 from latentviews.core.views import feature_prototypes, fit_views, landmarks_where_scales_differ, read_blocks
+from latentviews.densities.subspaces import shared_directions
 from latentviews.mixtures.dependence.portfolio import check_dependence
 from latentviews.mixtures.problem import Problem
 
@@ -44,7 +46,17 @@ def read_problem(model: Any, X: Any, y: Any, sample_weight: Any) -> Problem:
         rng=rng,
         allowed=allowed,
         rank_test=rank_test,
+        directions={} if model.dependence is not None else _directions(rows, columns, blocks, prototypes, rank),
     )
+
+
+def _directions(
+    rows: TrainingRows, columns: Columns, blocks: Sequence[int], prototypes: Sequence[Any], rank: int
+) -> dict[int, np.ndarray]:
+    """The subspaces of views with many columns, where all views are real and each has distributions of its own."""
+    spaces = [space_of(phi) for phi in prototypes]
+    real = all(space is not None and space.affine for space in spaces)
+    return shared_directions(rows.pilot, columns, rank) if real and len(set(blocks)) == len(blocks) else {}
 
 
 def _check_rows(model: Any, rows: TrainingRows, columns: Columns, rank: int) -> None:

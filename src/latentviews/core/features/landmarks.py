@@ -87,7 +87,7 @@ class LandmarkFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         check_parameters(self)
         x = to_numpy(check_rows(self, X, reset=True))
         self.kernel_ = (Gaussian() if self.kernel is None else self.kernel).adapt(x)
-        self.log_unit_ = _log_unit(self.kernel_, x.shape[1])
+        self.log_unit_ = log_unit(self.kernel_, x.shape[1])
         if self.n_landmarks is None:
             self.landmarks_ = np.unique(x, axis=0)
         else:
@@ -116,7 +116,7 @@ class LandmarkFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         return raw @ like(self.tail_, raw)
 
 
-def _log_unit(kernel: Kernel, dim: int) -> float:
+def log_unit(kernel: Kernel, dim: int) -> float:
     """The log of the unit that values of the kernel are counted in: its height where that is far from one, or one."""
     height = kernel.log_height(dim) if hasattr(kernel, "log_height") else 0.0
     return height if abs(height) > IN_RANGE else 0.0

@@ -10,7 +10,8 @@ from scipy.stats import qmc
 from sklearn.metrics.pairwise import euclidean_distances
 
 GRID = 2**15  # at most this many nodes in a product grid; beyond it, importance sampling
-DRAWS = 2**14
+DRAWS = 2**14  # nodes all over a torus
+NEAR = 2**12  # nodes around the rows: masses are good to a hundredth
 FAR = 1e6  # scales: rows farther out are taken to be there
 
 
@@ -73,7 +74,7 @@ def importance_nodes(
     """Quasi-random nodes from a Gaussian mixture on rows of ``x``, weighted by one over its density."""
     dim = x.shape[1]
     centers = x[np.linspace(0, len(x) - 1, min(len(x), 512)).astype(int)]
-    uniform = qmc.Sobol(dim + 1, rng=rng).random(DRAWS)
+    uniform = qmc.Sobol(dim + 1, rng=rng).random(NEAR)
     picked = centers[(uniform[:, 0] * len(centers)).astype(int)]
     nodes = picked + scale * stats.norm.ppf(uniform[:, 1:].clip(1e-12, 1 - 1e-12))
     origin = np.median(centers, axis=0)  # far from it, distances would lose their digits
@@ -82,4 +83,4 @@ def importance_nodes(
     nearest = squares.min(axis=1, keepdims=True)
     log_density = -0.5 * nearest[:, 0] + np.log(np.exp(-0.5 * (squares - nearest)).mean(axis=1))
     log_density -= np.log(scale).sum() + dim / 2 * math.log(2 * math.pi)
-    return nodes, np.exp(log_unit - log_density) / DRAWS
+    return nodes, np.exp(log_unit - log_density) / NEAR

@@ -1,0 +1,83 @@
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from scipy import stats
+from sklearn.metrics import adjusted_rand_score
+
+from latentviews import MultiViewMixture
+from latentviews.core.kernels.spaces import Real
+from latentviews.densities.subspaces import PER_CLASS, WIDE, shared_directions, subspace_samples
+
+pytestmark = pytest.mark.cheap
+
+
+def two_classes(n, width, rng):
+    """Views of many columns, of which the first tells the classes apart; and the classes."""
+    labels = rng.integers(2, size=n)
+    views = [rng.normal(size=(n, width)) for _ in range(3)]
+    for x in views:
+        x[:, 0] += 4 * labels
+        x[:, 1:] *= 3.0
+    return views, labels
+
+
+def columns_of(views):
+    ends = np.cumsum([0, *(x.shape[1] for x in views)])
+    return [list(range(a, b)) for a, b in pairwise(ends)]
+
+
+def test_directions_hold_what_other_views_tell(rng):
+    views, _ = two_classes(4000, WIDE + 3, rng)
+    found = shared_directions(np.hstack(views), columns_of(views), 2)
+    assert set(found) == {0, 1, 2}
+    for directions in found.values():
+        assert directions.shape == (WIDE + 3, 2 * PER_CLASS)
+        first = directions[:, 0] / np.linalg.norm(directions[:, 0])
+        assert abs(first[0]) > 0.99
+
+
+def test_narrow_views_and_one_class_have_none(rng):
+    views, _ = two_classes(300, WIDE, rng)
+    assert shared_directions(np.hstack(views), columns_of(views), 2) == {}
+    views, _ = two_classes(300, WIDE + 1, rng)
+    assert shared_directions(np.hstack(views), columns_of(views), 1) == {}
+
+
+@pytest.fixture
+def sample_and_rows(rng):
+    (x, *_), labels = two_classes(1500, 4, rng)
+    x = x @ rng.normal(size=(4, 4))
+    directions, rows = rng.normal(size=(4, 2)), np.arange(1500)
+    place = Real().quadrature(x, x.std(axis=0) / 10, rng)
+    return subspace_samples(x, np.eye(2)[labels], (rows[::2], rows[1::2]), place, rng, 400, directions), x
+
+
+def test_it_is_a_density_of_all_columns_and_draws_follow_it(sample_and_rows, rng):
+    sample, x = sample_and_rows
+    law = stats.multivariate_t(x.mean(axis=0), np.cov(x.T), df=5)
+    nodes = law.rvs(40_000, random_state=rng)
+    ratios = np.exp(sample.log_density(nodes) - law.logpdf(nodes)[:, None])
+    np.testing.assert_allclose(ratios.mean(axis=0), 1.0, atol=5 * ratios.std(axis=0).max() / 200)
+    draws = sample.sample(1, 20_000, rng)
+    for j in range(4):
+        values, shares = sample.marginal(j)
+        found = np.interp([0.05, 0.5, 0.95], shares[:, 1], values)
+        np.testing.assert_allclose(found, np.quantile(draws[:, j], [0.05, 0.5, 0.95]), atol=0.05 * x[:, j].std())
+    with pytest.raises(ValueError, match="This view has 4 columns; got 2"):
+        sample.density(np.zeros((3, 2)))
+
+
+def test_expectations_are_of_all_columns(sample_and_rows):
+    sample, x = sample_and_rows
+    means = np.stack([sample.expectation(lambda rows, j=j: rows[:, j]) for j in range(4)], axis=1)
+    np.testing.assert_allclose(means.mean(axis=0), x.mean(axis=0), atol=0.2 * x.std(axis=0).max())
+
+
+def test_classes_in_few_of_many_columns_are_found(rng):
+    labels = rng.integers(4, size=800)
+    views = [5 * rng.normal(size=(800, 40)) for _ in range(2)] + [rng.normal(size=(800, 3))]
+    for x in views:
+        x[:, :3] = rng.normal(size=(800, 3)) + 2.5 * rng.normal(size=(4, 3))[labels]
+    model = MultiViewMixture(4, random_state=0).fit(views)
+    assert adjusted_rand_score(labels, model.predict(np.hstack(views))) > 0.8
