@@ -14,16 +14,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.parallel import Parallel, delayed
 
 from latentviews._arrays import to_numpy
-from latentviews._parameters import (
-    Bandwidth,
-    Constraint,
-    Count,
-    Flag,
-    Nonnegative,
-    Positive,
-    Several,
-    check_parameters,
-)
+from latentviews._parameters import Bandwidth, Constraint, Count, Flag, Nonnegative, Positive, Several, check_parameters
 from latentviews._progress import Report
 from latentviews.core import streams
 from latentviews.core.features.bins import grid_and_kernel
