@@ -73,6 +73,14 @@ def test_functionals_do_not_depend_on_shapes(rng):
     assert found.n_parameters[0] < kernels.n_parameters[0]
 
 
+def test_heavy_tails_have_mass_one(rng):
+    _, found = stacked(rng.standard_t(2, 1000), rng)
+
+    x = np.linspace(-500, 500, 200_001)
+    assert found.shapes is not None
+    np.testing.assert_allclose(found.density(x).sum() * (x[1] - x[0]), 1.0, atol=1e-3)
+
+
 def test_shapes_follow_their_components(rng):
     x = np.concatenate([rng.normal(0, 1, 1000), rng.uniform(4, 6, 1000)])
     posteriors = np.repeat(np.eye(2), 1000, axis=0)

@@ -74,7 +74,8 @@ def test_expectations_are_of_all_columns(sample_and_rows):
     np.testing.assert_allclose(means.mean(axis=0), x.mean(axis=0), atol=0.2 * x.std(axis=0).max())
 
 
-def test_classes_in_few_of_many_columns_are_found(rng):
+def test_classes_in_few_of_many_columns_are_found():
+    rng = np.random.default_rng(0)
     labels = rng.integers(4, size=800)
     views = [5 * rng.normal(size=(800, 40)) for _ in range(2)] + [rng.normal(size=(800, 3))]
     for x in views:

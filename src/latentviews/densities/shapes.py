@@ -37,7 +37,8 @@ def with_shapes(
         return view
     weights = as_shares(np.maximum(view.weights, 0.0), axis=0)
     fitted = shapes_of(view.grid, weights, sum(part.sum(axis=0) for part in parts), view.wide_grid)
-    return replace(view, shapes=np.einsum("kc,kwc->wk", shares[:, 1:], fitted))
+    inside = (view.wide_grid >= domain.nodes.min()) & (view.wide_grid <= domain.nodes.max())  # where mass is counted
+    return replace(view, shapes=np.einsum("kc,kwc->wk", shares[:, 1:], fitted) * inside[:, None])
 
 
 def _in_rows(posteriors: np.ndarray) -> np.ndarray:

@@ -95,8 +95,9 @@ class MultiViewMixture(CallbackSupportMixin, PosteriorMixin, BaseEstimator):
     density_bandwidth : float, rule, None or "auto", default="auto"
         The bandwidth of the densities; None takes that of the moments. With a polish, "auto" gives every view and
         class its own: a number for one real column, a kernel shaped like the class for several; angles have one per
-        view.
-        Without, it is "isj", or None where ``kernel``, ``features`` or ``bandwidth="likelihood"`` are given.
+        view. It also mixes shapes (normal, t, Laplace, box) into densities of one real column where held-out rows ask
+        for them; a number or a rule gives kernels alone. Without a polish it is "isj", or None where ``kernel``,
+        ``features`` or ``bandwidth="likelihood"`` are given.
     polish : polish, None or "auto", default="auto"
         The likelihood step after the spectral start; "auto" is `Sieve()`. None stops at the spectral estimate: the
         paper's own, where ``density_bandwidth`` is None.
