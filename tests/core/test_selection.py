@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from latentviews import Delta, MultiViewMixture, likelihood_curve, rank_test
-from latentviews.core.selection import compared_name
+from latentviews.core.selection import _limits, compared_name
 from latentviews.datasets import make_multiview
 
 
@@ -59,6 +59,13 @@ def test_independent_views_rarely_show_a_second_class():
         for seed in range(60)
     )
     assert rejected <= 11
+
+
+def test_the_level_holds_for_few_draws_of_many_pairs(rng):
+    """Of 500 tests at 5 %, 45 or more rejections have a chance below 1e-3; draws in units of their own make 56 to 69."""
+    draws = rng.normal(size=(500, 40, 40))
+    rejected = sum(np.any(values[0] > _limits(values[1:], 0.05)) for values in draws)
+    assert rejected < 45
 
 
 def test_discrete_views_and_missing_values_are_counted(rng):
