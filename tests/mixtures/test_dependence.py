@@ -75,6 +75,13 @@ def test_valleys_count_the_classes(one_rng):
     assert adjusted_rand_score(y, model.predict(X)) > 0.9
 
 
+def test_classes_that_win_no_row_are_not_counted(rng):
+    y = rng.integers(2, size=600)
+    X = rng.normal(size=(600, 3)) + 8 * y[:, None]  # ten parts for two balls: most of them hide beneath another
+    model = robust("auto").fit(X)
+    assert model.n_components_ == len(np.unique(model.predict(X))) == 2
+
+
 def test_the_joint_density_is_proper(fitted):
     model, X, _ = fitted
     axes = [np.linspace(x.min() - 6, x.max() + 6, 70) for x in X.T]
