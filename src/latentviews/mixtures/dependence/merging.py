@@ -146,8 +146,8 @@ def merge_until(parts: Parts, ratio: float, least: float) -> np.ndarray:
     """The class of every part, however many there are.
 
     A part that wins no row has no peak, so that no valley tells where it belongs: it goes to the one it shares rows
-    with. Parts lighter than ``least`` go to the nearest next; then those with the shallowest valley between them are put
-    together, until every valley is below ``ratio`` of the lower peak beside it.
+    with. Parts lighter than ``least`` go to the nearest next; then those with the shallowest valley between them are
+    put together, until every valley is below ``ratio`` of the lower peak beside it.
     """
     groups = np.arange(len(parts.mass))
     while len(parts.mass) > 1 and parts.peak.min() == 0:

@@ -111,8 +111,8 @@ class Copulas(BaseEstimator):
 
 def is_dependence(dependence: Any) -> bool:
     """Whether a value of the parameter ``dependence`` stands for something."""
-    copula = isinstance(dependence, str) and dependence == "copula"
-    return dependence is None or copula or isinstance(dependence, Copulas)
+    named = isinstance(dependence, str) and dependence in ("copula", "auto")
+    return dependence is None or named or isinstance(dependence, Copulas)
 
 
 def read_copulas(dependence: Any) -> Copulas:
