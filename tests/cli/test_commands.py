@@ -194,6 +194,9 @@ def test_fit_takes_fcs_with_markers_and_predict_repeats_its_scales(data, cells, 
     status, out, _ = run(capsys, "fit", "a.fcs", "--views", "FSC-A", "FL1-A", "CD5", "CD19", "-k", 2, "--out", "o")
     assert status == 0
     assert "views: FSC-A | CD3 | CD5 | CD19\n" in out
+    chosen = json.loads(Path("o/summary.json").read_text())["dependence_chosen"]
+    assert "log-likelihood of held-out rows" in chosen
+    assert f"{chosen}\n" in out
     assert run(capsys, "predict", "o", "b.fcs", "--out", "b.csv")[0] == 0
 
     assert "Logicle" in json.loads(Path("o/summary.json").read_text())["transforms"]["CD3"]
@@ -248,6 +251,7 @@ def test_warnings_are_told_on_standard_error_and_in_the_summary(cells, capsys):
         (["cells.csv", *VIEWS, "--columns", "FS"], "--views names the columns already"),
         (["cells.csv", "--columns", "FS,SS"], "needs at least three views; got 2"),
         (["cells.csv", *VIEWS, "--noise", "--dependence", "none"], "--noise goes with --dependence copula"),
+        (["cells.csv", *VIEWS, "--noise", "--dependence", "auto"], "copula, not with auto; leave one out."),
         (["cells.csv", "--delimiter", ";"], "the delimiter is another one, set --delimiter."),
         (["spill.fcs"], "spill.fcs has a spillover matrix that cannot be used"),
         (["spill.fcs"], "--no-compensation reads the file without."),

@@ -10,6 +10,7 @@ from scipy import stats
 from scipy.integrate import trapezoid
 from scipy.special import logsumexp
 from sklearn.base import clone
+from sklearn.datasets import load_breast_cancer
 from sklearn.metrics import adjusted_rand_score
 from sklearn.model_selection import GridSearchCV
 
@@ -35,6 +36,12 @@ def bent(rng, n=1000):
     angle = rng.uniform(0, np.pi, size=n)
     arc = 4 * np.column_stack([np.cos(angle), np.sin(angle), 0 * angle])
     return np.where(y[:, None] == 1, 0, arc) + 0.5 * rng.normal(size=(n, 3)), y
+
+
+def gammas(rng, n=1000):
+    """Two classes of independent views."""
+    X, y, _ = make_multiview(n, 2, design="gamma", random_state=rng)
+    return X, y
 
 
 @pytest.fixture
@@ -73,6 +80,13 @@ def test_valleys_count_the_classes(one_rng):
     model = robust("auto").fit(X)
     assert model.n_components_ == 2
     assert adjusted_rand_score(y, model.predict(X)) > 0.9
+
+
+def test_classes_that_win_no_row_are_not_counted(rng):
+    y = rng.integers(2, size=600)
+    X = rng.normal(size=(600, 3)) + 8 * y[:, None]  # ten parts for two balls: most of them hide beneath another
+    model = robust("auto").fit(X)
+    assert model.n_components_ == len(np.unique(model.predict(X))) == 2
 
 
 def test_the_joint_density_is_proper(fitted):
@@ -327,11 +341,46 @@ def test_a_diagnosis_asks_for_copulas_where_they_are_needed(fitted):
     model, X, _ = fitted
     some = X[:600]
     product = MultiViewMixture(2, random_state=0).fit(some)
-    assert 'dependence="copula"' in diagnose(product, some, n_permutations=39, random_state=0).summary()
+    assert 'dependence="auto"' in diagnose(product, some, n_permutations=39, random_state=0).summary()
     diagnosis = diagnose(model, some, n_permutations=39, random_state=0)
     assert diagnosis.dependence.flagged()
-    assert 'dependence="copula"' not in diagnosis.summary()
+    assert 'dependence="auto"' not in diagnosis.summary()
     assert any(finding.trusted and "allows" in finding.text for finding in diagnosis.findings)
+
+
+@pytest.mark.parametrize(("design", "taken"), [(slanted, "copula"), (gammas, "independence")])
+def test_held_out_rows_say_whether_views_depend(design, taken, one_rng):
+    X, _ = design(one_rng, 600)
+    model = MultiViewMixture(2, dependence="auto", random_state=0).fit(X)
+    other = MultiViewMixture(2, dependence="copula" if taken == "copula" else None, random_state=0).fit(X)
+    choice = model.dependence_choice_
+    assert choice.taken == taken
+    assert (choice.copula > choice.independence) == (taken == "copula")
+    assert f"{choice.copula:.2f} per row with copulas and {choice.independence:.2f} without" in choice.sentence
+    assert (model.dependent_ is not None) == (taken == "copula")
+    np.testing.assert_array_equal(model.predict_proba(X), other.predict_proba(X))
+    assert model.dependence == "auto"
+    assert not hasattr(model.set_params(dependence=None).fit(X), "dependence_choice_")
+
+
+def test_copulas_that_ruin_a_fit_are_neither_taken_nor_advised():
+    X, y = load_breast_cancer(return_X_y=True)
+    views = [list(range(first, first + 10)) for first in (0, 10, 20)]  # means, errors and worst values of ten features
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", IdentifiabilityWarning)  # of copulas that are not taken nothing is told
+        model = MultiViewMixture(2, views=views, dependence="auto", random_state=0).fit(X)
+    assert adjusted_rand_score(y, model.predict(X)) > 0.7
+    assert "taken as independent" in model.dependence_choice_.sentence
+    summary = diagnose(model, X, n_permutations=19, random_state=0).summary()
+    assert "were tried and not taken" in summary
+    assert "Fit with dependence" not in summary
+
+
+def test_independence_is_taken_where_copulas_cannot_be(one_rng):
+    X = one_rng.integers(3, size=(200, 3))
+    model = MultiViewMixture(1, kernel=Delta(), dependence="auto", random_state=0).fit(X)
+    assert model.dependence_choice_.taken == "independence"
+    assert "views are real columns" in model.dependence_choice_.sentence
 
 
 def test_settings_can_be_searched(one_rng):
@@ -369,7 +418,7 @@ def test_one_class_needs_no_merging(one_rng):
 
 
 REFUSED = {
-    "a word": ({"dependence": "gaussian"}, 'dependence must be None, "copula" or Copulas'),
+    "a word": ({"dependence": "gaussian"}, 'dependence must be None, "copula", "auto" or Copulas'),
     "a polish": ({"polish": None}, "polish has no part in the fit"),
     "a bandwidth of densities": ({"density_bandwidth": 0.1}, "density_bandwidth has no part"),
     "exchangeable views": ({"exchangeable": True}, "exchangeable must be False"),

@@ -123,5 +123,4 @@ def test_a_part_that_wins_no_row_goes_to_the_one_it_shares_rows_with(rng):
     one = (np.arange(600) < 300).astype(float)
     posteriors = np.column_stack([0.6 * one, 0.4 * one, 1 - one])
     parts = Landscape(rows, rng).parts(posteriors, multivariate_normal([0, 0]).logpdf(rows % 8))
-    assert len(set(merge_until(parts, 0.75, 0.005))) == 3
-    np.testing.assert_array_equal(merge_until(parts, 0.75, 0.005, hidden=True), [0, 0, 1])
+    np.testing.assert_array_equal(merge_until(parts, 0.75, 0.005), [0, 0, 1])

@@ -235,10 +235,16 @@ def dependence_of(model: Any) -> str | None:
     return None if getattr(model, "dependent_", None) is None else "copula"
 
 
+def chosen_dependence(model: Any) -> str | None:
+    """Why a fit takes views as it does, where that was left to it."""
+    choice = getattr(model, "dependence_choice_", None)
+    return None if choice is None else in_options(choice.sentence)
+
+
 SPOKEN = (  # what sentences of the library call things, and what they are called here
     (r"the option `compensate`", "--no-compensation"),
     (r"the option `(\w+)`", r"--\1"),
-    (r'dependence="copula"', "--dependence copula"),
+    (r'dependence="(copula|auto)"', r"--dependence \1"),
     (r", or see `agreement_` and `start_objectives_`", ", and see the report"),
     (r"\bn_components\b", "-k"),
 )

@@ -21,6 +21,7 @@ from latentviews.cli.common import (
     add_scales,
     add_seed,
     blamed_on,
+    chosen_dependence,
     dependence_of,
     gathered_warnings,
     new_command,
@@ -43,6 +44,7 @@ from latentviews.report.markup import counted
 
 BATCH = 50_000  # rows whose classes are found between two looks at the progress bar
 LABELLED = "labelled.h5ad"
+CELLS = ("fcs", "h5ad")  # formats of single cells, whose markers often depend on each other inside populations
 LABELS = {"csv": "labels.csv", "parquet": "labels.parquet"}
 OURS = (MODEL, SUMMARY, REPORT, LABELLED, *LABELS.values())
 
@@ -75,8 +77,10 @@ def add_fit(commands: Any) -> None:
     parser.add_argument("-k", "--classes", default="auto", metavar="K", help="the number of classes (default: auto)")
     parser.add_argument(
         "--dependence",
-        choices=["none", "copula"],
-        help="`copula` for classes inside which views may depend on each other (default: none)",
+        choices=["none", "copula", "auto"],
+        help="`copula` for classes inside which views may depend on each other, `auto` to fit both ways and take what "
+        "held-out rows and the stability of the classes speak for (default: auto for FCS and AnnData files, none for "
+        "others)",
     )
     parser.add_argument(
         "--noise",
@@ -110,7 +114,7 @@ def run(arguments: argparse.Namespace) -> None:
     """Read, fit, write."""
     k = parse_classes(arguments.classes)
     views, columns = parse_views(arguments.views, arguments.columns)
-    dependence = parse_dependence(arguments.dependence, arguments.noise)
+    check_noise(arguments.dependence, arguments.noise)
     out = arguments.out or Path(stem(arguments.file))
     names = [MODEL, LABELS[arguments.labels_format], SUMMARY, *([] if arguments.no_report else [REPORT])]
     started = time.perf_counter()
@@ -118,7 +122,7 @@ def run(arguments: argparse.Namespace) -> None:
         with Progress(not arguments.quiet) as progress:
             with progress.stage("reading"):
                 table = read(arguments, columns)
-            fitted = fit_table(table, k, views, dependence, arguments, progress)
+            fitted = fit_table(table, k, views, arguments, progress)
             files = write_results(aside, fitted, arguments, progress)
             with progress.stage("report"):
                 diagnosis = judge(aside, fitted, arguments)
@@ -136,13 +140,18 @@ def parse_classes(text: str) -> int | str:
     return int(text)
 
 
-def parse_dependence(asked: str | None, noise: bool) -> Copulas | str | None:
-    """--dependence and --noise as the model takes them."""
-    if noise and asked == "none":
-        raise CommandError("--noise goes with --dependence copula, not with none; leave one out.")
+def check_noise(asked: str | None, noise: bool) -> None:
+    """Refuse noise without the copulas that it needs."""
+    if noise and asked in ("none", "auto"):
+        raise CommandError(f"--noise goes with --dependence copula, not with {asked}; leave one out.")
+
+
+def parse_dependence(asked: str | None, noise: bool, file_format: str) -> Copulas | str | None:
+    """--dependence and --noise as the model takes them; cells are judged both ways unless one is asked for."""
     if noise:
         return Copulas(noise=True)
-    return asked if asked == "copula" else None
+    asked = asked or ("auto" if file_format in CELLS else "none")
+    return None if asked == "none" else asked
 
 
 def parse_views(views: list[str] | None, columns: str | None) -> tuple[list[list[str]] | str | None, list[str] | None]:
@@ -181,7 +190,6 @@ def fit_table(
     table: Table,
     k: int | str,
     views: list[list[str]] | str | None,
-    dependence: Copulas | str | None,
     arguments: argparse.Namespace,
     progress: Progress,
 ) -> Fitted:
@@ -198,6 +206,7 @@ def fit_table(
             groups, suggestion = [list(view) for view in found.views], found.summary()
         else:
             groups = in_table_order(views, table)
+        dependence = parse_dependence(arguments.dependence, arguments.noise, table.format)
         model: Any = MultiViewMixture(k, views=groups, dependence=dependence, random_state=arguments.seed)
         with progress.fitting("fitting"):
             model.fit(frame)
@@ -289,6 +298,7 @@ def summarize(
         "view_names": names,
         "views_chosen": fitted.suggestion,
         "dependence": dependence_of(model),
+        "dependence_chosen": chosen_dependence(model),
         "n_classes": model.n_components_,
         "n_classes_chosen": "auto" if model.n_components == "auto" else "given",
         "classes": [
@@ -329,6 +339,13 @@ def verdict(summary: dict[str, Any]) -> str:
     return f"checks   {failed} of {len(checks)} FAILED, the worst: {summary['worst_check']}"
 
 
+def dependence_lines(summary: dict[str, Any]) -> list[str]:
+    """What the fit does about views that depend on each other, and why where that was chosen."""
+    if summary["dependence_chosen"]:
+        return [summary["dependence_chosen"]]
+    return ["views may depend on each other inside classes (copula)"] if summary["dependence"] else []
+
+
 def describe(fitted: Fitted, summary: dict[str, Any], out: Path) -> str:
     """The same for people."""
     noise = f"noise   {summary['noise_weight'] or 0:6.3f}   {summary['noise_rows']:9,d}   (beside the classes)"
@@ -339,7 +356,7 @@ def describe(fitted: Fitted, summary: dict[str, Any], out: Path) -> str:
         *([f"  {fitted.suggestion}"] if fitted.suggestion else []),
         *([f"left out: {', '.join(summary['left_out'])}"] if summary["left_out"] else []),
         f"{summary['n_classes']} class{'' if summary['n_classes'] == 1 else 'es'}, {how}",
-        *(["views may depend on each other inside classes (copula)"] if summary["dependence"] else []),
+        *dependence_lines(summary),
         "",
         "class   weight        rows   mean certainty",
         *(

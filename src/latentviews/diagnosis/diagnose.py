@@ -131,6 +131,7 @@ class Diagnosis:
     converged: bool
     agreement: float | None = None  # of the starts' partitions, where the fit allows for dependence
     within: np.ndarray | None = None  # (k,), how many classes the rows of each look like; None where views may depend
+    tried: bool = False  # whether the fit could have allowed for dependence, and held-out rows spoke against it
 
     @property
     def pi_min(self) -> float:
@@ -233,6 +234,7 @@ def diagnose(model: Any, X: Any, *, n_permutations: int = 199, random_state: Any
         converged=bool(model.converged_),
         agreement=model.agreement_ if dependent else None,
         within=None if dependent else classes_within(rows, columns, spaces, posteriors, rng),
+        tried=hasattr(model, "dependence_choice_"),
     )
 
 
@@ -371,13 +373,15 @@ def _on_dependence(diagnosis: Diagnosis) -> Iterator[Finding]:
             f"{names[s]} and {names[t]} in class {h}), and the fit allows for it.",
         )
         flagged = []
+    both = 'Fit with dependence="auto", which allows for it where that helps, or put'
+    advice = "Copulas, which allow for it, were tried and not taken; put" if diagnosis.tried else both
     for h, s, t in flagged[:3]:
         effect, pvalue = (dependence.matrix(h, values)[s, t] for values in ("effect", "pvalue"))
         yield Finding(
             False,
             f"Views {names[s]} and {names[t]} depend on each other inside class {h} (strength {effect:.2f} of 1, "
-            f'corrected p-value {pvalue:.2g}). Fit with dependence="copula", which allows for it, or put their '
-            "columns into one view; if it is weak, the class may be a mixture: try more classes.",
+            f"corrected p-value {pvalue:.2g}). {advice} their columns into one view; if it is weak, the class may be a "
+            "mixture: try more classes.",
         )
     if len(flagged) > 3:
         yield Finding(

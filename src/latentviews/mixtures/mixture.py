@@ -32,6 +32,7 @@ from latentviews._validation import (
     check_one_batch,
     check_weights,
     is_auto,
+    warn_user,
 )
 from latentviews.core import streams
 from latentviews.core.embeddings import Components, evaluate
@@ -40,6 +41,7 @@ from latentviews.core.tables import check_spaces, read_table
 from latentviews.core.tensors import JointDiagonalization, Solver
 from latentviews.core.views import has_density
 from latentviews.mixtures.cross_validation import likeliest_maps
+from latentviews.mixtures.dependence.choosing import choose_way
 from latentviews.mixtures.dependence.portfolio import dependent_classes, is_dependence, read_copulas
 from latentviews.mixtures.estimation import (
     FitPath,
@@ -101,9 +103,10 @@ class MultiViewMixture(CallbackSupportMixin, PosteriorMixin, BaseEstimator):
     polish : polish, None or "auto", default="auto"
         The likelihood step after the spectral start; "auto" is `Sieve()`. None stops at the spectral estimate: the
         paper's own, where ``density_bandwidth`` is None.
-    dependence : Copulas, "copula" or None, default=None
+    dependence : Copulas, "copula", "auto" or None, default=None
         What to do about views that depend on each other inside a class: None assumes that they do not, "copula" is
-        `Copulas()`, which takes the place of the polish and finds classes of any shape in real columns.
+        `Copulas()`, which takes the place of the polish and finds classes of any shape in real columns. "auto" fits
+        both, and takes copulas where held-out rows are likelier under them and their partition is stable.
     reference : int or None
         The view whose coordinates the whitening uses; by default the best conditioned.
     pilot_size : int or None, default=20_000
@@ -140,6 +143,8 @@ class MultiViewMixture(CallbackSupportMixin, PosteriorMixin, BaseEstimator):
     agreement_ : float
         With ``dependence``: how well the partition found agrees with those of other starts, as a mean adjusted Rand
         index. Above 0.9 is good; below 0.5 a warning is given.
+    dependence_choice_ : DependenceChoice
+        Where ``dependence="auto"``: what was taken, the numbers that this rests on, and a sentence with them.
     dependent_ : DependentClasses or None
         With ``dependence``: the joint distribution of all columns in every class.
     views_ : tuple of lists of column indices
@@ -165,7 +170,7 @@ class MultiViewMixture(CallbackSupportMixin, PosteriorMixin, BaseEstimator):
         "bandwidth": WithData(),
         "density_bandwidth": NoneOr(Bandwidth()),
         "polish": NoneOr(AutoOr(Ability("polish"))),
-        "dependence": Such(is_dependence, 'None, "copula" or Copulas(...)'),
+        "dependence": Such(is_dependence, 'None, "copula", "auto" or Copulas(...)'),
         "reference": WithData(),
         "pilot_size": NoneOr(Count()),
         "warm_start": Flag(),
@@ -228,16 +233,34 @@ class MultiViewMixture(CallbackSupportMixin, PosteriorMixin, BaseEstimator):
         """
         check_parameters(self)
         report, finish = reporter(self, self.verbose)
-        for name in ("rank_test_", "stream_"):  # an earlier fit's
+        for name in ("rank_test_", "stream_", "dependence_choice_"):  # an earlier fit's
             self.__dict__.pop(name, None)
-        problem = read_problem(self, X, y, sample_weight)
-        rows = problem.pilot if problem.codes is None else problem.codes
-        check_spaces(rows, problem.columns, problem.prototypes, getattr(self, "feature_names_in_", None))
-        self._keep(self._fit(problem, report), problem)
+        fit = self._fit_either if is_auto(self.dependence) else self._fit_rows
+        problem = fit(X, y, sample_weight, report)
         if all(view.domain is not None and view.smooths for view in self.components_):  # others have no densities
             warn_of_hidden(self.weights_, classes_of(self).log_joint(problem.pilot))
         finish()
         return self
+
+    def _fit_rows(self, X: Any, y: Any, sample_weight: Any, report: Report) -> Problem:
+        """Read, check and fit the rows by one way."""
+        problem = read_problem(self, X, y, sample_weight)
+        rows = problem.pilot if problem.codes is None else problem.codes
+        check_spaces(rows, problem.columns, problem.prototypes, getattr(self, "feature_names_in_", None))
+        self._keep(self._fit(problem, report), problem)
+        return problem
+
+    def _fit_either(self, X: Any, y: Any, sample_weight: Any, report: Report) -> Problem:
+        """Independent views or copulas, whichever held-out rows and the stability of the classes speak for."""
+
+        def fit(model: Any, rows: Any, labels: Any, weights: Any) -> Problem:
+            return model._fit_rows(rows, labels, weights, report)
+
+        way, choice = choose_way(self, fit, X, y, sample_weight)
+        self.__dict__ = {**vars(way.model), "dependence": self.dependence, "dependence_choice_": choice}
+        for one in way.told:
+            warn_user(str(one.message), one.category)
+        return way.problem
 
     def _can_stream(self) -> bool:
         if self.dependence is not None:

@@ -142,15 +142,15 @@ def merge(parts: Parts, n_classes: int, cost: Cost) -> np.ndarray:
     return groups
 
 
-def merge_until(parts: Parts, ratio: float, least: float, *, hidden: bool = False) -> np.ndarray:
+def merge_until(parts: Parts, ratio: float, least: float) -> np.ndarray:
     """The class of every part, however many there are.
 
-    Parts lighter than ``least`` go to the nearest first; then those with the shallowest valley between them are put
-    together, until every valley is below ``ratio`` of the lower peak beside it. A part that wins no row has no peak, so
-    that no valley tells where it belongs; where ``hidden`` ones are looked for, it goes to the one it shares rows with.
+    A part that wins no row has no peak, so that no valley tells where it belongs: it goes to the one it shares rows
+    with. Parts lighter than ``least`` go to the nearest next; then those with the shallowest valley between them are
+    put together, until every valley is below ``ratio`` of the lower peak beside it.
     """
     groups = np.arange(len(parts.mass))
-    while hidden and len(parts.mass) > 1 and parts.peak.min() == 0:
+    while len(parts.mass) > 1 and parts.peak.min() == 0:
         beneath = int(parts.peak.argmin())
         cost = np.full(parts.overlap.shape, np.inf)
         cost[beneath] = -parts.overlap[beneath]

@@ -111,8 +111,8 @@ class Copulas(BaseEstimator):
 
 def is_dependence(dependence: Any) -> bool:
     """Whether a value of the parameter ``dependence`` stands for something."""
-    copula = isinstance(dependence, str) and dependence == "copula"
-    return dependence is None or copula or isinstance(dependence, Copulas)
+    named = isinstance(dependence, str) and dependence in ("copula", "auto")
+    return dependence is None or named or isinstance(dependence, Copulas)
 
 
 def read_copulas(dependence: Any) -> Copulas:
@@ -311,7 +311,7 @@ def _mergers(parts: Parts, heights: np.ndarray, settings: Copulas, n_classes: in
         fewest = min(n_classes or 1, len(kept))
         kept = np.flatnonzero(~noisy) if np.sum(~noisy) >= fewest else np.sort(np.argsort(-heights)[:fewest])
     if n_classes is None:
-        merged = [merge_until(parts.take(kept), settings.ratio, settings.least, hidden=settings.noise)]
+        merged = [merge_until(parts.take(kept), settings.ratio, settings.least)]
     else:
         merged = [merge(parts.take(kept), n_classes, cost) for cost in (valley_cost, confusion_cost)]
     every = np.full((len(merged), len(parts.mass)), -1)
