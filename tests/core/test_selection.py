@@ -62,7 +62,7 @@ def test_independent_views_rarely_show_a_second_class():
 
 
 def test_the_level_holds_for_few_draws_of_many_pairs(rng):
-    """Of 500 tests at 5 %, 45 or more rejections have a chance below 1e-3; draws in units of their own make 56 to 69."""
+    """Of 500 tests at 5 %, 45 or more rejections are rarer than 1e-3; draws in units of their own make 56 to 69."""
     draws = rng.normal(size=(500, 40, 40))
     rejected = sum(np.any(values[0] > _limits(values[1:], 0.05)) for values in draws)
     assert rejected < 45

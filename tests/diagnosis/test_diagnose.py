@@ -14,7 +14,8 @@ from latentviews.baselines import HistogramSpectral
 from latentviews.comparison.permutation import TestResult, independence_test
 from latentviews.core.kernels.spaces import Real
 from latentviews.datasets import make_multiview
-from latentviews.diagnosis.diagnose import FEWEST_MEMBERS, LEVEL, ROWS, corrected_pvalues, within_class_dependence
+from latentviews.diagnosis.dependence import FEWEST_MEMBERS, LEVEL, corrected_pvalues, within_class_dependence
+from latentviews.diagnosis.diagnose import ROWS
 from latentviews.diagnosis.moments import tensor_error_bound
 
 FALSE_ALARM = 1e-6

@@ -11,7 +11,7 @@ from sklearn.exceptions import NotFittedError
 from catalogue import DISPLAYS, MODELS
 from latentviews import Delta, Linear, MultiViewMixture, VonMises, diagnose
 from latentviews.datasets import make_multiview
-from latentviews.diagnosis.diagnose import WithinClassDependence
+from latentviews.diagnosis.dependence import WithinClassDependence
 from latentviews.plot import ComponentDisplay, DependenceDisplay, ResponsibilityDisplay, SpectrumDisplay, offscreen_axes
 from latentviews.plot._axes import PALETTE
 

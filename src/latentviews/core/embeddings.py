@@ -294,13 +294,6 @@ class BinnedEmbedding(Components):
         bordered = kernel.space is not None and kernel.space.bordered
         return kernel.set_params(space=Real()) if on_the_line and bordered else kernel
 
-    @cached_property
-    def _positive_mass(self) -> np.ndarray:
-        """With shapes, whose edges no nodes resolve, the integral of what is interpolated between grid points."""
-        if self.shapes is None:
-            return super()._positive_mass
-        return np.maximum((self.grid[1] - self.grid[0]) * np.maximum(self._table, 0.0).sum(axis=0), TINY)
-
     @property
     def _local(self) -> np.ndarray:
         return np.ones_like(self.weights) if self.local is None else self.local

@@ -9,7 +9,7 @@ import numpy as np
 from latentviews._arrays import to_numpy
 from latentviews.core import streams
 from latentviews.core.tables import read_table
-from latentviews.diagnosis.diagnose import within_class_dependence
+from latentviews.diagnosis.dependence import within_class_dependence
 from latentviews.mixtures.mixture import MultiViewMixture
 
 ROWS = 5000  # of the pilot fit

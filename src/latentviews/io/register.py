@@ -209,7 +209,7 @@ CLASSES = {
     "WhitenScale": "joint.transformed",
     "WhitenedMoments": "core.moments",
     "Whitening": "core.whitening",
-    "WithinClassDependence": "diagnosis.diagnose",
+    "WithinClassDependence": "diagnosis.dependence",
     "Written": "stochastic.convergence",
 }
 # Classes of other packages that may stand in a model, where feature maps of scikit-learn take the place of ours. Their

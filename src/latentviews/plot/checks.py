@@ -7,7 +7,8 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from latentviews._numbers import TINY
-from latentviews.diagnosis.diagnose import CERTAIN, LEVEL, Diagnosis, WithinClassDependence, diagnose
+from latentviews.diagnosis.dependence import LEVEL, WithinClassDependence
+from latentviews.diagnosis.diagnose import CERTAIN, Diagnosis, diagnose
 from latentviews.plot._axes import DATA, PALETTE, class_label, class_style, panels_on
 
 

@@ -9,7 +9,7 @@ import sklearn
 
 from latentviews import __version__
 from latentviews.core.selection import compared_name
-from latentviews.diagnosis.diagnose import LEVEL, WEAK
+from latentviews.diagnosis.dependence import LEVEL, WEAK
 from latentviews.report import figures
 from latentviews.report.contents import AXES, PANELS, Column, Contents
 from latentviews.report.figures import percent
