@@ -118,9 +118,11 @@ def _scores(half: Any, fitted: np.ndarray, held: np.ndarray, weights: np.ndarray
     grids = mixture.margins.grids
     posteriors = mixture.expected(grids.cells(fitted)).posteriors
     units = np.array([resolution(x[~np.isnan(x)]) for x in fitted[:, grids.columns].T])
+    steps = np.diff(grids.points[:, :2], axis=1)[:, 0]  # a kernel narrower than that has another mass on the grid
+    least = np.minimum(np.maximum(units, steps), grids.bandwidths)
     found = []
     for factor in WIDTHS:
-        own = replace(grids, bandwidths=np.maximum(factor * grids.bandwidths, np.minimum(units, grids.bandwidths)))
+        own = replace(grids, bandwidths=np.maximum(factor * grids.bandwidths, least))
         refined = fit_copulas(own, fitted, posteriors, weights, max_iter=1).mixture
         found.append(refined.expected(own.cells(held)).log_density)
     return found
