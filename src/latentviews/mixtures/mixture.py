@@ -106,7 +106,7 @@ class MultiViewMixture(CallbackSupportMixin, PosteriorMixin, BaseEstimator):
     dependence : Copulas, "copula", "auto" or None, default=None
         What to do about views that depend on each other inside a class: None assumes that they do not, "copula" is
         `Copulas()`, which takes the place of the polish and finds classes of any shape in real columns. "auto" fits
-        both, and takes copulas where held-out rows are likelier under them and their partition is stable.
+        both, and takes what held-out rows and the stability of the partition speak for.
     reference : int or None
         The view whose coordinates the whitening uses; by default the best conditioned.
     pilot_size : int or None, default=20_000

@@ -3,14 +3,19 @@
 import warnings
 from collections.abc import Callable
 from copy import copy
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from latentviews.core.kernels.bandwidths import resolution
+from latentviews.mixtures.dependence.copulas import fit_copulas
 from latentviews.mixtures.dependence.merging import adjusted_rand
 from latentviews.mixtures.problem import Problem, classes_of
 
 STABLE = 0.5  # adjusted Rand index between partitions by copulas below which they are not taken
+ALIKE = 0.05  # log-likelihoods per row, and stabilities, that differ by less do not decide
+WIDTHS = (1.0, 0.5, 0.25)  # of copulas' margins, at which held-out rows are judged
 
 
 class DependenceChoice(NamedTuple):
@@ -20,7 +25,7 @@ class DependenceChoice(NamedTuple):
     independence: float  # log-likelihood of held-out rows per row, fitted to the other half
     copula: float
     agreement: float  # of the partitions of copulas' starts
-    stability: float  # of copulas' partition: adjusted Rand index with that of the fit to half of the rows
+    stability: tuple[float, float]  # of both: adjusted Rand index with the partition of the fit to half of the rows
     between: float  # adjusted Rand index of the two partitions
     sentence: str
 
@@ -39,33 +44,38 @@ Fit = Callable[..., Problem]  # of a model, rows, labels and weights
 def choose_way(model: Any, fit: Fit, rows: Any, labels: Any, weights: Any) -> tuple[Way, DependenceChoice]:
     """Fit with independent views and with copulas, and take the one under which held-out rows are likelier.
 
-    Copulas whose starts disagree on the partition are not taken; where copulas cannot be had, independence is.
+    Where both are about as likely, the one whose partition changes less with half of the rows is taken. Copulas whose
+    partition is unstable are not taken; where copulas cannot be had, independence is.
     """
     plain = _way(model, None, fit, rows, labels, weights)
     try:
         copulas = _way(model, "copula", fit, rows, labels, weights)
     except ValueError as error:
-        nothing = (np.nan,) * 5
+        nothing = (np.nan, np.nan, np.nan, (np.nan, np.nan), np.nan)
         return plain, DependenceChoice("independence", *nothing, f"Views are taken as independent: {error}")
-    (independence, _), (copula, stability) = (_held_out(way, fit) for way in (plain, copulas))
+    (independence, copula), stability = zip(*(_held_out(way, fit) for way in (plain, copulas)), strict=True)
     between = adjusted_rand(*(_partition(way.model, plain.problem.pilot) for way in (plain, copulas)))
     numbers = (independence, copula, float(copulas.model.agreement_), stability, between)
     taken, sentence = _judged(*numbers)
     return (copulas if taken == "copula" else plain), DependenceChoice(taken, *numbers, sentence)
 
 
-def _judged(independence: float, copula: float, agreement: float, stability: float, between: float) -> tuple[str, str]:
+def _judged(
+    independence: float, copula: float, agreement: float, stability: tuple[float, float], between: float
+) -> tuple[str, str]:
     """What is taken, and why."""
     numbers = (
-        f"log-likelihood of held-out rows {copula:.2f} per row with copulas and {independence:.2f} without; copulas' "
-        f"partition agrees to {agreement:.2f} with those of other starts, to {stability:.2f} with that of half of the "
-        f"rows, and to {between:.2f} with that of independent views (adjusted Rand index)."
+        f"log-likelihood of held-out rows {copula:.2f} per row with copulas and {independence:.2f} without; half of "
+        f"the rows lead to the same classes to {stability[1]:.2f} with copulas and {stability[0]:.2f} without, other "
+        f"starts of copulas to {agreement:.2f}, and the two ways to {between:.2f} (adjusted Rand index)."
     )
-    if not copula > independence:
-        return "independence", f"Views are taken as independent inside classes, the likelier model: {numbers}"
-    if min(agreement, stability) < STABLE:
+    alike = abs(copula - independence) < ALIKE
+    why = "about as likely as the other, and no less stable" if alike else "the likelier model"
+    if not (stability[1] > stability[0] + ALIKE if alike else copula > independence):
+        return "independence", f"Views are taken as independent inside classes, {why}: {numbers}"
+    if min(agreement, stability[1]) < STABLE:
         return "independence", f"Views are taken as independent inside classes, since copulas are unstable: {numbers}"
-    return "copula", f"Views may depend on each other inside classes (copulas), the likelier model: {numbers}"
+    return "copula", f"Views may depend on each other inside classes (copulas), {why}: {numbers}"
 
 
 def _way(model: Any, dependence: Any, fit: Fit, rows: Any, labels: Any, weights: Any) -> Way:
@@ -91,8 +101,31 @@ def _held_out(way: Way, fit: Fit) -> tuple[float, float]:
     except ValueError:  # too few rows for a half
         return -np.inf, 0.0
     judging = None if problem.pilot_weights is None else problem.pilot_weights[held]
-    likelihood = float(np.average(half.score_samples(problem.pilot[held]), weights=judging))
+    scores = _scores(half, problem.pilot[fitted], problem.pilot[held], weights)
+    likelihood = max(float(np.average(each, weights=judging)) for each in scores)
     return likelihood, adjusted_rand(*(_partition(one, problem.pilot) for one in (way.model, half)))
+
+
+def _scores(half: Any, fitted: np.ndarray, held: np.ndarray, weights: np.ndarray | None) -> list[np.ndarray]:
+    """The log-densities of held-out rows; of copulas with margins of several widths.
+
+    The width at which copulas find classes is one for all components and wide for a density: beside independent views,
+    each with a width of its own, that alone would decide.
+    """
+    if half.dependent_ is None:
+        return [half.score_samples(held)]
+    mixture = half.dependent_.mixture
+    grids = mixture.margins.grids
+    posteriors = mixture.expected(grids.cells(fitted)).posteriors
+    units = np.array([resolution(x[~np.isnan(x)]) for x in fitted[:, grids.columns].T])
+    steps = np.diff(grids.points[:, :2], axis=1)[:, 0]  # a kernel narrower than that has another mass on the grid
+    least = np.minimum(np.maximum(units, steps), grids.bandwidths)
+    found = []
+    for factor in WIDTHS:
+        own = replace(grids, bandwidths=np.maximum(factor * grids.bandwidths, least))
+        refined = fit_copulas(own, fitted, posteriors, weights, max_iter=1).mixture
+        found.append(refined.expected(own.cells(held)).log_density)
+    return found
 
 
 def _partition(model: Any, rows: np.ndarray) -> np.ndarray:
