@@ -1,6 +1,6 @@
 """Mixtures of products of distributions without a shape."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, ClassVar, Self
 
@@ -28,14 +28,13 @@ from latentviews._parameters import (
 from latentviews._progress import CallbackSupportMixin, Report, reporter, with_callbacks
 from latentviews._validation import (
     all_or_nothing,
-    check_count,
     check_one_batch,
     check_weights,
     is_auto,
     warn_user,
 )
 from latentviews.core import streams
-from latentviews.core.embeddings import Components, evaluate
+from latentviews.core.embeddings import Components
 from latentviews.core.kernels.base import Kernel
 from latentviews.core.tables import check_spaces, read_table
 from latentviews.core.tensors import JointDiagonalization, Solver
@@ -54,20 +53,16 @@ from latentviews.mixtures.estimation import (
     spectral_summary,
 )
 from latentviews.mixtures.inference import (
-    Bootstrap,
-    Expectation,
-    ViewGivenOthers,
-    expectation,
     matching_order,
-    resample,
 )
 from latentviews.mixtures.polish import Sieve
 from latentviews.mixtures.problem import Estimate, PosteriorMixin, Problem, classes_of, warn_of_hidden
-from latentviews.mixtures.reading import PILOT, by_likelihood, is_view, read_problem
+from latentviews.mixtures.questions import ViewQuestionsMixin
+from latentviews.mixtures.reading import PILOT, by_likelihood, read_problem
 from latentviews.mixtures.streaming import StreamFit, start_stream
 
 
-class MultiViewMixture(CallbackSupportMixin, PosteriorMixin, BaseEstimator):
+class MultiViewMixture(CallbackSupportMixin, ViewQuestionsMixin, PosteriorMixin, BaseEstimator):
     r"""Hidden classes from three or more views that are independent given the class.
 
     .. math:: p(x_1, \ldots, x_\ell) = \sum_h \pi_h \prod_t p_t(x_t \mid h)
@@ -374,45 +369,6 @@ class MultiViewMixture(CallbackSupportMixin, PosteriorMixin, BaseEstimator):
         """The posterior probability of every class, (n_samples, k); what is left to one is that of noise."""
         return super().predict_proba(X)[:, : self.n_components_]
 
-    def expectation(
-        self, f: Callable[[np.ndarray], Any], X: Any, view: int = 0, sample_weight: Any = None
-    ) -> Expectation:
-        """E[f(x_t) | h] for every class, with standard errors, by signed weights from the other views.
-
-        Any function on rows (n, d_t) will do, in no RKHS and with no smoothing: the other views say how much each row
-        counts for each class. ``components_[view].expectation(f)`` is the smoothed counterpart without data.
-        After a fit with ``dependence`` all views say so, since the others alone would be misled.
-        """
-        table, columns = self._table(X), self.views_[self._view_index(view)]
-        weights = check_weights(sample_weight, table)
-        weights = np.ones(len(table)) if weights is None else weights
-        present = ~np.isnan(table[:, columns]).any(axis=1)
-        table, weights = table[present], weights[present]
-        return expectation(
-            evaluate(f, table[:, columns]), classes_of(self).functional_weights(table, int(view), weights)
-        )
-
-    def conditional(self, X: Any, view: int) -> ViewGivenOthers:
-        """The distribution of one view given the others, for every row: mean, density and draws."""
-        return classes_of(self).conditional(self._table(X), self._view_index(view))
-
-    def bootstrap(
-        self,
-        X: Any,
-        n_resamples: int = 200,
-        f: Callable[[np.ndarray], Any] | None = None,
-        view: int = 0,
-        random_state: Any = None,
-        sample_weight: Any = None,
-    ) -> Bootstrap:
-        """Refits to resampled rows: intervals for the weights, and for E[f(x_t) | h] if ``f`` is given.
-
-        Every refit starts at this one, so classes keep their names. It needs a polished fit.
-        """
-        table, rng = self._table(X), np.random.default_rng(random_state)
-        n_resamples, weights = check_count("n_resamples", n_resamples, 2), check_weights(sample_weight, table)
-        return resample(classes_of(self), table, f, self._view_index(view), n_resamples, rng, weights)
-
     def align_to(self, reference: "MultiViewMixture") -> Self:
         """Rename the classes so that they follow those of another fit, and return this one."""
         check_is_fitted(self)
@@ -428,17 +384,6 @@ class MultiViewMixture(CallbackSupportMixin, PosteriorMixin, BaseEstimator):
             )
         self._reorder(matching_order(self.components_, reference.components_))
         return self
-
-    def _table(self, X: Any) -> np.ndarray:
-        """All rows in memory."""
-        check_is_fitted(self)
-        data, _ = read_table(self, X, reset=False)
-        return np.concatenate([to_numpy(batch) for batch, _ in streams.batches(data)])
-
-    def _view_index(self, view: int) -> int:
-        if not is_view(view, len(self.views_)):
-            raise ValueError(f"view must be a number from 0 to {len(self.views_) - 1}; got {view!r}.")
-        return int(view)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

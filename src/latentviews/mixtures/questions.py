@@ -1,0 +1,81 @@
+"""What a fitted mixture can be asked of its views: expectations, conditionals, intervals."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from latentviews._arrays import to_numpy
+from latentviews._validation import (
+    check_count,
+    check_weights,
+)
+from latentviews.core import streams
+from latentviews.core.embeddings import evaluate
+from latentviews.core.tables import Columns, read_table
+from latentviews.mixtures.inference import (
+    Bootstrap,
+    Expectation,
+    ViewGivenOthers,
+    expectation,
+    resample,
+)
+from latentviews.mixtures.problem import classes_of
+from latentviews.mixtures.reading import is_view
+
+
+class ViewQuestionsMixin:
+    """Questions about single views, for a fitted mixture."""
+
+    views_: Columns
+
+    def expectation(
+        self, f: Callable[[np.ndarray], Any], X: Any, view: int = 0, sample_weight: Any = None
+    ) -> Expectation:
+        """E[f(x_t) | h] for every class, with standard errors, by signed weights from the other views.
+
+        Any function on rows (n, d_t) will do, in no RKHS and with no smoothing: the other views say how much each row
+        counts for each class. ``components_[view].expectation(f)`` is the smoothed counterpart without data.
+        After a fit with ``dependence`` all views say so, since the others alone would be misled.
+        """
+        table, columns = self._table(X), self.views_[self._view_index(view)]
+        weights = check_weights(sample_weight, table)
+        weights = np.ones(len(table)) if weights is None else weights
+        present = ~np.isnan(table[:, columns]).any(axis=1)
+        table, weights = table[present], weights[present]
+        return expectation(
+            evaluate(f, table[:, columns]), classes_of(self).functional_weights(table, int(view), weights)
+        )
+
+    def conditional(self, X: Any, view: int) -> ViewGivenOthers:
+        """The distribution of one view given the others, for every row: mean, density and draws."""
+        return classes_of(self).conditional(self._table(X), self._view_index(view))
+
+    def bootstrap(
+        self,
+        X: Any,
+        n_resamples: int = 200,
+        f: Callable[[np.ndarray], Any] | None = None,
+        view: int = 0,
+        random_state: Any = None,
+        sample_weight: Any = None,
+    ) -> Bootstrap:
+        """Refits to resampled rows: intervals for the weights, and for E[f(x_t) | h] if ``f`` is given.
+
+        Every refit starts at this one, so classes keep their names. It needs a polished fit.
+        """
+        table, rng = self._table(X), np.random.default_rng(random_state)
+        n_resamples, weights = check_count("n_resamples", n_resamples, 2), check_weights(sample_weight, table)
+        return resample(classes_of(self), table, f, self._view_index(view), n_resamples, rng, weights)
+
+    def _table(self, X: Any) -> np.ndarray:
+        """All rows in memory."""
+        check_is_fitted(self)
+        data, _ = read_table(self, X, reset=False)
+        return np.concatenate([to_numpy(batch) for batch, _ in streams.batches(data)])
+
+    def _view_index(self, view: int) -> int:
+        if not is_view(view, len(self.views_)):
+            raise ValueError(f"view must be a number from 0 to {len(self.views_) - 1}; got {view!r}.")
+        return int(view)
