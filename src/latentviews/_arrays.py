@@ -18,7 +18,7 @@ def is_foreign(x: Any) -> bool:
     return is_array_api_obj(x) and not is_numpy_array(x)
 
 
-def like(values: Any, x: Any) -> Any:
+def in_library_of(values: Any, x: Any) -> Any:
     """``values`` in the library, on the device and of the dtype of ``x``, or of their own if that has no fractions."""
     if is_numpy_array(x) or sparse.issparse(x):
         return np.asarray(values, dtype=x.dtype if x.dtype.kind in "fc" else None)
@@ -31,10 +31,10 @@ def _has_fractions(x: Any) -> bool:
     return namespace(x).isdtype(x.dtype, ("real floating", "complex floating"))
 
 
-def moved(values: Any, x: Any) -> Any:
-    """What ``like`` gives of an array of any library; the array itself if it is so already."""
+def moved_to(values: Any, x: Any) -> Any:
+    """What ``in_library_of`` gives of an array of any library; the array itself if it is so already."""
     if type(values) is not type(x) or device(values) != device(x):
-        return like(to_numpy(values), x)
+        return in_library_of(to_numpy(values), x)
     if values.dtype == x.dtype or not _has_fractions(x):
         return values
     return namespace(x).astype(values, x.dtype)
@@ -65,7 +65,7 @@ def normal_quantile(points: Any) -> Any:
     """The standard normal quantiles of numbers in (0, 1)."""
     if hasattr(points, "erfinv"):  # PyTorch, on whatever device
         return math.sqrt(2) * (2 * points - 1).erfinv()
-    return like(special.ndtri(to_numpy(points)), points)
+    return in_library_of(special.ndtri(to_numpy(points)), points)
 
 
 def take_columns(x: Any, columns: list[int]) -> Any:

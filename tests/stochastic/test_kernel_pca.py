@@ -13,7 +13,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from catalogue import KERNEL_PCAS
 from latentviews import DoublyStochasticPCA, Gaussian, LandmarkPCA, Laplace, Linear, Matern, VonMises, load, save
-from latentviews._arrays import like, on_host
+from latentviews._arrays import in_library_of, on_host
 from latentviews._validation import DivergenceError, UnsupportedError
 from latentviews.core.kernels.base import Kernel
 from latentviews.datasets import make_multiview
@@ -150,7 +150,7 @@ def test_arrays_go_to_other_libraries_without_negative_strides(monkeypatch):
     given = []
     monkeypatch.setattr(strict, "asarray", lambda values, **_: given.append(values))
 
-    like(np.arange(6.0).reshape(2, 3)[:, ::-1], strict.zeros(1))
+    in_library_of(np.arange(6.0).reshape(2, 3)[:, ::-1], strict.zeros(1))
 
     assert min(given[0].strides) > 0  # PyTorch refuses others
     np.testing.assert_array_equal(given[0], [[2, 1, 0], [5, 4, 3]])

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 
-from latentviews._arrays import like, namespace, to_numpy
+from latentviews._arrays import in_library_of, namespace, to_numpy
 from latentviews._numbers import TINY
 from latentviews._validation import UnsupportedError
 from latentviews.core.streams import Total, total, weigh
@@ -63,7 +63,7 @@ def to_raw(embed: Embed, t: int, functional: np.ndarray) -> np.ndarray:
 def feature_vectors(batch: Any, embed: Embed) -> list[np.ndarray]:
     """φ_t = raw_t @ tail_t of a batch, one array per view, zero where it is missing."""
     vectors = zip(embed(batch), embed.tails, strict=True)
-    return [to_numpy(raw) if tail is None else to_numpy(raw @ like(tail, raw)) for raw, tail in vectors]
+    return [to_numpy(raw) if tail is None else to_numpy(raw @ in_library_of(tail, raw)) for raw, tail in vectors]
 
 
 def pair_moments(data: Any, embed: Embed, weights: Any = None) -> Pairs:
@@ -138,8 +138,8 @@ class Projection:
 
     def of(self, raw: Sequence[Any], whole: np.ndarray) -> list[Any]:
         """The z_g of rows with these raw vectors and groups."""
-        z = [sum(raw[t] @ like(self._on_raw[t], raw[t]) for t in group) for group in self.groups]
-        return [vectors * like(whole[:, [i]], vectors) for i, vectors in enumerate(z)]
+        z = [sum(raw[t] @ in_library_of(self._on_raw[t], raw[t]) for t in group) for group in self.groups]
+        return [vectors * in_library_of(whole[:, [i]], vectors) for i, vectors in enumerate(z)]
 
     @cached_property
     def _on_raw(self) -> dict[int, np.ndarray]:

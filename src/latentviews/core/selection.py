@@ -55,7 +55,7 @@ def compared_name(pair: Compared, names: Sequence[str]) -> str:
     return f"{first} and {second}" + (f", kernels × {pair[2]:g}" if len(pair) > 2 else "")
 
 
-class _Reader(BaseEstimator):
+class _TableReader(BaseEstimator):
     """Holds what `read_table` asks of an estimator."""
 
     def __init__(self, views: Any = None):
@@ -98,7 +98,7 @@ def rank_test(
     if not isinstance(level, float) or not 0 < level < 1:
         raise ValueError(f"level must be between 0 and 1; got {level!r}.")
     rng = np.random.default_rng(random_state)
-    data, columns = read_table(_Reader(views), X, reset=True)
+    data, columns = read_table(_TableReader(views), X, reset=True)
     rows = to_numpy(streams.sample(data, ROWS, rng)[0])
     check_varying(rows, columns)
     maps = feature_prototypes(kernel, features, None, columns)

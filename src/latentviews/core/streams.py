@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy import sparse
 
-from latentviews._arrays import like, take_rows, to_numpy
+from latentviews._arrays import in_library_of, take_rows, to_numpy
 
 BATCH = 4096  # rows; a batch of features then stays in the processor's cache
 RowSum = Callable[[Any, Any], tuple[Any, ...]]
@@ -97,7 +97,7 @@ def weigh(phi: Any, weights: Any) -> Any:
     """The rows of ``phi`` times their weights."""
     if weights is None:
         return phi
-    return sparse.diags_array(weights) @ phi if sparse.issparse(phi) else phi * like(weights, phi)[:, None]
+    return sparse.diags_array(weights) @ phi if sparse.issparse(phi) else phi * in_library_of(weights, phi)[:, None]
 
 
 def sample(data: Any, size: int | None, rng: np.random.Generator, *along: Any) -> tuple[Any, ...]:

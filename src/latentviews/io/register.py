@@ -257,6 +257,8 @@ FORMER = {
 # Fields and attributes that older files call differently: {class, as it is called now: {old: new}}.
 FORMER_FIELDS: dict[str, dict[str, str]] = {
     "EMFit": {"mixing": "parameters"},
+    "Projected": {"lift": "component_maps"},
+    "StreamFit": {"lift": "component_maps"},
     "GridMargins": {"frame": "grids"},
     "SignedDensity": {"train": "embedding"},
 }

@@ -39,12 +39,12 @@ class Projected:
 
     views: Views
     whitening: Whitening
-    lift: Views  # the maps in which components are wanted
+    component_maps: Views  # the maps in which components are wanted
     total: streams.Total | None = None
 
     def add(self, rows: Any, weights: Any) -> "Projected":
         """The same with the sums of more rows."""
-        more = whitened_total(rows, self.views, self.whitening, weights, self.lift)
+        more = whitened_total(rows, self.views, self.whitening, weights, self.component_maps)
         return replace(self, total=more if self.total is None else self.total.merge(more))
 
     @property
@@ -60,7 +60,7 @@ class StreamFit:
     columns: Columns
     blocks: list[int]
     rank: int
-    lift: Views  # the maps in which components are wanted
+    component_maps: Views  # the maps in which components are wanted
     domains: list[Quadrature | None]
     subspaces: tuple[Expansion, ...]  # one per view
     steps: StepSizes
@@ -111,22 +111,22 @@ class StreamFit:
 
     def _lift(self) -> Views:
         """The maps of the components; what comes before and after a middle row is wanted in its coordinates alone."""
-        features = list(self.lift.features)
+        features = list(self.component_maps.features)
         for t in self.middles:
             features[t - 1] = features[t + 1] = self.subspaces[t]
-        return replace(self.lift, features=tuple(features))
+        return replace(self.component_maps, features=tuple(features))
 
     def solve(self, solver: Solver, rng: np.random.Generator) -> SpectralFit:
         """The classes of all rows summed so far."""
         assert self.current is not None
         assert self.current.total is not None
-        moments = as_moments(self.current.total, self.current.lift)
+        moments = as_moments(self.current.total, self.current.component_maps)
         whitening, tensor = refine(self.current.whitening, moments)
         return components_of(whitening, solver.decompose(tensor, rng))
 
     def estimate(self, found: SpectralFit) -> Estimate:
         """Classes as weights and components."""
-        return as_estimate(Spectral(found, self.lift, self.lift), self.blocks, self.domains)
+        return as_estimate(Spectral(found, self.component_maps, self.component_maps), self.blocks, self.domains)
 
 
 def start_stream(problem: Problem, density_bandwidth: Any, pilot_size: int) -> StreamFit:
@@ -135,7 +135,9 @@ def start_stream(problem: Problem, density_bandwidth: Any, pilot_size: int) -> S
     kernels: list[Any] = [getattr(phi, "kernel_", phi) for phi in maps.features]
     for kernel in kernels:
         check_shift_invariant("partial_fit", kernel, "`fit`")
-    lift = density_maps(problem.pilot, maps, problem.blocks, np.ones((len(problem.pilot), 1)), density_bandwidth)
+    component_maps = density_maps(
+        problem.pilot, maps, problem.blocks, np.ones((len(problem.pilot), 1)), density_bandwidth
+    )
     whole = _whole(problem.pilot, problem.columns)[:START]
     if len(whole) < 2 * problem.rank:
         raise UnsupportedError(
@@ -150,8 +152,10 @@ def start_stream(problem: Problem, density_bandwidth: Any, pilot_size: int) -> S
     subspaces, steps = cross_warm_start(
         blocks, [whole[:, columns] for columns in problem.columns], problem.rank, FACTOR, BATCH
     )
-    domains = domains_of(problem, lift)
-    return StreamFit(problem.columns, problem.blocks, problem.rank, lift, domains, subspaces, steps, pilot_size)
+    domains = domains_of(problem, component_maps)
+    return StreamFit(
+        problem.columns, problem.blocks, problem.rank, component_maps, domains, subspaces, steps, pilot_size
+    )
 
 
 def _whole(rows: np.ndarray, columns: Columns) -> np.ndarray:

@@ -142,7 +142,7 @@ class _Algebra(Protocol):
         """Σ_t now_ti A_ij ahead_tj / total_t, a number of moves."""
 
 
-class _Scaled:
+class _ScaledSteps:
     """Probabilities, which the scan rescales."""
 
     def number(self, log_values: np.ndarray) -> np.ndarray:
@@ -222,7 +222,7 @@ class _Highest(_Logs):
         return best
 
 
-SCALED, LOGS, MAX = _Scaled(), _Logs(), _Highest()
+SCALED, LOGS, MAX = _ScaledSteps(), _Logs(), _Highest()
 
 
 def _algebra(start: np.ndarray, transition: np.ndarray) -> _Algebra:

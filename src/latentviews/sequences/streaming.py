@@ -41,7 +41,9 @@ class ChainStream:
         fit, whitening = self.fit, found.whitening
         ahead = np.sum([whitening.down[t].T @ found.vectors[t + 1] for t in fit.middles], axis=0)
         transition = as_transitions(found, ahead)
-        components = [components_in(fit.lift.features[t], found.vectors[t], fit.domains[t]) for t in fit.middles]
+        components = [
+            components_in(fit.component_maps.features[t], found.vectors[t], fit.domains[t]) for t in fit.middles
+        ]
         return ChainEstimate(stationary(transition), transition, components, self.columns)
 
 

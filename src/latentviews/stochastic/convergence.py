@@ -7,7 +7,7 @@ import numpy as np
 from scipy import linalg
 from sklearn.exceptions import ConvergenceWarning
 
-from latentviews._arrays import like, take_rows, to_numpy
+from latentviews._arrays import in_library_of, take_rows, to_numpy
 from latentviews.core import streams
 from latentviews.core.features.landmarks import LandmarkFeatures
 from latentviews.core.kernels.base import UnitHeight
@@ -50,7 +50,7 @@ def landmark_start(blocks: RandomBlocks, count: int, x: Any, rank: int, rng: np.
     on_half = _least_squares(*first, half)
     sine = sine_of(features[half:] @ on_half, exact[half:]) if half < len(features) else 0.0
     found = _least_squares(first[0] + second[0], first[1] + second[1], len(features)) / count**0.5
-    parts = tuple(like(part, x) for part in np.split(found, count))
+    parts = tuple(in_library_of(part, x) for part in np.split(found, count))
     return Written(Expansion(blocks, parts), values, sine)
 
 

@@ -8,7 +8,7 @@ import numpy as np
 from array_api_compat import device
 from scipy import linalg
 
-from latentviews._arrays import moved, namespace, to_numpy
+from latentviews._arrays import moved_to, namespace, to_numpy
 from latentviews.core import streams
 from latentviews.core.kernels.base import UnitHeight
 from latentviews.stochastic.expansions import Expansion
@@ -34,7 +34,7 @@ class Sections:
         """The features of rows, (n, m)."""
         if not namespace(x).isdtype(x.dtype, "real floating"):
             x = namespace(x).asarray(x, dtype=self.rows.dtype, device=device(x))
-        return UnitHeight(self.kernel).gram(x, moved(self.rows, x))
+        return UnitHeight(self.kernel).gram(x, moved_to(self.rows, x))
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,7 +48,7 @@ class DirectFit:
         """The scores of rows, (n, outputs)."""
         size = max(1, BATCH // self.functions.coefficients[0].shape[0])
         parts = [self.functions(rows) for rows, _ in streams.batches(x, size=size)]
-        return namespace(x).concat(parts, axis=0) + moved(self.intercept, parts[0])
+        return namespace(x).concat(parts, axis=0) + moved_to(self.intercept, parts[0])
 
 
 def fits_in_memory(n_rows: int) -> bool:

@@ -16,7 +16,7 @@ import numpy as np
 from array_api_compat import device
 from scipy import linalg
 
-from latentviews._arrays import is_foreign, like, moved, namespace, to_numpy
+from latentviews._arrays import in_library_of, is_foreign, moved_to, namespace, to_numpy
 from latentviews._validation import DivergenceError, UnsupportedError, check_range
 from latentviews.core.features.fourier import waves
 from latentviews.core.features.points import hashed_points, lattice_points
@@ -44,9 +44,9 @@ class RandomBlocks:
         if len(shape) != 2 or shape[1] != self.dim:
             raise ValueError(f"An array of {self.dim} column(s) is expected; got {type(x).__name__} of shape {shape}.")
         if (block + 1) * self.size * self.dim > self.keep:
-            return self._features(x, moved(self.frequencies(block, x), x))
+            return self._features(x, moved_to(self.frequencies(block, x), x))
         kept = self.__dict__.setdefault("_kept", {})
-        kept[block] = moved(kept[block] if block in kept else self.frequencies(block, x), x)
+        kept[block] = moved_to(kept[block] if block in kept else self.frequencies(block, x), x)
         return self._features(x, kept[block])
 
     def __getstate__(self) -> dict[str, Any]:
@@ -81,15 +81,15 @@ class Expansion:
     def __call__(self, x: Any) -> Any:
         """The values at rows, (n, r)."""
         values = self.unrotated(x)
-        return values if self.rotation is None else values @ like(self.rotation, values)
+        return values if self.rotation is None else values @ in_library_of(self.rotation, values)
 
     transform = __call__  # an expansion stands wherever a feature map does
 
     def unrotated(self, x: Any) -> Any:
         """Σ_j φ_j(x) α_j, a block at a time."""
-        values = self.blocks(x, 0) @ moved(self.coefficients[0], x)
+        values = self.blocks(x, 0) @ moved_to(self.coefficients[0], x)
         for j, coefficients in enumerate(self.coefficients[1:], start=1):
-            values = values + self.blocks(x, j) @ moved(coefficients, x)
+            values = values + self.blocks(x, j) @ moved_to(coefficients, x)
         return values
 
     def updated(self, x: Any, shrink: Callable[[Any], Any], target: Any, cap: int | None) -> "Expansion":
@@ -98,7 +98,7 @@ class Expansion:
         The gradient is taken in a fresh block; once there are ``cap`` blocks, in all of them.
         """
         count = len(self.coefficients)
-        kept = tuple(shrink(moved(coefficients, x)) for coefficients in self.coefficients)
+        kept = tuple(shrink(moved_to(coefficients, x)) for coefficients in self.coefficients)
         if cap is None or count < cap:
             return replace(self, coefficients=(*kept, self.blocks(x, count).T @ target))
         target = target / count
@@ -108,7 +108,7 @@ class Expansion:
         """A part of the way to another function, of at least as many blocks."""
         zero = namespace(other.coefficients[0]).zeros_like(other.coefficients[0])
         mine = (
-            *(moved(a, zero) for a in self.coefficients),
+            *(moved_to(a, zero) for a in self.coefficients),
             *[zero] * (len(other.coefficients) - len(self.coefficients)),
         )
         return replace(
@@ -139,7 +139,7 @@ def warm_start(
     ``products`` is the mean of φ_0 φ_0ᵀ over some rows; coefficients are made where ``x`` lives.
     """
     values, vectors = leading(products, rank)
-    return Expansion(blocks, (like(vectors, x),)), step_sizes(values, rank, factor, batch_size)
+    return Expansion(blocks, (in_library_of(vectors, x),)), step_sizes(values, rank, factor, batch_size)
 
 
 def leading(products: np.ndarray, rank: int) -> tuple[np.ndarray, np.ndarray]:
@@ -157,7 +157,7 @@ def oja_step(f: Expansion, x: Any, rate: float, cap: int | None = None) -> tuple
     values = f.unrotated(x)
     covariance = to_numpy(values.T @ values) / x.shape[0]
     check_step(float(np.trace(covariance)), len(covariance), "Take smaller steps (step_size) or larger batches")
-    shrink = like(np.eye(len(covariance)) - rate * covariance, values)
+    shrink = in_library_of(np.eye(len(covariance)) - rate * covariance, values)
     return f.updated(x, partial(_times, shrink), values * (rate / x.shape[0]), cap), covariance
 
 
@@ -180,7 +180,9 @@ def cross_warm_start(
         joint[start:end, start:end] = 0.0
     values, vectors = leading(joint, rank)
     parts = [_orthonormal(vectors[start:end]) for start, end in pairwise(sizes)]
-    found = tuple(Expansion(one, (like(part, rows),)) for one, part, rows in zip(blocks, parts, x, strict=True))
+    found = tuple(
+        Expansion(one, (in_library_of(part, rows),)) for one, part, rows in zip(blocks, parts, x, strict=True)
+    )
     return found, step_sizes(values, rank, factor, batch_size)
 
 
@@ -195,7 +197,7 @@ def cross_step(f: Sequence[Expansion], x: Sequence[Any], rate: float, cap: int |
         check_step(float(to_numpy(own**2).sum()) / n_rows, own.shape[1], "Give a first batch that is like the others")
         others = everything - own
         cross = to_numpy(own.T @ others) / n_rows
-        shrink = like(np.eye(len(cross)) - rate * (cross + cross.T) / 2, own)
+        shrink = in_library_of(np.eye(len(cross)) - rate * (cross + cross.T) / 2, own)
         stepped.append(one.updated(rows, partial(_times, shrink), others * (rate / n_rows), cap))
     return tuple(stepped)
 

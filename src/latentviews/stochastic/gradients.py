@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from array_api_compat import device
 
-from latentviews._arrays import like, moved, namespace, to_numpy
+from latentviews._arrays import in_library_of, moved_to, namespace, to_numpy
 from latentviews._numbers import TINY
 from latentviews._validation import DivergenceError
 from latentviews.losses import Loss
@@ -37,7 +37,7 @@ class Preconditioner:
 
     def parts(self, x: Any) -> list[Any]:
         """The coefficients of the functions where ``x`` lives; none without functions."""
-        return [moved(part, x) for part in self.functions.coefficients]
+        return [moved_to(part, x) for part in self.functions.coefficients]
 
     def shortened(self, step: Sequence[Any]) -> list[Any]:
         """Coefficients of a step, ``step`` over the number of blocks, less what is taken back along the functions."""
@@ -45,7 +45,7 @@ class Preconditioner:
             return [part / len(step) for part in step]
         parts = self.parts(step[0])
         along = sum(part.T @ total for part, total in zip(parts, step, strict=True))
-        along = like(self.damping, along)[:, None] * along
+        along = in_library_of(self.damping, along)[:, None] * along
         return [total / len(step) - part @ along for part, total in zip(parts, step, strict=True)]
 
     def shrink(self, coefficients: Sequence[Any], factor: float) -> list[Any]:
@@ -54,7 +54,7 @@ class Preconditioner:
             return [a * (1 - factor) for a in coefficients]
         count, parts = len(coefficients), self.parts(coefficients[0])
         along = sum(part.T @ a for part, a in zip(parts, coefficients, strict=True)) * (factor * count)
-        along = like(self.damping, along)[:, None] * along
+        along = in_library_of(self.damping, along)[:, None] * along
         return [a * (1 - factor) + part @ along for part, a in zip(parts, coefficients, strict=True)]
 
 
@@ -83,7 +83,7 @@ def precondition(
     height = (np.diag(own) - (along**2).sum(axis=1)).max() if q else 0.0
     damping = np.maximum(0.0, 1 - max(values[min(q, n - 1)], height / batch_size, penalty) / values[:q])
     left = own - (along * damping) @ along.T
-    centred = like((weights - weights.mean(axis=0)) / count, x)
+    centred = in_library_of((weights - weights.mean(axis=0)) / count, x)
     parts = tuple(blocks(x[:n, :], j).T @ centred for j in range(count)) if q else ()
     largest = float(np.linalg.eigvalsh(left)[-1]) / len(left)
     return Preconditioner(Expansion(blocks, parts), damping, largest, float(np.diag(left).max()))
@@ -129,7 +129,7 @@ class GradientFit:
 
     def __call__(self, x: Any) -> Any:
         """The averaged scores of rows, (n, outputs)."""
-        return self._on_base(x, self.average(x) + moved(self.average_intercept, x))
+        return self._on_base(x, self.average(x) + moved_to(self.average_intercept, x))
 
     def _on_base(self, x: Any, scores: Any) -> Any:
         return scores if self.base is None else scores + self.base(x)
@@ -141,10 +141,10 @@ class GradientFit:
         to be set apart from, so it moves function and constant alike, each half as far.
         """
         xp, n_rows, blocks = namespace(x), x.shape[0], self.functions.blocks
-        kept = [moved(a, x) for a in self.functions.coefficients]
+        kept = [moved_to(a, x) for a in self.functions.coefficients]
         features = Features(blocks, x, len(kept))
-        scores = self._on_base(x, features.times(kept) + moved(self.intercept, x))
-        origin = moved(self.origin, x)
+        scores = self._on_base(x, features.times(kept) + moved_to(self.intercept, x))
+        origin = moved_to(self.origin, x)
         scale = max(self.scale, float(xp.max(xp.abs(targets - origin))))
         limit = getattr(loss, "limit", Loss.limit) * scale
         check_bounded(scores - origin, limit)
@@ -155,7 +155,7 @@ class GradientFit:
         rate = step_size / (self.steepness * curvature + penalty)
         gradient = loss.gradient(scores, targets)
         slope = xp.mean(gradient, axis=0)
-        constant = moved(self.intercept, x) - (step_size / self.steepness) * slope
+        constant = moved_to(self.intercept, x) - (step_size / self.steepness) * slope
         gradient = (gradient - centred * slope) * (-rate / n_rows)
         kept = self.preconditioner.shrink(kept, rate * penalty) if penalty else kept
         kept, shift = self._along(kept, features, gradient)
@@ -167,7 +167,7 @@ class GradientFit:
             functions=functions,
             intercept=constant,
             average=self.average.towards(functions, share),
-            average_intercept=moved(self.average_intercept, x) * (1 - share) + share * constant,
+            average_intercept=moved_to(self.average_intercept, x) * (1 - share) + share * constant,
             scale=scale,
             n_steps=self.n_steps + 1,
         )
@@ -193,8 +193,8 @@ class GradientFit:
         xp, blocks = namespace(x), self.functions.blocks
         length = xp.sqrt(xp.sum(blocks(x[:1, :], 0) ** 2))
         with np.errstate(over="ignore"):  # then it may lie anywhere
-            norms = sum(xp.sqrt(xp.sum(moved(part, x) ** 2, axis=0)) for part in self.functions.coefficients)
-        return float(xp.max(norms * length + xp.abs(moved(self.intercept, x) - moved(self.origin, x))))
+            norms = sum(xp.sqrt(xp.sum(moved_to(part, x) ** 2, axis=0)) for part in self.functions.coefficients)
+        return float(xp.max(norms * length + xp.abs(moved_to(self.intercept, x) - moved_to(self.origin, x))))
 
 
 def start_gradient(

@@ -6,7 +6,7 @@ import numpy as np
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
-from latentviews._arrays import like, namespace, to_numpy
+from latentviews._arrays import in_library_of, namespace, to_numpy
 from latentviews._numbers import TINY
 from latentviews._parameters import (
     Ability,
@@ -157,7 +157,7 @@ class LandmarkPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
 
     def _raw(self, x: Any) -> Any:
         """The kernel between rows, which have been checked, and the landmarks."""
-        return self.features_.kernel_.gram(x, like(self.features_.landmarks_, x))
+        return self.features_.kernel_.gram(x, in_library_of(self.features_.landmarks_, x))
 
     def _decompose(self) -> None:
         rank, tail = self.n_components, self.features_.tail_
@@ -182,5 +182,5 @@ class LandmarkPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         check_is_fitted(self)
         x = check_rows(self, X, reset=False)
         down, offset = self.features_.tail_ @ self.components_.T, self.components_ @ self.mean_
-        down, offset = like(down, x), like(offset, x)
+        down, offset = in_library_of(down, x), in_library_of(offset, x)
         return namespace(x).concat([self._raw(rows) @ down - offset for rows, _ in streams.batches(x)], axis=0)

@@ -8,7 +8,7 @@ import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from latentviews._arrays import like, namespace, on_host, take_rows, to_numpy
+from latentviews._arrays import in_library_of, namespace, on_host, take_rows, to_numpy
 from latentviews._parameters import (
     Ability,
     AutoOr,
@@ -155,7 +155,7 @@ class KernelMachine(CallbackSupportMixin, BaseEstimator):
         steepness = loss.steepness(targets) if hasattr(loss, "steepness") else loss.curvature
         scale = float(np.abs(targets - constant).max()) or 1.0
         limits = self.batch_size, self._penalty(), steepness, scale
-        start = start_gradient(blocks, x, like(constant, x), self.n_blocks, self.n_directions, *limits)
+        start = start_gradient(blocks, x, in_library_of(constant, x), self.n_blocks, self.n_directions, *limits)
         self.fit_ = replace(start, base=base)
 
     def _penalty(self) -> float:

@@ -8,7 +8,7 @@ from sklearn.base import ClassifierMixin, RegressorMixin
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
 
-from latentviews._arrays import like, namespace, to_numpy
+from latentviews._arrays import in_library_of, namespace, to_numpy
 from latentviews._parameters import check_parameters
 from latentviews._progress import with_callbacks
 from latentviews._validation import all_or_nothing, check_one_batch, check_rows, holds_batches
@@ -252,7 +252,11 @@ class DoublyStochasticRegressor(RegressorMixin, KernelMachine):
             self._solve(x, targets, self._loss())
             return self
         self._epochs(
-            x, targets, self._begin, self._learn, lambda rows, y: self._loss().value(self.fit_(rows), like(y, rows))
+            x,
+            targets,
+            self._begin,
+            self._learn,
+            lambda rows, y: self._loss().value(self.fit_(rows), in_library_of(y, rows)),
         )
         return self
 
@@ -296,7 +300,7 @@ class DoublyStochasticRegressor(RegressorMixin, KernelMachine):
         self._start(x, targets, self._loss())
 
     def _learn(self, x: Any, targets: np.ndarray) -> None:
-        self._step(x, like(targets, x), self._loss())
+        self._step(x, in_library_of(targets, x), self._loss())
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -15,7 +15,7 @@ from scipy import linalg
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
-from latentviews._arrays import like, namespace, to_numpy
+from latentviews._arrays import in_library_of, namespace, to_numpy
 from latentviews._parameters import Constraint, Count, Flag, OneOf, Seed, WithData, check_parameters
 from latentviews._validation import all_or_nothing, check_range, check_rows
 from latentviews.core.features.points import lattice_points, orthogonal_points
@@ -145,7 +145,7 @@ class Dense:
 
     def __call__(self, x: Any) -> Any:
         """The phases of rows."""
-        return x @ like(self.frequencies, x)
+        return x @ in_library_of(self.frequencies, x)
 
 
 @dataclass(frozen=True, eq=False)
@@ -166,12 +166,12 @@ class Fastfood:
         """The phases of rows."""
         xp, (blocks, width) = namespace(x), self.signs.shape
         rows, dim = x.shape
-        x = x / like(self.scale, x)
+        x = x / in_library_of(self.scale, x)
         x = xp.concat([x, xp.zeros((rows, width - dim), dtype=x.dtype, device=device(x))], axis=1)
-        mixed = hadamard_transform(x[:, None, :] * like(self.signs, x)[None, :, :])
+        mixed = hadamard_transform(x[:, None, :] * in_library_of(self.signs, x)[None, :, :])
         order = xp.asarray(self.order, device=device(x))
         mixed = xp.reshape(xp.take(xp.reshape(mixed, (rows, blocks * width)), order, axis=1), mixed.shape)
-        phases = hadamard_transform(mixed * like(self.normals, x)) * like(self.lengths, x)
+        phases = hadamard_transform(mixed * in_library_of(self.normals, x)) * in_library_of(self.lengths, x)
         return xp.reshape(phases, (rows, blocks * width))[:, : self.size]
 
 
@@ -180,8 +180,8 @@ def hadamard_transform(x: Any) -> Any:
     xp, shape, rest = namespace(x), x.shape, x.shape[-1]
     while rest > RADIX:  # H_(ab) is the Kronecker product of H_a and H_b
         rest //= RADIX
-        x = like(linalg.hadamard(RADIX), x) @ xp.reshape(x, (-1, RADIX, rest))
-    return xp.reshape(xp.reshape(x, (-1, rest)) @ like(linalg.hadamard(rest), x), shape)
+        x = in_library_of(linalg.hadamard(RADIX), x) @ xp.reshape(x, (-1, RADIX, rest))
+    return xp.reshape(xp.reshape(x, (-1, rest)) @ in_library_of(linalg.hadamard(rest), x), shape)
 
 
 def _fastfood(kernel: Kernel, size: int, dim: int, rng: np.random.Generator) -> Fastfood:

@@ -6,7 +6,7 @@ import numpy as np
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
-from latentviews._arrays import like, to_numpy
+from latentviews._arrays import in_library_of, to_numpy
 from latentviews._parameters import AutoOr, Constraint, Count, check_parameters
 from latentviews._validation import all_or_nothing, check_rows, is_auto
 from latentviews.core.kernels.discrete import Delta
@@ -70,4 +70,4 @@ class OneHotFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         """The indicators of the rows of ``X``."""
         check_is_fitted(self)
         x = check_rows(self, X, reset=False)
-        return self.kernel_.gram(x, like(self.categories_, x))
+        return self.kernel_.gram(x, in_library_of(self.categories_, x))

@@ -7,7 +7,7 @@ import numpy as np
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
-from latentviews._arrays import like, to_numpy
+from latentviews._arrays import in_library_of, to_numpy
 from latentviews._clusters import kmeans
 from latentviews._parameters import Ability, Constraint, Count, NoneOr, OneOf, Seed, Share, check_parameters
 from latentviews._validation import all_or_nothing, check_rows
@@ -104,7 +104,7 @@ class LandmarkFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         """The kernel between the rows of ``X`` and the landmarks."""
         check_is_fitted(self)
         x = check_rows(self, X, reset=False)
-        return self._kernel_in_units.gram(x, like(self.landmarks_, x))
+        return self._kernel_in_units.gram(x, in_library_of(self.landmarks_, x))
 
     @property
     def _kernel_in_units(self) -> Kernel:
@@ -113,7 +113,7 @@ class LandmarkFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
     def transform(self, X: Any) -> Any:
         """The feature vectors of the rows of ``X``."""
         raw = self.raw(X)
-        return raw @ like(self.tail_, raw)
+        return raw @ in_library_of(self.tail_, raw)
 
 
 def log_unit(kernel: Kernel, dim: int) -> float:

@@ -7,7 +7,7 @@ import numpy as np
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
-from latentviews._arrays import like, namespace
+from latentviews._arrays import in_library_of, namespace
 from latentviews._parameters import Constraint, Count, Seed, WithData, check_parameters
 from latentviews._validation import all_or_nothing, check_range, check_rows
 from latentviews.core.kernels.polynomial import Polynomial
@@ -84,7 +84,10 @@ class TensorSketchFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ba
         xp, (_, scale, offset) = namespace(x), self.kernel_.checked()
         with np.errstate(over="ignore", invalid="ignore"):  # told in a sentence
             transforms = [
-                xp.fft.rfft(math.sqrt(scale) * (x @ like(sketch[:-1], x)) + math.sqrt(offset) * like(sketch[-1], x))
+                xp.fft.rfft(
+                    math.sqrt(scale) * (x @ in_library_of(sketch[:-1], x))
+                    + math.sqrt(offset) * in_library_of(sketch[-1], x)
+                )
                 for sketch in self.sketches_
             ]
             product = math.prod(transforms[1:], start=transforms[0])

@@ -7,7 +7,7 @@ import numpy as np
 from scipy import special
 from sklearn.base import clone
 
-from latentviews._arrays import like, namespace, to_numpy
+from latentviews._arrays import in_library_of, namespace, to_numpy
 from latentviews.core.kernels.real import _ShiftInvariant
 from latentviews.core.kernels.spaces import Circle
 
@@ -60,7 +60,7 @@ class VonMises(_ShiftInvariant):
         reach = int(10 + 10 * math.sqrt(kappa))  # I_n(κ) falls as exp(-n²/(2κ))
         cumulative = np.cumsum(special.ive(np.abs(np.arange(-reach, reach + 1)), kappa))
         places = np.searchsorted(cumulative / cumulative[-1], to_numpy(points).T, side="right")
-        return like(np.minimum(places, 2 * reach) - float(reach), points)
+        return in_library_of(np.minimum(places, 2 * reach) - float(reach), points)
 
     def _concentration(self) -> float:
         if isinstance(self.bandwidth, str):

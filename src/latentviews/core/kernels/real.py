@@ -8,7 +8,7 @@ from scipy import special
 from sklearn.base import clone
 from sklearn.utils.metaestimators import available_if
 
-from latentviews._arrays import like, namespace, normal_quantile, to_numpy
+from latentviews._arrays import in_library_of, namespace, normal_quantile, to_numpy
 from latentviews.core.kernels.base import Kernel
 from latentviews.core.kernels.spaces import Real, Space
 
@@ -68,7 +68,7 @@ class _Scaled(_ShiftInvariant):
         """The matrix k(x_i, y_j) / k(0), one where x and y are the same and far from any border."""
         scale = self._scale(x.shape[1])
         if not self.space.bordered:
-            return self._profile(x / like(scale, x), y / like(scale, y))
+            return self._profile(x / in_library_of(scale, x), y / in_library_of(scale, y))
         return math.prod(self._mirrored(x[:, j : j + 1], y[:, j : j + 1], float(s)) for j, s in enumerate(scale))
 
     def _mirrored(self, x: Any, y: Any, scale: float) -> Any:
@@ -112,7 +112,7 @@ class _Scaled(_ShiftInvariant):
     @available_if(_has_no_border)
     def spectral(self, points: Any, dim: int) -> Any:
         """The frequencies at ``points`` of the unit cube, (size, spectral_size), a frequency a column."""
-        return self._unit_spectral(points).T / like(self._scale(dim), points)[:, None]
+        return self._unit_spectral(points).T / in_library_of(self._scale(dim), points)[:, None]
 
     def _unit_spectral(self, points: Any) -> Any:
         """The frequencies at bandwidth one, a frequency a row."""
@@ -267,7 +267,9 @@ class Matern(_Scaled):
     def _unit_spectral(self, points: Any) -> Any:
         self._degree()
         half_chi_square = special.gammaincinv(self.smoothness, to_numpy(points[:, -1]))  # 2ν degrees of freedom
-        return normal_quantile(points[:, :-1]) * like(np.sqrt(self.smoothness / half_chi_square), points)[:, None]
+        return (
+            normal_quantile(points[:, :-1]) * in_library_of(np.sqrt(self.smoothness / half_chi_square), points)[:, None]
+        )
 
     def radii(self, size: int, dim: int, rng: np.random.Generator) -> np.ndarray:
         """Lengths of frequencies at bandwidth one, whose directions are uniform."""
