@@ -11,7 +11,7 @@ from latentviews.core.embeddings import BinnedEmbedding
 from latentviews.core.kernels.bandwidths import isj
 from latentviews.core.kernels.borders import HalfLine, Interval
 from latentviews.core.kernels.defaults import kernel_on
-from latentviews.core.kernels.quadrature import DRAWS, GRID
+from latentviews.core.kernels.quadrature import DRAWS, GRID, NEAR
 from latentviews.core.kernels.real import Gaussian, Laplace, Matern
 from latentviews.core.kernels.spaces import Circle, Discrete, Real, entry_for
 
@@ -49,11 +49,11 @@ def test_importance_nodes_integrate_a_kernel_density_in_many_columns(dim, rng):
 
     domain = Real().quadrature(x, np.full(dim, 0.3), rng)
 
-    assert len(domain.nodes) == DRAWS
+    assert len(domain.nodes) == NEAR
     values = domain.weights * Gaussian(0.3).gram(domain.nodes, x).mean(axis=1)
     # quasi-random draws do no worse than random ones; one false alarm in a million runs
-    assert values.sum() == pytest.approx(1, abs=stats.norm.isf(1e-6 / 2) * values.std() * np.sqrt(DRAWS))
-    assert values.std() * np.sqrt(DRAWS) < 0.01
+    assert values.sum() == pytest.approx(1, abs=stats.norm.isf(1e-6 / 2) * values.std() * np.sqrt(NEAR))
+    assert values.std() * np.sqrt(NEAR) < 0.02  # random draws of so many: quasi-random ones err less
 
 
 def test_a_torus_of_many_columns_is_integrated_too(rng):

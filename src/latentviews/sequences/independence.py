@@ -14,7 +14,7 @@ from latentviews.sequences.chains import first_rows
 from latentviews.sequences.estimation import SequenceProblem
 
 ROWS = 4000  # pairs of rows on which dependence in time is looked for
-PERMUTATIONS = 19
+PERMUTATIONS = 39
 PRODUCTS = 300  # of directions of two sensors, over all pairs of them
 
 

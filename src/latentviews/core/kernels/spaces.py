@@ -21,7 +21,6 @@ from latentviews.core.kernels import bandwidths
 from latentviews.core.kernels.quadrature import (
     DRAWS,
     GRID,
-    NEAR,
     Quadrature,
     around_values,
     importance_nodes,
@@ -135,7 +134,7 @@ class Real(Space):
         quartiles = np.percentile(x, [25, 75], axis=0)
         spread = np.maximum(x.std(axis=0), np.ptp(quartiles, axis=0)) + scale
         place: dict[str, Any] = {"center": np.median(x, axis=0), "spread": spread, "log_unit": log_unit, "space": self}
-        if np.log(counts).sum() <= np.log(GRID if x.shape[1] == 1 else 2 * NEAR):
+        if np.log(counts).sum() <= np.log(GRID):
             return Quadrature(*product_grid(low, high, counts.astype(int), log_unit), **place)
         return Quadrature(*self._scattered_nodes(x, scale, rng, log_unit), scale / 2, **place)
 
