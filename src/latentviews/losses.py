@@ -1,4 +1,4 @@
-"""Losses of functions with one output a class or target, for gradient methods on rows in any array library.
+"""Losses of functions with one output per class or target, for gradient methods on rows in any array library.
 
 A loss offers ``value(scores, targets)``, its mean over rows, ``gradient(scores, targets)``, its derivative by the
 scores of every row, and ``curvature``, how much the gradient changes at most for a unit change of a score; where that

@@ -1,3 +1,5 @@
+import warnings
+
 import numpy as np
 import pytest
 
@@ -59,3 +61,11 @@ def test_negative_durations_are_refused(rng):
 
     with pytest.raises(ValueError, match=r"holds -1, which is outside HalfLine\(\)"):
         KernelHMM(2, kernel=Gaussian(space=HalfLine())).fit(X)
+
+
+def test_values_outside_the_space_are_refused_before_anything_is_fitted():
+    X = -np.random.default_rng(0).exponential(size=(60, 1))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with pytest.raises(ValueError, match=r"outside HalfLine\(\), the space of its kernel"):
+            KernelHMM(2, kernel=Gaussian(space=HalfLine()), random_state=0).fit(X)

@@ -160,7 +160,9 @@ class NonparametricEM(OneColumnViews):
             return np.eye(rank)[kmeans(table, rank, int(rng.integers(2**31)), 10).labels_]
         start = np.asarray(self.init, dtype=float)
         if start.shape != (len(table), rank):
-            raise ValueError(f"init has a responsibility a row and class, {(len(table), rank)}; got {start.shape}.")
+            raise ValueError(
+                f"init needs one responsibility per row and class, {(len(table), rank)}; got {start.shape}."
+            )
         if not (np.all(np.isfinite(start)) and np.all(start >= 0) and np.allclose(start.sum(axis=1), 1)):
             raise ValueError("init must be nonnegative, every row summing to one.")
         return start

@@ -114,7 +114,7 @@ class SphericalSpectral(OneColumnViews):
         return self
 
     def _n_parameters(self) -> float:
-        return super()._n_parameters() + self.n_components_  # a variance a class, shared by its views
+        return super()._n_parameters() + self.n_components_  # one variance per class, shared by its views
 
 
 class SphericalComponents(NamedTuple):

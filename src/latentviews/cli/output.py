@@ -86,7 +86,7 @@ def _make(directory: Path) -> None:
 
 
 def _publish(aside: Path, path: Path, ours: Sequence[str]) -> None:
-    """One rename where ``path`` is new; else a rename a file, and no file of an older run stays."""
+    """One rename where ``path`` is new; else one rename per file, and no file of an older run stays."""
     if not path.exists():
         path.parent.mkdir(parents=True, exist_ok=True)
         aside.rename(path)

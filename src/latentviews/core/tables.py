@@ -155,7 +155,7 @@ def _is_list_of_views(X: Any) -> bool:
     if any(d is not None and d > 0 for d in dimensions):
         raise ValueError(
             f"A list of arrays is one 2-D array per view; got arrays of {dimensions} dimensions. Turn a vector x into "
-            "a view of one column with x[:, None], or pass one table (np.column_stack) with a view a column."
+            "a view of one column with x[:, None], or pass one table (np.column_stack) with one view per column."
         )
     return False
 

@@ -32,7 +32,7 @@ class ViewSuggestion:
     def summary(self) -> str:
         """What was chosen and why, in plain sentences."""
         joined = [view for view in self.views if len(view) > 1]
-        told = f"in a pilot fit of {self.n_components} class(es) with a view a column"
+        told = f"in a first fit of {self.n_components} class(es) with one view per column"
         if joined:
             parts = [f"{self._named(view)} (tied by {self._within(view):.2f} of 1)" for view in joined]
             return f"Put together: {'; '.join(parts)}, {told}; every other column is a view."
@@ -59,7 +59,7 @@ class ViewSuggestion:
 def suggest_views(X: Any, n_components: int | str = "auto", *, random_state: Any = None) -> ViewSuggestion:
     """Group the columns of a table into views by their dependence inside the classes; no labels are used.
 
-    A pilot fit has a view a column. In each of its classes every pair of columns is tested as in `diagnose`; the
+    A first fit has one view per column. In each of its classes every pair of columns is tested as in `diagnose`; the
     strength of a pair is the median over classes, weighted by their size, so that a single class that is a mixture
     of others does not tie columns. Groups are then joined, the strongest average tie first, while it is at least 0.25,
     three views are left, and no view has more than three columns.

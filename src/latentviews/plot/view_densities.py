@@ -24,7 +24,7 @@ class ViewDensities:
     ticks: tuple[np.ndarray, ...]  # the points along every column
     densities: np.ndarray  # (n, k) for one column, (n, n, k) for two
     rows: np.ndarray | None = None  # (n_rows, n_columns), the data beneath
-    discrete: bool = False  # finitely many values: a share a value instead of a density
+    discrete: bool = False  # finitely many values: one share per value instead of a density
 
     @property
     def points(self) -> np.ndarray:

@@ -42,7 +42,7 @@ def percent(share: float) -> str:
 
 
 def sizes_figure(contents: Contents) -> Html:
-    """A bar a class, with its interval."""
+    """One bar per class, with its interval."""
     sizes, step, width = contents.sizes, 30, WIDTH
     k = len(sizes.weights)
     scale = Scale(0, float(min(1.0, sizes.upper.max() * 1.05)), 54, width - 132)
@@ -67,7 +67,7 @@ def view_figure(view: ViewDensities, weights: np.ndarray) -> Html:
 
 
 def _curves(view: ViewDensities, weights: np.ndarray) -> Html:
-    """π_h p(x | h) for every class over a histogram on the same scale; a stem a value for codes."""
+    """π_h p(x | h) for every class over a histogram on the same scale; one stem per value for codes."""
     (ticks,), heights = view.ticks, view.densities * weights
     places, bars, width = shares(view) if view.discrete else histogram(view)
     margin = max(width, 1e-12) if view.discrete else 0.0
@@ -141,7 +141,7 @@ def _planes(view: ViewDensities, weights: np.ndarray) -> Html:
 
 
 def certainty_figure(contents: Contents) -> Html:
-    """A bar a class, parted by how certain its rows are."""
+    """One bar per class, parted by how certain its rows are."""
     step, k = 30, len(contents.counts)
     parts: list[Any] = []
     for h, shares_of in enumerate(contents.certainty):

@@ -118,7 +118,7 @@ def _typical(column: Column, h: int) -> Html:
 
 
 def densities_section(contents: Contents) -> Html:
-    """A picture a view."""
+    """One picture per view."""
     parts = []
     for t, view in zip(contents.panel_views, contents.panels, strict=True):
         title = join(["View ", str(t), ": ", name(" + ".join(view.names))])

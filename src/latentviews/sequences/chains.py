@@ -16,7 +16,7 @@ import numpy as np
 BLOCKS = (4, 64)  # the fewest and most steps that are taken one after the other, in all blocks at once
 RESCALE = 4  # steps between rescalings of a block's product
 REACHED = 1e-50  # the least chance of a move or start that is rescaled; a few of them multiplied are still numbers
-CHUNK = 2**14  # rows for which k × k numbers a row are held at once
+CHUNK = 2**14  # rows for which k × k numbers per row are held at once
 
 
 class Filtering(NamedTuple):

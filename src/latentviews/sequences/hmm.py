@@ -30,7 +30,7 @@ from latentviews._validation import (
     warn_user,
 )
 from latentviews.core.kernels.base import Kernel
-from latentviews.core.tables import check_spaces, read_sequences
+from latentviews.core.tables import read_sequences
 from latentviews.core.tensors import JointDiagonalization, Solver
 from latentviews.mixtures.estimation import FitPath, SpectralSettings, spectral_summary
 from latentviews.mixtures.polish import Sieve
@@ -334,7 +334,6 @@ class KernelHMM(CallbackSupportMixin, DensityMixin, BaseEstimator):
     def _check_states(self, problem: SequenceProblem) -> None:
         """Say what makes the states doubtful."""
         rows = problem.rows
-        check_spaces(rows.data, rows.columns, rows.prototypes, getattr(self, "feature_names_in_", None))
         if self.n_states_ == 1:
             return
         if looks_independent(problem):

@@ -8,7 +8,7 @@ import numpy as np
 from latentviews._validation import is_auto
 from latentviews.core.kernels.bandwidths import median
 from latentviews.core.selection import RankTest, dependence_rank
-from latentviews.core.tables import Columns, check_varying, read_sequences, training_rows
+from latentviews.core.tables import Columns, check_spaces, check_varying, read_sequences, training_rows
 from latentviews.core.views import (
     feature_prototypes,
     fit_views,
@@ -37,6 +37,7 @@ def read_sequence_problem(model: Any, X: Any, y: Any, lengths: Any) -> SequenceP
             "States are told by their emission densities, and a kernel such as Linear has none; use Gaussian, "
             "Laplace, Matern, VonMises or Delta."
         )
+    check_spaces(table, columns, prototypes, getattr(model, "feature_names_in_", None))
     chosen, blocks = draw_windows(lengths, size, rng), list(range(len(columns)))
     rows = training_rows(table, size, rng, draw=lambda table, *_: (table[chosen], None, None))
     if model.kernel is None and model.features is None and model.bandwidth is None:

@@ -1,6 +1,5 @@
 """Eigenfunctions of rows in memory, written in random features, and how far functions are from exact ones."""
 
-import warnings
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -8,6 +7,7 @@ from scipy import linalg
 from sklearn.exceptions import ConvergenceWarning
 
 from latentviews._arrays import in_library_of, take_rows, to_numpy
+from latentviews._validation import warn_user
 from latentviews.core import streams
 from latentviews.core.features.landmarks import LandmarkFeatures
 from latentviews.core.kernels.base import UnitHeight
@@ -73,12 +73,11 @@ def sine_of(found: np.ndarray, exact: np.ndarray) -> float:
 def warn_of_blocks(sine: float, count: int, size: int) -> None:
     """Say so where random features are too few for the eigenfunctions."""
     if sine > LIMIT:
-        warnings.warn(
+        warn_user(
             f"The eigenfunctions have not converged: written in {count} blocks of {size} frequencies they are at a "
             f"sine of {sine:.2f} to those of landmarks, on rows set apart. Take more n_frequencies, a wider kernel, "
             "or LandmarkPCA.",
             ConvergenceWarning,
-            stacklevel=4,
         )
 
 
@@ -97,10 +96,9 @@ def warn_of_steps(functions: Expansion, kernel: Any, x: Any, n_seen: int) -> Non
     parts = (slice(None, half), slice(half, None))
     apart = sine_of(*(gram[:, part] @ leading(gram[part, part], rank)[1] for part in parts))
     if sine > LIMIT + 0.75 * apart * np.sqrt(max(0.0, 1 - len(rows) / n_seen)):
-        warnings.warn(
+        warn_user(
             f"The steps have not converged: on the last {len(rows)} rows the eigenfunctions are at a sine of "
             f"{sine:.2f} to exact ones, where those of the two halves of these rows are {apart:.2f} apart. Give a "
             "longer stream, more n_frequencies or an array, or take LandmarkPCA.",
             ConvergenceWarning,
-            stacklevel=4,
         )

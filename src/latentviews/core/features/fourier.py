@@ -123,6 +123,11 @@ def check_shift_invariant(name: str, kernel: Kernel, other: str = "LandmarkFeatu
     """``kernel`` if it has frequencies, or a sentence on what was expected."""
     if isinstance(kernel, type):
         raise TypeError(f"{name} needs a kernel that is an object, {kernel.__name__}(), not its class.")
+    if getattr(getattr(kernel, "space", None), "bordered", False):
+        raise TypeError(
+            f"{name} takes kernels that know only differences; {kernel!r} is mirrored at the border of its space. "
+            f"Take a kernel on the line, or {other}, which takes any kernel."
+        )
     if not hasattr(kernel, "frequencies"):
         raise TypeError(
             f"{name} needs a shift-invariant kernel, one with `frequencies`; "

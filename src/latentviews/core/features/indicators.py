@@ -14,7 +14,7 @@ from latentviews.core.kernels.spaces import Discrete
 
 
 class OneHotFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
-    """The delta kernel's feature map: one indicator a value; a value not seen in ``fit`` maps to zero.
+    """The delta kernel's feature map: one indicator per value; a value not seen in ``fit`` maps to zero.
 
     Parameters
     ----------

@@ -55,7 +55,7 @@ class VonMises(_ShiftInvariant):
         return rng.vonmises(0.0, self._concentration(), size=x.shape) + x
 
     def spectral(self, points: Any, dim: int) -> Any:
-        """Integers n with probability e^(-κ) I_|n|(κ), a frequency a column."""
+        """Integers n with probability e^(-κ) I_|n|(κ), one frequency per column."""
         kappa = self._concentration()
         reach = int(10 + 10 * math.sqrt(kappa))  # I_n(κ) falls as exp(-n²/(2κ))
         cumulative = np.cumsum(special.ive(np.abs(np.arange(-reach, reach + 1)), kappa))

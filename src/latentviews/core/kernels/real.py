@@ -29,12 +29,12 @@ class _ShiftInvariant(Kernel):
         return dim
 
     def spectral(self, points: Any, dim: int) -> Any:
-        """The frequencies at ``points`` of the unit cube, (size, spectral_size), a frequency a column."""
+        """The frequencies at ``points`` of the unit cube, (size, spectral_size), one frequency per column."""
         raise TypeError(f"{type(self).__name__} does not say what its spectral measure is.")
 
     @available_if(_has_no_border)
     def frequencies(self, size: int, dim: int, rng: np.random.Generator) -> np.ndarray:
-        """Draws from the spectral measure, a frequency a column."""
+        """Draws from the spectral measure, one frequency per column."""
         return self.spectral(rng.random((size, self.spectral_size(dim))), dim)
 
 
@@ -111,11 +111,11 @@ class _Scaled(_ShiftInvariant):
 
     @available_if(_has_no_border)
     def spectral(self, points: Any, dim: int) -> Any:
-        """The frequencies at ``points`` of the unit cube, (size, spectral_size), a frequency a column."""
+        """The frequencies at ``points`` of the unit cube, (size, spectral_size), one frequency per column."""
         return self._unit_spectral(points).T / in_library_of(self._scale(dim), points)[:, None]
 
     def _unit_spectral(self, points: Any) -> Any:
-        """The frequencies at bandwidth one, a frequency a row."""
+        """The frequencies at bandwidth one, one frequency per row."""
         raise TypeError(f"{type(self).__name__} does not say what its spectral measure is.")
 
     def _check_space(self) -> None:

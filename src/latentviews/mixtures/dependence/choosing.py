@@ -30,7 +30,7 @@ class DependenceChoice(NamedTuple):
     sentence: str
 
 
-class Way(NamedTuple):
+class TriedFit(NamedTuple):
     """One of two fits to the same rows."""
 
     model: Any
@@ -41,7 +41,7 @@ class Way(NamedTuple):
 Fit = Callable[..., Problem]  # of a model, rows, labels and weights
 
 
-def choose_way(model: Any, fit: Fit, rows: Any, labels: Any, weights: Any) -> tuple[Way, DependenceChoice]:
+def choose_way(model: Any, fit: Fit, rows: Any, labels: Any, weights: Any) -> tuple[TriedFit, DependenceChoice]:
     """Fit with independent views and with copulas, and take the one under which held-out rows are likelier.
 
     Where both are about as likely, the one whose partition changes less with half of the rows is taken. Copulas whose
@@ -78,16 +78,16 @@ def _judged(
     return "copula", f"Views may depend on each other inside classes (copulas), {why}: {numbers}"
 
 
-def _way(model: Any, dependence: Any, fit: Fit, rows: Any, labels: Any, weights: Any) -> Way:
+def _way(model: Any, dependence: Any, fit: Fit, rows: Any, labels: Any, weights: Any) -> TriedFit:
     own = copy(model)
     own.dependence = dependence
     with warnings.catch_warnings(record=True) as told:
         warnings.simplefilter("always")
         problem = fit(own, rows, labels, weights)
-    return Way(own, problem, told)
+    return TriedFit(own, problem, told)
 
 
-def _held_out(way: Way, fit: Fit) -> tuple[float, float]:
+def _held_out(way: TriedFit, fit: Fit) -> tuple[float, float]:
     """The mean log-likelihood of half of the pilot under a fit to the other, and how well their partitions agree."""
     problem, half = way.problem, copy(way.model)
     half.views, half.n_components = problem.columns, way.model.n_components_
