@@ -53,8 +53,8 @@ class Bordered(Real):
         if len(beyond):
             raise ValueError(
                 f"Column {label} holds {beyond[0]:.4g}, which is outside {self!r}, the space of its kernel: values go "
-                f"from {self.low:g} to {self.high:g}. Take such rows out, choose the ends that the values have, or use a "
-                "kernel without a border."
+                f"from {self.low:g} to {self.high:g}. Take such rows out, choose the ends that the values have, or use "
+                "a kernel without a border."
             )
         return None
 
