@@ -21,13 +21,13 @@ from saved_models import MODELS
 
 HERE = Path(__file__).parent
 FORMATS = ["format1", "format2"]
-SHOWING = {"cli", "report", "plot"}  # rooms whose records are of a moment, and not saved
+UNSAVED = {"cli", "report", "plot", "_parameters"}  # what is shown of a moment, and what classes declare
 
 
 def every_class():
     """The estimators and records of the package that something can be made of: (module, class)."""
     for module in pkgutil.walk_packages(latentviews.__path__, "latentviews."):
-        if module.name.split(".")[1] not in SHOWING:
+        if module.name.split(".")[1] not in UNSAVED:
             for kind in vars(importlib.import_module(module.name)).values():
                 if inspect.isclass(kind) and kind.__module__ == module.name and is_saved(kind):
                     yield kind
