@@ -574,4 +574,6 @@ def test_a_stream_that_was_too_short_is_told():
 
 @pytest.mark.filterwarnings("error")
 def test_a_stream_that_was_long_enough_is_not_told():
-    DoublyStochasticPCA(3, kernel=Gaussian(1.0), random_state=0).fit(normal_stream(0, 20_000))
+    model = DoublyStochasticPCA(3, kernel=Gaussian(1.0), random_state=0).fit(normal_stream(0, 20_000))
+
+    assert model.n_samples_seen_ == 20_000  # all of it, and no warning on the way
