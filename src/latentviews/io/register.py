@@ -125,6 +125,8 @@ CLASSES = {
     "Pattern": "densities.gaussian_copulas",
     "Point": "stochastic.direct",
     "PointBasis": "mixtures.cells",
+    "PointMassBasis": "mixtures.cells",
+    "PointMassFeatures": "core.features.point_masses",
     "Polished": "mixtures.polish",
     "Polynomial": "core.kernels.polynomial",
     "PowerMethod": "core.tensors",
@@ -201,6 +203,7 @@ CLASSES = {
     "WhitenScale": "joint.transformed",
     "WhitenedMoments": "core.moments",
     "Whitening": "core.whitening",
+    "WithPointMasses": "core.point_masses",
     "WithinClassDependence": "diagnosis.dependence",
     "Written": "stochastic.convergence",
 }

@@ -10,7 +10,7 @@ from latentviews.core import streams
 from latentviews.core.kernels.spaces import space_of
 from latentviews.core.selection import RankTest, dependence_rank
 from latentviews.core.tables import Columns, TrainingRows, check_varying, read_table, training_rows
-from latentviews.core.views import feature_prototypes, fit_views, landmarks_where_scales_differ, read_blocks
+from latentviews.core.views import feature_prototypes, fit_views, fitting_maps, read_blocks
 from latentviews.densities.subspaces import shared_directions
 from latentviews.mixtures.dependence.portfolio import check_dependence
 from latentviews.mixtures.problem import Problem
@@ -79,11 +79,9 @@ def _prototypes(model: Any, pilot: np.ndarray, columns: Columns, blocks: Sequenc
     bandwidth = None if by_likelihood(model) else model.bandwidth
     prototypes = feature_prototypes(model.kernel, model.features, bandwidth, columns)
     given = (model.kernel, model.features, model.bandwidth, model.dependence)
-    return (
-        landmarks_where_scales_differ(prototypes, pilot, columns, blocks)
-        if all(one is None for one in given)
-        else prototypes
-    )
+    masses = model.point_masses if model.dependence is None else None  # copulas smooth them
+    default = all(one is None for one in given)
+    return fitting_maps(prototypes, pilot, columns, blocks, masses, scales=default)
 
 
 def by_likelihood(model: Any) -> bool:
