@@ -20,8 +20,8 @@ class WithPointMasses(Components):
 
     .. math:: p(x \mid h) = \sum_a m_{ah} 1\{x = a\} + \bigl(1 - \textstyle\sum_a m_{ah}\bigr) f_h(x) 1\{x \ne a\}
 
-    is a density with respect to Lebesgue measure plus counting measure at the point masses a: ``density`` is m_ah there,
-    a probability, and elsewhere a density as usual.
+    is a density with respect to Lebesgue measure plus counting measure at the point masses a: ``density`` is m_ah
+    there, a probability, and elsewhere a density as usual.
 
     Parameters
     ----------
@@ -62,10 +62,14 @@ class WithPointMasses(Components):
         off = np.log(np.maximum(self.shares, BACKGROUND)) + self.inside.log_density(x)
         return np.where(at[:, None] < 0, off, np.log(self.masses[at] + BACKGROUND))
 
+    def elsewhere(self, x: Any) -> np.ndarray:
+        """The densities off the point masses, (n, k), whose integral is what these leave to one."""
+        return self.shares * self.inside.density(x)
+
     def _places(self, x: Any) -> tuple[np.ndarray, np.ndarray]:
         """Rows, and the point masses they are at."""
         x = to_numpy(as_rows(x))
-        return x, which_mass(x[:, 0], self.values.tolist())
+        return x, which_mass(x[:, 0], self.values)
 
     @cached_property
     def mass(self) -> np.ndarray:
@@ -130,7 +134,7 @@ class WithPointMasses(Components):
         if not isinstance(other, WithPointMasses):
             off = self.inside._coordinates(other)
             return np.concatenate([off, np.zeros((len(self.values), off.shape[1]))])
-        known = which_mass(self.values, other.values.tolist())
+        known = which_mass(self.values, other.values)
         apart = np.where(known[:, None] < 0, 0.0, other.masses[known])
         return np.concatenate([self.inside._coordinates(other.inside) * other.shares, unit * apart])
 
@@ -153,6 +157,12 @@ def laws_in(
     return WithPointMasses(domain, inside, values, masses)
 
 
+def masses_of(model: Any) -> dict[int, np.ndarray]:
+    """The point masses that the views of a fitted model have, by their columns."""
+    views = zip(model.views_, model.components_, strict=True)
+    return {columns[0]: view.values for columns, view in views if isinstance(view, WithPointMasses)}
+
+
 def around_masses(features: Any, inside: Components, x: np.ndarray, shares: np.ndarray) -> Components:
     """Densities of the values off the point masses of a map, with these as rows (n, 1) that count (n, k) say."""
     if not isinstance(features, PointMassFeatures):
@@ -172,6 +182,6 @@ def with_inside(
     Views of another kind stay as they are.
     """
     if isinstance(view, WithPointMasses):
-        off = np.where(which_mass(x, view.values.tolist()) < 0, x, np.nan)
+        off = np.where(which_mass(x, view.values) < 0, x, np.nan)
         return replace(view, inside=with_inside(view.inside, change, off, kind))
     return change(view, x) if isinstance(view, kind) else view

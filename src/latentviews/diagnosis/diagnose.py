@@ -14,6 +14,7 @@ from latentviews.core import streams
 from latentviews.core.tables import read_table
 from latentviews.diagnosis.dependence import FEWEST_MEMBERS, WithinClassDependence, within_class_dependence
 from latentviews.diagnosis.moments import MomentQuality, moment_quality
+from latentviews.diagnosis.point_masses import ExactValues, exact_sentences, exact_values
 from latentviews.diagnosis.splits import classes_within
 from latentviews.mixtures.problem import classes_of, hidden_sentence
 
@@ -94,6 +95,7 @@ class Diagnosis:
     converged: bool
     agreement: float | None = None  # of the starts' partitions, where the fit allows for dependence
     within: np.ndarray | None = None  # (k,), how many classes the rows of each look like; None where views may depend
+    exact: dict[str, ExactValues] = field(default_factory=dict)  # values that many rows of a column have exactly
     tried: bool = False  # whether the fit could have allowed for dependence, and held-out rows spoke against it
 
     @property
@@ -109,7 +111,7 @@ class Diagnosis:
     @property
     def findings(self) -> list[Finding]:
         """Everything that was looked at, in the order of the summary."""
-        parts = (_on_range, _on_moments, _on_components, _on_dependence, _on_splits, _on_starts, _on_rows)
+        parts = (_on_range, _on_exact, _on_moments, _on_components, _on_dependence, _on_splits, _on_starts, _on_rows)
         return [finding for part in parts for finding in part(self)]
 
     @property
@@ -197,6 +199,7 @@ def diagnose(model: Any, X: Any, *, n_permutations: int = 199, random_state: Any
         converged=bool(model.converged_),
         agreement=model.agreement_ if dependent else None,
         within=None if dependent else classes_within(rows, columns, spaces, posteriors, rng),
+        exact=exact_values(model, rows, names),
         tried=hasattr(model, "dependence_choice_"),
     )
 
@@ -219,6 +222,11 @@ def _on_range(diagnosis: Diagnosis) -> Iterator[Finding]:
     if diagnosis.outside:
         shares = dict(enumerate(diagnosis.outside.values()))
         yield Finding(False, outside_sentence(shares, list(diagnosis.outside)))
+
+
+def _on_exact(diagnosis: Diagnosis) -> Iterator[Finding]:
+    for sentence in exact_sentences(diagnosis.exact):
+        yield Finding(True, sentence)
 
 
 def _on_moments(diagnosis: Diagnosis) -> Iterator[Finding]:

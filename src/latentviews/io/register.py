@@ -53,6 +53,7 @@ CLASSES = {
     "EMFit": "mixtures.sieve",
     "Embedding": "core.embeddings",
     "Estimate": "mixtures.problem",
+    "ExactValues": "diagnosis.point_masses",
     "Expansion": "stochastic.expansions",
     "Expectation": "mixtures.inference",
     "Expected": "mixtures.dependence.copulas",

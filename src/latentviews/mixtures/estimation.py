@@ -240,7 +240,7 @@ def polish_rows(problem: Problem, views: Views) -> MixtureRows:
         problem.allowed,
         problem.directions,
         {
-            block: phi.values
+            block: tuple(phi.values)
             for block, phi in zip(problem.blocks, views.features, strict=True)
             if isinstance(phi, PointMassFeatures)
         },

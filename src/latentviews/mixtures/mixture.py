@@ -272,9 +272,9 @@ class MultiViewMixture(CallbackSupportMixin, ViewQuestionsMixin, PosteriorMixin,
 
         The projections are learnt by doubly stochastic steps (`latentviews.stochastic`) from the first ``pilot_size``
         rows. The polish and ``dependence`` would need rows again, so this is the spectral estimate. Bandwidths, point
-        masses and the range of the densities are read off the first batch: give it some thousand rows. Densities of views of several
-        columns stand on at most 200 rows of it as landmarks, or on none with ``features=FourierFeatures(...)`` and
-        ``density_bandwidth=None``.
+        masses and the range of the densities are read off the first batch: give it some thousand rows. Densities of
+        views of several columns stand on at most 200 rows of it as landmarks, or on none with
+        ``features=FourierFeatures(...)`` and ``density_bandwidth=None``.
 
         Parameters
         ----------

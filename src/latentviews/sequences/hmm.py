@@ -217,8 +217,8 @@ class KernelHMM(CallbackSupportMixin, DensityMixin, BaseEstimator):
 
         The projections are learnt by doubly stochastic steps (`latentviews.stochastic`) from the first ``pilot_size``
         triples. Baum–Welch would need rows again, so this is the spectral estimate. Bandwidths, point masses and the
-        range of the densities are read off the first batch: give it some thousand rows. Densities of views of several columns stand
-        on at most 200 rows of it as landmarks, or on none with ``features=FourierFeatures(...)`` and
+        range of the densities are read off the first batch: give it some thousand rows. Densities of views of several
+        columns stand on at most 200 rows of it as landmarks, or on none with ``features=FourierFeatures(...)`` and
         ``density_bandwidth=None``.
 
         Parameters

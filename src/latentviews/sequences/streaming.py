@@ -41,9 +41,7 @@ class ChainStream:
         fit, whitening = self.fit, found.whitening
         ahead = np.sum([whitening.down[t].T @ found.vectors[t + 1] for t in fit.middles], axis=0)
         transition = as_transitions(found, ahead)
-        components = [
-            laws_in(fit.component_maps.features[t], found.vectors[t], fit.domains[t]) for t in fit.middles
-        ]
+        components = [laws_in(fit.component_maps.features[t], found.vectors[t], fit.domains[t]) for t in fit.middles]
         return ChainEstimate(stationary(transition), transition, components, self.columns)
 
 

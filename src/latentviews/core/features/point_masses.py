@@ -1,6 +1,6 @@
 """Point masses of a column: values that many rows have exactly, and a feature map that keeps them apart."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -33,7 +33,7 @@ def find_point_masses(x: np.ndarray) -> np.ndarray:
     values, counts = np.unique(x, return_counts=True)
     outstanding = counts >= max(SHARE * len(x), RATIO)
     while outstanding.any():
-        fails = [i for i in np.flatnonzero(outstanding) if counts[i] < RATIO * _beside(counts, outstanding, i)]
+        fails = [i for i in np.flatnonzero(outstanding) if counts[i] < RATIO * _beside(counts, outstanding, int(i))]
         if not fails:
             break
         outstanding[fails] = False  # ordinary values, that others have to be compared with
@@ -143,7 +143,7 @@ def _vectors(phi: Any, x: np.ndarray) -> np.ndarray:
     return found.toarray() if sparse.issparse(found) else to_numpy(found)
 
 
-def which_mass(x: np.ndarray, values: Sequence[float]) -> np.ndarray:
+def which_mass(x: np.ndarray, values: Iterable[float]) -> np.ndarray:
     """The number of the point mass that every value is at, (n,); -1 where it is at none."""
     found = np.full(len(x), -1)
     for number, value in enumerate(values):

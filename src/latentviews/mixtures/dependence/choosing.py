@@ -1,15 +1,18 @@
 """Independent views or copulas: the choice by held-out likelihood and by the stability of the partition."""
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from copy import copy
 from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from latentviews.core.features.point_masses import which_mass
 from latentviews.core.kernels.bandwidths import resolution
+from latentviews.core.point_masses import masses_of
 from latentviews.mixtures.dependence.copulas import fit_copulas
+from latentviews.mixtures.dependence.grids import ColumnGrids
 from latentviews.mixtures.dependence.merging import adjusted_rand
 from latentviews.mixtures.problem import Problem, classes_of
 
@@ -53,7 +56,8 @@ def choose_way(model: Any, fit: Fit, rows: Any, labels: Any, weights: Any) -> tu
     except ValueError as error:
         nothing = (np.nan, np.nan, np.nan, (np.nan, np.nan), np.nan)
         return plain, DependenceChoice("independence", *nothing, f"Views are taken as independent: {error}")
-    (independence, copula), stability = zip(*(_held_out(way, fit) for way in (plain, copulas)), strict=True)
+    masses = masses_of(plain.model)
+    (independence, copula), stability = zip(*(_held_out(way, fit, masses) for way in (plain, copulas)), strict=True)
     between = adjusted_rand(*(_partition(way.model, plain.problem.pilot) for way in (plain, copulas)))
     numbers = (independence, copula, float(copulas.model.agreement_), stability, between)
     taken, sentence = _judged(*numbers)
@@ -87,7 +91,7 @@ def _way(model: Any, dependence: Any, fit: Fit, rows: Any, labels: Any, weights:
     return TriedFit(own, problem, told)
 
 
-def _held_out(way: TriedFit, fit: Fit) -> tuple[float, float]:
+def _held_out(way: TriedFit, fit: Fit, masses: Mapping[int, np.ndarray]) -> tuple[float, float]:
     """The mean log-likelihood of half of the pilot under a fit to the other, and how well their partitions agree."""
     problem, half = way.problem, copy(way.model)
     half.views, half.n_components = problem.columns, way.model.n_components_
@@ -101,16 +105,23 @@ def _held_out(way: TriedFit, fit: Fit) -> tuple[float, float]:
     except ValueError:  # too few rows for a half
         return -np.inf, 0.0
     judging = None if problem.pilot_weights is None else problem.pilot_weights[held]
-    scores = _scores(half, problem.pilot[fitted], problem.pilot[held], weights)
+    scores = _scores(half, problem.pilot[fitted], problem.pilot[held], weights, masses)
     likelihood = max(float(np.average(each, weights=judging)) for each in scores)
     return likelihood, adjusted_rand(*(_partition(one, problem.pilot) for one in (way.model, half)))
 
 
-def _scores(half: Any, fitted: np.ndarray, held: np.ndarray, weights: np.ndarray | None) -> list[np.ndarray]:
+def _scores(
+    half: Any,
+    fitted: np.ndarray,
+    held: np.ndarray,
+    weights: np.ndarray | None,
+    masses: Mapping[int, np.ndarray],
+) -> list[np.ndarray]:
     """The log-densities of held-out rows; of copulas with margins of several widths.
 
     The width at which copulas find classes is one for all components and wide for a density: beside independent views,
-    each with a width of its own, that alone would decide.
+    each with a width of its own, that alone would decide. Where independent views have point masses, copulas have their
+    kernel there: its height is taken off, so that both are densities with respect to the same measure.
     """
     if half.dependent_ is None:
         return [half.score_samples(held)]
@@ -124,8 +135,17 @@ def _scores(half: Any, fitted: np.ndarray, held: np.ndarray, weights: np.ndarray
     for factor in WIDTHS:
         own = replace(grids, bandwidths=np.maximum(factor * grids.bandwidths, least))
         refined = fit_copulas(own, fitted, posteriors, weights, max_iter=1).mixture
-        found.append(refined.expected(own.cells(held)).log_density)
+        heights = -np.log(np.sqrt(2 * np.pi) * own.bandwidths)
+        found.append(
+            refined.expected(own.cells(held)).log_density - _at_masses(held[:, own.columns], own, masses) @ heights
+        )
     return found
+
+
+def _at_masses(x: np.ndarray, grids: ColumnGrids, masses: Mapping[int, np.ndarray]) -> np.ndarray:
+    """One where a value is at a point mass of its column, else zero, (n, d)."""
+    every = [which_mass(x[:, t], masses.get(j, ())) for t, j in enumerate(grids.columns)]
+    return (np.stack(every, axis=1) >= 0).astype(float)
 
 
 def _partition(model: Any, rows: np.ndarray) -> np.ndarray:
