@@ -12,13 +12,13 @@ from latentviews.core.features.point_masses import which_mass
 from latentviews.core.kernels.bandwidths import resolution
 from latentviews.core.point_masses import masses_of
 from latentviews.mixtures.dependence.copulas import fit_copulas
-from latentviews.mixtures.dependence.grids import ColumnGrids
 from latentviews.mixtures.dependence.merging import adjusted_rand
 from latentviews.mixtures.problem import Problem, classes_of
 
 STABLE = 0.5  # adjusted Rand index between partitions by copulas below which they are not taken
 ALIKE = 0.05  # log-likelihoods per row, and stabilities, that differ by less do not decide
 WIDTHS = (1.0, 0.5, 0.25)  # of copulas' margins, at which held-out rows are judged
+SPREAD = 0.05  # of point masses then, in standard deviations of their column: the narrowest of these widths
 
 
 class DependenceChoice(NamedTuple):
@@ -56,8 +56,8 @@ def choose_way(model: Any, fit: Fit, rows: Any, labels: Any, weights: Any) -> tu
     except ValueError as error:
         nothing = (np.nan, np.nan, np.nan, (np.nan, np.nan), np.nan)
         return plain, DependenceChoice("independence", *nothing, f"Views are taken as independent: {error}")
-    masses = masses_of(plain.model)
-    (independence, copula), stability = zip(*(_held_out(way, fit, masses) for way in (plain, copulas)), strict=True)
+    spread = without_ties(plain.problem.pilot, masses_of(plain.model))
+    (independence, copula), stability = zip(*(_held_out(way, fit, spread) for way in (plain, copulas)), strict=True)
     between = adjusted_rand(*(_partition(way.model, plain.problem.pilot) for way in (plain, copulas)))
     numbers = (independence, copula, float(copulas.model.agreement_), stability, between)
     taken, sentence = _judged(*numbers)
@@ -91,37 +91,55 @@ def _way(model: Any, dependence: Any, fit: Fit, rows: Any, labels: Any, weights:
     return TriedFit(own, problem, told)
 
 
-def _held_out(way: TriedFit, fit: Fit, masses: Mapping[int, np.ndarray]) -> tuple[float, float]:
+def without_ties(table: np.ndarray, masses: Mapping[int, np.ndarray]) -> np.ndarray:
+    """The rows with point masses spread out a little, as if they were none.
+
+    Copulas smooth them, so that only of such rows both ways have a density with respect to the same measure.
+    """
+    if not masses:
+        return table
+    table, rng = table.copy(), np.random.default_rng(0)
+    for column, values in masses.items():
+        x = table[:, column]
+        noise = SPREAD * np.nanstd(x) * rng.normal(size=len(x))
+        table[:, column] = np.where(which_mass(x, values) < 0, x, x + noise)
+    return table
+
+
+def _held_out(way: TriedFit, fit: Fit, pilot: np.ndarray) -> tuple[float, float]:
     """The mean log-likelihood of half of the pilot under a fit to the other, and how well their partitions agree."""
-    problem, half = way.problem, copy(way.model)
-    half.views, half.n_components = problem.columns, way.model.n_components_
-    order = np.random.default_rng(0).permutation(len(problem.pilot))
+    problem, order = way.problem, np.random.default_rng(0).permutation(len(pilot))
     fitted, held = order[::2], order[1::2]
-    labels, weights = (None if a is None else a[fitted] for a in (problem.pilot_labels, problem.pilot_weights))
+    weights, judging = (None if problem.pilot_weights is None else problem.pilot_weights[i] for i in (fitted, held))
+    half = _fit_to(way, fit, pilot, fitted, None)
+    if half is None:
+        return -np.inf, 0.0
+    scores = _scores(half, pilot[fitted], pilot[held], weights)
+    likelihood = max(float(np.average(each, weights=judging)) for each in scores)
+    if pilot is not problem.pilot and half.dependent_ is None:  # partitions are those of rows as they are
+        half, pilot = _fit_to(way, fit, problem.pilot, fitted, way.model.point_masses) or half, problem.pilot
+    return likelihood, adjusted_rand(_partition(way.model, problem.pilot), _partition(half, pilot))
+
+
+def _fit_to(way: TriedFit, fit: Fit, pilot: np.ndarray, some: np.ndarray, point_masses: Any) -> Any:
+    """The same model fitted to some rows; None where they are too few."""
+    problem, half = way.problem, copy(way.model)
+    half.views, half.n_components, half.point_masses = problem.columns, way.model.n_components_, point_masses
+    labels, weights = (None if a is None else a[some] for a in (problem.pilot_labels, problem.pilot_weights))
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            fit(half, problem.pilot[fitted], labels, weights)
-    except ValueError:  # too few rows for a half
-        return -np.inf, 0.0
-    judging = None if problem.pilot_weights is None else problem.pilot_weights[held]
-    scores = _scores(half, problem.pilot[fitted], problem.pilot[held], weights, masses)
-    likelihood = max(float(np.average(each, weights=judging)) for each in scores)
-    return likelihood, adjusted_rand(*(_partition(one, problem.pilot) for one in (way.model, half)))
+            fit(half, pilot[some], labels, weights)
+    except ValueError:
+        return None
+    return half
 
 
-def _scores(
-    half: Any,
-    fitted: np.ndarray,
-    held: np.ndarray,
-    weights: np.ndarray | None,
-    masses: Mapping[int, np.ndarray],
-) -> list[np.ndarray]:
+def _scores(half: Any, fitted: np.ndarray, held: np.ndarray, weights: np.ndarray | None) -> list[np.ndarray]:
     """The log-densities of held-out rows; of copulas with margins of several widths.
 
     The width at which copulas find classes is one for all components and wide for a density: beside independent views,
-    each with a width of its own, that alone would decide. Where independent views have point masses, copulas have their
-    kernel there: its height is taken off, so that both are densities with respect to the same measure.
+    each with a width of its own, that alone would decide.
     """
     if half.dependent_ is None:
         return [half.score_samples(held)]
@@ -135,17 +153,8 @@ def _scores(
     for factor in WIDTHS:
         own = replace(grids, bandwidths=np.maximum(factor * grids.bandwidths, least))
         refined = fit_copulas(own, fitted, posteriors, weights, max_iter=1).mixture
-        heights = -np.log(np.sqrt(2 * np.pi) * own.bandwidths)
-        found.append(
-            refined.expected(own.cells(held)).log_density - _at_masses(held[:, own.columns], own, masses) @ heights
-        )
+        found.append(refined.expected(own.cells(held)).log_density)
     return found
-
-
-def _at_masses(x: np.ndarray, grids: ColumnGrids, masses: Mapping[int, np.ndarray]) -> np.ndarray:
-    """One where a value is at a point mass of its column, else zero, (n, d)."""
-    every = [which_mass(x[:, t], masses.get(j, ())) for t, j in enumerate(grids.columns)]
-    return (np.stack(every, axis=1) >= 0).astype(float)
 
 
 def _partition(model: Any, rows: np.ndarray) -> np.ndarray:
