@@ -29,7 +29,7 @@ def read_problem(model: Any, X: Any, y: Any, sample_weight: Any) -> Problem:
     rows = training_rows(data, size, apart, sample_weight, y)
     _check_rows(model, rows, columns, rank)
     blocks = read_blocks(model.exchangeable, len(columns))
-    prototypes = _prototypes(model, rows.pilot, columns, blocks)
+    prototypes = _prototypes(model, rows.counted().pilot, columns, blocks)
     rank_test = None
     if model.dependence is not None:
         check_dependence(model, blocks, prototypes, rows.labels)

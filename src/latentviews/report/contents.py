@@ -322,7 +322,8 @@ def _rank(model: Any, table: np.ndarray, rng: np.random.Generator) -> RankTest |
         value = getattr(model, setting, None)
         return list(value)[: len(views)] if isinstance(value, list | tuple) else value
 
-    options = {"kernel": own("kernel"), "features": own("features"), "n_permutations": 99 if few else 19}
+    options = {name: own(name) for name in ("kernel", "features")}
+    options |= {"point_masses": getattr(model, "point_masses", "auto"), "n_permutations": 99 if few else 19}
     try:
         return rank_test(rows, views=views, random_state=rng, **options)
     except UnsupportedError:
