@@ -206,6 +206,17 @@ def test_a_class_that_is_all_point_mass_has_no_other_values(rng):
     np.testing.assert_allclose(found.mass, 1.0, atol=1e-3)
 
 
+def test_moments_that_leave_nothing_to_other_values_make_finite_densities(rng):
+    phi = PointMassFeatures(None, (0.0,)).around(GridFeatures(np.linspace(0, 1, 50), Gaussian(0.1)), 1.0)
+    vectors = np.append(rng.normal(size=49) * 0.1, [0.0, 1.3])[:, None]  # what sampling may make of a class of zeros
+
+    with np.errstate(all="raise"):
+        found = laws_in(phi, vectors, domain_for(phi, rng.random((20, 1)), rng))
+
+        assert found.masses.item() == 1.0
+        assert np.isfinite(found.log_density(np.linspace(0, 1, 20))).all()
+
+
 def test_shares_of_rows_are_point_masses(rng):
     x = np.array([0.0, 0.0, 1.0, np.nan, 3.0])[:, None]
     shares = np.array([[0.5, 0.5], [1.0, 0.0], [0.5, 0.5], [0.0, 1.0], [0.0, 1.0]])

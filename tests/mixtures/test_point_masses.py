@@ -12,6 +12,7 @@ from latentviews.core.embeddings import BinnedEmbedding
 from latentviews.core.features.point_masses import which_mass
 from latentviews.core.point_masses import WithPointMasses
 from latentviews.densities.weighted_samples import WeightedSample
+from latentviews.diagnosis.diagnose import outside_range
 from latentviews.mixtures.cells import CodebookBasis, GridBasis, PointMassBasis, ScaledKernel, SieveView, values_basis
 from latentviews.mixtures.dependence.choosing import without_ties
 from latentviews.mixtures.sieve import SieveParameters, em_step, initial_parameters
@@ -231,6 +232,14 @@ def test_diagnose_says_where_such_values_are_smoothed(data):
     assert len(found.exact) == 6
     assert not any(values.separate for values in found.exact.values())
     assert "They are smoothed as all others" in found.summary()
+
+
+def test_point_masses_far_from_all_other_values_are_not_beyond_the_range(data):
+    X = np.where(data[0] > 0, data[0] + 500.0, 0.0)
+    model = MultiViewMixture(3, polish=None, random_state=0).fit(X)
+
+    assert outside_range(model, X) == {}
+    assert outside_range(model, X - 250.0)  # neither the other values nor zeros
 
 
 def test_classes_are_counted_with_point_masses(data):

@@ -152,7 +152,7 @@ def laws_in(
     masses = np.clip(vectors[-len(values) :] / features.height_, 0.0, 1.0)
     masses = masses / np.maximum(masses.sum(axis=0), 1.0)
     shares = 1.0 - masses.sum(axis=0)
-    rest = vectors[: -len(values)] / np.maximum(shares, TINY)
+    rest = vectors[: -len(values)] / np.maximum(shares, BACKGROUND)
     inside = components_in(features.features_, rest, domain, None if counts is None else counts * shares)
     return WithPointMasses(domain, inside, values, masses)
 

@@ -11,6 +11,8 @@ from latentviews._arrays import to_numpy
 from latentviews._numbers import effective_rows
 from latentviews._validation import check_count
 from latentviews.core import streams
+from latentviews.core.features.point_masses import which_mass
+from latentviews.core.point_masses import masses_of
 from latentviews.core.tables import read_table
 from latentviews.diagnosis.dependence import FEWEST_MEMBERS, WithinClassDependence, within_class_dependence
 from latentviews.diagnosis.moments import MomentQuality, moment_quality
@@ -40,14 +42,14 @@ def outside_range(model: Any, rows: np.ndarray) -> dict[int, float]:
     Those with more than a hundredth of the rows beyond all that the model was fitted to, or with values so close to
     each other that they must be on another scale (then the share is one).
     """
-    found = {}
+    found, masses = {}, masses_of(model)  # where rows may be, wherever the others are
     for view, component in zip(model.views_, model.components_, strict=True):
         domain = component.domain
         if domain is None or not domain.space.ordered:
             continue
         low, high = domain.nodes.min(axis=0) - domain.cell / 2, domain.nodes.max(axis=0) + domain.cell / 2
         for c, j in enumerate(view):
-            x = rows[~np.isnan(rows[:, j]), j]
+            x = rows[~np.isnan(rows[:, j]) & (which_mass(rows[:, j], masses.get(j, ())) < 0), j]
             share = float(np.mean((x < low[c]) | (x > high[c]))) if len(x) else 0.0
             if len(x) >= FEWEST_MEMBERS and np.ptp(np.quantile(x, [0.05, 0.95])) < SQUEEZED * domain.spread[c]:
                 share = 1.0

@@ -18,7 +18,7 @@ from latentviews.mixtures.problem import Problem, classes_of
 STABLE = 0.5  # adjusted Rand index between partitions by copulas below which they are not taken
 ALIKE = 0.05  # log-likelihoods per row, and stabilities, that differ by less do not decide
 WIDTHS = (1.0, 0.5, 0.25)  # of copulas' margins, at which held-out rows are judged
-SPREAD = 0.05  # of point masses then, in standard deviations of their column: the narrowest of these widths
+SPREAD = 0.2  # of point masses then, in standard deviations of their column: wide beside the narrowest of these widths
 
 
 class DependenceChoice(NamedTuple):
