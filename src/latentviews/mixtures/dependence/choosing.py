@@ -117,8 +117,8 @@ def _held_out(way: TriedFit, fit: Fit, pilot: np.ndarray) -> tuple[float, float]
     scores = _scores(half, pilot[fitted], pilot[held], weights)
     likelihood = max(float(np.average(each, weights=judging)) for each in scores)
     if pilot is not problem.pilot and half.dependent_ is None:  # partitions are those of rows as they are
-        half, pilot = _fit_to(way, fit, problem.pilot, fitted, way.model.point_masses) or half, problem.pilot
-    return likelihood, adjusted_rand(_partition(way.model, problem.pilot), _partition(half, pilot))
+        half = _fit_to(way, fit, problem.pilot, fitted, way.model.point_masses) or half
+    return likelihood, adjusted_rand(*(_partition(one, problem.pilot) for one in (way.model, half)))
 
 
 def _fit_to(way: TriedFit, fit: Fit, pilot: np.ndarray, some: np.ndarray, point_masses: Any) -> Any:
