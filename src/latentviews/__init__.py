@@ -1,7 +1,8 @@
 """Latent-variable models whose parts have no assumed shape."""
 
 from latentviews._validation import IdentifiabilityWarning
-from latentviews.comparison.permutation import independence_test, two_sample_test
+from latentviews.comparison.independence import independence_test
+from latentviews.comparison.two_sample import BlockMMD, LandmarkMMD, QuadraticMMD, two_sample_test
 from latentviews.core.embeddings import Embedding
 from latentviews.core.features.fourier import FourierFeatures
 from latentviews.core.features.indicators import OneHotFeatures
@@ -37,6 +38,7 @@ from latentviews.stochastic.machines import DoublyStochasticClassifier, DoublySt
 __version__ = "0.1.0"
 
 __all__ = [
+    "BlockMMD",
     "Copulas",
     "Delta",
     "DoublyStochasticClassifier",
@@ -52,6 +54,7 @@ __all__ = [
     "Kernel",
     "KernelHMM",
     "LandmarkFeatures",
+    "LandmarkMMD",
     "LandmarkPCA",
     "Laplace",
     "Linear",
@@ -64,6 +67,7 @@ __all__ = [
     "PowerMethod",
     "PredictiveStateModel",
     "ProductMixture",
+    "QuadraticMMD",
     "Sieve",
     "SignedTrain",
     "SmoothedEM",
