@@ -1,6 +1,7 @@
 """Latent-variable models whose parts have no assumed shape."""
 
 from latentviews._validation import IdentifiabilityWarning
+from latentviews.comparison.change_points import ChangePoints
 from latentviews.comparison.independence import independence_test
 from latentviews.comparison.two_sample import BlockMMD, LandmarkMMD, QuadraticMMD, two_sample_test
 from latentviews.core.embeddings import Embedding
@@ -39,6 +40,7 @@ __version__ = "0.1.0"
 
 __all__ = [
     "BlockMMD",
+    "ChangePoints",
     "Copulas",
     "Delta",
     "DoublyStochasticClassifier",

@@ -1,7 +1,8 @@
 """Are views independent: the distance of their joint embedding from the product of their own.
 
 A permutation test is valid for every kernel that does not depend on which rows belong together. Landmarks and
-bandwidths are found on each view by itself, so the p-values are exact however few the landmarks are; only power can suffer.
+bandwidths are found on each view by itself, so the p-values are exact however few the landmarks are; only power can
+suffer.
 """
 
 from collections.abc import Sequence

@@ -13,7 +13,7 @@ EQUAL = 1e-10  # null draws that differ from the statistic by less, relatively, 
 
 @dataclass(frozen=True, eq=False)
 class Witness:
-    """Where two samples differ: f(t) = E k(x, t) − E k(y, t), whose means differ most (Gretton et al. 2012, section 2.3).
+    """Where two samples differ: f(t) = E k(x, t) − E k(y, t), whose means differ most (Gretton et al. 2012, 2.3).
 
     It is positive where ``x`` has more of its rows and negative where ``y`` has. ``WitnessDisplay`` draws it.
     """
