@@ -12,13 +12,16 @@ from sklearn.utils import get_tags
 
 from files import NAMES, VALUES, write_csv, write_gzip, write_h5ad, write_zarr
 from latentviews import (
+    ChangePoints,
     Copulas,
     Delta,
     DoublyStochasticClassifier,
     DoublyStochasticPCA,
     DoublyStochasticRegressor,
+    DriftMonitor,
     FourierFeatures,
     Gaussian,
+    HSICSelector,
     JointDiagonalization,
     KernelHMM,
     LandmarkFeatures,
@@ -56,9 +59,11 @@ from latentviews.datasets import make_multiview
 from latentviews.losses import Hinge, Huber, Logistic, Quantile, Squared
 from latentviews.mixtures.dependence.merging import confusion_cost, valley_cost
 from latentviews.plot import (
+    ChangePointDisplay,
     ComponentDisplay,
     DensityDisplay,
     DependenceDisplay,
+    DriftDisplay,
     ForecastDisplay,
     ResponsibilityDisplay,
     SpectrumDisplay,
@@ -166,6 +171,9 @@ MODELS = [  # one of every estimator
     Model(HistogramSpectral(2, n_bins=3), "predict_proba", numpy_only=True),
     Model(SphericalSpectral(2), "predict_proba", numpy_only=True),
     Model(LatentTreeSpectral(), "score_samples"),
+    Model(ChangePoints(n_permutations=20, n_landmarks=20), "fit_predict"),
+    Model(DriftMonitor(20, n_landmarks=20), "distance"),
+    Model(HSICSelector(2), "transform"),
 ]
 
 VARIANTS = [  # the same estimators made of other parts
@@ -276,6 +284,8 @@ DISPLAYS = {  # the estimator that each draws, and what else it is told
     StateDisplay: (KernelHMM, (ROWS,)),
     TransitionDisplay: (KernelHMM, ()),
     ForecastDisplay: (KernelHMM, (ROWS, 3)),
+    ChangePointDisplay: (ChangePoints, (ROWS,)),
+    DriftDisplay: (DriftMonitor, ()),
 }
 
 

@@ -3,6 +3,9 @@
 from latentviews._validation import IdentifiabilityWarning
 from latentviews.comparison.change_points import ChangePoints
 from latentviews.comparison.independence import independence_test
+from latentviews.comparison.monitor import DriftMonitor
+from latentviews.comparison.selection import HSICSelector
+from latentviews.comparison.shift import covariate_shift_weights, label_shift
 from latentviews.comparison.two_sample import BlockMMD, LandmarkMMD, QuadraticMMD, two_sample_test
 from latentviews.core.embeddings import Embedding
 from latentviews.core.features.fourier import FourierFeatures
@@ -46,9 +49,11 @@ __all__ = [
     "DoublyStochasticClassifier",
     "DoublyStochasticPCA",
     "DoublyStochasticRegressor",
+    "DriftMonitor",
     "Embedding",
     "FourierFeatures",
     "Gaussian",
+    "HSICSelector",
     "HalfLine",
     "IdentifiabilityWarning",
     "Interval",
@@ -79,8 +84,10 @@ __all__ = [
     "TwoStageRegression",
     "VonMises",
     "WhitenScale",
+    "covariate_shift_weights",
     "diagnose",
     "independence_test",
+    "label_shift",
     "likelihood_curve",
     "load",
     "rank_test",

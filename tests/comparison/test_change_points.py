@@ -1,6 +1,6 @@
 """Segments are those of least cost, a quiet series stays whole, and changes are found where they are."""
 
-from itertools import combinations
+from itertools import combinations, pairwise
 
 import numpy as np
 import pytest
@@ -23,7 +23,7 @@ def literal_segments(gram, n_changes, min_size):
     for changes in combinations(range(1, n), n_changes):
         ends = [0, *changes, n]
         if min(np.diff(ends)) >= min_size:
-            choices[changes] = sum(literal_cost(gram, s, t) for s, t in zip(ends[:-1], ends[1:], strict=True))
+            choices[changes] = sum(literal_cost(gram, s, t) for s, t in pairwise(ends))
     return min(choices, key=choices.__getitem__), min(choices.values())
 
 
@@ -49,7 +49,12 @@ def test_a_penalty_is_what_a_change_must_save(rng):
 
 def test_a_series_without_changes_stays_whole_at_the_stated_rate(rng):
     alarms = [
-        len(ChangePoints(false_alarm=0.1, n_landmarks=20, n_permutations=99, random_state=i).fit(rng.normal(size=(60, 1))).changes_) > 0
+        len(
+            ChangePoints(false_alarm=0.1, n_landmarks=20, n_permutations=99, random_state=i)
+            .fit(rng.normal(size=(60, 1)))
+            .changes_
+        )
+        > 0
         for i in range(100)
     ]
 

@@ -1,5 +1,6 @@
 """Where a series changes its distribution: segments of least kernel cost, by dynamic programming."""
 
+import itertools
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -217,7 +218,7 @@ class RunningSums:
         return float(sum(np.sum(part**2) - np.sum(part.sum(axis=0) ** 2) / len(part) for part in self._between(ends)))
 
     def _between(self, ends: list[int]) -> list[np.ndarray]:
-        return [self.phi[start:end] for start, end in zip(ends[:-1], ends[1:], strict=True)]
+        return [self.phi[start:end] for start, end in itertools.pairwise(ends)]
 
     def settled(self, changes: np.ndarray, penalty: float | None) -> np.ndarray:
         """The changes at their best rows, where a change between two places may have been taken for two changes.
@@ -254,7 +255,7 @@ class RunningSums:
         """The row at which one more change would save most, and what it would."""
         ends = [0, *changes.tolist(), len(self.phi)]
         best = (0, 0.0)
-        for start, end in zip(ends[:-1], ends[1:], strict=True):
+        for start, end in itertools.pairwise(ends):
             if end - start >= 2 * self.min_size:
                 place = self._best_in(start, start + self.min_size, end - self.min_size, end)
                 best = max(best, (place, self._gain(start, place, end)), key=lambda pair: pair[1])

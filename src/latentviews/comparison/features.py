@@ -49,18 +49,18 @@ def check_kernel(kernel: Any) -> Kernel:
     return kernel
 
 
-def middle_gaussian(rows: np.ndarray, scale: float = 1.0) -> Gaussian:
-    """The Gaussian of the median distance, or a multiple, of rows in standard deviations of their columns."""
+def middle_gaussian(rows: np.ndarray) -> Gaussian:
+    """The Gaussian of the median distance of rows in standard deviations of their columns."""
     spread = rows.std(axis=0)
     varies = spread > 0
     units = np.where(varies, spread, 1.0)
     middle = Gaussian("median").adapt(rows[:, varies] / units[varies] if varies.any() else rows).bandwidth
-    return Gaussian(units * float(np.ravel(middle)[0]) * scale)
+    return Gaussian(units * float(np.ravel(middle)[0]))
 
 
 def scaled_gaussians(rows: np.ndarray) -> list[Kernel]:
     """Gaussian kernels of several bandwidths around the median distance."""
-    middle = middle_gaussian(rows).bandwidth
+    middle = np.asarray(middle_gaussian(rows).bandwidth)
     return [Gaussian(middle * scale) for scale in SCALES]
 
 

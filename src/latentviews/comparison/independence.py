@@ -73,8 +73,9 @@ def independence_test(
         Probabilities of belonging to the class in question.
     n_permutations : int, default=999
     n_landmarks : int, default=300
-        The most features of either view. Time is O(n · n_landmarks² · n_permutations) at most, and smooth kernels need
-        some twenty features; no n² matrix is formed.
+        The most features of either view, of all kernels that are tried together. Time is
+        O(n · n_landmarks² · n_permutations) at most, and smooth kernels need some twenty features; no n² matrix is
+        formed.
     random_state : int, RandomState or None
 
     Returns
@@ -108,7 +109,8 @@ def independence_test(
         return _limit_test(views, kernels, n_permutations, n_landmarks, rng)
     tried = _combinations(kernels, [some_rows(view, rng) for view in views])
     orders = _orders(int(views[0].shape[0]), len(views), n_permutations, rng)
-    draws = [_draws(views, some, n_landmarks, orders, rng) for some in tried]
+    n_features = _shared(n_landmarks, tried)
+    draws = [_draws(views, some, n_features, orders, rng) for some in tried]
     best, pvalue = clearest(draws)
     found = draws[best]
     return TestResult(found.statistic, pvalue, found.null, found.ceiling, int(views[0].shape[0]), tuple(tried[best]))
@@ -138,6 +140,12 @@ def _combinations(kernels: Sequence[Kernel | None], some: Sequence[np.ndarray]) 
     ]
     n_scales = max(len(family) for family in families)
     return [[family[min(i, len(family) - 1)] for family in families] for i in range(n_scales)]
+
+
+def _shared(n_landmarks: int, tried: Sequence[Any]) -> int:
+    """The features of every kernel, where several kernels share those that there may be."""
+    check_count("n_landmarks", n_landmarks)
+    return n_landmarks if len(tried) == 1 else min(n_landmarks, max(n_landmarks // len(tried), 20))
 
 
 def _orders(n_rows: int, n_views: int, n_permutations: int, rng: np.random.Generator) -> list[list[np.ndarray]]:
@@ -202,7 +210,7 @@ def _limit_test(
         raise ValueError(f"A stream is compared with one other; got {len(views)} views.")
     pilots = [some_rows(view, rng) for view in views]
     tried = _combinations(kernels, pilots)
-    n_features = max(n_landmarks // len(tried), 20)
+    n_features = _shared(n_landmarks, tried)
     maps = [[fitted_map(one, rows, n_features, rng) for one, rows in zip(pair, pilots, strict=True)] for pair in tried]
     sums, n_rows = _joint_sums(views, maps)
     draws = [_limit_draws(one, n_rows, n_permutations, rng) for one in sums]
