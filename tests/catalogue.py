@@ -171,9 +171,9 @@ MODELS = [  # one of every estimator
     Model(HistogramSpectral(2, n_bins=3), "predict_proba", numpy_only=True),
     Model(SphericalSpectral(2), "predict_proba", numpy_only=True),
     Model(LatentTreeSpectral(), "score_samples"),
-    Model(ChangePoints(n_permutations=20, n_landmarks=20), "fit_predict"),
-    Model(DriftMonitor(20, n_landmarks=20), "distance"),
-    Model(HSICSelector(2), "transform"),
+    Model(ChangePoints(n_permutations=20, n_landmarks=20), "segments"),
+    Model(DriftMonitor(5, n_landmarks=20), "score_samples"),
+    Model(HSICSelector(), "transform"),
 ]
 
 VARIANTS = [  # the same estimators made of other parts

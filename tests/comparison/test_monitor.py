@@ -60,7 +60,7 @@ def test_the_statistic_is_the_squared_distance_of_the_means(rng):
 
 
 def test_a_reference_of_less_than_two_windows_is_refused(rng):
-    with pytest.raises(ValueError, match="at least two windows, 200 rows; got 150"):
+    with pytest.raises(ValueError, match="at least two windows, 200 rows; got n_samples=150"):
         DriftMonitor(100).fit(rng.normal(size=(150, 1)))
 
 
@@ -71,3 +71,11 @@ def test_columns_of_another_number_are_refused_and_nothing_is_lost(rng):
         monitor.partial_fit(rng.normal(size=(10, 3)))
 
     assert monitor.n_rows_seen_ == 0
+
+
+def test_rows_like_the_reference_are_more_typical(rng):
+    monitor = DriftMonitor(10, random_state=0).partial_fit(rng.normal(size=(500, 1)))
+
+    near, far = monitor.score_samples([[0.0], [6.0]])
+
+    assert 1 >= near > 3 * far

@@ -5,6 +5,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator
+from sklearn.utils.validation import check_is_fitted
 
 from latentviews._arrays import to_numpy
 from latentviews._parameters import (
@@ -162,8 +163,25 @@ class ChangePoints(BaseEstimator):
         -------
         array of int of shape (n_rows,)
         """
-        self.fit(X)
-        return np.searchsorted(self.changes_, np.arange(self.n_samples_), side="right")
+        return self.fit(X).segments(X)
+
+    def segments(self, X: Any) -> np.ndarray:
+        """The number of the segment that every row of the series is in.
+
+        Parameters
+        ----------
+        X : array of shape (n_rows, n_columns)
+            The series that was fitted, or its beginning.
+
+        Returns
+        -------
+        array of int of shape (n_rows,)
+        """
+        check_is_fitted(self)
+        n_rows = check_rows(self, X, reset=False).shape[0]
+        if n_rows > self.n_samples_:
+            raise ValueError(f"X must be the series that was fitted, of {self.n_samples_} rows; got {n_rows}.")
+        return np.searchsorted(self.changes_, np.arange(n_rows), side="right")
 
     def _features(self, x: np.ndarray, rng: np.random.Generator) -> np.ndarray:
         """Centred features of the rows; one zero where nothing varies."""

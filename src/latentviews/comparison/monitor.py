@@ -100,7 +100,7 @@ class DriftMonitor(BaseEstimator):
         x = to_numpy(check_rows(self, X, reset=True))
         if len(x) < 2 * self.window:
             raise ValueError(
-                f"A reference needs at least two windows, {2 * self.window} rows; got {len(x)}. "
+                f"A reference needs at least two windows, {2 * self.window} rows; got n_samples={len(x)}. "
                 "Pass more rows or a smaller window."
             )
         rng = np.random.default_rng(self.random_state)
@@ -123,7 +123,7 @@ class DriftMonitor(BaseEstimator):
 
     @all_or_nothing
     def partial_fit(self, X: Any, y: Any = None) -> Self:
-        """See more rows; those that fill no window yet wait for the next.
+        """See more rows; those that fill no window yet wait for the next. Before ``fit``, they are the reference.
 
         Parameters
         ----------
@@ -134,7 +134,8 @@ class DriftMonitor(BaseEstimator):
         -------
         DriftMonitor
         """
-        check_is_fitted(self, "threshold_")
+        if not hasattr(self, "threshold_"):
+            return self.fit(X)
         phi = np.vstack([self._waiting, to_numpy(self.features_.transform(check_rows(self, X, reset=False)))])
         n_windows = len(phi) // self.window
         full = phi[: n_windows * self.window].reshape(n_windows, self.window, phi.shape[1])
@@ -146,8 +147,8 @@ class DriftMonitor(BaseEstimator):
         self.n_rows_seen_ = len(self.statistics_) * self.window + len(self._waiting)
         return self
 
-    def distance(self, X: Any) -> float:
-        """The squared distance of the mean of some rows from the reference's, which are not remembered.
+    def score_samples(self, X: Any) -> np.ndarray:
+        """How typical rows are of the reference: its embedding at each of them, at most one. They are not remembered.
 
         Parameters
         ----------
@@ -155,11 +156,10 @@ class DriftMonitor(BaseEstimator):
 
         Returns
         -------
-        float
+        array of shape (n_rows,)
         """
         check_is_fitted(self, "threshold_")
-        phi = to_numpy(self.features_.transform(check_rows(self, X, reset=False)))
-        return float(np.sum((phi.mean(axis=0) - self.mean_) ** 2))
+        return to_numpy(self.features_.transform(check_rows(self, X, reset=False))) @ self.mean_
 
     @property
     def drifted_(self) -> bool:

@@ -7,10 +7,11 @@ from sklearn.base import BaseEstimator
 from sklearn.feature_selection import SelectorMixin
 from sklearn.linear_model import lars_path_gram
 from sklearn.utils.multiclass import type_of_target
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_consistent_length, check_is_fitted, column_or_1d
 
+from latentviews._arrays import is_foreign, on_host, take_columns, to_numpy
 from latentviews._parameters import Ability, Constraint, Count, NoneOr, Seed, check_parameters
-from latentviews._validation import all_or_nothing
+from latentviews._validation import all_or_nothing, check_rows
 from latentviews.comparison.features import fitted_map, some_rows
 from latentviews.core.kernels.base import Kernel
 from latentviews.core.kernels.discrete import Delta
@@ -92,7 +93,10 @@ class HSICSelector(SelectorMixin, BaseEstimator):
         HSICSelector
         """
         check_parameters(self)
-        x, y = validate_data(self, X, y, dtype=float)
+        if y is None:
+            raise ValueError("HSICSelector requires y to be passed, but the target y is None.")
+        x, y = to_numpy(check_rows(self, X, reset=True)), column_or_1d(on_host(y), warn=True)
+        check_consistent_length(x, y)
         if self.n_features_to_select is not None and self.n_features_to_select > x.shape[1]:
             raise ValueError(f"n_features_to_select={self.n_features_to_select}, but X has {x.shape[1]} columns.")
         rng = np.random.default_rng(self.random_state)
@@ -113,6 +117,21 @@ class HSICSelector(SelectorMixin, BaseEstimator):
         self.ranking_ = np.empty(len(columns), dtype=int)
         self.ranking_[order] = 1 + np.arange(len(columns))
         return self
+
+    def transform(self, X: Any) -> Any:
+        """The columns that were selected, in the array library of ``X``.
+
+        Parameters
+        ----------
+        X : array of shape (n_rows, n_features)
+
+        Returns
+        -------
+        array of shape (n_rows, n_features_to_select)
+        """
+        if not is_foreign(X):
+            return super().transform(X)
+        return take_columns(check_rows(self, X, reset=False), self.get_support(indices=True).tolist())
 
     def _target(self, y: np.ndarray) -> tuple[np.ndarray, Kernel]:
         """The target in one column, and its kernel."""
