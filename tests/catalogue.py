@@ -13,6 +13,7 @@ from sklearn.utils import get_tags
 from files import NAMES, VALUES, write_csv, write_gzip, write_h5ad, write_zarr
 from latentviews import (
     ChangePoints,
+    ConditionalEmbedding,
     Copulas,
     Delta,
     DoublyStochasticClassifier,
@@ -23,6 +24,7 @@ from latentviews import (
     Gaussian,
     HSICSelector,
     JointDiagonalization,
+    KernelBeliefPropagation,
     KernelHMM,
     LandmarkFeatures,
     LandmarkPCA,
@@ -174,6 +176,8 @@ MODELS = [  # one of every estimator
     Model(ChangePoints(n_permutations=20, n_landmarks=20), "segments"),
     Model(DriftMonitor(5, n_landmarks=20), "score_samples"),
     Model(HSICSelector(), "transform"),
+    Model(ConditionalEmbedding(penalty=0.01), "predict"),
+    Model(KernelBeliefPropagation(), "predict"),
 ]
 
 VARIANTS = [  # the same estimators made of other parts
@@ -270,6 +274,11 @@ EXPECTED_FAILURES = {
         "check_methods_sample_order_invariance": ROWS_KNOW_OF_EACH_OTHER,
     },
     **{type(baseline): TWO_COLUMNS for baseline in BASELINES},
+    ConditionalEmbedding: {
+        "check_sample_weight_equivalence_on_dense_data": (
+            "bandwidths are chosen on folds of rows; with kernels and penalty held fixed the equivalence holds"
+        ),
+    },
     BinnedFeatures: {name: f"feeds {n} columns; BinnedFeatures bins one" for name, n in SEVERAL_COLUMNS.items()},
 }
 

@@ -2,6 +2,7 @@
 
 from latentviews._validation import IdentifiabilityWarning
 from latentviews.comparison.change_points import ChangePoints
+from latentviews.comparison.conditional import ConditionalEmbedding
 from latentviews.comparison.independence import independence_test
 from latentviews.comparison.monitor import DriftMonitor
 from latentviews.comparison.selection import HSICSelector
@@ -25,6 +26,7 @@ from latentviews.diagnosis.grouping import suggest_views
 from latentviews.io.saving import load, save
 from latentviews.joint.density import LowRankDensity
 from latentviews.joint.methods import ProductMixture, Stack
+from latentviews.joint.propagation import KernelBeliefPropagation
 from latentviews.joint.signed_train import SignedTrain
 from latentviews.joint.transformed import TransformedDensity, WhitenScale
 from latentviews.mixtures.dependence.portfolio import Copulas
@@ -44,6 +46,7 @@ __version__ = "0.1.0"
 __all__ = [
     "BlockMMD",
     "ChangePoints",
+    "ConditionalEmbedding",
     "Copulas",
     "Delta",
     "DoublyStochasticClassifier",
@@ -59,6 +62,7 @@ __all__ = [
     "Interval",
     "JointDiagonalization",
     "Kernel",
+    "KernelBeliefPropagation",
     "KernelHMM",
     "LandmarkFeatures",
     "LandmarkMMD",

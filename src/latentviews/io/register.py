@@ -15,6 +15,7 @@ from typing import Any
 # Estimators and records of this package, each with its module; "module:Class" where the class is called differently.
 CLASSES = {
     "Arcsinh": "io.transforms",
+    "Beliefs": "joint.propagation",
     "BilinearDynamics": "sequences.two_stage",
     "BinnedEmbedding": "core.embeddings",
     "BinnedFeatures": "core.features.bins",
@@ -34,6 +35,8 @@ CLASSES = {
     "ColumnDensity": "joint.density",
     "ColumnGrids": "mixtures.dependence.grids",
     "Conditional": "mixtures.inference",
+    "ConditionalDistributions": "comparison.conditional",
+    "ConditionalEmbedding": "comparison.conditional",
     "Copulas": "mixtures.dependence.portfolio",
     "Cytometry": "datasets.collections",
     "Decomposition": "core.tensors",
@@ -96,6 +99,7 @@ CLASSES = {
     "JointProblem": "joint.problem",
     "JudgedRows": "mixtures.estimation",
     "Kernel": "core.kernels.base",
+    "KernelBeliefPropagation": "joint.propagation",
     "KernelHMM": "sequences.hmm",
     "KernelMachine": "stochastic.learning",
     "LabelShift": "comparison.shift",
