@@ -24,6 +24,7 @@ from latentviews.core.tensors import JointDiagonalization, PowerMethod
 from latentviews.diagnosis.diagnose import diagnose
 from latentviews.diagnosis.grouping import suggest_views
 from latentviews.io.saving import load, save
+from latentviews.joint.comparing import TreeMMD
 from latentviews.joint.density import LowRankDensity
 from latentviews.joint.methods import ProductMixture, Stack
 from latentviews.joint.propagation import KernelBeliefPropagation
@@ -85,6 +86,7 @@ __all__ = [
     "Stack",
     "TensorSketchFeatures",
     "TransformedDensity",
+    "TreeMMD",
     "TwoStageRegression",
     "VonMises",
     "WhitenScale",

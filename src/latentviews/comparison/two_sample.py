@@ -94,16 +94,7 @@ class LandmarkMMD:
     ) -> Draws:
         """The statistic of the two samples and of rows given to them at random."""
         phi = mapped(fitted_map(kernel, some_rows(samples.rows, rng), n_landmarks, rng), samples.rows)
-        xp = namespace(phi)
-        weighted = phi * in_library_of(samples.weights, phi)[:, None]
-        total = xp.sum(weighted, axis=0)
-
-        def products(members: Any) -> tuple[Any, Any, Any]:
-            first = members @ weighted
-            second = total - first
-            return xp.sum(first**2, axis=1), xp.sum(second**2, axis=1), xp.sum(first * second, axis=1)
-
-        return _permuted(samples, xp.sum(phi**2, axis=1), products, n_permutations, rng)
+        return permuted_draws(samples, phi, n_permutations, rng)
 
 
 @dataclass(frozen=True)
@@ -225,6 +216,20 @@ def _both_weights(sample_weight: Any, x: Any, y: Any) -> np.ndarray:
         raise ValueError("sample_weight is a pair, the weights of x and those of y; got something else.")
     parts = [check_weights(weights, rows) for weights, rows in zip(sample_weight, (x, y), strict=True)]
     return np.concatenate([np.ones(rows.shape[0]) if w is None else w for w, rows in zip(parts, (x, y), strict=True)])
+
+
+def permuted_draws(samples: TwoSamples, phi: Any, n_permutations: int, rng: np.random.Generator) -> Draws:
+    """The statistic of feature vectors, and of such that are given to the samples at random."""
+    xp = namespace(phi)
+    weighted = phi * in_library_of(samples.weights, phi)[:, None]
+    total = xp.sum(weighted, axis=0)
+
+    def products(members: Any) -> tuple[Any, Any, Any]:
+        first = members @ weighted
+        second = total - first
+        return xp.sum(first**2, axis=1), xp.sum(second**2, axis=1), xp.sum(first * second, axis=1)
+
+    return _permuted(samples, xp.sum(phi**2, axis=1), products, n_permutations, rng)
 
 
 def _permuted(samples: TwoSamples, diagonal: Any, products: Any, n_permutations: int, rng: Any) -> Draws:

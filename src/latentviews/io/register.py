@@ -200,6 +200,7 @@ CLASSES = {
     "TransformedDensity": "joint.transformed",
     "Tree": "joint.trees",
     "TreeEmbedding": "joint.tensor_trees",
+    "TreeMMD": "joint.comparing",
     "TriedFit": "mixtures.dependence.choosing",
     "TrueView": "datasets.synthetic",
     "Truth": "datasets.synthetic",
