@@ -109,7 +109,7 @@ class TreeEmbedding:
         return replace(found, scale=found.scale / mass)
 
     def inner(self, other: "TreeEmbedding") -> float:
-        """⟨C, C'⟩ with an embedding of the same columns along the same tree by the same features, by the tensors alone."""
+        """⟨C, C'⟩ with an embedding of the same columns along the same tree and by the same features."""
         one_tree = (self.tree.children, self.tree.columns) == (other.tree.children, other.tree.columns)
         if not one_tree or any(a is not b for a, b in zip(self.features, other.features, strict=True)):
             raise ValueError("Embeddings are compared along one tree and by the same fitted features; these differ.")
