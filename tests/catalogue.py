@@ -21,6 +21,7 @@ from latentviews import (
     Gaussian,
     JointDiagonalization,
     KernelHMM,
+    KernelICA,
     LandmarkFeatures,
     LandmarkPCA,
     Laplace,
@@ -166,6 +167,7 @@ MODELS = [  # one of every estimator
     Model(HistogramSpectral(2, n_bins=3), "predict_proba", numpy_only=True),
     Model(SphericalSpectral(2), "predict_proba", numpy_only=True),
     Model(LatentTreeSpectral(), "score_samples"),
+    Model(KernelICA(2), "transform"),
 ]
 
 VARIANTS = [  # the same estimators made of other parts

@@ -92,6 +92,7 @@ CLASSES = {
     "JudgedRows": "mixtures.estimation",
     "Kernel": "core.kernels.base",
     "KernelHMM": "sequences.hmm",
+    "KernelICA": "decomposition.ica",
     "KernelMachine": "stochastic.learning",
     "LandmarkFeatures": "core.features.landmarks",
     "LandmarkPCA": "stochastic.landmark_pca",
