@@ -26,6 +26,7 @@ from latentviews import (
     JointDiagonalization,
     KernelBeliefPropagation,
     KernelHMM,
+    KernelICA,
     LandmarkFeatures,
     LandmarkPCA,
     Laplace,
@@ -178,6 +179,7 @@ MODELS = [  # one of every estimator
     Model(HSICSelector(), "transform"),
     Model(ConditionalEmbedding(penalty=0.01), "predict"),
     Model(KernelBeliefPropagation(), "predict"),
+    Model(KernelICA(2), "transform"),
 ]
 
 VARIANTS = [  # the same estimators made of other parts

@@ -21,6 +21,7 @@ from latentviews.core.kernels.polynomial import Linear, Polynomial
 from latentviews.core.kernels.real import Gaussian, Laplace, Matern
 from latentviews.core.selection import likelihood_curve, rank_test
 from latentviews.core.tensors import JointDiagonalization, PowerMethod
+from latentviews.decomposition.ica import KernelICA
 from latentviews.diagnosis.diagnose import diagnose
 from latentviews.diagnosis.grouping import suggest_views
 from latentviews.io.saving import load, save
@@ -65,6 +66,7 @@ __all__ = [
     "Kernel",
     "KernelBeliefPropagation",
     "KernelHMM",
+    "KernelICA",
     "LandmarkFeatures",
     "LandmarkMMD",
     "LandmarkPCA",

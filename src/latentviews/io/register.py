@@ -101,6 +101,7 @@ CLASSES = {
     "Kernel": "core.kernels.base",
     "KernelBeliefPropagation": "joint.propagation",
     "KernelHMM": "sequences.hmm",
+    "KernelICA": "decomposition.ica",
     "KernelMachine": "stochastic.learning",
     "LabelShift": "comparison.shift",
     "LandmarkFeatures": "core.features.landmarks",
