@@ -63,8 +63,8 @@ def zero_inflated(n_rows: int, seed: int) -> tuple[np.ndarray, np.ndarray, np.nd
 def cells(seed: int, n_rows: int = 10_000, n_markers: int = 13, k: int = 8) -> tuple[np.ndarray, np.ndarray]:
     """Cells of a mass cytometer and their populations."""
     rng = np.random.default_rng(seed)
-    on = rng.random((k, n_markers)) < 0.45
-    levels = np.where(on, rng.uniform(3, 6, size=on.shape), rng.uniform(-1.2, 0.3, size=on.shape))
+    on = rng.random((k, n_markers)) < 0.42
+    levels = np.where(on, rng.uniform(3, 6, size=on.shape), rng.uniform(-1.2, 0.0, size=on.shape))
     y = rng.choice(k, size=n_rows, p=rng.dirichlet(np.full(k, 3.0)))
     counts = np.exp(levels[y] + np.where(on[y], 0.45, 1.0) * rng.normal(size=(n_rows, n_markers))) - 1.5
     return np.arcsinh(np.maximum(counts, 0.0) / 5), y

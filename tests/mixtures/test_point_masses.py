@@ -172,8 +172,8 @@ def test_missing_values_and_weights_leave_point_masses_right(data, rng):
 
 
 def test_other_values_of_many_scales_have_weighted_rows(rng):
-    y = rng.integers(2, size=700)
-    X = rng.normal(size=(700, 3)) * np.where(y[:, None] == 0, 1e-3, 1e3) + 5.0
+    y = rng.integers(2, size=1000)
+    X = rng.normal(size=(1000, 3)) * np.where(y[:, None] == 0, 1e-4, 1e4) + 5.0
     X[rng.random(X.shape) < np.where(y[:, None] == 0, 0.6, 0.2)] = 0.0
 
     model = MultiViewMixture(2, random_state=0).fit(X)
