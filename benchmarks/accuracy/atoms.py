@@ -9,7 +9,7 @@ Parts:
 - zeros: three classes of weights .5, .3 and .2 in three columns, each zero with a probability of .2 to .7 that differs
   between the classes, else log-normal. Judged on 5,000 other rows. Bayes is the true posterior.
 - cytof: 10,000 cells of 8 populations in 13 markers on arcsinh's scale, background taken off and negative values set to
-  zero, so that 47 % are; jittered, zeros are spread evenly over a tenth below.
+  zero, so that some 40 to 50 % are; jittered, zeros are spread evenly over a tenth below.
 - flowcap: samples of FlowCAP-I's HSCT and GVHD with up to 36 % zeros in a column, by the adjusted Rand index on gated
   cells.
 
