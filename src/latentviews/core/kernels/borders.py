@@ -142,10 +142,16 @@ class Interval(Bordered):
             raise ValueError(f"Interval needs two finite ends, the first below the second; got {self!r}.")
 
     def images(self, x: Any, reach: float) -> list[Any]:
-        """The points and mirrored at the lower end, each moved by twice the length and its multiples."""
+        """The points and mirrored at the lower end, each moved by multiples of twice the length, as far as they count.
+
+        From a point of the interval it is n periods less a length at least to the points n periods away, and n periods
+        to those mirrored at the lower end (n ≤ 0) or at the upper one (n + 1). They count up to a length beyond the
+        reach: so far may the point itself be.
+        """
         period = 2.0 * (self.high - self.low)
-        turns = range(-math.ceil(reach / period + 0.5), math.ceil(reach / period + 0.5) + 1)
-        return [image + n * period for n in turns for image in (x, 2 * self.low - x)]
+        moved, mirrored = math.floor(reach / period + 1), math.floor(reach / period + 0.5)
+        there = [x + n * period for n in range(-moved, moved + 1)]
+        return there + [2 * self.low - x + n * period for n in range(-mirrored, mirrored + 2)]
 
     def reflected(self, x: np.ndarray) -> np.ndarray:
         """Mirrored at either end until inside."""
