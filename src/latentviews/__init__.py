@@ -13,6 +13,7 @@ from latentviews.core.kernels.circle import VonMises
 from latentviews.core.kernels.discrete import Delta
 from latentviews.core.kernels.polynomial import Linear, Polynomial
 from latentviews.core.kernels.real import Gaussian, Laplace, Matern
+from latentviews.core.kernels.spaces import Circle, Discrete, Real
 from latentviews.core.selection import likelihood_curve, rank_test
 from latentviews.core.tensors import JointDiagonalization, PowerMethod
 from latentviews.diagnosis.diagnose import diagnose
@@ -37,8 +38,10 @@ from latentviews.stochastic.machines import DoublyStochasticClassifier, DoublySt
 __version__ = "0.1.0"
 
 __all__ = [
+    "Circle",
     "Copulas",
     "Delta",
+    "Discrete",
     "DoublyStochasticClassifier",
     "DoublyStochasticPCA",
     "DoublyStochasticRegressor",
@@ -64,6 +67,7 @@ __all__ = [
     "PowerMethod",
     "PredictiveStateModel",
     "ProductMixture",
+    "Real",
     "Sieve",
     "SignedTrain",
     "SmoothedEM",

@@ -16,7 +16,9 @@ from latentviews._validation import check_count, check_weights
 from latentviews.core.features.landmarks import LandmarkFeatures
 from latentviews.core.kernels.base import Kernel
 from latentviews.core.kernels.real import Gaussian
+from latentviews.core.kernels.spaces import Real, space_of
 from latentviews.core.streams import batches
+from latentviews.core.tables import refuse_outside
 
 LANDMARKS = 300  # the most features per row: samples of no more different rows see the kernel exactly, whatever it is
 LANDMARK_ROWS = 10_000  # landmarks are sought among at most this many rows
@@ -234,6 +236,7 @@ def _features(rows: np.ndarray, kernel: Any, n_landmarks: int, rng: np.random.Ge
     kernel = Gaussian("median") if kernel is None else kernel
     if not hasattr(kernel, "gram"):
         raise TypeError(f"kernel must be a Kernel, such as Gaussian(); got {kernel!r}.")
+    refuse_outside(rows, dict.fromkeys(range(rows.shape[1]), space_of(kernel) or Real()))
     some = rows[rng.permutation(len(rows))[:LANDMARK_ROWS]]  # in an order that forgets which sample a row is from
     phi = LandmarkFeatures(kernel, n_landmarks, random_state=int(rng.integers(2**31))).fit(some)
     return np.concatenate([phi.transform(batch) for batch, _ in batches(rows)])

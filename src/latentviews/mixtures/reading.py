@@ -9,7 +9,7 @@ from latentviews._validation import allowed_classes, is_auto
 from latentviews.core import streams
 from latentviews.core.kernels.spaces import space_of
 from latentviews.core.selection import RankTest, dependence_rank
-from latentviews.core.tables import Columns, TrainingRows, check_varying, read_table, training_rows
+from latentviews.core.tables import Columns, TrainingRows, check_varying, read_table, rows_inside, training_rows
 from latentviews.core.views import feature_prototypes, fit_views, landmarks_where_scales_differ, read_blocks
 from latentviews.densities.subspaces import shared_directions
 from latentviews.mixtures.dependence.portfolio import check_dependence
@@ -30,6 +30,7 @@ def read_problem(model: Any, X: Any, y: Any, sample_weight: Any) -> Problem:
     _check_rows(model, rows, columns, rank)
     blocks = read_blocks(model.exchangeable, len(columns))
     prototypes = _prototypes(model, rows.pilot, columns, blocks)
+    rows = rows_inside(rows, columns, prototypes, getattr(model, "feature_names_in_", None))
     rank_test = None
     if model.dependence is not None:
         check_dependence(model, blocks, prototypes, rows.labels)

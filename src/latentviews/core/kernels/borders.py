@@ -83,7 +83,8 @@ class Bordered(Real):
 class HalfLine(Bordered):
     """The numbers from zero on: durations, concentrations, counts.
 
-    No density has mass below zero, and none falls off towards it for want of rows beyond.
+    No density has mass below zero, and none falls off towards it for want of rows beyond. A negative value is refused,
+    in the rows of a fit and in those that a fitted model is asked about.
 
     Examples
     --------
@@ -117,7 +118,8 @@ class HalfLine(Bordered):
 class Interval(Bordered):
     """The numbers between two ends: shares, scores.
 
-    No density has mass beyond the ends, and none falls off towards them for want of rows beyond.
+    No density has mass beyond the ends, and none falls off towards them for want of rows beyond. A value beyond is
+    refused, in the rows of a fit and in those that a fitted model is asked about.
 
     Parameters
     ----------
@@ -138,7 +140,8 @@ class Interval(Bordered):
     high: float = 1.0  # type: ignore[misc]
 
     def __post_init__(self) -> None:
-        if not (-math.inf < self.low < self.high < math.inf):
+        numbers = all(isinstance(end, int | float | np.number) for end in (self.low, self.high))
+        if not numbers or not (-math.inf < self.low < self.high < math.inf):
             raise ValueError(f"Interval needs two finite ends, the first below the second; got {self!r}.")
 
     def images(self, x: Any, reach: float) -> list[Any]:
