@@ -20,6 +20,7 @@ SERIES = make_hmm(150, random_state=0).X
 SMALL = {"n_epochs": 1, "n_blocks": 2, "n_directions": 8, "n_frequencies": 16, "random_state": 0}
 DYNAMICS = lv.TwoStageRegression(sizes=(5,), memories=(5,), window=3)
 FEW = lv.FourierFeatures(n_frequencies=5, random_state=0)
+SCORES = lv.Gaussian(space=lv.Interval(np.floor(WIDE.min()), np.ceil(WIDE.max())))
 ANSWERS = ("predict_proba", "transform", "filter", "predict", "score_samples")
 
 # a name, a model, and what it is fitted to
@@ -28,10 +29,15 @@ MODELS = {
     "paper": (lv.MultiViewMixture(2, polish=None, random_state=0), X),
     "copulas": (lv.MultiViewMixture(2, dependence="copula", random_state=0), X),
     "views": (lv.MultiViewMixture(2, views=[[0], [1], [2, 3]], random_state=0), WIDE),
+    "durations": (lv.MultiViewMixture(2, kernel=lv.Gaussian(space=lv.HalfLine()), random_state=0), np.exp(X)),
+    "scores": (lv.MultiViewMixture(2, kernel=SCORES, views=[[0], [1], [2, 3]], polish=None, random_state=0), WIDE),
     "chain": (lv.KernelHMM(2, random_state=0), SERIES),
+    "duration_chain": (lv.KernelHMM(2, kernel=lv.Gaussian(space=lv.HalfLine()), random_state=0), np.exp(SERIES / 5)),
     "predictive": (lv.PredictiveStateModel(DYNAMICS, features=FEW, horizon=2, random_state=0), SERIES),
     "density": (lv.LowRankDensity(2, random_state=0), X),
     "signed": (lv.LowRankDensity(2, method=lv.SignedTrain(0.5), random_state=0), X),
+    "score_density": (lv.LowRankDensity(2, kernel=SCORES, random_state=0), X),
+    "signed_scores": (lv.LowRankDensity(2, method=lv.SignedTrain(0.5), kernel=SCORES, random_state=0), X),
     "landmarks": (lv.LandmarkPCA(2, n_landmarks=20, random_state=0), X),
     "stochastic": (
         lv.DoublyStochasticPCA(2, kernel=lv.Gaussian(1.0), batch_size=32, n_frequencies=16, random_state=0),

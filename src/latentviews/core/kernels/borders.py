@@ -10,11 +10,11 @@ from typing import Any
 
 import numpy as np
 from scipy import stats
-from scipy.special import logsumexp
 from scipy.stats import qmc
 
+from latentviews._numbers import TINY, thinned
 from latentviews.core.kernels import bandwidths
-from latentviews.core.kernels.quadrature import DRAWS, Quadrature, around_values
+from latentviews.core.kernels.quadrature import NEAR, Quadrature, around_values
 from latentviews.core.kernels.spaces import Real
 
 
@@ -64,19 +64,19 @@ class Bordered(Real):
         """Nodes around the rows, inside the borders: quasi-random ones of several columns are mirrored there."""
         if x.shape[1] == 1:
             return around_values(x, scale, self.low, self.high)
-        scale, dim = 1.5 * scale, x.shape[1]
-        centers = x[np.linspace(0, len(x) - 1, min(len(x), 512)).astype(int)]
-        uniform = qmc.Sobol(dim + 1, rng=rng).random(DRAWS)
+        scale, dim = np.minimum(1.5 * scale, (self.high - self.low) / 2), x.shape[1]
+        centers = thinned(x, 512)
+        uniform = qmc.Sobol(dim + 1, rng=rng).random(NEAR)
         picked = centers[(uniform[:, 0] * len(centers)).astype(int)]
         nodes = self.reflected(picked + scale * stats.norm.ppf(uniform[:, 1:].clip(1e-12, 1 - 1e-12)))
-        logs = sum(self._log_normals(nodes[:, j], centers[:, j], float(scale[j])) for j in range(dim))
-        return nodes, np.exp(log_unit - logsumexp(logs, axis=1) + math.log(len(centers))) / DRAWS
+        heights = np.prod([self._normals(nodes[:, j], centers[:, j], float(scale[j])) for j in range(dim)], axis=0)
+        log_density = np.log(np.maximum(heights.mean(axis=1), TINY)) - np.log(math.sqrt(2 * math.pi) * scale).sum()
+        return nodes, np.exp(log_unit - log_density) / NEAR
 
-    def _log_normals(self, x: np.ndarray, centers: np.ndarray, scale: float) -> np.ndarray:
-        """The logs of mirrored normal densities, (n, m)."""
+    def _normals(self, x: np.ndarray, centers: np.ndarray, scale: float) -> np.ndarray:
+        """Mirrored normal densities over the height of a normal density, (n, m)."""
         images = self.images(centers, 9 * scale)
-        logs = [-0.5 * ((x[:, None] - image) / scale) ** 2 for image in images]
-        return np.logaddexp.reduce(logs) - math.log(scale) - 0.5 * math.log(2 * math.pi)
+        return sum((np.exp(-0.5 * ((x[:, None] - image) / scale) ** 2) for image in images), np.zeros(()))
 
 
 @dataclass(frozen=True)
@@ -140,7 +140,10 @@ class Interval(Bordered):
     high: float = 1.0  # type: ignore[misc]
 
     def __post_init__(self) -> None:
-        numbers = all(isinstance(end, int | float | np.number) for end in (self.low, self.high))
+        for name in ("low", "high"):  # numbers of Python's, which any array library takes
+            end = getattr(self, name)
+            object.__setattr__(self, name, end.item() if isinstance(end, np.number) else end)
+        numbers = all(isinstance(end, int | float) for end in (self.low, self.high))
         if not numbers or not (-math.inf < self.low < self.high < math.inf):
             raise ValueError(f"Interval needs two finite ends, the first below the second; got {self!r}.")
 
