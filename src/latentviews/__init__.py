@@ -23,7 +23,7 @@ from latentviews.joint.density import LowRankDensity
 from latentviews.joint.methods import ProductMixture, Stack
 from latentviews.joint.signed_train import SignedTrain
 from latentviews.joint.transformed import TransformedDensity, WhitenScale
-from latentviews.mixtures.dependence.portfolio import Copulas
+from latentviews.mixtures.dependence.settings import Copulas
 from latentviews.mixtures.mixture import MultiViewMixture
 from latentviews.mixtures.polish import Sieve
 from latentviews.mixtures.smoothed_em import SmoothedEM

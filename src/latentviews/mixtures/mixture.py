@@ -41,7 +41,8 @@ from latentviews.core.tensors import JointDiagonalization, Solver
 from latentviews.core.views import has_density
 from latentviews.mixtures.cross_validation import likeliest_maps
 from latentviews.mixtures.dependence.choosing import choose_way
-from latentviews.mixtures.dependence.portfolio import dependent_classes, is_dependence, read_copulas
+from latentviews.mixtures.dependence.consensus import dependent_classes
+from latentviews.mixtures.dependence.settings import is_dependence, read_copulas
 from latentviews.mixtures.estimation import (
     FitPath,
     FoundClasses,

@@ -79,6 +79,26 @@ class Estimate(NamedTuple):
         views = {id(view): view for view in self.components}.values()
         return len(self.weights) - 1 + float(sum(view.n_parameters.sum() for view in views))
 
+    @property
+    def dependence(self) -> None:
+        """Views are independent inside classes."""
+        return None
+
+    @property
+    def noise_class(self) -> bool:
+        """Every row is in a class."""
+        return False
+
+    @property
+    def noise_weight(self) -> float:
+        """Noise is no class."""
+        return 0.0
+
+    @property
+    def can_refit(self) -> bool:
+        """Whether there is a sieve to refit."""
+        return self.polished is not None
+
     def take(self, order: np.ndarray) -> "Estimate":
         """The same with the classes in another order; views of a block keep one record."""
         reordered = {id(view): view.take(order) for view in self.components}

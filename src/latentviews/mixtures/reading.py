@@ -12,7 +12,7 @@ from latentviews.core.selection import RankTest, dependence_rank
 from latentviews.core.tables import Columns, TrainingRows, check_varying, read_table, rows_inside, training_rows
 from latentviews.core.views import feature_prototypes, fit_views, landmarks_where_scales_differ, read_blocks
 from latentviews.densities.subspaces import shared_directions
-from latentviews.mixtures.dependence.portfolio import check_dependence
+from latentviews.mixtures.dependence.settings import check_dependence
 from latentviews.mixtures.problem import Problem
 
 PILOT = 20_000
