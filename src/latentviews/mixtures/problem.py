@@ -38,11 +38,12 @@ class Problem(TrainingRows):
     allowed: np.ndarray | None = None  # (n_pilot, k), zero for classes that a row is known not to be in
     rank_test: RankTest | None = None  # where the rank was not given
     directions: Mapping[int, np.ndarray] = field(default_factory=dict)  # (d, q), of views that are seen in a subspace
+    fits: ViewFits | None = None  # where some were made before
 
     @cached_property
     def view_fits(self) -> ViewFits:
         """The feature maps fitted to the pilot so far."""
-        return ViewFits(self.pilot, self.columns, self.blocks, self.codes)
+        return self.fits or ViewFits(self.pilot, self.columns, self.blocks, self.codes)
 
     def views(self, prototypes: Sequence[Any] | None = None) -> Views:
         """The views with these feature maps, the problem's own if None, fitted to the pilot."""
