@@ -3,6 +3,7 @@ import pytest
 from scipy import integrate
 
 from bordered import DURATIONS, SHARES, density_errors, draw, in_order
+from catalogue import QUICK_POLISH
 from latentviews import Gaussian, HalfLine, Interval, MultiViewMixture, SmoothedEM, load, save
 
 CASES = {"durations": (HalfLine(), DURATIONS, 25.0), "shares": (Interval(0, 1), SHARES, 1.0)}
@@ -102,3 +103,15 @@ def test_saved_mixtures_keep_their_space(space, laws, high, rng, tmp_path):
     np.testing.assert_array_equal(again.score_samples(X), model.score_samples(X))
     np.testing.assert_array_equal(again.sample(20)[0], model.sample(20)[0])
     assert again.kernel.space == space
+
+
+def test_densities_of_three_bordered_columns_are_better_than_on_the_line(rng):
+    (X, _), (fresh, _) = draw(DURATIONS, 400, 9, rng), draw(DURATIONS, 1000, 9, rng)
+    options = {"views": [[0, 1, 2], [3, 4, 5], [6, 7, 8]], "polish": QUICK_POLISH, "random_state": 0}
+
+    line, known = (
+        MultiViewMixture(2, kernel=kernel, **options).fit(X) for kernel in (None, Gaussian(space=HalfLine()))
+    )
+
+    assert known.score(fresh) > line.score(fresh) + 0.2
+    assert [view.mass for view in known.components_] == pytest.approx(np.ones((3, 2)), abs=0.05)
