@@ -89,6 +89,7 @@ def main() -> None:
     """Measure both trees in turn, print and save."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("trees", nargs="*", type=Path, metavar="SRC", help="two folders that hold latentviews/")
+    parser.add_argument("--repetitions", type=int, default=REPETITIONS)
     parser.add_argument("--measure", choices=["times", "memory"], help=argparse.SUPPRESS)
     args = parser.parse_args()
     if args.measure:
@@ -96,7 +97,7 @@ def main() -> None:
         return
     if len(args.trees) != 2:
         parser.error("give two trees, the one before and the one after")
-    turns = [[in_tree(tree, "times") for tree in args.trees] for _ in range(REPETITIONS)]
+    turns = [[in_tree(tree, "times") for tree in args.trees] for _ in range(args.repetitions)]
     before, after = (
         {case: statistics.median(run[case] for run in runs) for case in runs[0]} for runs in zip(*turns, strict=True)
     )
@@ -108,7 +109,7 @@ def main() -> None:
         table[case] = {"before": round(seconds, 3), "after": round(after[case], 3), "ratio": round(ratio, 3)}
     for case, row in table.items():
         print(f"{case:45s} {row['before']:9.3f} {row['after']:9.3f}  {row['ratio']:6.3f}")
-    _record.save(RESULTS, {"repetitions": REPETITIONS, "cases": table})
+    _record.save(RESULTS, {"repetitions": args.repetitions, "cases": table})
 
 
 if __name__ == "__main__":
