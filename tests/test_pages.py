@@ -2,13 +2,16 @@
 
 import contextlib
 import doctest
+import importlib
 import io
+import json
 import re
 import shlex
 import warnings
 from pathlib import Path
 
 import matplotlib as mpl
+import numpy as np
 import pytest
 from matplotlib import pyplot as plt
 
@@ -79,3 +82,69 @@ def test_the_readme_is_short():
     assert len(text.splitlines()) <= 150
     code = re.search(r"```python\n(.*?)```", text, flags=re.DOTALL).group(1)
     assert len(code.splitlines()) <= 20
+
+
+def saved(name):
+    return json.loads((ROOT / "benchmarks/accuracy/results" / f"{name}.json").read_text())["results"]
+
+
+def cells_found(method, collection):
+    """The mean over samples of the mean F-measure over seeds; the sample with five columns is another table."""
+    runs = {}
+    for run in saved("cytometry"):
+        if run["method"] == method and re.fullmatch(rf"{collection}_\d+", run["sample"]):
+            runs.setdefault(run["sample"], []).append(run["F"])
+    return len(runs), np.mean([np.mean(values) for values in runs.values()])
+
+
+def test_the_readme_states_what_was_measured_of_cell_populations():
+    text, collections = " ".join(README.read_text().split()), ("dlbcl", "gvhd", "hsct")
+    ours = [cells_found("MultiViewMixture, dependence", name) for name in collections]
+    peer = [cells_found("HDBSCAN + nearest neighbours, number not given", name)[1] for name in collections]
+    flowsom = [cells_found("FlowSOM", name)[1] for name in collections]
+    assert f"{sum(size for size, _ in ours)} samples" in text
+    for means in ([mean for _, mean in ours], peer, flowsom):
+        first, second, third = (f"{mean:.3f}".lstrip("0") for mean in means)
+        assert f"{first}, {second} and {third}" in text
+
+
+def test_the_readme_states_what_was_measured_of_joint_densities():
+    def loss(folds):
+        return np.mean([fold["nll"] for fold in folds])
+
+    tables = [table["honest"] for table in saved("uci_table1").values()]
+    assert len(tables) == 11
+    for table in tables:
+        assert loss(table["ours"]) < min(loss(table[peer]) for peer in ("KDE", "KDE per column", "GMM"))
+
+
+def test_the_readme_states_what_was_measured_of_forecasts():
+    series = saved("series")["measured"].values()
+    errors = np.array([[one[m]["mae"] for m in ("PredictiveStateModel", "ridge", "persistence")] for one in series])
+    assert ((errors[:, :1] < errors[:, 1:]).sum(axis=0)).tolist() == [6, 5]
+
+    bands, text = saved("coverage"), README.read_text()
+    shares = [100 * one["coverage"] for one in bands["measured"].values()]
+    assert f"held {100 * bands['mean coverage']:.1f} %" in text
+    assert f"{min(shares):.0f} % to {max(shares):.1f} %" in text
+    assert len(shares) == 11
+
+
+def test_the_readme_states_what_was_measured_of_normal_classes():
+    ratios = [saved("parametric")[f"normal, 10000 rows, separation {apart}"]["summary"]["ratio"] for apart in (4, 2)]
+    assert [f"{ratio:.2f}" for ratio in ratios] == re.findall(r"(\d\.\d\d) times", README.read_text())
+
+
+PUBLIC = ("latentviews", *(f"latentviews.{name}" for name in ("baselines", "datasets", "io", "plot")))
+
+
+@pytest.mark.parametrize("module", PUBLIC)
+def test_the_reference_lists_every_public_name(module):
+    lists = "\n".join(page.read_text() for page in (ROOT / "docs/reference").glob("*.md"))
+    listed = {
+        name
+        for block in re.findall(rf"currentmodule:: {re.escape(module)}\n(.*?)```", lists, flags=re.DOTALL)
+        for name in re.findall(r"^   (\w+)$", block, flags=re.MULTILINE)
+    }
+    missing = set(importlib.import_module(module).__all__) - listed
+    assert not missing, f"add {sorted(missing)} to a list under `currentmodule:: {module}` in docs/reference/"
