@@ -10,7 +10,6 @@ import latentviews
 project = "latentviews"
 author = "the authors of latentviews"
 version = release = latentviews.__version__
-copyright = "BSD-3-Clause licence"
 
 extensions = [
     "myst_parser",
@@ -20,6 +19,7 @@ extensions = [
     "formulas",  # the last two are in _extensions
     "measured",
 ]
+default_role = "py:obj"  # `KernelHMM` in a docstring is a link
 templates_path = ["_templates"]
 exclude_patterns = ["_build"]
 
@@ -43,4 +43,6 @@ html_css_files = ["pages.css"]
 html_math_renderer = "mathml"
 html_copy_source = False
 html_show_sphinx = False
+html_show_copyright = False
 pygments_style = "friendly"
+highlight_language = "text"  # of a block that names no language

@@ -156,7 +156,7 @@ def report() -> None:
     text = (DOCS / "guide" / "command_line.md").read_text()
     exec(re.search(r"^```python\n(.*?)^```", text, re.DOTALL | re.MULTILINE).group(1), {})  # type: ignore[union-attr]
     cli.main(["fit", "cells.fcs", "-k", "3", "--views", "FSC-A,SSC-A", "CD3,CD5", "CD19", "CD14",
-              "--dependence", "none", "--out", "cells"])  # fmt: skip
+              "--dependence", "none"])  # fmt: skip
     options = webdriver.ChromeOptions()
     for flag in ("--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", "--window-size=1240,1000"):
         options.add_argument(flag)

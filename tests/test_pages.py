@@ -77,6 +77,12 @@ def test_links_lead_to_files(page):
     assert not missing, f"{page.name} links to {missing}"
 
 
+@pytest.mark.parametrize("page", RUNNING[1:], ids=lambda page: page.relative_to(ROOT).as_posix())
+def test_code_fits_the_width_of_a_page(page):
+    wide = [line for _, code, _ in steps(page.read_text()) for line in code.splitlines() if len(line) > 95]
+    assert not wide
+
+
 def test_the_readme_is_short():
     text = README.read_text()
     assert len(text.splitlines()) <= 150
