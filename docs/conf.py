@@ -42,6 +42,7 @@ html_static_path = ["_static"]
 html_css_files = ["pages.css"]
 html_math_renderer = "mathml"
 html_copy_source = False
+html_show_search_summary = False  # it fetches pages, which browsers refuse for local files
 html_show_sphinx = False
 html_show_copyright = False
 pygments_style = "friendly"
