@@ -29,6 +29,7 @@ from latentviews.plot import (
     ForecastDisplay,
     SpectrumDisplay,
     StateDisplay,
+    WitnessDisplay,
 )
 
 DOCS = Path(__file__).resolve().parent
@@ -115,6 +116,14 @@ def joint() -> None:
     write(figure, "joint.png")
 
 
+def comparing() -> None:
+    """Where two samples differ."""
+    page = run_page("comparing.md")
+    figure, ax = plt.subplots(figsize=(6, 3), layout="constrained")
+    WitnessDisplay(page["found"], page["before"], page["after"]).plot(ax)
+    write(figure, "comparing.png")
+
+
 def cytometry() -> None:
     """Mean F-measures from the saved results."""
     record = json.loads((DOCS.parent / "benchmarks/accuracy/results/cytometry.json").read_text())["results"]
@@ -176,7 +185,7 @@ def shrink(path: Path) -> None:
 
 
 DRAWINGS: dict[str, Callable[[], None]] = {
-    draw.__name__: draw for draw in (components, how_many, trust, dependence, kinds, series, joint, cytometry, report)
+    draw.__name__: draw for draw in (components, how_many, trust, dependence, kinds, series, joint, comparing, cytometry, report)
 }
 
 if __name__ == "__main__":
