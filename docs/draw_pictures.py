@@ -185,7 +185,8 @@ def shrink(path: Path) -> None:
 
 
 DRAWINGS: dict[str, Callable[[], None]] = {
-    draw.__name__: draw for draw in (components, how_many, trust, dependence, kinds, series, joint, comparing, cytometry, report)
+    draw.__name__: draw
+    for draw in (components, how_many, trust, dependence, kinds, series, joint, comparing, cytometry, report)
 }
 
 if __name__ == "__main__":
