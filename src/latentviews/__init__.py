@@ -1,84 +1,27 @@
 """Latent-variable models whose parts have no assumed shape."""
 
-from latentviews._validation import IdentifiabilityWarning
-from latentviews.comparison.permutation import independence_test, two_sample_test
-from latentviews.core.embeddings import Embedding
-from latentviews.core.features.fourier import FourierFeatures
-from latentviews.core.features.indicators import OneHotFeatures
-from latentviews.core.features.landmarks import LandmarkFeatures
-from latentviews.core.features.sketches import TensorSketchFeatures
-from latentviews.core.kernels.base import Kernel
-from latentviews.core.kernels.borders import HalfLine, Interval
-from latentviews.core.kernels.circle import VonMises
-from latentviews.core.kernels.discrete import Delta
-from latentviews.core.kernels.polynomial import Linear, Polynomial
-from latentviews.core.kernels.real import Gaussian, Laplace, Matern
-from latentviews.core.selection import likelihood_curve, rank_test
-from latentviews.core.tensors import JointDiagonalization, PowerMethod
-from latentviews.diagnosis.diagnose import diagnose
-from latentviews.diagnosis.grouping import suggest_views
-from latentviews.io.saving import load, save
-from latentviews.joint.density import LowRankDensity
-from latentviews.joint.methods import ProductMixture, Stack
-from latentviews.joint.signed_train import SignedTrain
-from latentviews.joint.transformed import TransformedDensity, WhitenScale
-from latentviews.mixtures.dependence.portfolio import Copulas
-from latentviews.mixtures.mixture import MultiViewMixture
-from latentviews.mixtures.polish import Sieve
-from latentviews.mixtures.smoothed_em import SmoothedEM
-from latentviews.sequences.hmm import KernelHMM
-from latentviews.sequences.operators import ObservableOperators
-from latentviews.sequences.predictive import PredictiveStateModel
-from latentviews.sequences.two_stage import TwoStageRegression
-from latentviews.stochastic.kernel_pca import DoublyStochasticPCA
-from latentviews.stochastic.landmark_pca import LandmarkPCA
-from latentviews.stochastic.machines import DoublyStochasticClassifier, DoublyStochasticRegressor
+from typing import TYPE_CHECKING, Any
 
 __version__ = "0.1.0"
 
-__all__ = [
-    "Copulas",
-    "Delta",
-    "DoublyStochasticClassifier",
-    "DoublyStochasticPCA",
-    "DoublyStochasticRegressor",
-    "Embedding",
-    "FourierFeatures",
-    "Gaussian",
-    "HalfLine",
-    "IdentifiabilityWarning",
-    "Interval",
-    "JointDiagonalization",
-    "Kernel",
-    "KernelHMM",
-    "LandmarkFeatures",
-    "LandmarkPCA",
-    "Laplace",
-    "Linear",
-    "LowRankDensity",
-    "Matern",
-    "MultiViewMixture",
-    "ObservableOperators",
-    "OneHotFeatures",
-    "Polynomial",
-    "PowerMethod",
-    "PredictiveStateModel",
-    "ProductMixture",
-    "Sieve",
-    "SignedTrain",
-    "SmoothedEM",
-    "Stack",
-    "TensorSketchFeatures",
-    "TransformedDensity",
-    "TwoStageRegression",
-    "VonMises",
-    "WhitenScale",
-    "diagnose",
-    "independence_test",
-    "likelihood_curve",
-    "load",
-    "rank_test",
-    "save",
-    "suggest_views",
-    "two_sample_test",
-]
+if TYPE_CHECKING:
+    from latentviews._public import *  # noqa: F403
+    from latentviews._public import __all__  # noqa: F401
+else:
+
+    def __getattr__(name: str) -> Any:
+        """A public name or a room; the first imports the library, so that what needs none of it starts at once."""
+        from importlib import import_module
+        from importlib.util import find_spec
+
+        if name == "__all__" or not name.startswith("_"):
+            public = import_module("latentviews._public")
+            if name == "__all__" or name in public.__all__:
+                return getattr(public, name)
+            if find_spec(f"latentviews.{name}") is not None:
+                return import_module(f"latentviews.{name}")
+        raise AttributeError(f"module 'latentviews' has no attribute {name!r}")
+
+    def __dir__() -> list[str]:
+        """The public names, for completion."""
+        return sorted([*globals(), *__getattr__("__all__")])

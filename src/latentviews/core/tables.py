@@ -1,6 +1,6 @@
 """From what the user passes to rows and the columns of every view, checked."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -12,6 +12,11 @@ from latentviews.core.kernels.spaces import Real, space_of
 from latentviews.core.streams import is_array, is_empty, sample
 
 Columns = tuple[list[int], ...]
+MOST, LONGEST = 4, 40  # columns and characters in the name of a view
+
+
+class FewViewsError(ValueError):
+    """Fewer views than determine the classes."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -172,6 +177,7 @@ def _stack(views: list[np.ndarray]) -> tuple[np.ndarray, Columns]:
 
 def _named_columns(frame: Any, views: Any) -> Any:
     """The columns of a data frame that named views use; all columns if they are numbered."""
+    views = _listed(views)
     if views is not None and any(isinstance(name, str) for view in views for name in _as_list(view)):
         names = [name for view in views for name in _as_list(view)]
         absent = [name for name in names if name not in frame.columns]
@@ -196,12 +202,35 @@ def _columns(estimator: Any, reset: bool, least: int = 3) -> Columns:
     if not reset:
         return estimator.views_
     names = list(getattr(estimator, "feature_names_in_", []))
-    size = estimator.n_features_in_
-    if estimator.views is not None and (isinstance(estimator.views, str) or not isinstance(estimator.views, Iterable)):
-        raise ValueError(f"views must be a list with the columns of every view; got {estimator.views!r}.")
-    if estimator.views is None:
-        return _checked([[j] for j in range(size)], size)
-    return _checked([[_index(name, names) for name in _as_list(view)] for view in estimator.views], size, least)
+    size, views = estimator.n_features_in_, _listed(estimator.views)
+    if getattr(estimator, "dependence", None) is not None:
+        least = min(least, 2)
+    if views is None:
+        return _checked([[j] for j in range(size)], size, least)
+    if isinstance(views, str) or not isinstance(views, Iterable):
+        raise ValueError(f"views must be a list with the columns of every view, or a dict; got {estimator.views!r}.")
+    return _checked([[_index(name, names) for name in _as_list(view)] for view in views], size, least)
+
+
+def _listed(views: Any) -> Any:
+    """The columns of every view, without the names that a dict gives the views."""
+    return list(views.values()) if isinstance(views, Mapping) else views
+
+
+def view_names(model: Any, columns: Sequence[str] | None = None) -> tuple[str, ...]:
+    """What the views of a fitted model are called: by the keys of ``views`` where it is a dict, else by columns."""
+    if isinstance(getattr(model, "views", None), Mapping):
+        return tuple(map(str, model.views))
+    names = getattr(model, "feature_names_in_", range(model.n_features_in_)) if columns is None else columns
+    return tuple(short_name([str(names[j]) for j in view]) for view in model.views_)
+
+
+def short_name(columns: Sequence[str]) -> str:
+    """Columns joined by +, those beyond `LONGEST` counted: a column is in one view, so that the first tells which."""
+    whole = "+".join(columns)
+    if len(columns) == 1 or (len(columns) <= MOST and len(whole) <= LONGEST):
+        return whole
+    return f"{columns[0]}+{len(columns) - 1} more"
 
 
 def _as_list(view: Any) -> list[Any]:
@@ -225,9 +254,10 @@ def _checked(columns: list[list[int]], size: int, least: int = 3) -> Columns:
     if not columns:
         raise ValueError("views is empty; name the columns of at least one view.")
     if len(columns) < least:
-        raise ValueError(
-            f"A multi-view model needs at least three views; got {len(columns)} from n_features = {size} column(s). "
-            "Two views do not determine the classes."
+        raise FewViewsError(
+            f"A multi-view model needs at least {'three' if least == 3 else least} views; got {len(columns)} from "
+            f"n_features = {size} column(s). Two views do not determine the classes, unless `MultiViewMixture` is "
+            'given dependence="copula".'
         )
     flat = [j for view in columns for j in view]
     outside = [j for j in flat if not -size <= j < size]

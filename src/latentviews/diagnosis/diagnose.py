@@ -11,7 +11,7 @@ from latentviews._arrays import to_numpy
 from latentviews._numbers import effective_rows
 from latentviews._validation import check_count
 from latentviews.core import streams
-from latentviews.core.tables import read_table
+from latentviews.core.tables import read_table, view_names
 from latentviews.diagnosis.dependence import FEWEST_MEMBERS, WithinClassDependence, within_class_dependence
 from latentviews.diagnosis.moments import MomentQuality, moment_quality
 from latentviews.diagnosis.splits import classes_within
@@ -183,7 +183,7 @@ def diagnose(model: Any, X: Any, *, n_permutations: int = 199, random_state: Any
     dependent = bool(getattr(model, "dependent_", None))
     return Diagnosis(
         n_rows=len(rows),
-        view_names=_view_names(model),
+        view_names=view_names(model),
         weights=model.weights_,
         moments=moment_quality(model, rows, columns, rng),
         mass=np.stack([component.mass for component in model.components_]),
@@ -205,11 +205,6 @@ def _effective_rows(posteriors: np.ndarray) -> np.ndarray:
     """How many rows a class rests on: many rows with small posteriors are no more than those they add up to."""
     expected = posteriors.sum(axis=0)
     return np.minimum(expected, effective_rows(expected, (posteriors**2).sum(axis=0)))
-
-
-def _view_names(model: Any) -> tuple[str, ...]:
-    known = getattr(model, "feature_names_in_", None)
-    return tuple("+".join(str(j if known is None else known[j]) for j in view) for view in model.views_)
 
 
 # ------------------------------------------------------------------------------------------- what a person reads

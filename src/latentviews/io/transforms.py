@@ -8,10 +8,11 @@ from typing import Any
 import numpy as np
 from scipy.optimize import brentq
 
+from latentviews._constants import COFACTOR
+
 TOP = 262_144.0  # the upper end of the scale of most digital instruments, 2¹⁸
 DECADES = 4.5
 LINEAR_DECADES = 0.5  # where nothing is negative
-COFACTOR = 150.0  # usual for fluorescence; 5 for mass cytometry
 GRID = 4096
 
 

@@ -15,7 +15,7 @@ from latentviews._validation import UnsupportedError
 from latentviews.core import streams
 from latentviews.core.kernels.spaces import Space
 from latentviews.core.selection import RankTest, rank_test
-from latentviews.core.tables import read_table
+from latentviews.core.tables import read_table, view_names
 from latentviews.diagnosis.diagnose import Diagnosis, Finding, diagnose, most_probable
 from latentviews.plot.view_densities import ViewDensities, row_densities, view_densities
 
@@ -118,7 +118,7 @@ def report_contents(
     counts = np.bincount(labels[labels >= 0], minlength=k)
     if k > CLASSES:
         raise ValueError(f"A report shows at most {CLASSES} classes; the model has {k}.")
-    view_names = ["+".join(names[j] for j in view) for view in plain.views_]
+    named = list(view_names(plain, names))
     described = _columns(plain, table, some, labels, k, names)
     drawn = range(min(len(plain.views_), PANELS))
     panels = [(t, panel) for t in drawn for panel in _panels(plain, t, some, posteriors, names)]
@@ -134,7 +134,7 @@ def report_contents(
         n_incomplete=int(np.isnan(table[:, [j for view in plain.views_ for j in view]]).any(axis=1).sum()),
         n_classified=len(some),
         columns=described,
-        view_names=view_names,
+        view_names=named,
         sizes=_sizes(plain, table, posteriors, rng),
         counts=counts,
         n_noise=int(np.sum(labels < 0)),
@@ -305,8 +305,7 @@ def _diagnosis(
     tests = len(model.weights_) * n_views * (n_views - 1) // 2
     found = diagnose(model, table, n_permutations=199 if tests <= 12 else 79, random_state=rng)
     outside = {names[int(j)]: share for j, share in found.outside.items()}
-    view_names = tuple("+".join(names[j] for j in view) for view in model.views_)
-    return replace(found, view_names=view_names, counts=counts, outside=outside)
+    return replace(found, view_names=view_names(model, names), counts=counts, outside=outside)
 
 
 def _rank(model: Any, table: np.ndarray, rng: np.random.Generator) -> RankTest | None:
