@@ -16,6 +16,7 @@ from latentviews.cli.options import CommandError
 from latentviews.io import Reading, Table
 
 FEW = 20  # a column of no more different whole numbers may hold categories
+ROWS_PER_VALUE = 5  # fewer rows do not show that values come again and again
 ASKED = ("csv", "parquet", "npy", "zarr", "fcs")  # where labels may stand among the columns; AnnData keeps them in obs
 LABEL = re.compile(r"(?:.*[\W_])?(label|class|cluster|population|gate|group|target|batch|id|index)s?(?:[\W_].*)?", re.I)
 OUT, CODES, NUMBER = "l", "c", "n"  # what may become of a column, by the letter that says so
@@ -173,7 +174,7 @@ def settle(chosen: Chosen, ask: Callable[[str], str] | None) -> Chosen:
     A column of whole numbers that is named like a label is left out. Another with few different values is taken as
     numbers, and a sentence says what else it could be.
     """
-    out, codes, notes = [], list(chosen.codes), list(chosen.notes)
+    out, codes, doubtful, notes = [], list(chosen.codes), [], list(chosen.notes)
     for j, name in enumerate(chosen.table.columns):
         if name in chosen.codes:
             continue
@@ -194,7 +195,10 @@ def settle(chosen: Chosen, ask: Callable[[str], str] | None) -> Chosen:
         elif answer == CODES:
             codes.append(name)
         elif ask is None:
-            notes.append(f"{name} holds {what}, taken as numbers; --codes takes them as categories.")
+            doubtful.append(name)
+    if doubtful:
+        hold = f"{_listed(doubtful)} {'holds' if len(doubtful) == 1 else 'hold'} few different whole numbers"
+        notes.append(f"{hold}, taken as numbers; --codes takes them as categories, --exclude leaves them out.")
     kept = without(chosen.table, out)
     return _coded(replace(chosen, table=kept, codes=tuple(codes), notes=tuple(notes)))
 
@@ -215,7 +219,7 @@ def _suspicion(name: str, column: np.ndarray) -> str | None:
     if not len(known) or np.any(known != np.round(known)):
         return None
     values = np.unique(known)
-    if len(values) < 2 or (len(values) > FEW and not LABEL.fullmatch(name)):
+    if not 2 <= len(values) <= len(known) / ROWS_PER_VALUE or (len(values) > FEW and not LABEL.fullmatch(name)):
         return None
     shown = ", ".join(f"{value:g}" for value in values[:5]) + (", …" if len(values) > 5 else "")
     return f"whole numbers, {len(values)} different ones ({shown})"

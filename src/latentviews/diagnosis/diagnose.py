@@ -218,7 +218,7 @@ def _on_range(diagnosis: Diagnosis) -> Iterator[Finding]:
 
 def _on_moments(diagnosis: Diagnosis) -> Iterator[Finding]:
     k, moments = len(diagnosis.weights), diagnosis.moments
-    if k == 1:
+    if k == 1 or len(diagnosis.view_names) < 3:  # the spectral step takes three views
         return
     if moments is None:
         yield Finding(

@@ -49,7 +49,9 @@ class MomentQuality:
 
 
 def moment_quality(model: Any, rows: np.ndarray, columns: Columns, rng: np.random.Generator) -> MomentQuality | None:
-    """The model's spectral step on ``rows``, and again on resamples of them; None where it fails."""
+    """The model's spectral step on ``rows``, and again on resamples of them; None where it fails, or two views have none."""
+    if len(columns) < 3:
+        return None
     rank = len(model.weights_)
     blocks = read_blocks(model.exchangeable, len(columns))
     views = fit_views(
