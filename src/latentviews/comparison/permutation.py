@@ -7,6 +7,7 @@ view by itself, so the p-values are exact however few the landmarks are; only po
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -20,6 +21,7 @@ from latentviews.core.streams import batches
 
 LANDMARKS = 300  # the most features per row: samples of no more different rows see the kernel exactly, whatever it is
 LANDMARK_ROWS = 10_000  # landmarks are sought among at most this many rows
+REST = 1e-4  # the share of the features' variance that is left out where many views are compared
 FEWEST_ROWS = 4  # fewer have fewer than twenty permutations, and no test at 5 % can reject
 
 
@@ -177,6 +179,41 @@ def independence_test(
     null = np.array([statistic(rng.permutation(n)) for _ in range(n_permutations)])
     ceiling = np.sqrt(_square_norm(phi.T @ phi / n) * _square_norm(psi.T @ psi / n))  # Cauchy-Schwarz
     return _result(statistic(np.arange(n)), null, float(ceiling), n)
+
+
+def leading_features(rows: np.ndarray, kernel: Any, rng: np.random.Generator) -> np.ndarray:
+    """Centred features of the rows in the directions that hold all but a ten-thousandth of their variance."""
+    phi = _features(rows, kernel, LANDMARKS, rng)
+    phi = phi - phi.mean(axis=0)
+    variances, directions = np.linalg.eigh(phi.T @ phi)
+    left = np.cumsum(variances)  # what is lost with a direction and all smaller ones
+    return phi @ directions[:, left > REST * left[-1]]
+
+
+def pairwise_tests(
+    features: Sequence[np.ndarray], n_permutations: int, rng: np.random.Generator
+) -> dict[tuple[int, int], TestResult]:
+    """`independence_test` for every pair of views with the same rows, from their centred features.
+
+    A draw permutes every view on its own and serves all pairs: one product of matrices instead of one per pair, and
+    draws that are those of all pairs together where all views are independent.
+    """
+    n, starts = len(features[0]), np.cumsum([0, *(phi.shape[1] for phi in features)])
+    shuffled = np.hstack(features)
+
+    def statistics() -> np.ndarray:
+        squares = (shuffled.T @ shuffled / n) ** 2
+        return np.add.reduceat(np.add.reduceat(squares, starts[:-1], axis=0), starts[:-1], axis=1)
+
+    found, null = statistics(), np.empty((n_permutations, len(features), len(features)))
+    for draw in null:
+        for phi, start, end in zip(features[1:], starts[1:-1], starts[2:], strict=True):
+            shuffled[:, start:end] = phi[rng.permutation(n)]
+        draw[:] = statistics()
+    return {
+        (s, t): _result(float(found[s, t]), null[:, s, t], float(np.sqrt(found[s, s] * found[t, t])), n)
+        for s, t in combinations(range(len(features)), 2)
+    }
 
 
 def _result(statistic: float, null: np.ndarray, ceiling: float, n_rows: int) -> TestResult:

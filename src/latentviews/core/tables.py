@@ -203,8 +203,7 @@ def _columns(estimator: Any, reset: bool, least: int = 3) -> Columns:
         return estimator.views_
     names = list(getattr(estimator, "feature_names_in_", []))
     size, views = estimator.n_features_in_, _listed(estimator.views)
-    if getattr(estimator, "dependence", None) is not None:
-        least = min(least, 2)
+    least = min(least, getattr(estimator, "_fewest_views", least))
     if views is None:
         return _checked([[j] for j in range(size)], size, least)
     if isinstance(views, str) or not isinstance(views, Iterable):

@@ -17,7 +17,7 @@ from latentviews.diagnosis.moments import MomentQuality, moment_quality
 from latentviews.diagnosis.splits import classes_within
 from latentviews.mixtures.problem import classes_of, hidden_sentence
 
-ROWS = 20_000  # rows looked at
+ROWS = 10_000  # rows looked at
 CERTAIN = 0.8  # a posterior below this is uncertain
 FAR = 0.01  # rows beyond the range of a fit that are too many
 SQUEEZED = 0.02  # of the spread in a fit: less is another scale
@@ -149,7 +149,7 @@ def diagnose(model: Any, X: Any, *, n_permutations: int = 199, random_state: Any
     ----------
     model : fitted MultiViewMixture
     X : data of the kind it was fitted to
-        At most 20,000 rows are looked at. A pair of views is tested on the rows that have both.
+        At most 10,000 rows are looked at. A pair of views is tested on the rows that have both.
     n_permutations : int, default=199
         Null draws of every test; the smallest p-value is 1 / (1 + n_permutations).
     random_state : int, RandomState or None

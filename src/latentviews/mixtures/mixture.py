@@ -257,6 +257,11 @@ class MultiViewMixture(CallbackSupportMixin, ViewQuestionsMixin, PosteriorMixin,
             warn_user(str(one.message), one.category)
         return way.problem
 
+    @property
+    def _fewest_views(self) -> int:
+        """Three views that are independent inside classes determine them; copulas look at the density of all."""
+        return 3 if self.dependence is None else 2
+
     def _can_stream(self) -> bool:
         if self.dependence is not None:
             raise AttributeError(

@@ -3,7 +3,7 @@
 import copy
 import datetime
 import inspect
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
@@ -26,8 +26,8 @@ CLASSES = 254  # more would not fit a byte, or a reader
 PANELS = 48  # views whose densities are drawn
 AXES = 60  # columns to choose from in the scatter plot
 RANK_VIEWS = 12  # views among which dependence is counted
-REFITS = 25  # bootstrap refits behind the intervals
-REFIT_ROWS = 2000  # rows of a refit
+REFITS = 10  # bootstrap refits behind the intervals
+REFIT_ROWS = 1000  # rows of a refit
 STEPS = (0.99, 0.95, 0.8)  # posteriors that part certain rows from less certain ones
 
 
@@ -82,6 +82,7 @@ class Contents:
     n_classified: int  # rows whose class was looked at
     columns: list[Column]
     view_names: list[str]
+    named_views: bool  # whether the names are their own, not those of the columns
     sizes: Sizes
     counts: np.ndarray  # (k,), rows by their most probable class
     n_noise: int  # rows most probably in none
@@ -135,6 +136,7 @@ def report_contents(
         n_classified=len(some),
         columns=described,
         view_names=named,
+        named_views=isinstance(getattr(model, "views", None), Mapping),
         sizes=_sizes(plain, table, posteriors, rng),
         counts=counts,
         n_noise=int(np.sum(labels < 0)),
@@ -208,7 +210,7 @@ def _sizes(model: Any, table: np.ndarray, posteriors: np.ndarray, rng: np.random
             "Intervals are asymptotic and take the densities of the classes as known: they are somewhat too narrow."
         )
     else:
-        size = int(np.clip(60_000 // (k * len(model.views_)), 500, REFIT_ROWS))
+        size = int(np.clip(20_000 // (k * len(model.views_)), 500, REFIT_ROWS))
         (rows,) = streams.sample(table, size, rng)
         draws = model.bootstrap(rows, REFITS, random_state=rng).weights
         width = stats.t.isf(0.025, REFITS - 1) * draws.std(axis=0, ddof=1) * np.sqrt(len(rows) / len(table))
@@ -314,13 +316,13 @@ def _rank(model: Any, table: np.ndarray, rng: np.random.Generator) -> RankTest |
         return model.rank_test_
     views = model.views_[:RANK_VIEWS]
     few = len(views) <= 6
-    (rows,) = streams.sample(table, 10_000 if few else 4000, rng)
+    (rows,) = streams.sample(table, 3000 if few else 2000, rng)
 
     def own(setting: str) -> Any:
         value = getattr(model, setting, None)
         return list(value)[: len(views)] if isinstance(value, list | tuple) else value
 
-    options = {"kernel": own("kernel"), "features": own("features"), "n_permutations": 99 if few else 19}
+    options = {"kernel": own("kernel"), "features": own("features"), "n_permutations": 19}
     try:
         return rank_test(rows, views=views, random_state=rng, **options)
     except UnsupportedError:
