@@ -243,7 +243,7 @@ def test_models_clone_and_travel(rng, tmp_path):
     save(model, tmp_path / "model.latentviews")
     loaded = load(tmp_path / "model.latentviews")
     np.testing.assert_array_equal(loaded.filter(X), model.filter(X))
-    assert loaded.validation_errors_ == model.validation_errors_
+    np.testing.assert_equal(loaded.validation_errors_, model.validation_errors_)
     np.testing.assert_array_equal(clone(model).fit(X).filter(X), model.filter(X))
 
 

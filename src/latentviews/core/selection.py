@@ -11,7 +11,7 @@ from sklearn.utils import _safe_indexing
 from sklearn.utils.parallel import Parallel, delayed
 
 from latentviews._arrays import to_numpy
-from latentviews._numbers import TINY
+from latentviews._numbers import TINY, brief
 from latentviews._validation import UnsupportedError, check_count
 from latentviews.core import streams
 from latentviews.core.tables import check_varying, read_table
@@ -32,6 +32,8 @@ class RankTest(NamedTuple):
     Keys are the numbers of two views, (0, 1); groups of views are tuples, (0, (1, 2)), and (0, 1, 2.0) are two views
     with kernels twice as wide.
     """
+
+    __repr__ = brief
 
     n_components: int
     spectra: dict[Compared, np.ndarray]  # singular values of the centred cross-covariance
@@ -267,6 +269,8 @@ def _singular_values(first: np.ndarray, second: np.ndarray) -> np.ndarray:
 
 class LikelihoodCurve(NamedTuple):
     """Held-out log-likelihood for every number of classes tried."""
+
+    __repr__ = brief
 
     n_components: int  # the smallest number that is not worse than the best by more than one standard error
     candidates: np.ndarray

@@ -83,7 +83,7 @@ def read_sequences(estimator: Any, X: Any, *, reset: bool) -> tuple[np.ndarray, 
             "lengths = [len(part) for part in parts]."
         )
     if hasattr(X, "columns"):
-        X = _named_columns(X, estimator.views)
+        X = _named_columns(estimator, X, reset)
     table = to_numpy(check_rows(estimator, X, reset=reset, missing=True))
     if reset and estimator.views is None:
         return table, (list(range(table.shape[1])),)
@@ -103,8 +103,11 @@ def read_table(estimator: Any, X: Any, *, reset: bool) -> tuple[Any, Columns]:
     if is_stream(X):
         return checked_batches(estimator, X, reset=reset), _columns(estimator, reset)
     if hasattr(X, "columns"):
-        X = _named_columns(X, estimator.views)
-    return check_rows(estimator, X, reset=reset, missing=True), _columns(estimator, reset)
+        X = _named_columns(estimator, X, reset)
+    rows, columns = check_rows(estimator, X, reset=reset, missing=True), _columns(estimator, reset)
+    if reset:
+        _check_coded(estimator, columns)
+    return rows, columns
 
 
 class CheckedBatches:
@@ -175,15 +178,16 @@ def _stack(views: list[np.ndarray]) -> tuple[np.ndarray, Columns]:
     return np.concatenate(views, axis=1), _checked(columns, int(ends[-1]))
 
 
-def _named_columns(frame: Any, views: Any) -> Any:
-    """The columns of a data frame that named views use; all columns if they are numbered."""
-    views = _listed(views)
+def _named_columns(estimator: Any, frame: Any, reset: bool) -> Any:
+    """The columns of a data frame that named views use; all if they are numbered. Categories become codes."""
+    views = _listed(estimator.views)
     if views is not None and any(isinstance(name, str) for view in views for name in _as_list(view)):
         names = [name for view in views for name in _as_list(view)]
         absent = [name for name in names if name not in frame.columns]
         if absent:
             raise ValueError(f"views name columns {absent} that the table lacks; it has {list(frame.columns)}.")
         frame = frame[list(dict.fromkeys(names))]
+    frame = _coded(estimator, frame, reset)
     texts = [name for name, kind in zip(frame.columns, frame.dtypes, strict=True) if not _is_numeric(kind)]
     if texts:
         raise ValueError(
@@ -191,6 +195,47 @@ def _named_columns(frame: Any, views: Any) -> Any:
             "columns to use in `views`."
         )
     return frame
+
+
+def _coded(estimator: Any, frame: Any, reset: bool) -> Any:
+    """A pandas frame whose columns of categories are codes, in the order of the categories that were fitted to."""
+    if reset:
+        kinds = zip(frame.columns, frame.dtypes, strict=True)
+        found = {name: list(kind.categories) for name, kind in kinds if type(kind).__name__ == "CategoricalDtype"}
+        vars(estimator).pop("categories_", None)  # an earlier fit's
+        if found:
+            estimator.categories_ = {str(name): values for name, values in found.items()}
+    known = {name: values for name, values in getattr(estimator, "categories_", {}).items() if name in frame.columns}
+    codes = {name: _places(name, frame[name], values) for name, values in known.items()}
+    return frame.assign(**codes) if codes else frame
+
+
+def _places(name: str, column: Any, categories: list[Any]) -> np.ndarray:
+    """The places of values among categories, NaN where a value is missing."""
+    place = {value: float(code) for code, value in enumerate(categories)}
+    values, missing = np.asarray(column, dtype=object), np.asarray(column.isna())
+    strange = [value for value in values[~missing] if value not in place]
+    if strange:
+        raise ValueError(f"Column {name!r} holds {strange[0]!r}, none of the categories of the fit, {categories}.")
+    return np.array([np.nan if gone else place[value] for value, gone in zip(values, missing, strict=True)])
+
+
+def _check_coded(estimator: Any, columns: Columns) -> None:
+    """Refuse categories in a view whose kernel takes them for numbers."""
+    names = [str(name) for name in getattr(estimator, "feature_names_in_", [])]
+    coded = [j for j, name in enumerate(names) if name in getattr(estimator, "categories_", {})]
+    if not coded or getattr(estimator, "features", None) is not None:
+        return
+    kernel = getattr(estimator, "kernel", None)
+    kernels = kernel if isinstance(kernel, list | tuple) else [kernel] * len(columns)
+    for view, own in zip(columns, kernels, strict=False):
+        texts = [names[j] for j in view if j in coded]
+        space = getattr(own, "space", None)
+        if texts and not getattr(space, "finite", False):
+            raise ValueError(
+                f"Columns {texts} are categories, which have no order; give their views the Delta kernel: kernel=[...] "
+                "has one per view, None for the default."
+            )
 
 
 def _is_numeric(dtype: Any) -> bool:
@@ -206,13 +251,13 @@ def _columns(estimator: Any, reset: bool, least: int = 3) -> Columns:
     least = min(least, getattr(estimator, "_fewest_views", least))
     if views is None:
         return _checked([[j] for j in range(size)], size, least)
-    if isinstance(views, str) or not isinstance(views, Iterable):
-        raise ValueError(f"views must be a list with the columns of every view, or a dict; got {estimator.views!r}.")
     return _checked([[_index(name, names) for name in _as_list(view)] for view in views], size, least)
 
 
 def _listed(views: Any) -> Any:
     """The columns of every view, without the names that a dict gives the views."""
+    if views is not None and (isinstance(views, str) or not isinstance(views, Iterable)):
+        raise ValueError(f"views must be a list with the columns of every view, or a dict; got {views!r}.")
     return list(views.values()) if isinstance(views, Mapping) else views
 
 

@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy import stats
 
+from latentviews._numbers import brief
 from latentviews._validation import check_count
 from latentviews.sequences.chains import draw_states
 
@@ -40,6 +41,8 @@ class Truth(NamedTuple):
 
 class MultiViewData(NamedTuple):
     """Data, labels and the truth behind them."""
+
+    __repr__ = brief
 
     X: np.ndarray  # (n_samples, n_views)
     y: np.ndarray  # (n_samples,)
@@ -106,6 +109,8 @@ class HMMTruth(NamedTuple):
 
 class HMMData(NamedTuple):
     """Sequences one under the other, their states and the truth behind them."""
+
+    __repr__ = brief
 
     X: np.ndarray  # (n_samples, 1)
     states: np.ndarray  # (n_samples,)

@@ -9,6 +9,7 @@ from sklearn.base import BaseEstimator, DensityMixin
 from sklearn.utils.validation import check_array, check_is_fitted
 
 from latentviews._arrays import to_numpy
+from latentviews._numbers import brief
 from latentviews._parameters import (
     Ability,
     Constraint,
@@ -21,7 +22,7 @@ from latentviews._parameters import (
     check_parameters,
 )
 from latentviews._progress import CallbackSupportMixin, Report, reporter, with_callbacks
-from latentviews._validation import all_or_nothing, check_ability, check_count, check_rows, is_auto, warn_user
+from latentviews._validation import all_or_nothing, check_ability, check_count, check_rows, draws_of, is_auto, warn_user
 from latentviews.core import streams
 from latentviews.core.kernels.base import Kernel
 from latentviews.core.kernels.real import Gaussian
@@ -37,6 +38,8 @@ NARROW, WIDE = 1e-100, 1e100  # what columns may span: their squares are numbers
 @dataclass(frozen=True, eq=False)
 class ColumnDensity:
     """The density of some columns: a marginal or a conditional of a fitted `LowRankDensity`."""
+
+    __repr__ = brief
 
     joint: Any  # a density over numbered columns
     columns: list[int]  # in the order in which rows are given
@@ -301,10 +304,10 @@ class LowRankDensity(CallbackSupportMixin, DensityMixin, BaseEstimator):
         """The mean log-density of the rows."""
         return float(self.score_samples(X).mean())
 
-    def sample(self, n_samples: int = 1) -> np.ndarray:
+    def sample(self, n_samples: int = 1, random_state: Any = None) -> np.ndarray:
         """Rows drawn from the density."""
         check_is_fitted(self)
-        rng = np.random.default_rng(self.random_state)
+        rng = draws_of(self, random_state)
         rows = self.density_.sample(check_count("n_samples", n_samples), rng, self.n_features_in_)
         rows[:, list(self.constants_)] = list(self.constants_.values())
         return rows

@@ -173,8 +173,9 @@ class TransformedDensity(DensityMixin, BaseEstimator):
         """The mean log-density of the rows."""
         return float(self.score_samples(X).mean())
 
-    def sample(self, n_samples: int = 1) -> np.ndarray:
+    def sample(self, n_samples: int = 1, random_state: Any = None) -> np.ndarray:
         """Rows drawn from the density, in the units of the data."""
         check_is_fitted(self)
-        drawn = self.density_.sample(n_samples)
+        seed = {} if random_state is None else {"random_state": random_state}
+        drawn = self.density_.sample(n_samples, **seed)
         return self.transformer_.inverse_transform(drawn[0] if isinstance(drawn, tuple) else drawn)

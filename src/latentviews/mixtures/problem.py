@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from latentviews._arrays import take_rows, to_numpy
 from latentviews._numbers import TINY, posteriors_of
-from latentviews._validation import IdentifiabilityWarning, allowed_classes, check_count, warn_user
+from latentviews._validation import IdentifiabilityWarning, allowed_classes, check_count, draws_of, warn_user
 from latentviews.core.embeddings import Components
 from latentviews.core.selection import RankTest
 from latentviews.core.tables import Columns, TrainingRows
@@ -170,6 +170,7 @@ def warn_of_hidden(weights: np.ndarray, joint: np.ndarray) -> None:
 class PosteriorMixin(DensityMixin):
     """What follows from ``_log_joint(X)``, the log of the joint density of rows and classes, and the components."""
 
+    fit: Callable[..., Any]
     _log_joint: Callable[[Any], np.ndarray]
     random_state: Any
     n_features_in_: int
@@ -177,14 +178,18 @@ class PosteriorMixin(DensityMixin):
     components_: list[Any]
     views_: Columns
 
+    def fit_predict(self, X: Any, y: Any = None, **options: Any) -> np.ndarray:
+        """Fit, and the most probable class of every row: ``fit(X, y, **options).predict(X)``."""
+        return self.fit(X, y, **options).predict(X)
+
     def predict(self, X: Any) -> np.ndarray:
-        """The most probable class of every row."""
-        return self._log_joint(X).argmax(axis=1)
+        """The most probable class of every row; -1 where it is noise, and ``dependence`` makes noise a class."""
+        labels = self._log_joint(X).argmax(axis=1)
+        return np.where(labels < len(self.weights_), labels, -1)
 
     def predict_proba(self, X: Any) -> np.ndarray:
-        """The posterior probability of every class, (n_samples, k)."""
-        joint = self._log_joint(X)
-        return posteriors_of(joint)
+        """The posterior probability of every class; what is left to one is that of noise, where it is a class."""
+        return posteriors_of(self._log_joint(X))[:, : len(self.weights_)]
 
     def score_samples(self, X: Any) -> np.ndarray:
         """The log-density of every row, over the views it has."""
@@ -194,10 +199,10 @@ class PosteriorMixin(DensityMixin):
         """The mean log-density of the rows."""
         return float(self.score_samples(X).mean())
 
-    def sample(self, n_samples: int = 1) -> tuple[np.ndarray, np.ndarray]:
+    def sample(self, n_samples: int = 1, random_state: Any = None) -> tuple[np.ndarray, np.ndarray]:
         """Rows drawn from the fitted mixture, and their classes; columns in no view are NaN."""
         check_is_fitted(self)
-        n_samples, rng = check_count("n_samples", n_samples), np.random.default_rng(self.random_state)
+        n_samples, rng = check_count("n_samples", n_samples), draws_of(self, random_state)
         return classes_of(self).sample(n_samples, self.n_features_in_, rng)
 
     def aic(self, X: Any) -> float:

@@ -44,7 +44,7 @@ def answer_section(contents: Contents) -> Html:
     ]
     if contents.n_noise:
         noise = contents.n_noise
-        rows.append(("noise", "–", "–", f"{noise:,}", percent(noise / contents.n_classified), "–"))
+        rows.append((Html("noise"), "–", "–", f"{noise:,}", percent(noise / contents.n_classified), "–"))
     head = ["class", "size", "95 % interval", "rows most probably in it", "share of rows", "rows it rests on"]
     behind = table(head, rows, "Sizes of the classes")
     caption = "The size of every class with its 95 % interval. " + sizes.method

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from latentviews._numbers import brief
 from latentviews._validation import check_count
 from latentviews.core.embeddings import Components
 from latentviews.core.tables import Columns
@@ -32,6 +33,8 @@ class Forecast:
     n_columns : int
         The number of columns of the table; those in no view are NaN.
     """
+
+    __repr__ = brief
 
     states: np.ndarray
     transition: np.ndarray

@@ -10,7 +10,7 @@ from sklearn.metrics.pairwise import euclidean_distances
 from sklearn.utils.validation import check_is_fitted
 
 from latentviews._arrays import to_numpy
-from latentviews._numbers import TINY, drawn_labels
+from latentviews._numbers import TINY, brief, drawn_labels
 from latentviews._parameters import Ability, Constraint, Count, NoneOr, Seed, Share, WithData, check_parameters
 from latentviews._validation import all_or_nothing, check_count, check_rows
 from latentviews.core.features.fourier import FourierFeatures
@@ -47,6 +47,8 @@ class SampleForecast:
     weights : array of shape (..., m)
         How much each of them counts, summing to one.
     """
+
+    __repr__ = brief
 
     center: np.ndarray
     residuals: np.ndarray
@@ -133,7 +135,8 @@ class PredictiveStateModel(BaseEstimator):
     choice_ : tuple
         The size of the state and the penalty that held-out rows preferred.
     validation_errors_ : dict
-        The mean squared error of held-out forecasts for every choice, in standard deviations of the columns.
+        The mean squared error of held-out forecasts for every choice, one per step ahead, in standard deviations of
+        the columns.
 
     Examples
     --------
@@ -193,12 +196,12 @@ class PredictiveStateModel(BaseEstimator):
             check_column(column, label, "what comes next")
         self._fit_features(table, rng)
         series = self._series(table, lengths)
-        self.validation_errors_: dict[Any, float] = {}
+        self.validation_errors_: dict[Any, np.ndarray] = {}
         best: tuple[float, Any, np.ndarray] | None = None
         for choice in learner.candidates():
             missed = _missed(learner, choice, series, split, horizon)
             error = float(np.mean(missed**2))
-            self.validation_errors_[choice] = error
+            self.validation_errors_[choice] = np.mean(missed**2, axis=(0, 2))
             if best is None or not error >= best[0]:
                 best = error, choice, missed
         assert best is not None
