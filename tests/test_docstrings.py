@@ -12,22 +12,28 @@ PLACES = [latentviews, baselines, datasets, io, metrics, plot, report]
 
 
 def public_functions():
-    """Functions, and the methods that classes of the package define, by where they are found."""
+    """Functions, and the methods that classes of the package define, with what they override first in line."""
     found = {}
     for place in PLACES:
-        names = getattr(place, "__all__", None) or [
-            name for name, one in vars(place).items() if getattr(one, "__module__", "") == place.__name__
-        ]
-        for name in names:
+        own = [name for name, one in vars(place).items() if getattr(one, "__module__", "") == place.__name__]
+        for name in getattr(place, "__all__", None) or own:
             one = getattr(place, name)
             if inspect.isclass(one):
-                for method, function in inspect.getmembers(one, inspect.isroutine):
-                    function = inspect.unwrap(function)
-                    own = getattr(function, "__module__", "") or ""
-                    if not method.startswith("_") and own.startswith("latentviews"):
-                        found[function.__qualname__] = function
+                found |= public_methods(one)
             elif inspect.isfunction(one) and not name.startswith("_"):
-                found[name] = inspect.unwrap(one)
+                found[name] = [inspect.unwrap(one)]
+    return found
+
+
+def public_methods(one):
+    """The methods of a class that the package defines, each after those of its bases that it overrides."""
+    found = {}
+    for name, _ in inspect.getmembers(one, inspect.isroutine):
+        defined = [getattr(base, name) for base in one.__mro__ if name in vars(base)]
+        defined = [inspect.unwrap(each) for each in reversed(defined)]
+        defined = [each for each in defined if (getattr(each, "__module__", "") or "").startswith("latentviews")]
+        if defined and not name.startswith("_"):
+            found[defined[-1].__qualname__] = defined
     return found
 
 
@@ -40,18 +46,29 @@ def parameters_of(function):
 
 def described(function):
     """The names in the section of parameters."""
-    section = re.search(r"\n *Parameters\n *-+\n(.*?)(?=\n *\n *[A-Z][a-z]+\n *-+\n|\Z)", function.__doc__, re.DOTALL)
-    names = re.findall(r"^ *(\*{0,2}\w+(?:, \*{0,2}\w+)*)(?: *:|$)", section[1] if section else "", re.MULTILINE)
+    text = inspect.getdoc(function) or ""
+    section = re.search(r"\nParameters\n-+\n(.*?)(?=\n\n[A-Z][a-z]+\n-+\n|\Z)", text, re.DOTALL)
+    names = re.findall(r"^(\*{0,2}\w+(?:, \*{0,2}\w+)*)(?: *:|$)", section[1] if section else "", re.MULTILINE)
     return {one.strip("* ") for line in names for one in line.split(",")}
+
+
+def lacks(functions):
+    """What a function does not say, nor what it overrides."""
+    last = functions[-1]
+    said = set().union(*(described(one) for one in functions))
+    missing = [one for one in parameters_of(last) if one not in said]
+    told = any(re.search(r"\n(Returns|Yields)\n-+\n", inspect.getdoc(one) or "") for one in functions)
+    gives = inspect.signature(last).return_annotation not in (None, "None")
+    return missing + (["what it returns"] if gives and not told else [])
 
 
 @pytest.mark.parametrize("name", sorted(FUNCTIONS))
 def test_parameters_and_returns_are_said(name):
-    function = FUNCTIONS[name]
+    assert lacks(FUNCTIONS[name]) == []
 
-    assert function.__doc__, name
-    missing = [one for one in parameters_of(function) if one not in described(function)]
-    assert not missing, f"{name} does not describe {missing}"
-    gives = inspect.signature(function).return_annotation
-    if gives not in (None, "None"):
-        assert re.search(r"\n *(Returns|Yields)\n *-+\n", function.__doc__), f"{name} does not say what it returns"
+
+def test_a_function_that_does_not_say_is_found():
+    def silent(x: int) -> int:
+        """Nothing."""
+
+    assert lacks([silent]) == ["x", "what it returns"]

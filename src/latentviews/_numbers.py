@@ -7,7 +7,7 @@ from scipy import fft
 from scipy.special import logsumexp
 
 TINY = np.finfo(float).tiny
-BRIEF, LINE = 9, 90  # values, and characters, that a record shows in full
+LINE = 90  # characters of a value that a record shows in full
 NORMAL_QUARTILES = 1.349  # from the first quartile to the third of a normal law, in standard deviations
 
 
@@ -74,9 +74,9 @@ def brief(record: Any) -> str:
 
 
 def _brief(value: Any) -> str:
-    if isinstance(value, np.ndarray) and value.size > BRIEF:
-        return f"<array of {' × '.join(map(str, value.shape))}>"
-    if isinstance(value, dict | list | tuple) and not hasattr(value, "_fields") and len(value) > BRIEF:
-        return f"<{type(value).__name__} of {len(value)}>"
     text = " ".join(repr(value).split())
-    return text if len(text) <= LINE else f"<{type(value).__name__}>"
+    if len(text) <= LINE:
+        return text
+    if isinstance(value, np.ndarray):
+        return f"<array of {' × '.join(map(str, value.shape))}>"
+    return f"<{type(value).__name__}{f' of {len(value)}' if isinstance(value, dict | list) else ''}>"

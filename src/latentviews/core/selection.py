@@ -33,7 +33,8 @@ class RankTest(NamedTuple):
     with kernels twice as wide.
     """
 
-    __repr__ = brief
+    def __repr__(self) -> str:
+        return brief(self)
 
     n_components: int
     spectra: dict[Compared, np.ndarray]  # singular values of the centred cross-covariance
@@ -270,7 +271,8 @@ def _singular_values(first: np.ndarray, second: np.ndarray) -> np.ndarray:
 class LikelihoodCurve(NamedTuple):
     """Held-out log-likelihood for every number of classes tried."""
 
-    __repr__ = brief
+    def __repr__(self) -> str:
+        return brief(self)
 
     n_components: int  # the smallest number that is not worse than the best by more than one standard error
     candidates: np.ndarray

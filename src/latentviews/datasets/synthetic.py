@@ -42,7 +42,8 @@ class Truth(NamedTuple):
 class MultiViewData(NamedTuple):
     """Data, labels and the truth behind them."""
 
-    __repr__ = brief
+    def __repr__(self) -> str:
+        return brief(self)
 
     X: np.ndarray  # (n_samples, n_views)
     y: np.ndarray  # (n_samples,)
@@ -110,7 +111,8 @@ class HMMTruth(NamedTuple):
 class HMMData(NamedTuple):
     """Sequences one under the other, their states and the truth behind them."""
 
-    __repr__ = brief
+    def __repr__(self) -> str:
+        return brief(self)
 
     X: np.ndarray  # (n_samples, 1)
     states: np.ndarray  # (n_samples,)

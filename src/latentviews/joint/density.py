@@ -39,7 +39,8 @@ NARROW, WIDE = 1e-100, 1e100  # what columns may span: their squares are numbers
 class ColumnDensity:
     """The density of some columns: a marginal or a conditional of a fitted `LowRankDensity`."""
 
-    __repr__ = brief
+    def __repr__(self) -> str:
+        return brief(self)
 
     joint: Any  # a density over numbered columns
     columns: list[int]  # in the order in which rows are given

@@ -98,7 +98,8 @@ def expectation(values: np.ndarray, weights: np.ndarray) -> Expectation:
 class Conditional:
     """The distribution of one view given the others, for every row: a mixture of the components."""
 
-    __repr__ = brief
+    def __repr__(self) -> str:
+        return brief(self)
 
     posteriors: np.ndarray  # (n, k), given the other views
     components: Components
@@ -134,7 +135,8 @@ def _then(f: Callable[[np.ndarray], Any], column: Callable[[np.ndarray], Any]) -
 class Bootstrap(NamedTuple):
     """Resampled values of weights and functionals, classes aligned, with percentile intervals."""
 
-    __repr__ = brief
+    def __repr__(self) -> str:
+        return brief(self)
 
     weights: np.ndarray  # (n_resamples, k)
     values: np.ndarray  # (n_resamples, k), of the functional; empty without one

@@ -34,7 +34,8 @@ class Forecast:
         The number of columns of the table; those in no view are NaN.
     """
 
-    __repr__ = brief
+    def __repr__(self) -> str:
+        return brief(self)
 
     states: np.ndarray
     transition: np.ndarray

@@ -48,7 +48,8 @@ class SampleForecast:
         How much each of them counts, summing to one.
     """
 
-    __repr__ = brief
+    def __repr__(self) -> str:
+        return brief(self)
 
     center: np.ndarray
     residuals: np.ndarray

@@ -41,7 +41,8 @@ class DependentClasses:
         the rows that the background explains are shared out among the classes as their posteriors say.
     """
 
-    __repr__ = brief
+    def __repr__(self) -> str:
+        return brief(self)
 
     mixture: CopulaMixture
     groups: np.ndarray
@@ -234,7 +235,8 @@ class DependentView(Components):
 class DependentConditional:
     """The distribution of one view given the others, for every row: its normal scores are Gaussian in a component."""
 
-    __repr__ = brief
+    def __repr__(self) -> str:
+        return brief(self)
 
     posteriors: np.ndarray  # (n, J), of components given the other views
     means: np.ndarray  # (n, J, d), of the normal scores
