@@ -11,6 +11,17 @@ def match_labels(true: Any, found: Any) -> np.ndarray:
     """For every true class, the found class that shares most rows with it, one to one.
 
     ``true`` and ``found`` are labels 0, …, k-1. ``match[h]`` is the found name of true class h.
+
+    Parameters
+    ----------
+    true : array of shape (n,)
+        Labels.
+    found : array of shape (n,)
+        Labels of any names.
+
+    Returns
+    -------
+    array
     """
     true, found = np.asarray(true, dtype=int), np.asarray(found, dtype=int)
     if true.shape != found.shape:
@@ -24,7 +35,19 @@ def match_labels(true: Any, found: Any) -> np.ndarray:
 
 
 def label_accuracy(true: Any, found: Any) -> float:
-    """The share of rows whose class is right once classes are matched."""
+    """The share of rows whose class is right once classes are matched.
+
+    Parameters
+    ----------
+    true : array of shape (n,)
+        Labels.
+    found : array of shape (n,)
+        Labels of any names.
+
+    Returns
+    -------
+    float
+    """
     return float(np.mean(match_labels(true, found)[np.asarray(true, dtype=int)] == np.asarray(found)))
 
 
@@ -35,6 +58,19 @@ def f_measure(true: Any, found: Any, *, unknown: int | None = 0) -> float:
 
     n_ij rows are in true class i and found class j, n_i and m_j are the sums. Every true class is matched with the
     found class that suits it best. Rows whose true label is ``unknown`` are left out; None leaves out no row.
+
+    Parameters
+    ----------
+    true : array of shape (n,)
+        Labels.
+    found : array of shape (n,)
+        Labels of any names.
+    unknown : label or None
+        The label of rows that belong to no class.
+
+    Returns
+    -------
+    float
     """
     true, found = np.asarray(true), np.asarray(found)
     if true.shape != found.shape:
@@ -56,6 +92,21 @@ def density_error(true: Any, found: Any, grids: Sequence[np.ndarray], weights: n
 
     ``true`` and ``found`` are sequences of objects with ``density(x)``, one per view, classes in the same order
     (see `match_components`); ``grids`` are the test points x_j of every view.
+
+    Parameters
+    ----------
+    true : sequence of components
+        One per view.
+    found : sequence of components
+        One per view.
+    grids : list of arrays
+        One per view.
+    weights : array of shape (k,)
+        Of the true classes.
+
+    Returns
+    -------
+    float
     """
     errors = [
         np.sqrt(((p.density(x) - q.density(x)) ** 2).sum(axis=0)) @ weights
@@ -65,7 +116,23 @@ def density_error(true: Any, found: Any, grids: Sequence[np.ndarray], weights: n
 
 
 def match_components(true: Any, found: Any, grids: Sequence[np.ndarray], weights: np.ndarray) -> np.ndarray:
-    """For every true class, the found class with the closest densities over all views, one to one."""
+    """For every true class, the found class with the closest densities over all views, one to one.
+
+    Parameters
+    ----------
+    true : sequence of components
+        One per view.
+    found : sequence of components
+        One per view.
+    grids : list of arrays
+        One per view.
+    weights : array of shape (k,)
+        Of the true classes.
+
+    Returns
+    -------
+    array
+    """
     k = len(weights)
     cost = np.zeros((k, k))
     for p, q, x in zip(true, found, grids, strict=True):
@@ -75,7 +142,17 @@ def match_components(true: Any, found: Any, grids: Sequence[np.ndarray], weights
 
 
 def weight_error(true: Any, found: Any) -> float:
-    """The largest error of a class weight, classes in the same order."""
+    """The largest error of a class weight, classes in the same order.
+
+    Parameters
+    ----------
+    true : array of shape (k,)
+    found : array of shape (k,)
+
+    Returns
+    -------
+    float
+    """
     return float(np.abs(np.asarray(true) - np.asarray(found)).max())
 
 
@@ -87,5 +164,14 @@ class Reordered:
         self.order = order
 
     def density(self, x: Any) -> np.ndarray:
-        """The densities of the reordered classes, (n, k)."""
+        """The densities of the reordered classes, (n, k).
+
+        Parameters
+        ----------
+        x : array of shape (n,) or (n, d)
+
+        Returns
+        -------
+        array of shape (n, k)
+        """
         return self.components.density(x)[:, self.order]

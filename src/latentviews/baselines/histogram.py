@@ -111,7 +111,17 @@ class HistogramSpectral(OneColumnViews):
 
     @all_or_nothing
     def fit(self, X: Any, y: Any = None) -> Self:
-        """Cut the views into bins and decompose the moments of their indicators."""
+        """Cut the views into bins and decompose the moments of their indicators.
+
+        Parameters
+        ----------
+        X : array or DataFrame of shape (n_samples, n_features)
+        y : ignored
+
+        Returns
+        -------
+        self
+        """
         table, columns, rank = self._read(X)
         rng = np.random.default_rng(self.random_state)
         self.n_bins_ = self._count(table, rank, rng)

@@ -94,7 +94,17 @@ class SphericalSpectral(OneColumnViews):
 
     @all_or_nothing
     def fit(self, X: Any, y: Any = None) -> Self:
-        """Match the first three moments."""
+        """Match the first three moments.
+
+        Parameters
+        ----------
+        X : array or DataFrame of shape (n_samples, n_features)
+        y : ignored
+
+        Returns
+        -------
+        self
+        """
         table, columns, rank = self._read(X)
         if rank > table.shape[1]:
             raise UnsupportedError(

@@ -44,7 +44,16 @@ class Components(ABC):
         return True
 
     def at(self, x: Any) -> np.ndarray:
-        """The raw values ⟨φ(x), μ_h⟩, (n, k): a density estimate that may be negative. A vector x is one column."""
+        """The raw values ⟨φ(x), μ_h⟩, (n, k): a density estimate that may be negative. A vector x is one column.
+
+        Parameters
+        ----------
+        x : array of shape (n,) or (n, d)
+
+        Returns
+        -------
+        array of shape (n, k)
+        """
         return self._in_units_of_the_data(self._values(x))
 
     @abstractmethod
@@ -52,11 +61,29 @@ class Components(ABC):
         """The raw values over the domain's unit, which is one but where densities are beyond the range of numbers."""
 
     def density(self, x: Any) -> np.ndarray:
-        """The proper densities, (n, k): raw values clipped at zero and scaled to mass one."""
+        """The proper densities, (n, k): raw values clipped at zero and scaled to mass one.
+
+        Parameters
+        ----------
+        x : array of shape (n,) or (n, d)
+
+        Returns
+        -------
+        array of shape (n, k)
+        """
         return self._in_units_of_the_data(self._proper(x))
 
     def log_density(self, x: Any) -> np.ndarray:
-        """The log of ``density`` mixed with a millionth of a broad density, so that it is finite everywhere."""
+        """The log of ``density`` mixed with a millionth of a broad density, so that it is finite everywhere.
+
+        Parameters
+        ----------
+        x : array of shape (n,) or (n, d)
+
+        Returns
+        -------
+        array of shape (n, k)
+        """
         domain, x = self._domain(), to_numpy(as_rows(x))
         logs = np.log(np.maximum(self._proper(x), TINY)) + domain.log_unit
         return np.logaddexp(logs, np.log(BACKGROUND) + domain.log_background(x)[:, None])
@@ -87,6 +114,15 @@ class Components(ABC):
 
         ``f`` is a pair (points, coefficients) for f = Σ_i coefficients_i k(points_i, ·), an exact query, or a callable
         from rows (n, d) to n numbers.
+
+        Parameters
+        ----------
+        f : callable
+            A function of rows (n, d), one value per row.
+
+        Returns
+        -------
+        array of shape (k,)
         """
         if isinstance(f, tuple):
             points, coefficients = f
@@ -99,7 +135,17 @@ class Components(ABC):
         return (domain.weights * evaluate(f, domain.nodes)) @ self._node_density
 
     def mmd(self, other: "Components | None" = None) -> np.ndarray:
-        """Distances ‖μ_g − μ'_h‖ between the components here and in ``other`` (itself by default), (k, k')."""
+        """Distances ‖μ_g − μ'_h‖ between the components here and in ``other`` (itself by default), (k, k').
+
+        Parameters
+        ----------
+        other : the same kind, or None
+            None compares the classes with each other.
+
+        Returns
+        -------
+        array of shape (k, k)
+        """
         here, there = self._coordinates(self), self._coordinates(self if other is None else other)
         squares = np.sum(here**2, axis=0)[:, None] + np.sum(there**2, axis=0)[None, :] - 2 * here.T @ there
         return np.sqrt(np.maximum(squares, 0.0))  # rounding can take a zero distance below zero
@@ -114,7 +160,17 @@ class Components(ABC):
 
     @abstractmethod
     def take(self, order: np.ndarray) -> "Components":
-        """The components in another order, or some of them."""
+        """The components in another order, or some of them.
+
+        Parameters
+        ----------
+        order : array of ints
+            The classes in their new order.
+
+        Returns
+        -------
+        the same in that order
+        """
 
     @property
     def dim(self) -> int:
@@ -132,11 +188,34 @@ class Components(ABC):
         """The effective number of parameters of every component, (k,)."""
 
     def sample(self, component: int, size: int, rng: np.random.Generator) -> np.ndarray:
-        """Rows drawn from the density of one component."""
+        """Rows drawn from the density of one component.
+
+        Parameters
+        ----------
+        component : int
+            The class.
+        size : int
+            How many.
+        rng : numpy Generator
+
+        Returns
+        -------
+        array of shape (size, d)
+        """
         return self._domain().draw(self._node_density[:, component], size, rng)
 
     def marginal(self, column: int) -> tuple[np.ndarray, np.ndarray]:
-        """Increasing values of a column, (m,), and the share of every component up to them, (m, k)."""
+        """Increasing values of a column, (m,), and the share of every component up to them, (m, k).
+
+        Parameters
+        ----------
+        column : int
+
+        Returns
+        -------
+        Components
+            Of one column.
+        """
         domain = self._domain()
         order = np.argsort(domain.nodes[:, column], kind="stable")
         mass = domain.weights[order, None] * self._node_density[order]

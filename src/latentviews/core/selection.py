@@ -93,6 +93,11 @@ def rank_test(
     level : float, default=0.05
     n_permutations : int, default=99
 
+    Returns
+    -------
+    RankTest
+        The number of classes, and the spectra and nulls that it rests on.
+
     Examples
     --------
     >>> from latentviews.datasets import make_multiview
@@ -285,6 +290,21 @@ def likelihood_curve(
     """A second opinion on the number of classes: cross-validated log-likelihood, and the one-standard-error rule.
 
     The standard error is that of the difference to the best number, row by row.
+
+    Parameters
+    ----------
+    estimator : fitted estimator
+    X : array or DataFrame of shape (n_samples, n_features)
+    candidates : sequence of ints
+        Numbers of classes.
+    cv : int or splitter
+        Folds.
+    n_jobs : int or None
+        Threads.
+
+    Returns
+    -------
+    LikelihoodCurve
 
     Examples
     --------

@@ -57,6 +57,10 @@ def load_series(name: str, folder: Any = None) -> SeriesData:
         a slot car; waiting times and durations of a geyser's eruptions.
     folder : path or None
         Where the collections are, ``series`` among them; by default the environment variable LATENTVIEWS_DATA says.
+
+    Returns
+    -------
+    SeriesData
     """
     if name not in SERIES:
         raise ValueError(f"name must be one of {sorted(SERIES)}; got {name!r}.")
@@ -67,7 +71,18 @@ def load_series(name: str, folder: Any = None) -> SeriesData:
 
 
 def read_series(path: str | Path, layout: SeriesFile) -> SeriesData:
-    """Sequences from a CSV file with a header, compressed by gzip or not; blank cells are missing values."""
+    """Sequences from a CSV file with a header, compressed by gzip or not; blank cells are missing values.
+
+    Parameters
+    ----------
+    path : str or Path
+    layout : dict or str
+        How the file is laid out.
+
+    Returns
+    -------
+    SeriesData
+    """
     opener: Any = gzip.open if str(path).endswith(".gz") else open
     with opener(path, "rt", newline="") as file:
         rows = list(csv.DictReader(file))
@@ -98,7 +113,16 @@ FLOWCAP = ("dlbcl", "gvhd", "hsct")
 
 
 def flowcap_samples(collection: str) -> list[str]:
-    """The names of the samples of a FlowCAP-I collection ("dlbcl", "gvhd", "hsct") that `load_flowcap` knows."""
+    """The names of the samples of a FlowCAP-I collection ("dlbcl", "gvhd", "hsct") that `load_flowcap` knows.
+
+    Parameters
+    ----------
+    collection : str
+
+    Returns
+    -------
+    list[str]
+    """
     return [name for name in _flowcap_hashes() if name.startswith(f"{collection}_")]
 
 
@@ -116,6 +140,10 @@ def load_flowcap(sample: str, folder: Any = None) -> Cytometry:
         One of the names that `flowcap_samples` lists.
     folder : path or None
         Where the collections are; by default the environment variable LATENTVIEWS_DATA says.
+
+    Returns
+    -------
+    Cytometry
     """
     hashes = _flowcap_hashes()
     if sample not in hashes:

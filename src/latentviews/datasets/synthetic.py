@@ -20,12 +20,34 @@ class TrueView:
     laws: tuple[tuple[tuple[float, Any], ...], ...]
 
     def density(self, x: Any) -> np.ndarray:
-        """The densities of all classes, (n, k)."""
+        """The densities of all classes, (n, k).
+
+        Parameters
+        ----------
+        x : array of shape (n,) or (n, d)
+
+        Returns
+        -------
+        array of shape (n, k)
+        """
         x = np.ravel(x)
         return np.stack([sum(w * law.pdf(x) for w, law in parts) for parts in self.laws], axis=1)
 
     def sample(self, component: int, size: int, rng: np.random.Generator) -> np.ndarray:
-        """Rows from one class, (size, 1)."""
+        """Rows from one class, (size, 1).
+
+        Parameters
+        ----------
+        component : int
+            The class.
+        size : int
+            How many.
+        rng : numpy Generator
+
+        Returns
+        -------
+        array of shape (size, d)
+        """
         parts = self.laws[component]
         which = rng.choice(len(parts), size=size, p=[w for w, _ in parts])
         draws = np.stack([law.rvs(size=size, random_state=rng) for _, law in parts])

@@ -49,7 +49,12 @@ class Table:
         return self.reading.columns
 
     def frame(self) -> Any:
-        """The table as a pandas DataFrame, which models take with its names."""
+        """The table as a pandas DataFrame, which models take with its names.
+
+        Returns
+        -------
+        DataFrame
+        """
         return require("pandas", "A data frame").DataFrame(self.values, columns=list(self.columns), copy=False)
 
 

@@ -16,6 +16,16 @@ def write_labels(
     """A row for every row of the data: its number from 1, its class, and the probability of every class.
 
     As "csv" or "parquet"; by default as the name ends. Where ``noise`` is a class, its probability is the last column.
+
+    Parameters
+    ----------
+    path : str or Path
+    labels : array of shape (n,)
+        Classes, -1 for noise.
+    posteriors : array of shape (n, k)
+    kind : "csv", "parquet" or None
+    noise : array of shape (n,) or None
+        The probability of noise, where it is a class.
     """
     pyarrow = require("pyarrow", "Writing labels")
     parquet = path.suffix in (".parquet", ".pq") if kind is None else kind == "parquet"

@@ -194,6 +194,10 @@ class LowRankDensity(CallbackSupportMixin, DensityMixin, BaseEstimator):
             Numbers, NaN where a value is missing.
         y : ignored
         sample_weight : array of shape (n_samples,) or None
+
+        Returns
+        -------
+        self
         """
         check_parameters(self)
         report, finish = reporter(self, self.verbose)
@@ -290,7 +294,16 @@ class LowRankDensity(CallbackSupportMixin, DensityMixin, BaseEstimator):
         return {j: given[j] for j in self.columns_}
 
     def score_samples(self, X: Any) -> np.ndarray:
-        """The log-density of every row, over the values it has: zero where it has none."""
+        """The log-density of every row, over the values it has: zero where it has none.
+
+        Parameters
+        ----------
+        X : array or DataFrame of shape (n_samples, n_features)
+
+        Returns
+        -------
+        array of shape (n_samples,)
+        """
         check_is_fitted(self)
         data = self._data(X, reset=False)
         return np.concatenate([self._score(to_numpy(batch)) for batch, _ in streams.batches(data)])
@@ -302,11 +315,33 @@ class LowRankDensity(CallbackSupportMixin, DensityMixin, BaseEstimator):
         return logs
 
     def score(self, X: Any, y: Any = None) -> float:
-        """The mean log-density of the rows."""
+        """The mean log-density of the rows.
+
+        Parameters
+        ----------
+        X : array or DataFrame of shape (n_samples, n_features)
+        y : ignored
+
+        Returns
+        -------
+        float
+            Higher is better.
+        """
         return float(self.score_samples(X).mean())
 
     def sample(self, n_samples: int = 1, random_state: Any = None) -> np.ndarray:
-        """Rows drawn from the density."""
+        """Rows drawn from the density.
+
+        Parameters
+        ----------
+        n_samples : int, default=1
+        random_state : int, RandomState or None
+            By default that of the model, so that a call repeats itself.
+
+        Returns
+        -------
+        array of shape (n_samples, n_features)
+        """
         check_is_fitted(self)
         rng = draws_of(self, random_state)
         rows = self.density_.sample(check_count("n_samples", n_samples), rng, self.n_features_in_)
@@ -314,13 +349,33 @@ class LowRankDensity(CallbackSupportMixin, DensityMixin, BaseEstimator):
         return rows
 
     def marginal(self, columns: Sequence[Any]) -> ColumnDensity:
-        """The density of some columns, by number or name."""
+        """The density of some columns, by number or name.
+
+        Parameters
+        ----------
+        columns : list of indices or names
+
+        Returns
+        -------
+        ColumnDensity
+        """
         check_is_fitted(self)
         chosen = self._numbers(columns)
         return ColumnDensity(self.density_.marginal(chosen), chosen, self._names(chosen))
 
     def conditional(self, columns: Sequence[Any], given: Mapping[Any, float]) -> ColumnDensity:
-        """The density of some columns given the values of others, by number or name; the rest are integrated out."""
+        """The density of some columns given the values of others, by number or name; the rest are integrated out.
+
+        Parameters
+        ----------
+        columns : list of indices or names
+        given : dict
+            Values of other columns, by index or name.
+
+        Returns
+        -------
+        ColumnDensity
+        """
         check_is_fitted(self)
         chosen, values = self._numbers(columns), self._known(given)
         both = sorted(set(chosen) & set(values))

@@ -226,6 +226,10 @@ class MultiViewMixture(CallbackSupportMixin, ViewQuestionsMixin, PosteriorMixin,
             is unknown. They name the classes (``class_names_``), and guide the polish.
         sample_weight : array of shape (n_samples,) or None
             As if rows were repeated, but for rules for bandwidths, which count every row once.
+
+        Returns
+        -------
+        self
         """
         check_parameters(self)
         report, finish = reporter(self, self.verbose)
@@ -295,6 +299,10 @@ class MultiViewMixture(CallbackSupportMixin, ViewQuestionsMixin, PosteriorMixin,
         X : array or DataFrame of shape (n_samples, n_features), or list of 2-D arrays, one per view
         y : ignored
         sample_weight : array of shape (n_samples,) or None
+
+        Returns
+        -------
+        self
         """
         check_parameters(self)
         if by_likelihood(self):

@@ -42,6 +42,20 @@ class ViewQuestionsMixin:
         Any function on rows (n, d_t) will do, in no RKHS and with no smoothing: the other views say how much each row
         counts for each class. ``components_[view].expectation(f)`` is the smoothed counterpart without data.
         After a fit with ``dependence`` all views say so, since the others alone would be misled.
+
+        Parameters
+        ----------
+        f : callable
+            A function of rows (n, d), one value per row.
+        X : array or DataFrame of shape (n_samples, n_features)
+        view : int or str
+            The number or the name of a view.
+        sample_weight : array of shape (n_samples,) or None
+
+        Returns
+        -------
+        Expectation
+            Values and standard errors, one per class.
         """
         table, view = self._table(X), self._view_index(view)
         columns = self.views_[view]
@@ -52,7 +66,19 @@ class ViewQuestionsMixin:
         return expectation(evaluate(f, table[:, columns]), classes_of(self).functional_weights(table, view, weights))
 
     def conditional(self, X: Any, view: int | str) -> ViewGivenOthers:
-        """The distribution of one view given the others, for every row: mean, density and draws."""
+        """The distribution of one view given the others, for every row: mean, density and draws.
+
+        Parameters
+        ----------
+        X : array or DataFrame of shape (n_samples, n_features)
+        view : int or str
+            The number or the name of a view.
+
+        Returns
+        -------
+        ViewGivenOthers
+            With ``mean``, ``density`` and ``sample``.
+        """
         return classes_of(self).conditional(self._table(X), self._view_index(view))
 
     def bootstrap(
@@ -67,13 +93,39 @@ class ViewQuestionsMixin:
         """Refits to resampled rows: intervals for the weights, and for E[f(x_t) | h] if ``f`` is given.
 
         Every refit starts at this one, so classes keep their names. It needs a polished fit.
+
+        Parameters
+        ----------
+        X : array or DataFrame of shape (n_samples, n_features)
+        n_resamples : int, default=200
+        f : callable or None
+            A function of rows (n, d_t), one value per row.
+        view : int or str
+            The number or the name of a view.
+        random_state : int, RandomState or None
+        sample_weight : array of shape (n_samples,) or None
+
+        Returns
+        -------
+        Bootstrap
+            Draws of the weights, and of the expectations.
         """
         table, rng = self._table(X), np.random.default_rng(random_state)
         n_resamples, weights = check_count("n_resamples", n_resamples, 2), check_weights(sample_weight, table)
         return resample(classes_of(self), table, f, self._view_index(view), n_resamples, rng, weights)
 
     def align_to(self, reference: Any) -> Self:
-        """Rename the classes so that they follow those of another fit, and return this one."""
+        """Rename the classes so that they follow those of another fit, and return this one.
+
+        Parameters
+        ----------
+        reference : fitted MultiViewMixture
+            A fit with as many classes, and views of the same sizes.
+
+        Returns
+        -------
+        self
+        """
         check_is_fitted(self)
         check_is_fitted(reference)
         views = getattr(reference, "components_", [None])

@@ -32,7 +32,16 @@ class ViewDensities:
         return np.stack(np.meshgrid(*self.ticks, indexing="ij"), axis=-1).reshape(-1, len(self.ticks))
 
     def of(self, components: Any) -> Self:
-        """The same picture of other ``components``: anything with ``density(x)``, (n, k)."""
+        """The same picture of other ``components``: anything with ``density(x)``, (n, k).
+
+        Parameters
+        ----------
+        components : one distribution per class
+
+        Returns
+        -------
+        Self
+        """
         shape = [len(ticks) for ticks in self.ticks]
         return replace(self, densities=components.density(self.points).reshape(*shape, -1), rows=None)
 

@@ -179,6 +179,10 @@ class KernelHMM(CallbackSupportMixin, ChainAnswersMixin, BaseEstimator):
         y : ignored
         lengths : list of ints or None
             How long every sequence is; by default all rows are one.
+
+        Returns
+        -------
+        self
         """
         check_parameters(self)
         report, finish = reporter(self, self.verbose)
@@ -214,6 +218,10 @@ class KernelHMM(CallbackSupportMixin, ChainAnswersMixin, BaseEstimator):
         X : array or DataFrame of shape (n_samples, n_features)
         y : ignored
         lengths : list of ints or None
+
+        Returns
+        -------
+        self
         """
         check_parameters(self)
         check_one_batch(X)

@@ -186,6 +186,10 @@ class PredictiveStateModel(BaseEstimator):
         y : ignored
         lengths : list of ints or None
             How long every sequence is; by default all rows are one.
+
+        Returns
+        -------
+        self
         """
         check_parameters(self)
         rng, horizon = np.random.default_rng(self.random_state), int(self.horizon)
@@ -252,13 +256,38 @@ class PredictiveStateModel(BaseEstimator):
         self.residuals_, self.anchors_ = errors * wider[:, None] * self.scale_, states[rows[some]]
 
     def filter(self, X: Any, *, lengths: Any = None) -> np.ndarray:
-        """The predictive state after every row, (n_samples, p)."""
+        """The predictive state after every row, (n_samples, p).
+
+        Parameters
+        ----------
+        X : array or DataFrame of shape (n_samples, n_features)
+        lengths : list of ints or None
+            How long every sequence is; by default all rows are one.
+
+        Returns
+        -------
+        array of shape (n_samples, p)
+        """
         return self._states(X, lengths)[0]
 
     def forecast(self, X: Any, horizon: int = 1, *, lengths: Any = None, origins: Any = None) -> SampleForecast:
         """The distribution of the ``horizon`` rows after ``X``; after each sequence, where ``lengths`` are given.
 
         ``origins`` are numbers of rows to forecast from instead, each from what comes up to it.
+
+        Parameters
+        ----------
+        X : array or DataFrame of shape (n_samples, n_features)
+        horizon : int, default=1
+            How many steps ahead.
+        lengths : list of ints or None
+            How long every sequence is; by default all rows are one.
+        origins : array of ints or None
+            Rows to forecast from, each from what comes up to it; by default the last of every sequence.
+
+        Returns
+        -------
+        SampleForecast
         """
         horizon = check_count("horizon", horizon)
         check_is_fitted(self)
@@ -283,7 +312,20 @@ class PredictiveStateModel(BaseEstimator):
         return SampleForecast(center, self.residuals_[:, :horizon], weights)
 
     def score(self, X: Any, y: Any = None, *, lengths: Any = None) -> float:
-        """Minus the mean squared error of forecasts a step ahead, in the columns' standard deviations."""
+        """Minus the mean squared error of forecasts a step ahead, in the columns' standard deviations.
+
+        Parameters
+        ----------
+        X : array or DataFrame of shape (n_samples, n_features)
+        y : ignored
+        lengths : list of ints or None
+            How long every sequence is; by default all rows are one.
+
+        Returns
+        -------
+        float
+            Higher is better.
+        """
         series, before = self._run(X, lengths)
         n = len(series.x)
         recent = series.recent(np.arange(n), self.dynamics_.memory)
