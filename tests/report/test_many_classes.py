@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 
 from latentviews import MultiViewMixture, Sieve
-from latentviews.comparison.permutation import leading_features, pairwise_tests
+from latentviews.comparison.pairs import leading_features, pairwise_tests
 from latentviews.core.kernels.real import Gaussian
 from latentviews.core.tables import short_name
 from latentviews.datasets import make_multiview

@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from latentviews.comparison.permutation import TestResult, leading_features, pairwise_tests
+from latentviews.comparison.pairs import leading_features, pairwise_tests
+from latentviews.comparison.results import TestResult
 from latentviews.core.kernels.defaults import kernel_on
 from latentviews.core.kernels.spaces import Space
 from latentviews.core.tables import Columns
