@@ -19,7 +19,8 @@ from latentviews import (
 )
 from latentviews.sequences.chains import draw_states, filter_states, stationary
 from latentviews.sequences.dynamics import Series
-from latentviews.sequences.predictive import MOST_STRETCH, WARM_UP, SampleForecast, _folds, _held_out
+from latentviews.sequences.predictive import WARM_UP, _folds, _held_out
+from latentviews.sequences.sample_forecast import MOST_STRETCH, SampleForecast
 from reference import hsu_kakade_zhang
 
 QUICK = DYNAMICS[0]

@@ -12,7 +12,7 @@ from latentviews._numbers import TINY, as_shares
 from latentviews._parameters import Ability, Constraint, Count, NoneOr, OneOf, Seed, WithData
 from latentviews._validation import UnsupportedError, all_or_nothing, check_count, is_auto
 from latentviews.baselines._shared import OneColumnViews, log_joint
-from latentviews.core.embeddings import as_rows
+from latentviews.core.components import as_rows
 from latentviews.core.features.indicators import OneHotFeatures
 from latentviews.core.spectral import spectral_fit
 from latentviews.core.tensors import JointDiagonalization, Solver

@@ -10,7 +10,7 @@ import numpy as np
 from latentviews.comparison.pairs import leading_features, pairwise_tests
 from latentviews.comparison.results import TestResult
 from latentviews.core.kernels.defaults import kernel_on
-from latentviews.core.kernels.spaces import Space
+from latentviews.core.kernels.space import Space
 from latentviews.core.tables import Columns
 
 CLASS_ROWS = 1500  # members of a class in a test: more would find dependence too weak to matter

@@ -6,7 +6,7 @@ import numpy as np
 
 from latentviews._validation import UnsupportedError
 from latentviews.core.kernels.defaults import kernel_on
-from latentviews.core.kernels.spaces import Space
+from latentviews.core.kernels.space import Space
 from latentviews.core.selection import dependence_rank
 from latentviews.core.tables import Columns
 from latentviews.core.views import features_for, fit_views

@@ -1,15 +1,13 @@
 """The joint density of many columns."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, DensityMixin
-from sklearn.utils.validation import check_array, check_is_fitted
+from sklearn.utils.validation import check_is_fitted
 
 from latentviews._arrays import to_numpy
-from latentviews._numbers import brief
 from latentviews._parameters import (
     Ability,
     Constraint,
@@ -27,46 +25,13 @@ from latentviews.core import streams
 from latentviews.core.kernels.base import Kernel
 from latentviews.core.kernels.real import Gaussian
 from latentviews.core.tables import TrainingRows, check_spaces, checked_batches, is_stream, training_rows
+from latentviews.joint.column_density import ColumnDensity
 from latentviews.joint.methods import Stack
 from latentviews.joint.problem import JointEstimate, JointProblem
 from latentviews.joint.trees import could_be_tree
 
 PILOT = 20_000
 NARROW, WIDE = 1e-100, 1e100  # what columns may span: their squares are numbers
-
-
-@dataclass(frozen=True, eq=False)
-class ColumnDensity:
-    """The density of some columns: a marginal or a conditional of a fitted `LowRankDensity`."""
-
-    def __repr__(self) -> str:
-        return brief(self)
-
-    joint: Any  # a density over numbered columns
-    columns: list[int]  # in the order in which rows are given
-    names: list[str] | None = None  # theirs, by which they are found in a data frame
-
-    def _table(self, X: Any) -> np.ndarray:
-        if self.names is not None and hasattr(X, "columns"):
-            if not set(self.names) <= set(X.columns):
-                raise ValueError(f"Rows need the columns {self.names}; got {list(X.columns)}.")
-            X = X[self.names]
-        rows = check_array(X, dtype=float, ensure_2d=False, ensure_min_samples=0, ensure_all_finite="allow-nan")
-        rows = rows[:, None] if rows.ndim == 1 and len(self.columns) == 1 else np.atleast_2d(rows)
-        if rows.ndim != 2 or rows.shape[1] != len(self.columns):
-            raise ValueError(f"Rows need a value for each of the columns {self.columns}; got shape {rows.shape}.")
-        table = np.full((len(rows), 1 + max(self.columns)), np.nan)
-        table[:, self.columns] = rows
-        return table
-
-    def score_samples(self, X: Any) -> np.ndarray:
-        """The log-density of every row; a value may be missing."""
-        return self.joint.log_density(self._table(X))
-
-    def sample(self, n_samples: int = 1, random_state: Any = None) -> np.ndarray:
-        """Rows drawn from the density."""
-        rng = np.random.default_rng(random_state)
-        return self.joint.sample(check_count("n_samples", n_samples), rng, 1 + max(self.columns))[:, self.columns]
 
 
 def _check_empty_rows(data: Any, weights: np.ndarray | None, pilot: np.ndarray) -> None:

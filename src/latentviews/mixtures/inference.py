@@ -9,7 +9,7 @@ import numpy as np
 from scipy.optimize import linear_sum_assignment
 
 from latentviews._numbers import TINY, brief, drawn_labels
-from latentviews.core.embeddings import Components, evaluate
+from latentviews.core.components import Components, evaluate
 from latentviews.core.tables import Columns
 
 

@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 from latentviews._arrays import take_rows, to_numpy
 from latentviews._numbers import TINY, posteriors_of
 from latentviews._validation import IdentifiabilityWarning, allowed_classes, check_count, draws_of, warn_user
-from latentviews.core.embeddings import Components
+from latentviews.core.components import Components
 from latentviews.core.selection import RankTest
 from latentviews.core.tables import Columns, TrainingRows
 from latentviews.core.views import ViewFits, Views

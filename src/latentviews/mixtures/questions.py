@@ -12,7 +12,7 @@ from latentviews._validation import (
     check_weights,
 )
 from latentviews.core import streams
-from latentviews.core.embeddings import Components, evaluate
+from latentviews.core.components import Components, evaluate
 from latentviews.core.tables import Columns, read_table, view_names
 from latentviews.mixtures.inference import (
     Bootstrap,

@@ -7,10 +7,10 @@ import numpy as np
 from scipy.ndimage import gaussian_filter1d
 
 from latentviews._numbers import TINY, as_shares
-from latentviews.core.embeddings import Components
+from latentviews.core.components import Components
 from latentviews.core.kernels.bandwidths import resolution, weighted_isj
 from latentviews.core.kernels.quadrature import Quadrature
-from latentviews.core.kernels.spaces import Space
+from latentviews.core.kernels.space import Space
 
 TAIL = 1e-3  # the share of the mass that may lie beyond either end of an axis
 REGIONS = (0.9, 0.5, 0.1)  # a contour encloses this share of its class

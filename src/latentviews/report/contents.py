@@ -13,7 +13,7 @@ from scipy import stats
 from latentviews._numbers import TINY, as_shares
 from latentviews._validation import UnsupportedError
 from latentviews.core import streams
-from latentviews.core.kernels.spaces import Space
+from latentviews.core.kernels.space import Space
 from latentviews.core.selection import RankTest, rank_test
 from latentviews.core.tables import read_table, view_names
 from latentviews.diagnosis.diagnose import Diagnosis, Finding, diagnose, most_probable

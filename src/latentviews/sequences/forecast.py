@@ -9,7 +9,7 @@ import numpy as np
 
 from latentviews._numbers import brief
 from latentviews._validation import check_count
-from latentviews.core.embeddings import Components
+from latentviews.core.components import Components
 from latentviews.core.tables import Columns
 from latentviews.mixtures.inference import Conditional
 from latentviews.sequences.chains import draw_states

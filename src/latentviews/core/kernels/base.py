@@ -11,7 +11,8 @@ from sklearn.base import BaseEstimator, clone
 from sklearn.utils.metaestimators import available_if
 
 from latentviews._arrays import namespace
-from latentviews.core.kernels.spaces import Real, Space
+from latentviews.core.kernels.space import Space
+from latentviews.core.kernels.spaces import Real
 
 
 class Kernel(BaseEstimator):

@@ -10,7 +10,8 @@ from sklearn.utils.metaestimators import available_if
 
 from latentviews._arrays import in_library_of, namespace, normal_quantile, to_numpy
 from latentviews.core.kernels.base import Kernel
-from latentviews.core.kernels.spaces import Real, Space
+from latentviews.core.kernels.space import Space
+from latentviews.core.kernels.spaces import Real
 
 Bandwidth = float | str | np.ndarray
 LINE = Real()

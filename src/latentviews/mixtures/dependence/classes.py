@@ -14,7 +14,7 @@ from scipy.special import logsumexp
 
 from latentviews._arrays import to_numpy
 from latentviews._numbers import as_shares, brief, drawn_labels, posteriors_of
-from latentviews.core.embeddings import Components, as_rows
+from latentviews.core.components import Components, as_rows
 from latentviews.core.features.bins import BinnedFeatures
 from latentviews.core.features.landmarks import LandmarkFeatures
 from latentviews.core.kernels.real import Gaussian
