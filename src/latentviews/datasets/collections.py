@@ -11,6 +11,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from latentviews._numbers import brief
+
 
 class SeriesFile(NamedTuple):
     """Which columns of a file make a series, and which say where sequences begin and what happens."""
@@ -45,6 +47,9 @@ class SeriesData(NamedTuple):
     labels: np.ndarray | None  # (n_samples,), what happens at every row, where it is known
     columns: tuple[str, ...]
 
+    def __repr__(self) -> str:
+        return brief(self)
+
 
 def load_series(name: str, folder: Any = None) -> SeriesData:
     """One of six recorded series.
@@ -76,7 +81,7 @@ def read_series(path: str | Path, layout: SeriesFile) -> SeriesData:
     Parameters
     ----------
     path : str or Path
-    layout : dict or str
+    layout : SeriesFile
         How the file is laid out.
 
     Returns

@@ -66,7 +66,7 @@ def moment_quality(model: Any, rows: np.ndarray, columns: Columns, rng: np.rando
         return None
     rho = np.array([_supremum(rows[:, view], phi) for view, phi in zip(columns, views.features, strict=True)])
     some = rows[rng.permutation(len(rows))[:RESAMPLED_ROWS]]
-    shrink = np.sqrt(len(some) / len(rows))  # errors of moments fall with the root of the number of rows
+    shrink = float(np.sqrt(len(some) / len(rows)))  # errors of moments fall with the root of the number of rows
     resamples = [rng.exponential(size=len(some)) for _ in range(RESAMPLES)]
     left, spectrum, right = np.linalg.svd(_pair_moment(rows, views, found, rho), full_matrices=False)
     pair = _pair_moment(some, views, found, rho)

@@ -104,7 +104,7 @@ class DoublyStochasticClassifier(ClassifierMixin, KernelMachine):
         y : array of shape (n_samples,)
             Labels.
         classes : array or None
-            All labels that will ever come; by default those of the first batch.
+            All that may come; by default those in ``y``.
 
         Returns
         -------
@@ -131,15 +131,13 @@ class DoublyStochasticClassifier(ClassifierMixin, KernelMachine):
     def partial_fit(self, X: Any, y: Any, classes: Any = None) -> Self:
         """One more batch of the stream; a step for every ``batch_size`` rows.
 
-        ``classes`` are all that may come, needed with the first batch: a class that comes later has no place.
-
         Parameters
         ----------
         X : array or DataFrame of shape (n_samples, n_features)
         y : array of shape (n_samples,)
             Labels.
         classes : array or None
-            All labels that will ever come; by default those of the first batch.
+            All that may come, needed with the first batch: a class that comes later has no place.
 
         Returns
         -------
@@ -399,5 +397,4 @@ class DoublyStochasticRegressor(RegressorMixin, KernelMachine):
         -------
         array of shape (n_samples,)
         """
-        scores = self._scores(X)
-        return scores[:, 0] if self.single_ else scores
+        return self._scores(X)[:, 0] if self.single_ else self._scores(X)
