@@ -1,15 +1,14 @@
 """Latent-variable models whose parts have no assumed shape."""
 
-from typing import TYPE_CHECKING, Any
-
 __version__ = "0.1.0"
 
+TYPE_CHECKING = False  # as type checkers know it; importing typing would take longer than the rest of a start
 if TYPE_CHECKING:
     from latentviews._public import *  # noqa: F403
     from latentviews._public import __all__  # noqa: F401
 else:
 
-    def __getattr__(name: str) -> Any:
+    def __getattr__(name: str) -> object:
         """A public name or a room; the first imports the library, so that what needs none of it starts at once."""
         from importlib import import_module
         from importlib.util import find_spec

@@ -1,13 +1,16 @@
 """The command line: ``latentviews demo``, ``fit``, ``predict``, ``report`` and ``info``."""
 
+from __future__ import annotations
+
 import os
 import signal
 import sys
-import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
-from typing import Any
+
+TYPE_CHECKING = False  # as type checkers know it: until signals are seen to, as little as can be is imported
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from typing import Any
 
 OK, UNEXPECTED, INPUT, INTERRUPTED, BROKEN_PIPE, TERMINATED = 0, 1, 2, 130, 141, 143
 LOADING = "starting …"
@@ -37,7 +40,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             return OK
         arguments = parser.parse_args(words)
         arguments.started = started
-        with _told_to_wait(not getattr(arguments, "quiet", False)):
+        with _Waiting(not getattr(arguments, "quiet", False)):
             run = arguments.load()
 
     def say(text: str) -> None:
@@ -95,21 +98,26 @@ class _TerminatedError(BaseException):
     """SIGTERM, raised where the program was, so that it cleans up."""
 
 
-@contextmanager
-def _handling(handlers: dict[Any, Callable[[int, Any], None]]) -> Iterator[None]:
-    """Signals to handlers; as they were in other threads, where Python lets nobody set them."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    before = {number: signal.signal(number, handler) for number, handler in handlers.items()}
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
+class _Handling:
+    """Signals to handlers for a while; as they were in other threads, where Python lets nobody set them."""
+
+    def __init__(self, handlers: dict[Any, Callable[[int, Any], None]]):
+        self.handlers = handlers
+        self.before: dict[Any, Any] = {}
+
+    def __enter__(self) -> None:
+        for number, handler in self.handlers.items():
+            try:
+                self.before[number] = signal.signal(number, handler)
+            except ValueError:  # not in the main thread
+                return
+
+    def __exit__(self, *_: object) -> None:
+        for number, handler in self.before.items():
             signal.signal(number, handler)
 
 
-def _leaving_at_once() -> Any:
+def _leaving_at_once() -> _Handling:
     """End at the first signal: libraries that are being imported turn exceptions into their own, and print them."""
 
     def leave(number: int, frame: Any) -> None:
@@ -118,29 +126,34 @@ def _leaving_at_once() -> Any:
         os.write(2, f"{_CLEAR if sys.stderr.isatty() else ''}latentviews: {word}; nothing was written.\n".encode())
         os._exit(INTERRUPTED if interrupted else TERMINATED)
 
-    return _handling({signal.SIGINT: leave, signal.SIGTERM: leave})
+    return _Handling({signal.SIGINT: leave, signal.SIGTERM: leave})
 
 
-def _terminations() -> Any:
+def _terminations() -> _Handling:
     """Turn SIGTERM into an exception."""
 
     def terminate(number: int, frame: Any) -> None:
         raise _TerminatedError
 
-    return _handling({signal.SIGTERM: terminate})
+    return _Handling({signal.SIGTERM: terminate})
 
 
 _CLEAR = "\r\x1b[K"  # to the start of the line, and nothing on it
 
 
-@contextmanager
-def _told_to_wait(shown: bool) -> Iterator[None]:
+class _Waiting:
     """A word on a terminal while the libraries are imported, gone when they are."""
-    shown = shown and sys.stderr is not None and sys.stderr.isatty()
-    if shown:
-        sys.stderr.write(LOADING)
-        sys.stderr.flush()
-    yield
-    if shown:
-        sys.stderr.write(_CLEAR)
-        sys.stderr.flush()
+
+    def __init__(self, shown: bool):
+        self.shown = shown and sys.stderr is not None and sys.stderr.isatty()
+
+    def __enter__(self) -> None:
+        self._write(LOADING)
+
+    def __exit__(self, *_: object) -> None:
+        self._write(_CLEAR)
+
+    def _write(self, text: str) -> None:
+        if self.shown:
+            sys.stderr.write(text)
+            sys.stderr.flush()
