@@ -10,7 +10,7 @@ import pytest
 from latentviews import MultiViewMixture, Sieve
 from latentviews.comparison.pairs import leading_features, pairwise_tests
 from latentviews.core.kernels.real import Gaussian
-from latentviews.core.tables import short_name
+from latentviews.core.view_names import short_name
 from latentviews.datasets import make_multiview
 from latentviews.report.contents import report_contents
 from latentviews.report.figures import class_swatch

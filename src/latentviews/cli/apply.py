@@ -26,7 +26,7 @@ from latentviews.cli.fit import find_posteriors, stem
 from latentviews.cli.options import LABELLED, MODEL, CommandError
 from latentviews.cli.output import output_file
 from latentviews.cli.progress import Progress
-from latentviews.core.tables import view_names
+from latentviews.core.view_names import view_names
 from latentviews.diagnosis.diagnose import CERTAIN, most_probable, outside_range, outside_sentence
 from latentviews.io import InputError, Table, open_source, unusable_columns, write_labels
 from latentviews.io.labels import write_labelled

@@ -24,7 +24,7 @@ from latentviews.cli.options import LABELLED, LABELS, MODEL, REPORT, SUMMARY, Co
 from latentviews.cli.output import output_directory
 from latentviews.cli.progress import Progress
 from latentviews.cli.summary import Fitted, describe, summarize
-from latentviews.core.tables import short_name
+from latentviews.core.view_names import short_name
 from latentviews.diagnosis.diagnose import Diagnosis, diagnose, most_probable
 from latentviews.diagnosis.grouping import suggest_views
 from latentviews.io import InputError, Table, write_labels

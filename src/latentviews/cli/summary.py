@@ -8,7 +8,7 @@ import numpy as np
 
 from latentviews import MultiViewMixture, __version__
 from latentviews.cli.common import chosen_dependence, dependence_of, noise_weight
-from latentviews.core.tables import view_names
+from latentviews.core.view_names import view_names
 from latentviews.diagnosis.diagnose import CERTAIN, Diagnosis, most_probable
 from latentviews.io import Table
 from latentviews.report.markup import counted

@@ -11,7 +11,8 @@ from latentviews._arrays import to_numpy
 from latentviews._numbers import effective_rows
 from latentviews._validation import check_count
 from latentviews.core import streams
-from latentviews.core.tables import read_table, view_names
+from latentviews.core.tables import read_table
+from latentviews.core.view_names import view_names
 from latentviews.diagnosis.dependence import FEWEST_MEMBERS, WithinClassDependence, within_class_dependence
 from latentviews.diagnosis.moments import MomentQuality, moment_quality
 from latentviews.diagnosis.splits import classes_within
@@ -176,11 +177,11 @@ def diagnose(model: Any, X: Any, *, n_permutations: int = 199, random_state: Any
     data, columns = read_table(model, X, reset=False)
     sample, *_ = streams.sample(data, ROWS, rng)
     rows = to_numpy(sample)
-    posteriors = classes_of(model).posteriors(rows)
+    classes = classes_of(model)
+    posteriors, dependent = classes.posteriors(rows), classes.dependence is not None
     spaces = [component.space for component in model.components_]
     labels, certainty = most_probable(posteriors)
     names = getattr(model, "feature_names_in_", range(rows.shape[1]))
-    dependent = bool(getattr(model, "dependent_", None))
     return Diagnosis(
         n_rows=len(rows),
         view_names=view_names(model),

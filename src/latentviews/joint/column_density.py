@@ -1,6 +1,6 @@
 """Marginals and conditionals of a joint density."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -8,18 +8,20 @@ from sklearn.utils.validation import check_array
 
 from latentviews._numbers import brief
 from latentviews._validation import check_count
+from latentviews.core.tables import Spaces, refuse_outside
 
 
 @dataclass(frozen=True, eq=False)
 class ColumnDensity:
     """The density of some columns: a marginal or a conditional of a fitted `LowRankDensity`."""
 
-    def __repr__(self) -> str:
-        return brief(self)
-
     joint: Any  # a density over numbered columns
     columns: list[int]  # in the order in which rows are given
     names: list[str] | None = None  # theirs, by which they are found in a data frame
+    spaces: Spaces = field(default_factory=dict)  # of columns, by number
+
+    def __repr__(self) -> str:
+        return brief(self)
 
     def _table(self, X: Any) -> np.ndarray:
         if self.names is not None and hasattr(X, "columns"):
@@ -32,6 +34,8 @@ class ColumnDensity:
             raise ValueError(f"Rows need a value for each of the columns {self.columns}; got shape {rows.shape}.")
         table = np.full((len(rows), 1 + max(self.columns)), np.nan)
         table[:, self.columns] = rows
+        labels = None if self.names is None else dict(zip(self.columns, self.names, strict=True))
+        refuse_outside(table, {j: space for j, space in self.spaces.items() if j in self.columns}, labels)
         return table
 
     def score_samples(self, X: Any) -> np.ndarray:

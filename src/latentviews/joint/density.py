@@ -24,7 +24,18 @@ from latentviews._validation import all_or_nothing, check_ability, check_count, 
 from latentviews.core import streams
 from latentviews.core.kernels.base import Kernel
 from latentviews.core.kernels.real import Gaussian
-from latentviews.core.tables import TrainingRows, check_spaces, checked_batches, is_stream, training_rows
+from latentviews.core.kernels.space import Space
+from latentviews.core.kernels.spaces import space_of
+from latentviews.core.tables import (
+    NOWHERE,
+    TrainingRows,
+    checked_batches,
+    is_stream,
+    refuse_outside,
+    rows_inside,
+    training_rows,
+)
+from latentviews.joint.checks import check_constants, check_empty_rows
 from latentviews.joint.column_density import ColumnDensity
 from latentviews.joint.methods import Stack
 from latentviews.joint.problem import JointEstimate, JointProblem
@@ -32,36 +43,6 @@ from latentviews.joint.trees import could_be_tree
 
 PILOT = 20_000
 NARROW, WIDE = 1e-100, 1e100  # what columns may span: their squares are numbers
-
-
-def _check_empty_rows(data: Any, weights: np.ndarray | None, pilot: np.ndarray) -> None:
-    """A sentence on rows that have no value."""
-    known = streams.is_array(data)
-    empty = np.isnan(data if known else pilot).all(axis=1)
-    if known and weights is not None:
-        empty &= weights > 0
-    if empty.any():
-        which = (
-            f"Rows {np.flatnonzero(empty)[:5].tolist()}"
-            if known
-            else f"{empty.sum()} of {len(pilot)} rows of the pilot"
-        )
-        raise ValueError(f"{which} have no value at all and say nothing; leave them out.")
-
-
-def _check_constants(constants: Mapping[int, float], data: Any, weights: np.ndarray | None, size: int) -> None:
-    """A sentence on columns that are constant in the pilot, but not in all rows that count."""
-    columns, values = list(constants), np.array(list(constants.values()))
-    varies = np.zeros(len(columns), dtype=bool)
-    for batch, weight in streams.batches(data, weights):
-        x = to_numpy(batch)[:, columns]
-        x = x if weight is None else x[np.asarray(weight) > 0]
-        varies |= (~np.isnan(x) & (x != values)).any(axis=0)
-    if varies.any():
-        found = [columns[c] for c in np.flatnonzero(varies)]
-        raise ValueError(
-            f"Columns {found} are constant in the {size} rows of the pilot alone; leave them out, or raise pilot_size."
-        )
 
 
 class LowRankDensity(CallbackSupportMixin, DensityMixin, BaseEstimator):
@@ -184,12 +165,11 @@ class LowRankDensity(CallbackSupportMixin, DensityMixin, BaseEstimator):
             raise ValueError(
                 f"A density of rank {self.rank} needs at least {least} rows; got n_samples = {len(rows.pilot)}."
             )
-        _check_empty_rows(rows.data, rows.weights, rows.pilot)
+        check_empty_rows(rows.data, rows.weights, rows.pilot)
         self._settle_columns(rows)
         names = getattr(self, "feature_names_in_", None)
         kernels = self._kernels()
-        table = rows.data if streams.is_array(rows.data) else rows.pilot
-        check_spaces(table, tuple([j] for j in kernels), list(kernels.values()), names)
+        rows = rows_inside(rows, tuple([j] for j in kernels), list(kernels.values()), names)
         return JointProblem(
             **vars(rows),
             kernels=kernels,
@@ -213,9 +193,12 @@ class LowRankDensity(CallbackSupportMixin, DensityMixin, BaseEstimator):
             ) from None
 
     def _data(self, X: Any, *, reset: bool) -> Any:
+        spaces = NOWHERE if reset else self._spaces
         if is_stream(X):
-            return checked_batches(self, X, reset=reset)
-        return to_numpy(check_rows(self, X, reset=reset, missing=True))
+            return checked_batches(self, X, reset=reset, spaces=spaces)
+        table = to_numpy(check_rows(self, X, reset=reset, missing=True))
+        refuse_outside(table, spaces, getattr(self, "feature_names_in_", None))
+        return table
 
     def _settle_columns(self, rows: TrainingRows) -> None:
         """The columns that vary, and the values of those that do not."""
@@ -233,7 +216,7 @@ class LowRankDensity(CallbackSupportMixin, DensityMixin, BaseEstimator):
         if extreme:
             raise ValueError(f"Columns {extreme} span less than {NARROW} or more than {WIDE}; scale them first.")
         if self.constants_ and rows.partial:
-            _check_constants(self.constants_, rows.data, rows.weights, len(pilot))
+            check_constants(self.constants_, rows.data, rows.weights, len(pilot))
         if self.constants_:
             warn_user(
                 f"Columns {list(self.constants_)} are constant and were left out; the density is that of the others, "
@@ -252,11 +235,17 @@ class LowRankDensity(CallbackSupportMixin, DensityMixin, BaseEstimator):
             given = [given or Gaussian()] * self.n_features_in_  # type: ignore[list-item]
         for kernel in given:
             check_ability("kernel", kernel, "gram")
+            name = type(kernel).__name__
+            if space_of(kernel) is None and "space" in kernel.get_params(deep=False):
+                raise ValueError(f"{name} needs a space: Real(), HalfLine() or Interval(low, high); got None.")
             if kernel.space is None:
-                raise TypeError(
-                    f"{type(kernel).__name__} does not smooth, so it has no density; use Gaussian or Delta."
-                )
+                raise TypeError(f"{name} does not smooth, so it has no density; use Gaussian or Delta.")
         return {j: given[j] for j in self.columns_}
+
+    @property
+    def _spaces(self) -> dict[int, Space]:
+        """The spaces of the columns that vary."""
+        return {j: kernel.space for j, kernel in self._kernels().items() if kernel.space is not None}
 
     def score_samples(self, X: Any) -> np.ndarray:
         """The log-density of every row, over the values it has: zero where it has none.
@@ -326,7 +315,7 @@ class LowRankDensity(CallbackSupportMixin, DensityMixin, BaseEstimator):
         """
         check_is_fitted(self)
         chosen = self._numbers(columns)
-        return ColumnDensity(self.density_.marginal(chosen), chosen, self._names(chosen))
+        return ColumnDensity(self.density_.marginal(chosen), chosen, self._names(chosen), self._spaces)
 
     def conditional(self, columns: Sequence[Any], given: Mapping[Any, float]) -> ColumnDensity:
         """The density of some columns given the values of others, by number or name; the rest are integrated out.
@@ -347,7 +336,8 @@ class LowRankDensity(CallbackSupportMixin, DensityMixin, BaseEstimator):
         if both:
             raise ValueError(f"Columns {both} are both asked for and given; name each once.")
         joint = self.density_.marginal([*chosen, *values])
-        return ColumnDensity(joint.conditional(values) if values else joint, chosen, self._names(chosen))
+        joint = joint.conditional(values) if values else joint
+        return ColumnDensity(joint, chosen, self._names(chosen), self._spaces)
 
     def _known(self, given: Mapping[Any, float]) -> dict[int, float]:
         """Values to condition on, by column number, constant columns left out."""
@@ -362,6 +352,9 @@ class LowRankDensity(CallbackSupportMixin, DensityMixin, BaseEstimator):
             value = values.pop(j, constant)
             if value != constant:
                 raise ValueError(f"Column {j} is always {constant}; there is no density given {value}.")
+        row = np.full((1, self.n_features_in_), np.nan)
+        row[0, list(values)] = list(values.values())
+        refuse_outside(row, self._spaces, getattr(self, "feature_names_in_", None))
         return values
 
     def _numbers(self, columns: Any, *, constant: bool = False) -> list[int]:

@@ -13,7 +13,8 @@ from latentviews._validation import (
 )
 from latentviews.core import streams
 from latentviews.core.components import Components, evaluate
-from latentviews.core.tables import Columns, read_table, view_names
+from latentviews.core.tables import Columns, read_table
+from latentviews.core.view_names import view_names
 from latentviews.mixtures.inference import (
     Bootstrap,
     Expectation,

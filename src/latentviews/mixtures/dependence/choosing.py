@@ -10,8 +10,8 @@ import numpy as np
 
 from latentviews.core.kernels.bandwidths import resolution
 from latentviews.core.tables import FewViewsError
+from latentviews.metrics import adjusted_rand
 from latentviews.mixtures.dependence.copulas import fit_copulas
-from latentviews.mixtures.dependence.merging import adjusted_rand
 from latentviews.mixtures.problem import Problem, classes_of
 
 STABLE = 0.5  # adjusted Rand index between partitions by copulas below which they are not taken
