@@ -305,7 +305,6 @@ class DoublyStochasticRegressor(RegressorMixin, KernelMachine):
         ----------
         X : array or DataFrame of shape (n_samples, n_features)
         y : array of shape (n_samples,)
-            What to predict.
 
         Returns
         -------
@@ -397,4 +396,5 @@ class DoublyStochasticRegressor(RegressorMixin, KernelMachine):
         -------
         array of shape (n_samples,)
         """
-        return self._scores(X)[:, 0] if self.single_ else self._scores(X)
+        scores = self._scores(X)
+        return scores[:, 0] if self.single_ else scores
