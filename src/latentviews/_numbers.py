@@ -1,10 +1,13 @@
 """Small mathematics that many modules need."""
 
+from typing import Any
+
 import numpy as np
 from scipy import fft
 from scipy.special import logsumexp
 
 TINY = np.finfo(float).tiny
+LINE = 90  # characters of a value that a record shows in full
 NORMAL_QUARTILES = 1.349  # from the first quartile to the third of a normal law, in standard deviations
 
 
@@ -61,3 +64,19 @@ def smoothed_bins(mass: np.ndarray, width: np.ndarray | float, axis: int = 0, *,
     frequencies = np.moveaxis(np.expand_dims(2 * np.pi * fft.rfftfreq(padded), tuple(range(1, mass.ndim))), 0, axis)
     smooth = fft.irfft(fft.rfft(mass, padded, axis=axis) * np.exp(-0.5 * (frequencies * width) ** 2), padded, axis=axis)
     return np.maximum(np.take(smooth, range(size), axis=axis), 0.0)
+
+
+def brief(record: Any) -> str:
+    """A record in a line: what is large by its kind and size. Classes take it as their ``__repr__``."""
+    shown = getattr(record, "__dataclass_fields__", {})
+    names = getattr(record, "_fields", None) or [name for name, field in shown.items() if field.repr]
+    return f"{type(record).__name__}({', '.join(f'{name}={_brief(getattr(record, name))}' for name in names)})"
+
+
+def _brief(value: Any) -> str:
+    text = " ".join(repr(value).split())
+    if len(text) <= LINE:
+        return text
+    if isinstance(value, np.ndarray):
+        return f"<array of {' × '.join(map(str, value.shape))}>"
+    return f"<{type(value).__name__}{f' of {len(value)}' if isinstance(value, dict | list) else ''}>"

@@ -137,6 +137,11 @@ def check_count(name: str, value: Any, low: int = 1) -> int:
     return int(value)
 
 
+def draws_of(estimator: Any, random_state: Any) -> np.random.Generator:
+    """A generator of its own for draws from a fitted model; by default the one of its ``random_state``."""
+    return np.random.default_rng(estimator.random_state if random_state is None else random_state)
+
+
 def check_positive(name: str, value: Any) -> float:
     """``value`` as a positive, finite float."""
     if isinstance(value, bool) or not isinstance(value, int | float | np.number) or not 0 < value < np.inf:
@@ -191,7 +196,8 @@ def check_weights(weights: Any, data: Any) -> np.ndarray | None:
 
 def as_labels(y: Any, data: Any) -> np.ndarray | None:
     """Known classes 0, 1, … and -1 where unknown; None unless some are known and some are not."""
-    labels = _numbers(y)
+    names = label_names(y)
+    labels = _numbers(y) if names is None else _codes(y, names)
     if labels is None:
         return None
     unknown = np.isnan(labels)
@@ -205,6 +211,30 @@ def as_labels(y: Any, data: Any) -> np.ndarray | None:
     if len(labels) != data.shape[0]:
         raise ValueError(f"y needs one label per row, {data.shape[0]}; got {len(labels)}.")
     return labels
+
+
+def label_names(y: Any) -> list[str] | None:
+    """The names of known classes in their order, where ``y`` holds text and marks some rows as unknown; else None.
+
+    Unknown are None, NaN, -1 and empty text.
+    """
+    if y is None or np.asarray(y).dtype.kind not in "UOT" or np.ndim(y) != 1:
+        return None
+    values = np.asarray(y, dtype=object).tolist()
+    if not any(isinstance(value, str) for value in values) or not any(map(_is_unknown, values)):
+        return None
+    return sorted({str(value) for value in values if not _is_unknown(value)}) or None
+
+
+def _is_unknown(value: Any) -> bool:
+    """Whether a label stands for none."""
+    return value is None or value != value or str(value).strip() in ("", "-1", "<NA>")  # NaN is not itself
+
+
+def _codes(y: Any, names: list[str]) -> np.ndarray:
+    """The places of labels among their names, -1 where unknown."""
+    place = {name: float(h) for h, name in enumerate(names)}
+    return np.array([-1.0 if _is_unknown(value) else place[str(value)] for value in np.asarray(y, dtype=object)])
 
 
 def _numbers(y: Any) -> np.ndarray | None:

@@ -12,7 +12,7 @@ from latentviews._numbers import TINY, as_shares
 from latentviews._parameters import Ability, Constraint, Count, NoneOr, OneOf, Seed, WithData
 from latentviews._validation import UnsupportedError, all_or_nothing, check_count, is_auto
 from latentviews.baselines._shared import OneColumnViews, log_joint
-from latentviews.core.embeddings import as_rows
+from latentviews.core.components import as_rows
 from latentviews.core.features.indicators import OneHotFeatures
 from latentviews.core.spectral import spectral_fit
 from latentviews.core.tensors import JointDiagonalization, Solver
@@ -111,7 +111,17 @@ class HistogramSpectral(OneColumnViews):
 
     @all_or_nothing
     def fit(self, X: Any, y: Any = None) -> Self:
-        """Cut the views into bins and decompose the moments of their indicators."""
+        """Cut the views into bins and decompose the moments of their indicators.
+
+        Parameters
+        ----------
+        X : array or DataFrame of shape (n_samples, n_features)
+        y : ignored
+
+        Returns
+        -------
+        self
+        """
         table, columns, rank = self._read(X)
         rng = np.random.default_rng(self.random_state)
         self.n_bins_ = self._count(table, rank, rng)

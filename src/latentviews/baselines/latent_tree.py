@@ -65,7 +65,17 @@ class LatentTreeSpectral(DensityMixin, BaseEstimator):
 
     @all_or_nothing
     def fit(self, X: Any, y: Any = None) -> Self:
-        """Moments of neighbours, and the operators from them."""
+        """Moments of neighbours, and the operators from them.
+
+        Parameters
+        ----------
+        X : array or DataFrame of shape (n_samples, n_features)
+        y : ignored
+
+        Returns
+        -------
+        self
+        """
         check_parameters(self)
         rank, by_rule = int(self.rank), isinstance(self.bandwidth, str)
         rows = to_numpy(check_rows(self, X, reset=True))
@@ -87,12 +97,32 @@ class LatentTreeSpectral(DensityMixin, BaseEstimator):
         return self
 
     def score_samples(self, X: Any) -> np.ndarray:
-        """The log of the floored and normalised estimate at every row."""
+        """The log of the floored and normalised estimate at every row.
+
+        Parameters
+        ----------
+        X : array or DataFrame of shape (n_samples, n_features)
+
+        Returns
+        -------
+        array of shape (n_samples,)
+        """
         check_is_fitted(self)
         return self.density_.log_density(to_numpy(check_rows(self, X, reset=False)))
 
     def score(self, X: Any, y: Any = None) -> float:
-        """The mean over the rows."""
+        """The mean over the rows.
+
+        Parameters
+        ----------
+        X : array or DataFrame of shape (n_samples, n_features)
+        y : ignored
+
+        Returns
+        -------
+        float
+            Higher is better.
+        """
         return float(self.score_samples(X).mean())
 
 

@@ -10,7 +10,7 @@ from scipy import stats
 from latentviews._parameters import Ability, Constraint, Count, NoneOr, Seed, WithData
 from latentviews._validation import UnsupportedError, all_or_nothing
 from latentviews.baselines._shared import OneColumnViews
-from latentviews.core.embeddings import as_rows
+from latentviews.core.components import as_rows
 from latentviews.core.tensors import JointDiagonalization, Solver
 from latentviews.core.whitening import symmetric_tensor, symmetric_whitening
 
@@ -94,7 +94,17 @@ class SphericalSpectral(OneColumnViews):
 
     @all_or_nothing
     def fit(self, X: Any, y: Any = None) -> Self:
-        """Match the first three moments."""
+        """Match the first three moments.
+
+        Parameters
+        ----------
+        X : array or DataFrame of shape (n_samples, n_features)
+        y : ignored
+
+        Returns
+        -------
+        self
+        """
         table, columns, rank = self._read(X)
         if rank > table.shape[1]:
             raise UnsupportedError(

@@ -11,7 +11,7 @@ from collections.abc import Container, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from latentviews.cli.common import CommandError
+from latentviews.cli.options import CommandError
 from latentviews.io.saving import written_aside
 
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)

@@ -10,7 +10,7 @@ from scipy.special import ndtr
 
 from latentviews._arrays import to_numpy
 from latentviews._numbers import TINY
-from latentviews.core.embeddings import BACKGROUND, Components, as_rows, evaluate
+from latentviews.core.components import BACKGROUND, Components, as_rows, evaluate
 from latentviews.core.kernels.real import Gaussian
 
 POINTS = 1000  # rows that stand for all

@@ -31,7 +31,8 @@ def open_parquet(path: Path) -> Source:
         except (pyarrow.ArrowInvalid, OSError) as error:
             raise InputError(f"{path} cannot be read to its end ({_first_line(error)}).") from error
 
-    return Source("parquet", list(schema.names), read, usual=usual)
+    texts = [j for j, one in enumerate(schema) if not _is_number(one.type)]
+    return Source("parquet", list(schema.names), read, usual=usual, texts=texts)
 
 
 def matrix(table: Any) -> np.ndarray:

@@ -90,7 +90,17 @@ class SignedTrain(BaseEstimator):
         self.exact_rows = exact_rows
 
     def estimate(self, problem: JointProblem) -> JointEstimate:
-        """Bandwidth and rank by held-out likelihood, then the decomposition of all rows."""
+        """Bandwidth and rank by held-out likelihood, then the decomposition of all rows.
+
+        Parameters
+        ----------
+        problem : JointProblem
+            Rows and what is asked of them.
+
+        Returns
+        -------
+        JointEstimate
+        """
         self._check(problem)
         whole = ~np.isnan(problem.pilot[:, list(problem.kernels)]).any(axis=1)
         rows, weights = problem.pilot[whole], None if problem.pilot_weights is None else problem.pilot_weights[whole]

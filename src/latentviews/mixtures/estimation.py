@@ -9,7 +9,8 @@ import numpy as np
 from latentviews._clusters import kmeans_posteriors
 from latentviews._progress import Report
 from latentviews._validation import IdentifiabilityWarning, UnsupportedError, is_auto, warn_user
-from latentviews.core.embeddings import BinnedEmbedding, Components, domain_for, domain_of
+from latentviews.core.components import Components
+from latentviews.core.embeddings import BinnedEmbedding, domain_for, domain_of
 from latentviews.core.features.landmarks import log_unit
 from latentviews.core.features.point_masses import PointMassFeatures, without_masses
 from latentviews.core.kernels.base import Kernel

@@ -132,12 +132,31 @@ class TwoStageRegression(BaseEstimator):
         self.window = window
 
     def candidates(self) -> list[tuple[int, float, int]]:
-        """What there is to choose from."""
+        """What there is to choose from.
+
+        Returns
+        -------
+        list[tuple[int, float, int]]
+        """
         check_parameters(self)
         return list(product(self.sizes, self.penalties, self.memories))
 
     def learn(self, series: Series, choice: tuple[int, float, int], horizon: int) -> BilinearDynamics:
-        """A filter and its forecasts."""
+        """A filter and its forecasts.
+
+        Parameters
+        ----------
+        series : Series
+            Rows in standard units and their features.
+        choice : tuple
+            One of `candidates`.
+        horizon : int, default=1
+            How many steps ahead.
+
+        Returns
+        -------
+        BilinearDynamics
+        """
         size, penalty, memory = choice
         longest = max(int(series.lengths.max()) // 3, 1)
         window = min(self.window, longest)

@@ -14,7 +14,7 @@ from latentviews._validation import all_or_nothing, check_rows
 from latentviews.core.features.cholesky import largest, pivoted_cholesky
 from latentviews.core.kernels.base import Kernel
 from latentviews.core.kernels.real import Gaussian
-from latentviews.core.kernels.spaces import Space
+from latentviews.core.kernels.space import Space
 from latentviews.core.streams import weigh
 
 

@@ -11,12 +11,17 @@ import numpy as np
 from latentviews.core.features.point_masses import which_mass
 from latentviews.core.kernels.bandwidths import resolution
 from latentviews.core.point_masses import masses_of
+from latentviews.core.tables import FewViewsError
 from latentviews.metrics import adjusted_rand
 from latentviews.mixtures.dependence.copulas import fit_copulas
 from latentviews.mixtures.problem import Problem, classes_of
 
 STABLE = 0.5  # adjusted Rand index between partitions by copulas below which they are not taken
 ALIKE = 0.05  # log-likelihoods per row, and stabilities, that differ by less do not decide
+FORCED = (
+    "Views may depend on each other inside classes (copulas): two views would not determine classes inside which they "
+    "are independent."
+)
 WIDTHS = (1.0, 0.5, 0.25)  # of copulas' margins, at which held-out rows are judged
 SPREAD = 0.2  # of point masses then, in standard deviations of their column: wide beside the narrowest of these widths
 
@@ -48,9 +53,15 @@ def choose_way(model: Any, fit: Fit, rows: Any, labels: Any, weights: Any) -> tu
     """Fit with independent views and with copulas, and take the one under which held-out rows are likelier.
 
     Where both are about as likely, the one whose partition changes less with half of the rows is taken. Copulas whose
-    partition is unstable are not taken; where copulas cannot be had, independence is.
+    partition is unstable are not taken; where copulas cannot be had, independence is, and two views, which would not
+    determine classes inside which they are independent, are left to copulas.
     """
-    plain = _way(model, None, fit, rows, labels, weights)
+    try:
+        plain = _way(model, None, fit, rows, labels, weights)
+    except FewViewsError:
+        copulas = _way(model, "copula", fit, rows, labels, weights)
+        agreement = float(copulas.model.agreement_)
+        return copulas, DependenceChoice("copula", np.nan, np.nan, agreement, (np.nan, np.nan), np.nan, FORCED)
     try:
         copulas = _way(model, "copula", fit, rows, labels, weights)
     except ValueError as error:
