@@ -319,7 +319,6 @@ class MultiViewMixture(CallbackSupportMixin, ViewQuestionsMixin, PosteriorMixin,
                 "number or a rule."
             )
         check_one_batch(X)
-        settings = self._settings()
         if not hasattr(self, "stream_"):
             problem = read_problem(self, X, None, sample_weight)
             self._keep_read(problem)
@@ -327,7 +326,7 @@ class MultiViewMixture(CallbackSupportMixin, ViewQuestionsMixin, PosteriorMixin,
             self.stream_: StreamFit = start_stream(problem, self._spectral_bandwidth(), size)
         rows = to_numpy(read_table(self, X, reset=False)[0])
         self.stream_ = self.stream_.add(rows, check_weights(sample_weight, rows), self.reference)
-        found = self.stream_.solve(settings.solver, np.random.default_rng(self.random_state))
+        found = self.stream_.solve(self._settings().solver, np.random.default_rng(self.random_state))
         self._keep_found(FoundClasses(self.stream_.estimate(found), FitPath(spectral_summary(found))))
         self._reorder(np.argsort(-self.weights_, kind="stable"))
         return self
