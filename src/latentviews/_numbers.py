@@ -2,7 +2,6 @@
 
 import numpy as np
 from scipy import fft
-from scipy.special import logsumexp
 
 TINY = np.finfo(float).tiny
 NORMAL_QUARTILES = 1.349  # from the first quartile to the third of a normal law, in standard deviations
@@ -19,8 +18,13 @@ def row_shares(n_rows: int, weights: np.ndarray | None) -> np.ndarray:
 
 
 def posteriors_of(log_joint: np.ndarray) -> np.ndarray:
-    """P(h | row) from log p(row, h), over the last axis."""
-    return np.exp(log_joint - logsumexp(log_joint, axis=-1, keepdims=True))
+    """P(h | row) from log p(row, h), over the last axis; equal where a row can be of no class at all.
+
+    The largest is taken away before anything is added: of rows far away, logs are so large that log k is lost in them.
+    """
+    largest = log_joint.max(axis=-1, keepdims=True)
+    nowhere = largest == -np.inf
+    return as_shares(np.exp(np.where(nowhere, 0.0, log_joint) - np.where(nowhere, 0.0, largest)), axis=-1)
 
 
 def drawn_labels(chances: np.ndarray, rng: np.random.Generator, shape: tuple[int, ...] = ()) -> np.ndarray:

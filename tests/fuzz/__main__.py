@@ -1,6 +1,7 @@
 """``python -m tests.fuzz fits`` and ``python -m tests.fuzz files``."""
 
 import argparse
+import itertools
 import json
 import sys
 from pathlib import Path
@@ -11,6 +12,7 @@ from . import damage, fits  # noqa: E402
 from .driver import drive, serve  # noqa: E402
 
 KINDS = {"fits": fits, "files": damage}
+MOST_TURNS = 6  # of a family in a round: one for every line that it has in the catalogue, up to so many
 
 
 def main() -> int:
@@ -30,14 +32,16 @@ def main() -> int:
     if options.serve:
         serve(options.kind, module.run_case, options.seed, [tuple(case) for case in json.loads(options.serve)])
         return 0
-    names = options.family or list(module.families())
+    turns = [name for name, lines in module.families().items() for _ in range(min(max(len(lines), 1), MOST_TURNS))]
+    names = options.family or turns
     unknown = set(names) - set(module.families())
     if unknown:
         parser.error(f"no family is called {sorted(unknown)}; there are {list(module.families())}")
     if options.case is not None:
         cases = [(names[0], options.case)]
     else:
-        cases = [(names[i % len(names)], options.first + i // len(names)) for i in range(options.count)]
+        numbers = {name: itertools.count(options.first) for name in names}
+        cases = [(name, next(numbers[name])) for name in itertools.islice(itertools.cycle(names), options.count)]
     with open(options.log or "/dev/null", "a") as log:
         tally = drive(options.kind, options.seed, cases, options.minutes, log)
     print(tally.table())

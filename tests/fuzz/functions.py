@@ -32,7 +32,9 @@ def _picked(rng: Rng, values: list[Any]) -> Any:
 
 def _two_samples(rng: Rng, judge: Judge, table: Hostile, wild: bool) -> None:
     rows = table.rows
-    other = _picked(rng, [table.given, rows[: len(rows) // 2 + 1], rows + 1, *([rows[:, :1], rows[:1]] if wild else [])])
+    other = _picked(
+        rng, [table.given, rows[: len(rows) // 2 + 1], rows + 1, *([rows[:, :1], rows[:1]] if wild else [])]
+    )
     kernel, n = _picked(rng, KERNELS), _picked(rng, [1, 19, *([0, -1, 2.5] if wild else [])])
     found = judge.call(
         "two_sample_test",
@@ -43,8 +45,12 @@ def _two_samples(rng: Rng, judge: Judge, table: Hostile, wild: bool) -> None:
 
 def _independence(rng: Rng, judge: Judge, table: Hostile, wild: bool) -> None:
     rows, n = table.rows, len(table.rows)
-    other = _picked(rng, [rows[:, 0], rows[:, -1:], rng.normal(size=n), *([rng.normal(size=(n + 1, 1))] if wild else [])])
-    weights = _picked(rng, [None, None, rng.random(n), *([np.zeros(n), -np.ones(n), np.full(n, np.nan)] if wild else [])])
+    other = _picked(
+        rng, [rows[:, 0], rows[:, -1:], rng.normal(size=n), *([rng.normal(size=(n + 1, 1))] if wild else [])]
+    )
+    weights = _picked(
+        rng, [None, None, rng.random(n), *([np.zeros(n), -np.ones(n), np.full(n, np.nan)] if wild else [])]
+    )
     kernel = _picked(rng, KERNELS)
     found = judge.call(
         "independence_test",
@@ -64,9 +70,7 @@ def _judge_test(judge: Judge, name: str, found: Any) -> None:
 
 def _rank(rng: Rng, judge: Judge, table: Hostile, wild: bool) -> None:
     kernel = _picked(rng, [None, None, Delta(), Laplace(), *([Linear(), "x"] if wild else [])])
-    found = judge.call(
-        "rank_test", lambda: rank_test(table.given, kernel=kernel, n_permutations=19, random_state=0)
-    )
+    found = judge.call("rank_test", lambda: rank_test(table.given, kernel=kernel, n_permutations=19, random_state=0))
     if found is not None and not found.n_components >= 1:
         judge.faults.append(f"rank_test counts {found.n_components}")
 

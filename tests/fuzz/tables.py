@@ -115,6 +115,8 @@ MISHAPS: dict[str, Callable[[Rng, np.ndarray], np.ndarray]] = {
     "rounding errors": _rounded,
     "negative zeros": lambda rng, x: np.where(rng.random(x.shape) < 0.3, -0.0, x),
     "tiny values": lambda rng, x: np.where(rng.random(x.shape) < 0.3, 1e-310, x),
+}
+GAPS: dict[str, Callable[[Rng, np.ndarray], np.ndarray]] = {
     "row of NaN": lambda rng, x: _put(x, int(rng.integers(len(x))), np.nan),
     "cells of NaN": lambda rng, x: _cells(rng, x, 0.05),
     "half NaN": lambda rng, x: _cells(rng, x, 0.5),
@@ -178,17 +180,15 @@ WRONG_FORMS: dict[str, Callable[[np.ndarray], Any]] = {
 
 def hostile_table(rng: Rng, *, wild: bool, missing: bool, n_columns: tuple[int, int] = (3, 7)) -> Hostile:
     """A table from a shape, up to three mishaps and a form; ``wild`` ones may be what no model takes."""
-    least = 1 if wild else 20
-    n, d = int(rng.choice([1, 2, 3, 5, 12, 40, 80, 150, 250])), int(rng.integers(*n_columns))
-    n, d = max(n, least), int(rng.integers(1, 7)) if wild else d
+    sizes = [1, 2, 3, 5, 12, 40, 80, 150, 250] if wild else [20, 40, 80, 150, 250]
+    n, d = int(rng.choice(sizes)), int(rng.integers(*((1, 7) if wild else n_columns)))
     shape, x = _drawn(rng, {**SHAPES, **(WILD_SHAPES if wild else {})}, n, d)
     words = [f"{shape} ({n}, {d})"]
-    mishaps = {**MISHAPS, **(ACCIDENTS if wild else {})}
+    mishaps = {**MISHAPS, **(GAPS if wild or missing else {}), **(ACCIDENTS if wild else {})}
     with np.errstate(all="ignore"):
         for name in rng.choice(list(mishaps), size=rng.integers(0, 4)):
             x = mishaps[name](rng, x)
             words.append(str(name))
-        x = x if missing or wild else np.where(np.isfinite(x), x, 0.5)
         forms = WRONG_FORMS if wild and rng.random() < 0.25 else FORMS
         form = "array" if rng.random() < 0.5 and forms is FORMS else str(rng.choice(list(forms)))
         return Hostile(forms[form](x), x, ", ".join([*words, form]))

@@ -28,7 +28,12 @@ class TimeoutFault(BaseException):
 
 
 class Faults(list[str]):
-    """The faults of one case."""
+    """The faults of one case, each once."""
+
+    def append(self, fault: str) -> None:
+        """Add a fault unless the same is known of another call."""
+        if fault.partition(" at ")[2] not in {one.partition(" at ")[2] for one in self if " at " in one}:
+            super().append(fault)
 
     def numbers(self, name: str, values: Any, *, low: bool = False, high: bool = False) -> None:
         """No NaN and no infinity; minus infinity where ``low`` allows it, infinity where ``high`` does."""
@@ -50,7 +55,11 @@ class Faults(list[str]):
         tolerance = 1e-6 if values.dtype == np.float64 else 1e-3
         if np.isnan(total).any():
             return
-        if (values < -tolerance).any() or (total > 1 + tolerance).any() or (not at_most and (total < 1 - tolerance).any()):
+        if (
+            (values < -tolerance).any()
+            or (total > 1 + tolerance).any()
+            or (not at_most and (total < 1 - tolerance).any())
+        ):
             self.append(f"{name} sums to {total.min():.3g} to {total.max():.3g}")
 
 
@@ -76,7 +85,9 @@ def place(tb: TracebackType | None) -> str:
     """The innermost line of the package on the way to an error, and the innermost of all."""
     frames = [frame for frame in traceback.extract_tb(tb) if "/tests/fuzz/" not in frame.filename]
     ours = [frame for frame in frames if frame.filename.startswith(PACKAGE)]
-    spots = [f"{frame.filename.rpartition('/src/')[2]}:{frame.lineno} {frame.name}" for frame in ours[-1:] + frames[-1:]]
+    spots = [
+        f"{frame.filename.rpartition('/src/')[2]}:{frame.lineno} {frame.name}" for frame in ours[-1:] + frames[-1:]
+    ]
     return " < ".join(dict.fromkeys(reversed(spots)))
 
 

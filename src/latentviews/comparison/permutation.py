@@ -11,8 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from latentviews._arrays import to_numpy
-from latentviews._validation import check_count, check_weights
+from latentviews._validation import as_numbers, check_count, check_weights
 from latentviews.core.features.landmarks import LandmarkFeatures
 from latentviews.core.kernels.base import Kernel
 from latentviews.core.kernels.real import Gaussian
@@ -191,7 +190,7 @@ def _square_norm(matrix: np.ndarray) -> float:
 
 def _as_rows(name: str, values: Any) -> np.ndarray:
     """``values`` as finite rows (n, d), enough of them for a test."""
-    rows = to_numpy(values)
+    rows = as_numbers(name, values)
     rows = rows[:, None] if rows.ndim == 1 else rows
     if rows.ndim != 2 or rows.shape[1] == 0:
         raise ValueError(f"{name} needs shape (n,) or (n, d); got {rows.shape}.")

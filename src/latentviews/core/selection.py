@@ -287,13 +287,15 @@ def likelihood_curve(
         raise ValueError("candidates must hold at least one number of classes; got none.")
     if isinstance(X, list | tuple) or not hasattr(X, "shape"):
         raise TypeError("likelihood_curve takes one table; stack the views and name their columns in `views`.")
-    table = X
-    folds = list(KFold(cv, shuffle=True, random_state=0).split(np.empty(len(table))))
+    table, n_rows = X, X.shape[0]
+    if n_rows < check_count("cv", cv, 2):
+        raise ValueError(f"cv={cv} folds need at least as many rows; got n_samples = {n_rows}.")
+    folds = list(KFold(cv, shuffle=True, random_state=0).split(np.empty(n_rows)))
     jobs = [
         delayed(_held_out)(clone(estimator).set_params(n_components=k), table, *fold) for k in sizes for fold in folds
     ]
     found = iter(Parallel(n_jobs)(jobs))
-    scores = np.empty((len(sizes), len(table)))
+    scores = np.empty((len(sizes), n_rows))
     for row in scores:
         for _, held in folds:
             row[held] = next(found)

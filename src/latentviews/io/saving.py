@@ -82,14 +82,17 @@ def load(path: Any) -> Any:
     path = Path(path)
     if path.is_dir():
         raise SavingError(f"{path} is a directory; name the model file in it.")
-    try:
-        with zipfile.ZipFile(path) as archive:
-            tree = _read_tree(archive, path)
-            return Reader(archive).decode_all(tree)
-    except (zipfile.BadZipFile, EOFError) as error:
-        raise SavingError(f"{path} is not a model that latentviews saved, or it is cut short ({error}).") from error
-    except DamagedError as error:
-        raise SavingError(f"{path} is a damaged model file: {error}.") from error
+    with open(path, "rb") as file:
+        try:
+            with zipfile.ZipFile(file) as archive:
+                tree = _read_tree(archive, path)
+                return Reader(archive).decode_all(tree)
+        except SavingError:
+            raise
+        except DamagedError as error:
+            raise SavingError(f"{path} is a damaged model file: {error}.") from error
+        except Exception as error:  # a damaged zip can fail anywhere on the way to its entries
+            raise SavingError(f"{path} is not a model that latentviews saved, or it is cut short ({error}).") from error
 
 
 @contextmanager

@@ -6,7 +6,8 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import column_or_1d
 
-from latentviews._arrays import on_host, to_numpy
+from latentviews._arrays import on_host
+from latentviews._validation import as_numbers
 from latentviews.core import streams
 
 
@@ -37,7 +38,7 @@ def number_targets(y: Any, n_rows: int) -> np.ndarray:
     """Finite numbers on the host, one per row, or several."""
     if np.iscomplexobj(np.asarray(on_host(y))):
         raise ValueError("y holds complex numbers; targets must be real: pass real and imaginary parts as two targets.")
-    y = to_numpy(y)
+    y = as_numbers("y", y)
     if y.ndim not in (1, 2) or len(y) != n_rows or y.size == 0:
         raise ValueError(f"y needs one target, or several, for each of {n_rows} rows; got shape {y.shape}.")
     if not np.all(np.isfinite(y)):
