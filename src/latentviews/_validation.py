@@ -11,7 +11,6 @@ from sklearn.utils.validation import validate_data
 
 from latentviews._arrays import is_foreign, namespace, to_numpy
 
-
 LARGEST = 1e150  # values beyond have squares that overflow
 
 
@@ -98,26 +97,28 @@ def _validated(estimator: Any, X: Any, reset: bool) -> np.ndarray:
         raise ValueError(f"{name} expects columns of different names; {twice!r} occurs more than once. Rename one.")
     if is_batches(X):
         raise TypeError(f"{name} expects one table here; got {type(X).__name__}. Put its batches together.")
+    dtypes = [np.float64, np.float32]
     try:
-        return validate_data(estimator, X, reset=reset, dtype=[np.float64, np.float32], ensure_all_finite="allow-nan")
+        with np.errstate(all="ignore"):  # its sum of infinities of both signs, before it refuses them
+            return validate_data(estimator, X, reset=reset, dtype=dtypes, ensure_all_finite="allow-nan")
     except (TypeError, ValueError) as error:
         found = _first_text(X, columns)
         if found is None:
             raise
         column, text = found
         raise ValueError(
-            f"{name} expects numbers; column {column!r} holds text, such as {text!r:.60}. Leave the column out, or turn "
-            "its values into numbers."
+            f"{name} expects numbers; column {column!r} holds text, such as {text!r:.60}. Leave the column out, or "
+            "turn its values into numbers."
         ) from error
 
 
 def _check_squares(x: np.ndarray, names: Sequence[Any]) -> None:
     """Refuse values whose squares are beyond the range of numbers."""
-    if max(np.fmax.reduce(x, axis=None, initial=0.0), -np.fmin.reduce(x, axis=None, initial=0.0)) > LARGEST:
+    if max(float(np.fmax.reduce(x, axis=None, initial=0)), -float(np.fmin.reduce(x, axis=None, initial=0))) > LARGEST:
         row, column = np.argwhere(np.abs(x) > LARGEST)[0]
         raise ValueError(
-            f"Column {names[column]!r} holds {x[row, column]:.3g}, whose square is no number; scale the column, or take "
-            "that row out."
+            f"Column {names[column]!r} holds {x[row, column]:.3g}, whose square is no number; scale the column, or "
+            "take that row out."
         )
 
 

@@ -8,8 +8,8 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1]))  # where the catalogue is
 
-from . import damage, fits  # noqa: E402
-from .driver import drive, serve  # noqa: E402
+from . import damage, fits
+from .driver import drive, serve
 
 KINDS = {"fits": fits, "files": damage}
 MOST_TURNS = 6  # of a family in a round: one for every line that it has in the catalogue, up to so many

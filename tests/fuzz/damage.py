@@ -115,10 +115,9 @@ DAMAGES = (_flipped, _flipped, _overwritten, _filled, _cut, _removed, _repeated,
 
 def _damaged(rng: Rng, data: bytes) -> tuple[bytes, str]:
     """Bytes after one or two mishaps, and the mishaps in words."""
-    found, words = bytearray(data), []
-    for _ in range(int(rng.integers(1, 3))):
-        if found:
-            words.append(DAMAGES[int(rng.integers(len(DAMAGES)))](rng, found))
+    found = bytearray(data)
+    damages = [DAMAGES[int(i)] for i in rng.integers(len(DAMAGES), size=rng.integers(1, 3))]
+    words = [damage(rng, found) for damage in damages if found]
     return bytes(found), ", ".join(words)
 
 

@@ -1,4 +1,4 @@
-"""Values for the parameters of an estimator, from what its class declares: proper ones, and some that it must refuse."""
+"""Values for the parameters of an estimator by what its class declares: proper ones, and some that it must refuse."""
 
 from typing import Any
 

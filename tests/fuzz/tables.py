@@ -191,7 +191,8 @@ def hostile_table(rng: Rng, *, wild: bool, missing: bool, n_columns: tuple[int, 
             words.append(str(name))
         forms = WRONG_FORMS if wild and rng.random() < 0.25 else FORMS
         form = "array" if rng.random() < 0.5 and forms is FORMS else str(rng.choice(list(forms)))
-        return Hostile(forms[form](x), x, ", ".join([*words, form]))
+        seen = x.astype(np.float32).astype(float) if form == "float32" else x
+        return Hostile(forms[form](x), seen, ", ".join([*words, form]))
 
 
 def _drawn(rng: Rng, shapes: dict[str, Callable[[Rng, int, int], np.ndarray]], n: int, d: int) -> tuple[str, Any]:

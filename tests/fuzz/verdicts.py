@@ -1,4 +1,4 @@
-"""What counts as a fault: wrong numbers, errors that are not our own sentences, warnings, hangs, noise on the terminal."""
+"""What counts as a fault: wrong numbers, errors that are no sentences, warnings, hangs, noise on the terminal."""
 
 import ast
 import linecache
@@ -71,7 +71,7 @@ def _raises(path: str) -> list[tuple[int, int]]:
 
 
 def is_sentence(error: BaseException) -> bool:
-    """Whether an error was raised on purpose: its innermost frame stands at a ``raise`` of ours or of scikit-learn's checks."""
+    """Whether an error was meant: its innermost frame is at a ``raise`` of ours or of scikit-learn's checks."""
     frame = traceback.extract_tb(error.__traceback__)[-1]
     own = frame.filename.startswith((PACKAGE, CHECKS)) and frame.lineno is not None
     return (

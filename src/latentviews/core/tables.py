@@ -62,6 +62,12 @@ def training_rows(
     weights = None if weights is None else weights / weights.mean()
     drawn, pilot_weights, pilot_labels = draw(data, pilot_size, rng, weights, labels)
     pilot = to_numpy(drawn)
+    unseen = np.flatnonzero(np.isnan(pilot).all(axis=0))
+    if len(unseen) and is_array(data) and not np.isnan(to_numpy(data)[:, unseen]).all():
+        raise ValueError(
+            f"None of the {len(pilot)} rows of the pilot has a value in column {unseen[0]}, though other rows do; take "
+            "a larger pilot_size."
+        )
     # a pilot that is not full holds the whole stream
     partial = len(pilot) < data.shape[0] if is_array(data) else len(pilot) >= pilot_size
     return TrainingRows(data, weights, labels, pilot, pilot_weights, pilot_labels, partial)
@@ -268,9 +274,9 @@ def check_column(x: np.ndarray, label: Any, asked: str) -> None:
         raise ValueError(f"Column {label} varies by {np.ptp(values):.3g}, whose square is no number; scale the column.")
     if np.ptp(values) < ROUNDING * np.abs(values).max():
         raise ValueError(
-            f"Column {label} varies by {np.ptp(values):.3g} beside values of {np.abs(values).max():.3g}, which is no more "
-            f"than rounding and says nothing of {asked}; leave it out, or take a number that all values share away from "
-            "them where they are measured."
+            f"Column {label} varies by {np.ptp(values):.3g} beside values of {np.abs(values).max():.3g}, which is no "
+            f"more than rounding and says nothing of {asked}; leave it out, or keep more digits by measuring from a "
+            "number nearer to the values."
         )
 
 

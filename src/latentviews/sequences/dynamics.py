@@ -14,7 +14,7 @@ import numpy as np
 from latentviews._numbers import TINY
 
 BATCH = 4096
-WIDE = 2000  # columns from which on few rows are worked with instead
+WIDE = 400  # columns from which on few rows are worked with instead
 
 
 class Series(NamedTuple):
@@ -105,7 +105,7 @@ def ridge(parts: Iterable[tuple[np.ndarray, np.ndarray]], penalty: float, free: 
 
 
 def _wide_ridge(inputs: np.ndarray, targets: np.ndarray, penalty: float, free: int) -> np.ndarray:
-    """`ridge` of fewer rows than inputs: w = Rᵀ (R Rᵀ + penalty)⁻¹ B, with the free inputs F regressed out of R and B."""
+    """`ridge` of fewer rows than inputs, w = Rᵀ (R Rᵀ + penalty)⁻¹ B with the free ones regressed out of R and B."""
     level = float(np.sum(inputs**2)) / inputs.shape[1]
     held, unheld = inputs[:, :-free], inputs[:, -free:]
     basis = np.linalg.svd(unheld, full_matrices=False)[0]
@@ -131,7 +131,7 @@ def principal_directions(parts: Iterable[np.ndarray], size: int) -> np.ndarray:
 
 
 def _wide_directions(values: np.ndarray, size: int) -> np.ndarray:
-    """`principal_directions` of fewer rows than columns, from the products of rows; zeros where rows have no further ones."""
+    """`principal_directions` of few rows, from their products with each other; zeros where there are no more."""
     centred = values - values.mean(axis=0)
     spread, vectors = np.linalg.eigh(centred @ centred.T / len(centred))
     spread, found = spread[::-1], centred.T @ vectors[:, ::-1]

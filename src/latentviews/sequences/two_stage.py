@@ -1,9 +1,9 @@
 """Predictive states moved by a filter that two-stage regression learns."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import product
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 from sklearn.base import BaseEstimator

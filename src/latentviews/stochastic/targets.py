@@ -7,7 +7,7 @@ import numpy as np
 from sklearn.utils.validation import column_or_1d
 
 from latentviews._arrays import on_host
-from latentviews._validation import as_numbers
+from latentviews._validation import LARGEST, as_numbers
 from latentviews.core import streams
 
 
@@ -27,6 +27,8 @@ def different_labels(name: str, labels: Any) -> np.ndarray:
         raise ValueError(f"{name} must be a list or an array of labels; got {labels.tolist()!r}. Pass [...] instead.")
     if labels.dtype.kind == "O" and any(label is None for label in labels):
         raise ValueError(f"{name} holds None; every label must be known: leave rows of unknown class out.")
+    if labels.dtype.kind == "f" and not np.isfinite(labels).all():
+        raise ValueError(f"{name} holds NaN or infinity; every label must be known: leave rows of unknown class out.")
     try:
         return np.unique(labels)
     except TypeError:
@@ -43,6 +45,8 @@ def number_targets(y: Any, n_rows: int) -> np.ndarray:
         raise ValueError(f"y needs one target, or several, for each of {n_rows} rows; got shape {y.shape}.")
     if not np.all(np.isfinite(y)):
         raise ValueError("y contains NaN or infinity; targets must be finite numbers.")
+    if np.abs(y).max() > LARGEST:
+        raise ValueError(f"y holds {y.flat[np.abs(y).argmax()]:.3g}, whose square is no number; scale the targets.")
     return y
 
 
