@@ -18,6 +18,7 @@ from latentviews.core.tables import check_varying, read_table
 from latentviews.core.views import Views, feature_prototypes, fit_views, with_bandwidth
 
 DIRECTIONS = 30  # leading feature directions of a view; dependence beyond them is below any noise
+MANY = 1000  # features from which on products of fewer rows are taken instead
 ROWS = 10_000  # rows that permutations are made of
 WIDE = 2.0  # kernels so many times as wide are tried beside: a rare class shows better in them
 HALVES = 4  # random halves of more than three views
@@ -249,6 +250,9 @@ def _side(views: Sequence[np.ndarray]) -> np.ndarray:
 def _leading(phi: np.ndarray) -> np.ndarray:
     """Centred features in their leading principal directions, (n, at most 30)."""
     phi = phi - phi.mean(axis=0)
+    if phi.shape[1] > max(len(phi), MANY):
+        values, vectors = np.linalg.eigh(phi @ phi.T)
+        return (vectors * np.sqrt(np.maximum(values, 0.0)))[:, ::-1][:, :DIRECTIONS]
     _, vectors = np.linalg.eigh(phi.T @ phi)
     return phi @ vectors[:, ::-1][:, :DIRECTIONS]
 

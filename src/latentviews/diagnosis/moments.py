@@ -13,7 +13,7 @@ from latentviews.core.moments import Pairs, WhitenedMoments, pair_moments, white
 from latentviews.core.spectral import SpectralFit, spectral_fit
 from latentviews.core.tables import Columns
 from latentviews.core.tensors import JointDiagonalization
-from latentviews.core.views import Views, feature_prototypes, fit_views, read_blocks
+from latentviews.core.views import Views, feature_prototypes, fit_views, landmarks_where_scales_differ, read_blocks
 from latentviews.core.whitening import symmetric, symmetric_tensor, symmetric_whitening, triple_whitening
 
 RESAMPLES = 10  # of the rows, for the error of the moments
@@ -52,9 +52,10 @@ def moment_quality(model: Any, rows: np.ndarray, columns: Columns, rng: np.rando
     """The model's spectral step on ``rows``, and again on resamples of them; None where it fails."""
     rank = len(model.weights_)
     blocks = read_blocks(model.exchangeable, len(columns))
-    views = fit_views(
-        rows, columns, feature_prototypes(model.kernel, model.features, model.bandwidth, columns), rng, blocks
-    )
+    prototypes = feature_prototypes(model.kernel, model.features, model.bandwidth, columns)
+    if model.kernel is None and model.features is None and model.bandwidth is None:  # as in the fit
+        prototypes = landmarks_where_scales_differ(prototypes, rows, columns, blocks)
+    views = fit_views(rows, columns, prototypes, rng, blocks)
     solver = JointDiagonalization() if model.solver is None else model.solver
     shared = len(set(blocks)) == 1
     try:
