@@ -215,7 +215,10 @@ def test_third_moments_of_outliers_are_numbers(outlier, rng, capfd):
 def test_units_do_not_change_spherical_components(rng):
     rows = two_classes(rng, d=3)
 
-    here, there = SphericalSpectral(2, random_state=0).fit(rows), SphericalSpectral(2, random_state=0).fit(2.0**70 * rows)
+    here, there = (
+        SphericalSpectral(2, random_state=0).fit(rows),
+        SphericalSpectral(2, random_state=0).fit(2.0**70 * rows),
+    )
 
     np.testing.assert_allclose(there.means_, 2.0**70 * here.means_, rtol=1e-12)
     np.testing.assert_allclose(there.predict_proba(2.0**70 * rows), here.predict_proba(rows), atol=1e-12)
