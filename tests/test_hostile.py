@@ -1,21 +1,12 @@
-"""Hostile and unlucky input: a test for every fault that was found, and a few seconds of the fuzzers that find them."""
+"""Hostile and unlucky input: a test for every fault that was found in fits."""
 
-import os
-import signal
-import subprocess
-import sys
 import warnings
 
 import numpy as np
 import pandas as pd
 import pytest
-import zarr
 
 import latentviews
-from files import VALUES, write_fcs, write_gzip, write_h5ad, write_zarr
-from fuzz import damage, fits
-from fuzz.driver import drive
-from fuzz.functions import ELSEWHERE, FUNCTIONS
 from fuzz.verdicts import Judge
 from latentviews import (
     Copulas,
@@ -32,17 +23,12 @@ from latentviews import (
     diagnose,
     independence_test,
     likelihood_curve,
-    load,
     rank_test,
-    save,
 )
 from latentviews._numbers import posteriors_of
 from latentviews.baselines import LatentTreeSpectral, NonparametricEM, SphericalSpectral
 from latentviews.core.kernels.bandwidths import cv
 from latentviews.densities.weighted_samples import log_kernels, log_mixtures
-from latentviews.io import InputError, read_table
-from latentviews.io.model_writer import SavingError
-from latentviews.io.saving import name_aside, written_aside
 from latentviews.report import write_report
 from latentviews.sequences import dynamics
 from latentviews.stochastic import learning
@@ -63,73 +49,7 @@ def two_classes(rng, n=120, d=4):
     return rng.normal(size=(n, d)) + 4 * rng.integers(0, 2, size=(n, 1))
 
 
-# --------------------------------------------------------------------------------------------------- the fuzzers
-
-
-def test_the_fuzzer_of_fits_finds_nothing_in_a_round(capsys):
-    names = list(fits.families())
-
-    tally = drive("fits", 0, [(name, 0) for name in names], minutes=30)
-
-    assert tally.findings == [], capsys.readouterr().out
-    assert tally.clean.total() == len(names)
-
-
-def test_the_fuzzer_of_files_finds_nothing_in_a_round(capsys):
-    cases = [(name, number) for name in damage.families() for number in range(3)]
-
-    tally = drive("files", 0, cases, minutes=30)
-
-    assert tally.findings == [], capsys.readouterr().out
-    assert tally.clean.total() == len(cases)
-
-
-def test_every_public_function_is_in_the_fuzzer():
-    functions = {name for name in latentviews.__all__ if not isinstance(getattr(latentviews, name), type)}
-
-    assert functions == {*FUNCTIONS, *ELSEWHERE}
-
-
-@pytest.mark.parametrize(
-    ("function", "fault"),
-    [
-        (lambda: np.log(np.zeros(1)), "warns: divide by zero"),
-        (lambda: np.zeros(3).reshape(2, 2), "ValueError: cannot reshape"),
-        (lambda: os.write(2, b""), None),
-        (lambda: latentviews.FourierFeatures(n_frequencies=0).fit(np.zeros((3, 2))), None),
-    ],
-    ids=["warning", "foreign error", "nothing", "sentence of ours"],
-)
-def test_the_judge_knows_a_fault(function, fault):
-    judge = Judge()
-
-    judge.call("it", function)
-
-    assert bool(judge.faults) == (fault is not None)
-    assert fault is None or fault in judge.faults[0]
-
-
-def test_the_judge_stops_what_does_not_end():
-    judge = Judge(seconds=0.2)
-
-    judge.call("it", lambda: [None for _ in iter(int, 1)])
-
-    assert "it takes more than 0.2 s" in judge.faults[0]
-
-
-def test_wrong_numbers_are_faults():
-    faults = Judge().faults
-
-    faults.numbers("a", [1.0, np.nan])
-    faults.numbers("b", [np.inf])
-    faults.numbers("c", [-np.inf], low=True)
-    faults.shares("d", [[1.0, 1.0]])
-    faults.shares("e", [[0.5, 0.4]], at_most=True)
-
-    assert faults == ["NaN in a", "inf in b", "d sums to 2 to 2"]
-
-
-# ------------------------------------------------------------------------------------------------------ far rows
+# ------------------------------------------------------------------------------------------------------------ far rows
 
 
 @pytest.mark.cheap
@@ -182,7 +102,7 @@ def test_a_value_without_a_square_is_refused_by_name(rng):
         DoublyStochasticRegressor().fit(two_classes(rng), rows[:, 2])
 
 
-# ------------------------------------------------------------------------------------------- unlucky columns
+# ----------------------------------------------------------------------------------------------------- unlucky columns
 
 
 @pytest.mark.parametrize("model", [MultiViewMixture(2), NonparametricEM(2), PredictiveStateModel()], ids=repr)
@@ -274,7 +194,7 @@ def test_states_of_a_pilot_in_which_a_column_does_not_vary(rng):
         KernelHMM(2, pilot_size=5, random_state=0).fit(rows)
 
 
-# --------------------------------------------------------------------------------------------------- bad arguments
+# ------------------------------------------------------------------------------------------------------- bad arguments
 
 
 @pytest.mark.parametrize("model", [LowRankDensity(), PredictiveStateModel(), LandmarkFeatures()], ids=repr)
@@ -310,7 +230,7 @@ def test_arguments_that_are_no_numbers_are_told(rng):
         likelihood_curve(MultiViewMixture(), rows[:3], [1])
 
 
-# ------------------------------------------------------------------------------------------------------------ hangs
+# --------------------------------------------------------------------------------------------------------------- hangs
 
 
 def test_few_rows_of_many_features_are_solved_by_the_rows(rng, monkeypatch):
@@ -355,98 +275,3 @@ def test_smoothed_em_in_six_columns_ends(rng):
 
 def test_counting_classes_in_columns_of_many_scales_ends(rng):
     judged(rank_test, rng.pareto(0.5, size=(80, 5)), random_state=0)
-
-
-# ------------------------------------------------------------------------------------------------------------ files
-
-
-def test_a_damaged_gzip_is_a_sentence(tmp_path):
-    path = tmp_path / "cells.csv.gz"
-    write_gzip(path)
-    data = bytearray(path.read_bytes())
-    data[12:30] = bytes(range(200, 218))
-    path.write_bytes(data)
-
-    with pytest.raises(InputError, match="cannot be read to its end; it may be cut short"):
-        read_table(path)
-
-
-def test_a_damaged_header_of_npy_is_a_sentence(tmp_path):
-    path = tmp_path / "cells.npy"
-    np.save(path, VALUES)
-    path.write_bytes(path.read_bytes().replace(b"}", b"("))
-
-    with pytest.raises(InputError, match="is not a whole NPY file of numbers"):
-        read_table(path)
-
-
-@pytest.mark.parametrize("place", [8, 10, 40], ids=["method", "flags", "data"])
-def test_a_damaged_model_file_is_a_sentence(place, tmp_path):
-    path = tmp_path / "model.latentviews"
-    save(MultiViewMixture(2), path)
-    data = bytearray(path.read_bytes())
-    central = data.index(b"PK\x01\x02")
-    spot = central + place if place < 40 else place + 10
-    data[spot : spot + 4] = b"\xff\xff\xff\xff"
-    path.write_bytes(data)
-
-    with pytest.raises(SavingError, match=r"cut short|damaged|not a model"):
-        load(path)
-
-
-def test_an_fcs_file_that_contradicts_itself_is_a_sentence(tmp_path):
-    path = tmp_path / "cells.fcs"
-    write_fcs(path)
-    path.write_bytes(path.read_bytes().replace(b"$P2R", b"$P9R"))
-
-    with pytest.raises(InputError, match="is not a whole FCS file"):
-        read_table(path)
-
-
-def test_an_h5ad_file_in_which_the_library_finds_no_end_is_a_sentence(tmp_path):
-    path = tmp_path / "dense.h5ad"
-    write_h5ad(path)
-    data = bytearray(path.read_bytes())
-    heap = data.index(b"GCOL")  # texts; an object of no size is followed by itself
-    data[heap + 16 : heap + 44] = bytes(28)
-    path.write_bytes(data)
-
-    with pytest.raises(InputError, match=r"finds no end in it|not a whole AnnData file"):
-        read_table(path)
-
-
-def test_a_zarr_store_without_a_chunk_says_so(tmp_path):
-    path = tmp_path / "cells.zarr"
-    write_zarr(path)
-    chunk = next(file for file in sorted(path.rglob("*")) if file.is_file() and file.suffix != ".json")
-    chunk.unlink()
-
-    with pytest.warns(UserWarning, match="lacks 1 of its 2 chunks, whose values are read as 0"):
-        read_table(path)
-
-
-def test_a_whole_zarr_store_says_nothing(tmp_path):
-    zarr.create_array(tmp_path / "a.zarr", data=np.ones((4, 3)))
-
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        read_table(tmp_path / "a.zarr")
-
-
-def test_what_a_killed_process_left_is_removed_by_the_next(tmp_path):
-    code = f"import sys; sys.path[:] = {sys.path!r}\n" + (
-        "import os, pathlib, signal\nfrom latentviews.io.saving import name_aside\n"
-        "place = pathlib.Path(sys.argv[1])\n"
-        "(place / name_aside('out')).mkdir()\n(place / name_aside('a.latentviews')).write_text('half')\n"
-        "os.kill(os.getpid(), signal.SIGKILL)\n"
-    )
-    done = subprocess.run([sys.executable, "-c", code, tmp_path], check=False)
-    assert done.returncode == -signal.SIGKILL
-    mine = tmp_path / name_aside("b.latentviews")  # of a process that is at work
-    mine.write_text("half")
-    assert len(list(tmp_path.iterdir())) == 3
-
-    with written_aside(tmp_path / "c.latentviews") as aside:
-        aside.write_text("whole")
-
-    assert {file.name for file in tmp_path.iterdir()} == {mine.name, "c.latentviews"}
