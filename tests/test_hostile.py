@@ -32,6 +32,7 @@ from latentviews.densities.weighted_samples import log_kernels, log_mixtures
 from latentviews.report import write_report
 from latentviews.sequences import dynamics
 from latentviews.stochastic import learning
+from latentviews.stochastic.choice import left_out_errors
 
 FAR = 1e149
 
@@ -167,6 +168,14 @@ def test_kernels_keep_their_digits_beside_an_outlier(rng):
 
     np.testing.assert_allclose(latentviews.Gaussian(1.0).gram(rows, rows)[1:, 1:], gram, rtol=1e-9)
     judged(DoublyStochasticClassifier(random_state=0).fit, rows, np.arange(80) % 2)
+
+
+def test_no_ridge_at_all_can_be_judged_on_rows_left_out(rng):
+    rows = rng.normal(size=(20, 3))
+
+    errors = judged(left_out_errors, latentviews.Linear(), rows, rows[:, :1], np.array([0.0]))
+
+    assert np.isfinite(errors).all()
 
 
 def test_nothing_but_noise_in_a_resample_leaves_the_classes_as_they_are(rng, tmp_path):
