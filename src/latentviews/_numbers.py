@@ -4,6 +4,7 @@ import numpy as np
 from scipy import fft
 
 TINY = np.finfo(float).tiny
+LARGEST = 1e150  # values beyond have squares that overflow
 NORMAL_QUARTILES = 1.349  # from the first quartile to the third of a normal law, in standard deviations
 
 
@@ -25,6 +26,17 @@ def posteriors_of(log_joint: np.ndarray) -> np.ndarray:
     largest = log_joint.max(axis=-1, keepdims=True)
     nowhere = largest == -np.inf
     return as_shares(np.exp(np.where(nowhere, 0.0, log_joint) - np.where(nowhere, 0.0, largest)), axis=-1)
+
+
+def standardised(x: np.ndarray, center: np.ndarray | float, scale: np.ndarray | float) -> np.ndarray:
+    """(x − center) / scale, cut where squares would no longer be numbers: so far away, all is equally far."""
+    with np.errstate(over="ignore"):
+        return np.clip((x - center) / scale, -LARGEST, LARGEST)
+
+
+def log_cauchy(x: np.ndarray, center: np.ndarray | float, scale: np.ndarray | float) -> np.ndarray:
+    """The log of the Cauchy density, at any distance."""
+    return -np.log(np.pi * np.asarray(scale)) - np.log1p(standardised(x, center, scale) ** 2)
 
 
 def drawn_labels(chances: np.ndarray, rng: np.random.Generator, shape: tuple[int, ...] = ()) -> np.ndarray:

@@ -10,8 +10,7 @@ import numpy as np
 from sklearn.utils.validation import validate_data
 
 from latentviews._arrays import is_foreign, namespace, to_numpy
-
-LARGEST = 1e150  # values beyond have squares that overflow
+from latentviews._numbers import LARGEST
 
 
 class IdentifiabilityWarning(UserWarning):
@@ -65,7 +64,8 @@ def check_rows(estimator: Any, X: Any, *, reset: bool, missing: bool = False) ->
     name = type(estimator).__name__
     if not is_foreign(X):
         x = _validated(estimator, X, reset)
-        _check_squares(x, getattr(X, "columns", range(x.shape[1])))
+        if reset:
+            _check_squares(x, getattr(X, "columns", range(x.shape[1])))
         with np.errstate(all="ignore"):
             suspect = not missing and np.isnan(x.sum())  # no table of flags for rows that are all there
         if suspect and np.isnan(x).any():

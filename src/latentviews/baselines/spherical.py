@@ -7,6 +7,7 @@ from typing import Any, ClassVar, NamedTuple, Self
 import numpy as np
 from scipy import stats
 
+from latentviews._numbers import standardised
 from latentviews._parameters import Ability, Constraint, Count, NoneOr, Seed, WithData
 from latentviews._validation import UnsupportedError, all_or_nothing
 from latentviews.baselines._shared import OneColumnViews
@@ -28,7 +29,8 @@ class GaussianView:
 
     def log_density(self, x: Any) -> np.ndarray:
         """The log-densities, (n, k)."""
-        return stats.norm.logpdf(np.asarray(as_rows(x))[:, :1], self.means, self.deviations)
+        z = standardised(np.asarray(as_rows(x))[:, :1], self.means, self.deviations)
+        return stats.norm.logpdf(z) - np.log(self.deviations)
 
     @property
     def n_parameters(self) -> np.ndarray:

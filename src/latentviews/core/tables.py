@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 
 from latentviews._arrays import to_numpy
-from latentviews._validation import LARGEST, as_labels, check_rows, check_weights, is_batches, warn_user
+from latentviews._numbers import LARGEST
+from latentviews._validation import as_labels, check_rows, check_weights, is_batches, warn_user
 from latentviews.core.kernels.spaces import Real, space_of
 from latentviews.core.streams import is_array, is_empty, sample
 

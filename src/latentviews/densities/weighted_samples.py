@@ -9,6 +9,7 @@ import numpy as np
 from scipy.special import ndtr
 
 from latentviews._arrays import to_numpy
+from latentviews._numbers import LARGEST as FARTHEST
 from latentviews._numbers import TINY
 from latentviews.core.embeddings import BACKGROUND, Components, as_rows, evaluate
 from latentviews.core.kernels.real import Gaussian
@@ -160,6 +161,7 @@ class GaussianGroup(NamedTuple):
 
     def logs(self, x: np.ndarray) -> np.ndarray:
         """The logs of the Gaussians, (n, m)."""
+        x = np.clip(x, -FARTHEST, FARTHEST)
         return np.linalg.slogdet(self.map)[1] + log_kernels(x @ self.map, self.centres @ self.map, self.widths)
 
     def scaled(self, shares: np.ndarray) -> "GaussianGroup":

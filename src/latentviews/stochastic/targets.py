@@ -7,7 +7,8 @@ import numpy as np
 from sklearn.utils.validation import column_or_1d
 
 from latentviews._arrays import on_host
-from latentviews._validation import LARGEST, as_numbers
+from latentviews._numbers import LARGEST
+from latentviews._validation import as_numbers
 from latentviews.core import streams
 
 

@@ -13,6 +13,7 @@ from scipy import stats
 from scipy.special import logsumexp
 from scipy.stats import qmc
 
+from latentviews._numbers import log_cauchy
 from latentviews.core.kernels import bandwidths
 from latentviews.core.kernels.quadrature import DRAWS, Quadrature, around_values
 from latentviews.core.kernels.spaces import Real
@@ -109,7 +110,7 @@ class HalfLine(Bordered):
 
     def log_background(self, x: np.ndarray, quadrature: Quadrature) -> np.ndarray:
         """A mirrored Cauchy density per column, as wide as the data; none below zero."""
-        logs = [stats.cauchy.logpdf(image, quadrature.center, quadrature.spread) for image in (x, -x)]
+        logs = [log_cauchy(image, quadrature.center, quadrature.spread) for image in (x, -x)]
         return np.where(self.contains(x), np.logaddexp(*logs), -np.inf).sum(axis=1)
 
 
