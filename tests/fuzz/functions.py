@@ -11,7 +11,9 @@ from latentviews import (
     Laplace,
     Linear,
     MultiViewMixture,
+    covariate_shift_weights,
     independence_test,
+    label_shift,
     likelihood_curve,
     rank_test,
     suggest_views,
@@ -90,12 +92,25 @@ def _curve(rng: Rng, judge: Judge, table: Hostile, wild: bool) -> None:
         judge.faults.numbers("likelihood_curve", found.scores)
 
 
+def _covariate_shift(rng: Rng, judge: Judge, table: Hostile, wild: bool) -> None:
+    other = _picked(rng, [table.rows, table.rows + 1, *([table.rows[:, :1]] if wild else [])])
+    found = judge.call("covariate_shift_weights", covariate_shift_weights, table.given, other, random_state=0)
+    judge.faults.numbers("covariate_shift_weights", found) if found is not None else None
+
+
+def _label_shift(rng: Rng, judge: Judge, table: Hostile, wild: bool) -> None:
+    labels = _picked(rng, [np.arange(len(table.rows)) % 2, *([np.zeros(len(table.rows)), "x"] if wild else [])])
+    judge.call("label_shift", label_shift, table.given, labels, table.rows, random_state=0)
+
+
 FUNCTIONS: dict[str, Callable[[Rng, Judge, Hostile, bool], None]] = {
     "two_sample_test": _two_samples,
     "independence_test": _independence,
     "rank_test": _rank,
     "suggest_views": _suggestion,
     "likelihood_curve": _curve,
+    "covariate_shift_weights": _covariate_shift,
+    "label_shift": _label_shift,
 }
 
 
