@@ -172,6 +172,12 @@ def test_kernels_keep_their_digits_beside_an_outlier(rng):
     judged(DoublyStochasticClassifier(random_state=0).fit, rows, np.arange(80) % 2)
 
 
+def test_correlations_of_a_linear_kernel_are_numbers_far_away():
+    rows = np.array([[1e149, 1e149], [1.0, 2.0]])
+
+    assert np.isfinite(judged(latentviews.Linear().correlation, rows, rows)).all()
+
+
 def test_no_ridge_at_all_can_be_judged_on_rows_left_out(rng):
     rows = rng.normal(size=(20, 3))
 

@@ -39,7 +39,7 @@ class Kernel(BaseEstimator):
     def correlation(self, x: Any, y: Any) -> Any:
         """The matrix k(x_i, y_j) / √(k(x_i, x_i) k(y_j, y_j))."""
         xp = namespace(x)
-        heights = xp.sqrt(self.diagonal(x)[:, None] * self.diagonal(y)[None, :])
+        heights = xp.sqrt(self.diagonal(x))[:, None] * xp.sqrt(self.diagonal(y))[None, :]
         return self.gram(x, y) / xp.clip(heights, min=float(np.finfo(np.float32).tiny))  # zero has no direction
 
     def unit_diagonal(self, x: Any) -> Any:
