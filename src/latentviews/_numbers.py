@@ -4,10 +4,10 @@ from typing import Any
 
 import numpy as np
 from scipy import fft
-from scipy.special import logsumexp
 
 TINY = np.finfo(float).tiny
 LINE = 90  # characters of a value that a record shows in full
+LARGEST = 1e150  # values beyond have squares that overflow
 NORMAL_QUARTILES = 1.349  # from the first quartile to the third of a normal law, in standard deviations
 
 
@@ -22,8 +22,24 @@ def row_shares(n_rows: int, weights: np.ndarray | None) -> np.ndarray:
 
 
 def posteriors_of(log_joint: np.ndarray) -> np.ndarray:
-    """P(h | row) from log p(row, h), over the last axis."""
-    return np.exp(log_joint - logsumexp(log_joint, axis=-1, keepdims=True))
+    """P(h | row) from log p(row, h), over the last axis; equal where a row can be of no class at all.
+
+    The largest is taken away before anything is added: of rows far away, logs are so large that log k is lost in them.
+    """
+    largest = log_joint.max(axis=-1, keepdims=True)
+    nowhere = largest == -np.inf
+    return as_shares(np.exp(np.where(nowhere, 0.0, log_joint) - np.where(nowhere, 0.0, largest)), axis=-1)
+
+
+def standardised(x: np.ndarray, center: np.ndarray | float, scale: np.ndarray | float) -> np.ndarray:
+    """(x − center) / scale, cut where squares would no longer be numbers: so far away, all is equally far."""
+    with np.errstate(over="ignore"):
+        return np.clip((x - center) / scale, -LARGEST, LARGEST)
+
+
+def log_cauchy(x: np.ndarray, center: np.ndarray | float, scale: np.ndarray | float) -> np.ndarray:
+    """The log of the Cauchy density, at any distance."""
+    return -np.log(np.pi * np.asarray(scale)) - np.log1p(standardised(x, center, scale) ** 2)
 
 
 def drawn_labels(chances: np.ndarray, rng: np.random.Generator, shape: tuple[int, ...] = ()) -> np.ndarray:

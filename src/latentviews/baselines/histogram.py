@@ -5,10 +5,9 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from scipy import stats
 from scipy.special import logsumexp
 
-from latentviews._numbers import TINY, as_shares
+from latentviews._numbers import TINY, as_shares, log_cauchy
 from latentviews._parameters import Ability, Constraint, Count, NoneOr, OneOf, Seed, WithData
 from latentviews._validation import UnsupportedError, all_or_nothing, check_count, is_auto
 from latentviews.baselines._shared import OneColumnViews, log_joint
@@ -41,7 +40,7 @@ class HistogramView:
     def log_density(self, x: Any) -> np.ndarray:
         """The log of ``density`` mixed with a millionth of a Cauchy density, so that it is finite everywhere."""
         x = np.asarray(as_rows(x))[:, 0]
-        background = np.log(BACKGROUND) + stats.cauchy.logpdf(x, self.center, self.spread)
+        background = np.log(BACKGROUND) + log_cauchy(x, self.center, self.spread)
         return np.logaddexp(np.log(np.maximum(self.density(x), TINY)), background[:, None])
 
     @property

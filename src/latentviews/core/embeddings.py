@@ -141,7 +141,7 @@ class BinnedEmbedding(Components):
         """What the shapes leave to the kernels, (k,)."""
         if self.shapes is None:
             return np.ones(self.n_components)
-        return 1.0 - (self.grid[1] - self.grid[0]) * self.shapes.sum(axis=0)
+        return np.maximum(1.0 - (self.grid[1] - self.grid[0]) * self.shapes.sum(axis=0), 0.0)
 
     def _of_width(self, bandwidth: float, *, on_the_line: bool = False) -> Kernel:
         """The kernel with another bandwidth, and without borders if wanted."""

@@ -19,6 +19,7 @@ from latentviews.core.tables import check_varying, read_table
 from latentviews.core.views import Views, feature_prototypes, fit_views, fitting_maps, with_bandwidth
 
 DIRECTIONS = 30  # leading feature directions of a view; dependence beyond them is below any noise
+MANY = 1000  # features from which on products of fewer rows are taken instead
 ROWS = 10_000  # rows that permutations are made of
 WIDE = 2.0  # kernels so many times as wide are tried beside: a rare class shows better in them
 HALVES = 4  # random halves of more than three views
@@ -269,6 +270,9 @@ def _side(views: Sequence[np.ndarray], size: int) -> np.ndarray:
 def _leading(phi: np.ndarray, size: int) -> np.ndarray:
     """Centred features in their leading principal directions, (n, at most size)."""
     phi = phi - phi.mean(axis=0)
+    if phi.shape[1] > max(len(phi), MANY):
+        values, vectors = np.linalg.eigh(phi @ phi.T)
+        return (vectors * np.sqrt(np.maximum(values, 0.0)))[:, ::-1][:, :DIRECTIONS]
     _, vectors = np.linalg.eigh(phi.T @ phi)
     return phi @ vectors[:, ::-1][:, :size]
 
@@ -325,13 +329,15 @@ def likelihood_curve(
         raise ValueError("candidates must hold at least one number of classes; got none.")
     if isinstance(X, list | tuple) or not hasattr(X, "shape"):
         raise TypeError("likelihood_curve takes one table; stack the views and name their columns in `views`.")
-    table = X
-    folds = list(KFold(cv, shuffle=True, random_state=0).split(np.empty(len(table))))
+    table, n_rows = X, X.shape[0]
+    if n_rows < check_count("cv", cv, 2):
+        raise ValueError(f"cv={cv} folds need at least as many rows; got n_samples = {n_rows}.")
+    folds = list(KFold(cv, shuffle=True, random_state=0).split(np.empty(n_rows)))
     jobs = [
         delayed(_held_out)(clone(estimator).set_params(n_components=k), table, *fold) for k in sizes for fold in folds
     ]
     found = iter(Parallel(n_jobs)(jobs))
-    scores = np.empty((len(sizes), len(table)))
+    scores = np.empty((len(sizes), n_rows))
     for row in scores:
         for _, held in folds:
             row[held] = next(found)

@@ -7,10 +7,12 @@ from typing import Any, TypeVar
 import numpy as np
 
 from latentviews._arrays import to_numpy
+from latentviews._numbers import LARGEST
 from latentviews._validation import as_labels, check_rows, check_weights, is_batches, warn_user
 from latentviews.core.kernels.spaces import Real, Space, space_of
 from latentviews.core.streams import is_array, is_empty, sample
 
+ROUNDING = 1000 * np.finfo(float).eps  # of the largest value: so much comes of arithmetic alone
 Columns = tuple[list[int], ...]
 Spaces = Mapping[int, Space]  # of columns, by number
 NOWHERE: Spaces = {}
@@ -70,6 +72,12 @@ def training_rows(
     weights = None if weights is None else weights / weights.mean()
     drawn, pilot_weights, pilot_labels = draw(data, pilot_size, rng, weights, labels)
     pilot = to_numpy(drawn)
+    unseen = np.flatnonzero(np.isnan(pilot).all(axis=0))
+    if len(unseen) and is_array(data) and not np.isnan(to_numpy(data)[:, unseen]).all():
+        raise ValueError(
+            f"None of the {len(pilot)} rows of the pilot has a value in column {unseen[0]}, though other rows do; take "
+            "a larger pilot_size."
+        )
     # a pilot that is not full holds the whole stream
     partial = len(pilot) < data.shape[0] if is_array(data) else len(pilot) >= pilot_size
     return TrainingRows(data, weights, labels, pilot, pilot_weights, pilot_labels, partial)
@@ -321,11 +329,8 @@ def _checked(columns: list[list[int]], size: int, least: int = 3) -> Columns:
     return tuple([j % size for j in view] for view in columns)
 
 
-LARGEST = 1e150  # values beyond have squares that overflow
-
-
 def check_varying(x: np.ndarray, columns: Columns, names: Any = None) -> None:
-    """Refuse columns that are empty or constant, which say nothing of the classes, or too large to be squared."""
+    """Refuse columns that are empty or constant, which say nothing of the classes."""
     x = to_numpy(x)
     for view, group in enumerate(columns):
         for j in group:
@@ -338,19 +343,20 @@ def check_varying(x: np.ndarray, columns: Columns, names: Any = None) -> None:
 
 
 def check_column(x: np.ndarray, label: Any, asked: str) -> None:
-    """Refuse a column that is empty or constant, which says nothing of what is asked, or has squares out of range."""
+    """Refuse a column that is empty or constant, which says nothing of what is asked, or varies by next to nothing."""
     values = x[~np.isnan(x)]
     if not len(values):
         raise ValueError(f"Column {label} is missing in all {len(x)} rows; leave it out.")
-    if np.abs(values).max() > LARGEST:
-        raise ValueError(
-            f"Column {label} holds {values[np.abs(values).argmax()]:.3g}, whose square is no number; scale the column, "
-            "or take that row out."
-        )
     if np.all(values == values[0]):
         raise ValueError(f"Column {label} is constant over {len(x)} rows and says nothing of {asked}; leave it out.")
     if np.ptp(values) < 1 / LARGEST:
         raise ValueError(f"Column {label} varies by {np.ptp(values):.3g}, whose square is no number; scale the column.")
+    if np.ptp(values) < ROUNDING * np.abs(values).max():
+        raise ValueError(
+            f"Column {label} varies by {np.ptp(values):.3g} beside values of {np.abs(values).max():.3g}, which is no "
+            f"more than rounding and says nothing of {asked}; leave it out, or keep more digits by measuring from a "
+            "number nearer to the values."
+        )
 
 
 def check_spaces(x: np.ndarray, columns: Columns, prototypes: Sequence[Any], names: Any) -> Spaces:

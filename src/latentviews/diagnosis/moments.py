@@ -57,7 +57,8 @@ def moment_quality(model: Any, rows: np.ndarray, columns: Columns, rng: np.rando
     blocks = read_blocks(model.exchangeable, len(columns))
     maps = feature_prototypes(model.kernel, model.features, model.bandwidth, columns)
     masses = None if model.dependent_ is not None else model.point_masses
-    views = fit_views(rows, columns, fitting_maps(maps, rows, columns, blocks, masses, scales=False), rng, blocks)
+    default = model.kernel is None and model.features is None and model.bandwidth is None  # as in the fit
+    views = fit_views(rows, columns, fitting_maps(maps, rows, columns, blocks, masses, scales=default), rng, blocks)
     solver = JointDiagonalization() if model.solver is None else model.solver
     shared = len(set(blocks)) == 1
     try:

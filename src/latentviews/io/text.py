@@ -3,6 +3,7 @@
 import csv
 import gzip
 import re
+import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
@@ -104,7 +105,7 @@ def _text(path: Path, encoding: str, zipped: bool) -> Any:
 def _guarded(path: Path, read: Any) -> Any:
     try:
         return read()
-    except (EOFError, gzip.BadGzipFile, OSError) as error:
+    except (EOFError, OSError, zlib.error) as error:
         raise InputError(f"{path} cannot be read to its end; it may be cut short ({error}).") from error
 
 

@@ -115,8 +115,8 @@ def histogram(view: ViewDensities) -> tuple[np.ndarray, np.ndarray, float]:
 def levels(density: np.ndarray) -> np.ndarray:
     """The heights above which lie the shares `REGIONS` of the mass, increasing."""
     heights = np.sort(density, axis=None)[::-1]
-    share = np.cumsum(heights) / heights.sum()
-    return np.unique(heights[np.searchsorted(share, REGIONS)])
+    share = np.cumsum(as_shares(heights))
+    return np.unique(heights[np.minimum(np.searchsorted(share, REGIONS), len(heights) - 1)])
 
 
 def row_densities(rows: np.ndarray, posteriors: np.ndarray, name: str, space: Space) -> ViewDensities:

@@ -181,7 +181,8 @@ def _telling_axes(contents: Contents) -> tuple[int, int]:
     scores = []
     for c in contents.points.columns:
         column = contents.columns[c]
-        spread = np.nanmean(column.typical[:, 2] - column.typical[:, 0]) if column.kind == "number" else np.nan
+        widths = (column.typical[:, 2] - column.typical[:, 0]) if column.kind == "number" else np.empty(0)
+        spread = np.nanmean(widths) if np.isfinite(widths).any() else np.nan
         scores.append(np.nanstd(column.typical[:, 1]) / spread if spread > 0 else 0.0)
     order = np.argsort(-np.array(scores), kind="stable").tolist()
     first = order[0]

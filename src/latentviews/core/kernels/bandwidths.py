@@ -160,7 +160,7 @@ def _binned_likelihoods(z: np.ndarray, fold: np.ndarray) -> list[float]:
     low, high = z.min() - 5 * FACTORS[-1], z.max() + 5 * FACTORS[-1]
     size = int(np.clip(6 * (high - low) / FACTORS[0], 256, 4096))
     step = (high - low) / (size - 1)
-    left, n_folds = ((z[:, 0] - low) / step).astype(int), int(fold.max()) + 1
+    left, n_folds = np.minimum(((z[:, 0] - low) / step).astype(int), size - 2), int(fold.max()) + 1
     right_share = (z[:, 0] - low) / step - left
     places = np.concatenate([left, left + 1]) * n_folds + np.tile(fold, 2)
     counts = np.bincount(places, np.concatenate([1 - right_share, right_share]), size * n_folds).reshape(size, n_folds)

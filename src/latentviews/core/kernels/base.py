@@ -70,7 +70,7 @@ class Kernel(BaseEstimator):
             The kernel over its height.
         """
         xp = namespace(x)
-        heights = xp.sqrt(self.diagonal(x)[:, None] * self.diagonal(y)[None, :])
+        heights = xp.sqrt(self.diagonal(x))[:, None] * xp.sqrt(self.diagonal(y))[None, :]
         return self.gram(x, y) / xp.clip(heights, min=float(np.finfo(np.float32).tiny))  # zero has no direction
 
     def unit_diagonal(self, x: Any) -> Any:

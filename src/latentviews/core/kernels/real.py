@@ -195,7 +195,8 @@ def _squares(x: Any, y: Any) -> Any:
     if x.shape[1] == 1:
         with np.errstate(over="ignore"):  # infinitely far
             return (x - y.T) ** 2
-    center = xp.mean(y, axis=0)  # large offsets would cost digits in the difference below
+    # large offsets would cost digits in the difference below, and so would a mean that an outlier draws away
+    center = np.median(y, axis=0) if isinstance(y, np.ndarray) and len(y) else xp.mean(y, axis=0)
     x -= center
     y -= center
     limit = math.sqrt(float(xp.finfo(x.dtype).max) / (8 * x.shape[1]))  # squares of larger numbers are out of range

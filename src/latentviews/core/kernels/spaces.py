@@ -12,10 +12,9 @@ from functools import partial
 from typing import Any, TypeVar
 
 import numpy as np
-from scipy import stats
 from scipy.stats import qmc
 
-from latentviews._numbers import TINY
+from latentviews._numbers import TINY, log_cauchy
 from latentviews.core.kernels import bandwidths
 from latentviews.core.kernels.quadrature import (
     DRAWS,
@@ -66,7 +65,7 @@ class Real(Space):
 
     def log_background(self, x: np.ndarray, quadrature: Quadrature) -> np.ndarray:
         """A Cauchy density per column, as wide as the data."""
-        return stats.cauchy.logpdf(x, quadrature.center, quadrature.spread).sum(axis=1)
+        return log_cauchy(x, quadrature.center, quadrature.spread).sum(axis=1)
 
     def bandwidth(self, rule: str, x: np.ndarray) -> float | np.ndarray:
         """One of the rules in `bandwidths`."""

@@ -162,6 +162,8 @@ class DependentClasses:
         if not self.noise_class:
             return fit_copulas(grids, table, start.posteriors, counts, max_iter=REFIT_STEPS).expected.posteriors
         inside = start.shares.sum(axis=1) > 0.5
+        if not counts[inside].any():  # nothing but noise was drawn, and the components stay as they are
+            return start.shares
         fit = fit_copulas(grids, table[inside], start.posteriors[inside], counts[inside], max_iter=REFIT_STEPS)
         return reweigh(fit.mixture, table, counts).expected(self._cells(table)).shares
 
