@@ -295,10 +295,10 @@ def test_a_diagnosis_of_smoothed_em_in_six_columns_ends(rng):
 
 def test_leading_directions_of_few_rows_are_those_of_their_features(rng, monkeypatch):
     phi = rng.normal(size=(40, 60))
-    before = selection._leading(phi)
+    before = selection._leading(phi, 30)
     monkeypatch.setattr(selection, "MANY", 10)
 
-    found = selection._leading(phi)
+    found = selection._leading(phi, 30)
 
     np.testing.assert_allclose(np.abs(found), np.abs(before), atol=1e-9)
 

@@ -272,7 +272,7 @@ def _leading(phi: np.ndarray, size: int) -> np.ndarray:
     phi = phi - phi.mean(axis=0)
     if phi.shape[1] > max(len(phi), MANY):
         values, vectors = np.linalg.eigh(phi @ phi.T)
-        return (vectors * np.sqrt(np.maximum(values, 0.0)))[:, ::-1][:, :DIRECTIONS]
+        return (vectors * np.sqrt(np.maximum(values, 0.0)))[:, ::-1][:, :size]
     _, vectors = np.linalg.eigh(phi.T @ phi)
     return phi @ vectors[:, ::-1][:, :size]
 

@@ -199,9 +199,8 @@ def _is_list_of_views(X: Any) -> bool:
 
 def _stack(views: list[np.ndarray]) -> tuple[np.ndarray, Columns]:
     """Arrays side by side, and where each of them went."""
-    rows = [len(view) for view in views]
-    if len(set(rows)) > 1:
-        raise ValueError(f"All views must have the same rows; got {rows} rows.")
+    if len({len(view) for view in views}) > 1:
+        raise ValueError(f"All views must have the same rows; got {[len(view) for view in views]} rows.")
     ends = np.cumsum([view.shape[1] for view in views])
     columns = [list(range(end - view.shape[1], end)) for view, end in zip(views, ends, strict=True)]
     return np.concatenate(views, axis=1), _checked(columns, int(ends[-1]))

@@ -123,9 +123,11 @@ def _curves(view: ViewDensities, weights: np.ndarray) -> Html:
 
 def _mass_stems(view: ViewDensities, weights: np.ndarray, x: Scale, y: Scale) -> list[Html]:
     """A stem for every point mass and class, side by side, the tallest as high as the panel, with its share."""
+    if not len(view.values):
+        return []
     heights = view.masses * weights
     parts = []
-    for h in range(len(weights) if len(view.values) else 0):
+    for h in range(len(weights)):
         at = x(view.values) + 3.0 * (h - (len(weights) - 1) / 2)
         top = y(0.95 * y.high * heights[:, h] / max(heights.max(), 1e-12))
         stems = "".join(f"M{coordinates((a, y(0)))}V{b:.1f}" for a, b in zip(at, top, strict=True))
