@@ -12,6 +12,7 @@ from scipy.special import logsumexp
 from sklearn.base import clone
 from sklearn.datasets import load_breast_cancer
 from sklearn.metrics import adjusted_rand_score
+from sklearn.mixture import GaussianMixture
 from sklearn.model_selection import GridSearchCV
 
 from latentviews import Copulas, Delta, IdentifiabilityWarning, MultiViewMixture, diagnose
@@ -103,6 +104,24 @@ def test_the_joint_density_is_better_than_a_product(one_rng):
     model = robust().fit(X[:1500])
     product = MultiViewMixture(2, random_state=0).fit(X[:1500])
     assert model.score(X[1500:]) > product.score(X[1500:]) + 0.3
+
+
+def test_narrow_classes_are_not_smoothed_over(one_rng):
+    y = one_rng.integers(7, size=2000)  # seven classes over a range of forty times their deviations
+    centers = np.column_stack([6.0 * one_rng.permutation(7) for _ in range(3)])
+    X = centers[y] + one_rng.uniform(0.4, 1.2, size=(7, 3))[y] * one_rng.normal(size=(2000, 3))
+    gaussian = GaussianMixture(7, n_init=5, random_state=0).fit(X[:1000])
+    model = robust(7).fit(X[:1000])
+    assert model.score(X[1000:]) > gaussian.score(X[1000:]) - 0.25
+    assert label_accuracy(y, model.predict(X)) > 0.99
+
+
+def test_columns_with_a_point_mass_keep_wide_kernels(one_rng):
+    X = one_rng.normal(size=(1000, 3)) + 6 * (one_rng.random((1000, 1)) < 0.4)
+    X[:, 0] = np.maximum(X[:, 0], 0)
+    margins = robust(max_iter=5).fit(X).dependent_.mixture.margins
+    assert np.all(margins.bandwidths[0] == margins.grids.bandwidths[0])
+    assert np.all(margins.bandwidths[1:].min(axis=1) < margins.grids.bandwidths[1:])
 
 
 def test_components_are_the_margins_of_the_classes(fitted):

@@ -3,19 +3,15 @@
 import warnings
 from collections.abc import Callable
 from copy import copy
-from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from latentviews.core.kernels.bandwidths import resolution
-from latentviews.mixtures.dependence.copulas import fit_copulas
 from latentviews.mixtures.dependence.merging import adjusted_rand
 from latentviews.mixtures.problem import Problem, classes_of
 
 STABLE = 0.5  # adjusted Rand index between partitions by copulas below which they are not taken
 ALIKE = 0.05  # log-likelihoods per row, and stabilities, that differ by less do not decide
-WIDTHS = (1.0, 0.5, 0.25)  # of copulas' margins, at which held-out rows are judged
 
 
 class DependenceChoice(NamedTuple):
@@ -101,31 +97,8 @@ def _held_out(way: TriedFit, fit: Fit) -> tuple[float, float]:
     except ValueError:  # too few rows for a half
         return -np.inf, 0.0
     judging = None if problem.pilot_weights is None else problem.pilot_weights[held]
-    scores = _scores(half, problem.pilot[fitted], problem.pilot[held], weights)
-    likelihood = max(float(np.average(each, weights=judging)) for each in scores)
+    likelihood = float(np.average(half.score_samples(problem.pilot[held]), weights=judging))
     return likelihood, adjusted_rand(*(_partition(one, problem.pilot) for one in (way.model, half)))
-
-
-def _scores(half: Any, fitted: np.ndarray, held: np.ndarray, weights: np.ndarray | None) -> list[np.ndarray]:
-    """The log-densities of held-out rows; of copulas with margins of several widths.
-
-    The width at which copulas find classes is one for all components and wide for a density: beside independent views,
-    each with a width of its own, that alone would decide.
-    """
-    if half.dependent_ is None:
-        return [half.score_samples(held)]
-    mixture = half.dependent_.mixture
-    grids = mixture.margins.grids
-    posteriors = mixture.expected(grids.cells(fitted)).posteriors
-    units = np.array([resolution(x[~np.isnan(x)]) for x in fitted[:, grids.columns].T])
-    steps = np.diff(grids.points[:, :2], axis=1)[:, 0]  # a kernel narrower than that has another mass on the grid
-    least = np.minimum(np.maximum(units, steps), grids.bandwidths)
-    found = []
-    for factor in WIDTHS:
-        own = replace(grids, bandwidths=np.maximum(factor * grids.bandwidths, least))
-        refined = fit_copulas(own, fitted, posteriors, weights, max_iter=1).mixture
-        found.append(refined.expected(own.cells(held)).log_density)
-    return found
 
 
 def _partition(model: Any, rows: np.ndarray) -> np.ndarray:

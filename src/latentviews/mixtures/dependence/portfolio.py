@@ -11,7 +11,7 @@ from sklearn.neighbors import NearestNeighbors
 from sklearn.utils.parallel import Parallel, delayed
 
 from latentviews._numbers import TINY
-from latentviews._parameters import Constraint, Count, Share, Such, check_parameters, is_number
+from latentviews._parameters import AutoOr, Constraint, Count, Share, Such, check_parameters, is_number
 from latentviews._progress import Part, Report
 from latentviews._validation import IdentifiabilityWarning, is_auto, warn_user
 from latentviews.core.kernels.bandwidths import resolution
@@ -42,6 +42,8 @@ from latentviews.mixtures.problem import Estimate, Problem
 
 DOUBTFUL = 0.5  # agreement of starts below which their answer is one of several
 FEWEST = 20  # rows per component should have
+WIDEST = 0.2  # standard deviations of a column, which no margin of "auto" width exceeds
+POINT = 0.01  # of the rows at one value may be a point mass
 NEIGHBORS = 10  # of a row tell how sparse its place is
 
 
@@ -58,8 +60,11 @@ class Copulas(BaseEstimator):
         Gaussian mixtures and runs of k-means to start from, so many of each; the spectral estimate is one more.
     n_parts : int, default=10
         Components before merging; at least twice as many as classes are used, and fewer where rows are few.
-    bandwidth : float, default=0.2
-        Of the margins, in standard deviations of their columns; at least the step of rounded or counted values.
+    bandwidth : float or "auto", default="auto"
+        Of the margins, in standard deviations of their columns; at least the step of rounded or counted values. "auto"
+        gives every component and column its own: the deviation of its rows, at most .2 of the column's, while classes
+        are found, and Silverman's rule for its density. Columns with a point mass keep .2. Where noise is a class,
+        the densities are those that classes were found with.
     noise : bool, default=False
         Whether noise is a class of its own, -1: rows that a uniform background explains best, rows of components that
         are sparser than if all rows were spread evenly over the range of the columns, and rows of components lighter
@@ -78,8 +83,10 @@ class Copulas(BaseEstimator):
     _parameters: ClassVar[dict[str, Constraint]] = {
         "n_starts": Count(),
         "n_parts": Count(),
-        "bandwidth": Such(
-            lambda s: is_number(s) and 0 < s < np.inf, "positive and finite, in standard deviations of the columns"
+        "bandwidth": AutoOr(
+            Such(
+                lambda s: is_number(s) and 0 < s < np.inf, "positive and finite, in standard deviations of the columns"
+            )
         ),
         "noise": Such(lambda v: isinstance(v, bool | np.bool_), "True, for a class of stray rows, or False"),
         "ratio": Share("in (0, 1]", one=True),
@@ -92,7 +99,7 @@ class Copulas(BaseEstimator):
         self,
         n_starts: int = 4,
         n_parts: int = 10,
-        bandwidth: float = 0.2,
+        bandwidth: float | str = "auto",
         noise: bool = False,
         ratio: float = 0.75,
         least: float = 0.005,
@@ -190,15 +197,26 @@ def _ground(problem: Problem, settings: Copulas) -> tuple[np.ndarray, ColumnGrid
     """The pilot in columns of one scale, the grids of its margins, the log-volume of its box, and the rows' weights."""
     used = [j for columns in problem.columns for j in columns]
     rows, scales = _standardised(problem.pilot[:, used])
-    units = [resolution(x[~np.isnan(x)]) for x in problem.pilot[:, used].T]  # what rounded or counted values resolve
-    grids = ColumnGrids.around(
-        problem.pilot, used, np.maximum(settings.bandwidth * scales, units), boxed=settings.noise
-    )
+    columns = [x[~np.isnan(x)] for x in problem.pilot[:, used].T]
+    units = np.array([resolution(x) for x in columns])  # of rounded or counted values
+    own = is_auto(settings.bandwidth)
+    widest = np.maximum((WIDEST if own else settings.bandwidth) * scales, units)
+    points = [_has_point_mass(x, width) for x, width in zip(columns, widest, strict=True)]
+    least = np.where(points, widest, units) if own else None
+    grids = ColumnGrids.around(problem.pilot, used, widest, boxed=settings.noise, least=least)
     if grids.box is None:
         return rows, grids, 0.0, problem.pilot_weights
     volume = float(np.log(np.ptp(grids.box, axis=0)).sum())
     inside = volume - float(np.log(scales).sum())
     return rows, grids, volume, _without_strays(rows, problem.pilot_weights, inside, problem.rng)
+
+
+def _has_point_mass(x: np.ndarray, width: float) -> bool:
+    """Whether one value has most of the rows within a bandwidth of it: narrow kernels would make it a class."""
+    values, counts = np.unique(x, return_counts=True)
+    top = int(counts.argmax())
+    near = counts[np.abs(values - values[top]) <= width]
+    return len(near) > 1 and bool(counts[top] > max(near.sum() / 2, POINT * len(x)))
 
 
 def _fit(
@@ -289,8 +307,7 @@ def _choose(
 def _classes(problem: Problem, mixture: CopulaMixture, chosen: Choice, noise: bool) -> DependentClasses:
     """The classes, with steps over all rows, named as known rows name them."""
     steps = FULL_STEPS if problem.partial else 1
-    if noise:
-        mixture = reweigh(mixture, problem.data, problem.weights, steps)
+    mixture = reweigh(mixture, problem.data, problem.weights, steps) if noise else mixture.sharpened()
     for _ in range(0 if noise else steps):
         mixture = refit(mixture, problem.data, problem.weights)
     classes = DependentClasses(mixture, chosen.groups, problem.columns, noise)
@@ -346,7 +363,9 @@ def _components(problem: Problem, classes: DependentClasses) -> list[DependentVi
         places = classes.places(view)
         x = problem.pilot[:, columns]
         x = x[~np.isnan(x).any(axis=1)]
-        domain = Real().quadrature(x, classes.mixture.margins.grids.bandwidths[places], problem.rng)
+        margins = classes.mixture.margins
+        widths = margins.bandwidths.min(axis=1) if len(places) == 1 else margins.grids.bandwidths
+        domain = Real().quadrature(x, widths[places], problem.rng)
         view_parts = classes.mixture.some_columns(places).take(inside)
         views.append(DependentView(domain, view_parts, classes.groups[inside]))
     return views
