@@ -8,9 +8,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from latentviews.mixtures.dependence.merging import adjusted_rand
+from latentviews.mixtures.dependence.portfolio import WIDEST, point_masses
 from latentviews.mixtures.problem import Problem, classes_of
 
-STABLE = 0.5  # adjusted Rand index between partitions by copulas below which they are not taken
+STABLE = 0.5  # adjusted Rand index between partitions of one way below which it is not taken
 ALIKE = 0.05  # log-likelihoods per row, and stabilities, that differ by less do not decide
 
 
@@ -40,8 +41,8 @@ Fit = Callable[..., Problem]  # of a model, rows, labels and weights
 def choose_way(model: Any, fit: Fit, rows: Any, labels: Any, weights: Any) -> tuple[TriedFit, DependenceChoice]:
     """Fit with independent views and with copulas, and take the one under which held-out rows are likelier.
 
-    Where both are about as likely, the one whose partition changes less with half of the rows is taken. Copulas whose
-    partition is unstable are not taken; where copulas cannot be had, independence is.
+    Where both are about as likely, the one whose partition changes less with half of the rows is taken. A way whose
+    partition is unstable is not taken, unless both are; where copulas cannot be had, independence is.
     """
     plain = _way(model, None, fit, rows, labels, weights)
     try:
@@ -67,11 +68,15 @@ def _judged(
     )
     alike = abs(copula - independence) < ALIKE
     why = "about as likely as the other, and no less stable" if alike else "the likelier model"
-    if not (stability[1] > stability[0] + ALIKE if alike else copula > independence):
-        return "independence", f"Views are taken as independent inside classes, {why}: {numbers}"
-    if min(agreement, stability[1]) < STABLE:
-        return "independence", f"Views are taken as independent inside classes, since copulas are unstable: {numbers}"
-    return "copula", f"Views may depend on each other inside classes (copulas), {why}: {numbers}"
+    taken = stability[1] > stability[0] + ALIKE if alike else copula > independence
+    unstable = stability[0] < STABLE, min(agreement, stability[1]) < STABLE
+    if taken and unstable[1]:
+        taken, why = False, "since copulas are unstable"
+    elif not taken and unstable[0] and not unstable[1]:
+        taken, why = True, "since classes of independent views are unstable"
+    if taken:
+        return "copula", f"Views may depend on each other inside classes (copulas), {why}: {numbers}"
+    return "independence", f"Views are taken as independent inside classes, {why}: {numbers}"
 
 
 def _way(model: Any, dependence: Any, fit: Fit, rows: Any, labels: Any, weights: Any) -> TriedFit:
@@ -86,6 +91,7 @@ def _way(model: Any, dependence: Any, fit: Fit, rows: Any, labels: Any, weights:
 def _held_out(way: TriedFit, fit: Fit) -> tuple[float, float]:
     """The mean log-likelihood of half of the pilot under a fit to the other, and how well their partitions agree."""
     problem, half = way.problem, copy(way.model)
+    pilot = _without_points(problem)
     half.views, half.n_components = problem.columns, way.model.n_components_
     order = np.random.default_rng(0).permutation(len(problem.pilot))
     fitted, held = order[::2], order[1::2]
@@ -93,12 +99,28 @@ def _held_out(way: TriedFit, fit: Fit) -> tuple[float, float]:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            fit(half, problem.pilot[fitted], labels, weights)
+            fit(half, pilot[fitted], labels, weights)
     except ValueError:  # too few rows for a half
         return -np.inf, 0.0
     judging = None if problem.pilot_weights is None else problem.pilot_weights[held]
-    likelihood = float(np.average(half.score_samples(problem.pilot[held]), weights=judging))
+    likelihood = float(np.average(half.score_samples(pilot[held]), weights=judging))
     return likelihood, adjusted_rand(*(_partition(one, problem.pilot) for one in (way.model, half)))
+
+
+def _without_points(problem: Problem) -> np.ndarray:
+    """The pilot with the rows at point masses spread as wide as copulas' kernels.
+
+    Density at a point has no bound, and the way with the narrower kernels there would be the likelier one, whatever
+    the rest of the rows said.
+    """
+    rng, rows = np.random.default_rng(0), problem.pilot.copy()
+    for column in {column for view in problem.columns for column in view}:
+        x = rows[:, column]
+        width = WIDEST * float(np.nanstd(x))
+        for value in point_masses(x[~np.isnan(x)], width):
+            tied = np.flatnonzero(x == value)
+            x[tied] += width * rng.normal(size=len(tied))
+    return rows
 
 
 def _partition(model: Any, rows: np.ndarray) -> np.ndarray:

@@ -201,8 +201,8 @@ def _ground(problem: Problem, settings: Copulas) -> tuple[np.ndarray, ColumnGrid
     units = np.array([resolution(x) for x in columns])  # of rounded or counted values
     own = is_auto(settings.bandwidth)
     widest = np.maximum((WIDEST if own else settings.bandwidth) * scales, units)
-    points = [_has_point_mass(x, width) for x, width in zip(columns, widest, strict=True)]
-    least = np.where(points, widest, units) if own else None
+    points = [len(point_masses(x, width)) for x, width in zip(columns, widest, strict=True)]
+    least = np.where(points, widest, units) if own else None  # narrow kernels would make a class of a point
     grids = ColumnGrids.around(problem.pilot, used, widest, boxed=settings.noise, least=least)
     if grids.box is None:
         return rows, grids, 0.0, problem.pilot_weights
@@ -211,12 +211,13 @@ def _ground(problem: Problem, settings: Copulas) -> tuple[np.ndarray, ColumnGrid
     return rows, grids, volume, _without_strays(rows, problem.pilot_weights, inside, problem.rng)
 
 
-def _has_point_mass(x: np.ndarray, width: float) -> bool:
-    """Whether one value has most of the rows within a bandwidth of it: narrow kernels would make it a class."""
+def point_masses(x: np.ndarray, width: float) -> np.ndarray:
+    """The values of a column that have most of the rows within so much of them, where values are rounded finer."""
+    if width <= resolution(x):
+        return np.empty(0)
     values, counts = np.unique(x, return_counts=True)
-    top = int(counts.argmax())
-    near = counts[np.abs(values - values[top]) <= width]
-    return len(near) > 1 and bool(counts[top] > max(near.sum() / 2, POINT * len(x)))
+    common = np.flatnonzero(counts > POINT * len(x))
+    return np.array([values[i] for i in common if counts[i] > counts[np.abs(values - values[i]) <= width].sum() / 2])
 
 
 def _fit(
