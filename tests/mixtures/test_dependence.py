@@ -402,6 +402,7 @@ def test_point_masses_do_not_choose(one_rng):
         (0.9, (0.9, 0.4), "copula", "independence"),
         (0.9, (0.4, 0.9), "independence", "copula"),
         (0.9, (0.4, 0.4), "independence", "independence"),
+        (0.4, (0.4, 0.9), "copula", "copula"),
     ],
 )
 def test_a_way_whose_classes_are_unstable_is_not_taken(agreement, stability, likelier, taken):

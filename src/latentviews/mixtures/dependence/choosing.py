@@ -70,7 +70,7 @@ def _judged(
     why = "about as likely as the other, and no less stable" if alike else "the likelier model"
     taken = stability[1] > stability[0] + ALIKE if alike else copula > independence
     unstable = stability[0] < STABLE, min(agreement, stability[1]) < STABLE
-    if taken and unstable[1]:
+    if taken and unstable[1] and not unstable[0]:
         taken, why = False, "since copulas are unstable"
     elif not taken and unstable[0] and not unstable[1]:
         taken, why = True, "since classes of independent views are unstable"
