@@ -19,7 +19,7 @@ from latentviews import Copulas, Delta, IdentifiabilityWarning, MultiViewMixture
 from latentviews.datasets import make_multiview
 from latentviews.metrics import label_accuracy
 from latentviews.mixtures.dependence.choosing import _judged
-from latentviews.mixtures.dependence.portfolio import point_masses
+from latentviews.mixtures.dependence.consensus import point_masses
 from latentviews.mixtures.problem import warn_of_hidden
 from latentviews.plot import DensityDisplay
 

@@ -6,7 +6,7 @@ import numpy as np
 
 from latentviews._clusters import cluster_posteriors, kmeans
 from latentviews.mixtures.polish import MixtureRows, Polished
-from latentviews.mixtures.sieve import Cells, SieveParameters, accelerated_em, posterior
+from latentviews.mixtures.sieve import SieveParameters, SieveRows, accelerated_em, posterior
 
 ROWS = 4000  # rows that numbers of classes are judged by
 FIRST_STEPS, STEPS = 6, 40  # of EM after a split: to choose the class to split, and to judge the choice
@@ -20,8 +20,8 @@ class Half(NamedTuple):
     """Rows that classes are fitted to, others that judge them, and the classes."""
 
     rows: MixtureRows
-    cells: list[Cells]
-    held_cells: list[Cells]
+    cells: list[SieveRows]
+    held_cells: list[SieveRows]
     parameters: SieveParameters
 
     def climbed(self, start: SieveParameters, steps: int) -> tuple["Half", float]:

@@ -5,20 +5,24 @@ matplotlib is imported where it is used.
 
 from latentviews.plot._axes import offscreen_axes
 from latentviews.plot.checks import DependenceDisplay, ResponsibilityDisplay, SpectrumDisplay
+from latentviews.plot.comparison import ChangePointDisplay, DriftDisplay, WitnessDisplay
 from latentviews.plot.components import ComponentDisplay
 from latentviews.plot.densities import DensityDisplay
 from latentviews.plot.sequences import ForecastDisplay, StateDisplay, TransitionDisplay
 from latentviews.plot.view_densities import ViewDensities
 
 __all__ = [
+    "ChangePointDisplay",
     "ComponentDisplay",
     "DensityDisplay",
     "DependenceDisplay",
+    "DriftDisplay",
     "ForecastDisplay",
     "ResponsibilityDisplay",
     "SpectrumDisplay",
     "StateDisplay",
     "TransitionDisplay",
     "ViewDensities",
+    "WitnessDisplay",
     "offscreen_axes",
 ]

@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from latentviews.mixtures.dependence.merging import adjusted_rand
-from latentviews.mixtures.dependence.portfolio import WIDEST, point_masses
+from latentviews.metrics import adjusted_rand
+from latentviews.mixtures.dependence.consensus import WIDEST, point_masses
 from latentviews.mixtures.problem import Problem, classes_of
 
 STABLE = 0.5  # adjusted Rand index between partitions of one way below which it is not taken
