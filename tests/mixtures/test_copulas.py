@@ -7,7 +7,7 @@ import pytest
 from scipy import stats
 from scipy.integrate import trapezoid
 
-from latentviews.mixtures.dependence.copulas import RIDGE, CopulaMixture, _correlations, fit_copulas, refit, reweigh
+from latentviews.mixtures.dependence.copulas import CopulaMixture, fit_copulas, refit, reweigh
 from latentviews.mixtures.dependence.grids import ColumnGrids, GridMargins
 
 pytestmark = pytest.mark.cheap
@@ -214,24 +214,3 @@ def test_weights_alone_are_fitted_to_rows_that_shape_no_component(rng):
     found = reweigh(fit.mixture, table, None)
     assert found.noise == pytest.approx(0.1, abs=0.03)
     assert found.margins is fit.mixture.margins
-
-
-def test_correlations_of_many_columns_are_shrunk_as_far_as_their_error_asks(rng):
-    n, d = 60, 30  # a row per entry of the matrix is far more than there are
-    factor = rng.normal(size=(n, 1))
-    scores = (np.sqrt(0.6) * factor + np.sqrt(0.4) * rng.normal(size=(n, d))).T[None]
-    mass, first = np.full((1, d, d), float(n)), np.broadcast_to(scores.sum(axis=2)[:, :, None], (1, d, d))
-    found = _correlations(mass, first, scores @ scores.transpose(0, 2, 1))[0]
-    raw, off = np.corrcoef(scores[0]), ~np.eye(d, dtype=bool)
-    share = np.sum((1 - raw[off] ** 2) ** 2 / n) / np.sum(raw[off] ** 2)
-    np.testing.assert_allclose(found[off], (1 - share) * (1 - RIDGE) * raw[off], rtol=1e-6)
-    assert np.mean(found[off]) > 0.4
-    assert np.linalg.eigvalsh(found)[0] > 0
-
-
-def test_correlations_of_independent_columns_vanish(rng):
-    scores = rng.normal(size=(1, 10, 50))
-    mass, first = np.full((1, 10, 10), 50.0), np.broadcast_to(scores.sum(axis=2)[:, :, None], (1, 10, 10))
-    found = _correlations(mass, first, scores @ scores.transpose(0, 2, 1))[0]
-    raw, off = np.corrcoef(scores[0]), ~np.eye(10, dtype=bool)
-    assert np.sum(found[off] ** 2) < 0.3 * np.sum(raw[off] ** 2)

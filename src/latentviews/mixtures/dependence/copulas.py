@@ -210,19 +210,13 @@ def _score_sums(cells: GridRows, scores: np.ndarray, shares: np.ndarray) -> tupl
 
 
 def _correlations(mass: np.ndarray, first: np.ndarray, second: np.ndarray) -> np.ndarray:
-    """Correlation matrices (J, d, d) from the sums of scores, shrunk to the identity.
-
-    By the share with the least expected square error, Σ_{s<t} var(r_st) / Σ_{s<t} r_st² (Schäfer & Strimmer 2005, after
-    Ledoit & Wolf), where var(r) is (1 - r²)² / n.
-    """
+    """Correlation matrices (J, d, d) from the sums of scores, shrunk to the identity by 2(d + 1) rows."""
+    d = second.shape[1]
     mass = np.maximum(mass, TINY)
     covariance = second / mass - (first / mass) * (first / mass).transpose(0, 2, 1)
-    raw = np.clip(to_correlations(covariance), -1.0, 1.0)
-    rows = np.maximum(np.einsum("jtt->jt", mass).min(axis=1), 1.0)
-    off = 1 - np.eye(raw.shape[1])
-    errors = ((1 - raw**2) ** 2 * off).sum(axis=(1, 2)) / rows
-    shares = np.minimum(errors / np.maximum((raw**2 * off).sum(axis=(1, 2)), TINY), 1.0)
-    correlations = drawn_to_identity(raw, 1 - (1 - shares) * (1 - RIDGE))
+    rows = np.einsum("jtt->jt", mass).min(axis=1)
+    kept = np.maximum(1 - 2 * (d + 1) / np.maximum(rows, 1.0), 0.0) * (1 - RIDGE)
+    correlations = drawn_to_identity(to_correlations(covariance), 1 - kept)
     least = np.linalg.eigvalsh(correlations)[:, 0]  # pairs with different rows missing need not fit together
     return drawn_to_identity(correlations, np.maximum(RIDGE - least, 0.0) / (1 - np.minimum(least, RIDGE)))
 
