@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from latentviews.core.tables import FewViewsError
+from latentviews.core.tables import Columns, FewViewsError
 from latentviews.metrics import adjusted_rand
 from latentviews.mixtures.dependence.consensus import WIDEST, point_masses
 from latentviews.mixtures.problem import Problem, classes_of
@@ -101,7 +101,7 @@ def _way(model: Any, dependence: Any, fit: Fit, rows: Any, labels: Any, weights:
 
 def _held_out(way: TriedFit, fit: Fit) -> tuple[float, float]:
     """The mean log-likelihood of half of the pilot under a fit to the other, and how well their partitions agree."""
-    problem, pilot = way.problem, _without_points(way.problem)
+    problem, pilot = way.problem, without_points(way.problem.pilot, way.problem.columns)
     order = np.random.default_rng(0).permutation(len(pilot))
     fitted, held = order[::2], order[1::2]
     half = _fit_to(way, fit, pilot, fitted, None)
@@ -128,14 +128,14 @@ def _fit_to(way: TriedFit, fit: Fit, pilot: np.ndarray, some: np.ndarray, point_
     return half
 
 
-def _without_points(problem: Problem) -> np.ndarray:
-    """The pilot with the rows at point masses spread as wide as copulas' kernels.
+def without_points(table: np.ndarray, columns: Columns) -> np.ndarray:
+    """Rows with those at point masses spread as wide as copulas' kernels.
 
     Density at a point has no bound, and the way with the narrower kernels there would be the likelier one, whatever
     the rest of the rows said.
     """
-    rng, rows = np.random.default_rng(0), problem.pilot.copy()
-    for column in {column for view in problem.columns for column in view}:
+    rng, rows = np.random.default_rng(0), table.copy()
+    for column in {column for view in columns for column in view}:
         x = rows[:, column]
         width = WIDEST * float(np.nanstd(x))
         for value in point_masses(x[~np.isnan(x)], width):
