@@ -17,6 +17,9 @@ from latentviews.core.selection import likelihood_curve, rank_test
 from latentviews.core.tensors import JointDiagonalization, PowerMethod
 from latentviews.diagnosis.diagnose import diagnose
 from latentviews.diagnosis.grouping import suggest_views
+from latentviews.discrete.latent_class import LatentClass
+from latentviews.discrete.outcomes import distal_outcome
+from latentviews.discrete.structural import class_regression
 from latentviews.io.saving import load, save
 from latentviews.joint.density import LowRankDensity
 from latentviews.joint.methods import ProductMixture, Stack
@@ -54,6 +57,7 @@ __all__ = [
     "LandmarkFeatures",
     "LandmarkPCA",
     "Laplace",
+    "LatentClass",
     "Linear",
     "LowRankDensity",
     "Matern",
@@ -73,7 +77,9 @@ __all__ = [
     "TwoStageRegression",
     "VonMises",
     "WhitenScale",
+    "class_regression",
     "diagnose",
+    "distal_outcome",
     "independence_test",
     "likelihood_curve",
     "load",

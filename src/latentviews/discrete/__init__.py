@@ -1,0 +1,1 @@
+"""Hidden classes behind categories: latent classes, raters, topics."""
