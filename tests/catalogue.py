@@ -61,6 +61,7 @@ from latentviews.plot import (
     DensityDisplay,
     DependenceDisplay,
     ForecastDisplay,
+    ItemProfileDisplay,
     ResponsibilityDisplay,
     SpectrumDisplay,
     StateDisplay,
@@ -279,6 +280,7 @@ DISPLAYS = {  # the estimator that each draws, and what else it is told
     StateDisplay: (KernelHMM, (ROWS,)),
     TransitionDisplay: (KernelHMM, ()),
     ForecastDisplay: (KernelHMM, (ROWS, 3)),
+    ItemProfileDisplay: (LatentClass, ()),
 }
 
 

@@ -205,7 +205,7 @@ class LatentClass(ClassQuestionsMixin, ClassNamePrefixFeaturesOutMixin, Transfor
         for k in range(1, self.max_components + 1):
             runs[k] = self._search(answers, k, kernels, rng)
             penalty = np.log(answers.n_rows) * n_parameters(answers.sizes, k)
-            self.bic_curve_[k] = -2 * float(runs[k].log_likelihood[0]) + penalty
+            self.bic_curve_[k] = float(penalty - 2 * runs[k].log_likelihood[0])
             latest = list(self.bic_curve_.values())[-RISES - 1 :]
             if len(latest) > RISES and all(np.diff(latest) > 0):
                 break

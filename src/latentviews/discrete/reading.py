@@ -64,13 +64,18 @@ def _columns(model: Any, X: Any, reset: bool) -> list[Any]:
         validate_data(model, X, reset=reset, skip_check_array=True)
         if not len(X):
             raise ValueError(f"Found array with 0 sample(s) (shape={tuple(X.shape)}) while a minimum of 1 is required.")
-        columns = [X[name] for name in X.columns]
+        columns = [_column(X[name]) for name in X.columns]
     else:
         table = validate_data(model, on_host(X), reset=reset, dtype=None, ensure_all_finite="allow-nan")
         columns = list(table.T)
     for place, column in enumerate(columns):
         _check_finite(column, place)
     return columns
+
+
+def _column(series: Any) -> Any:
+    """A column of pandas as it is, of another library as an array."""
+    return series if hasattr(series, "iloc") else np.array([*series.to_list(), None], dtype=object)[:-1]
 
 
 def _check_finite(column: Any, place: int) -> None:

@@ -7,6 +7,7 @@ from latentviews.plot._axes import offscreen_axes
 from latentviews.plot.checks import DependenceDisplay, ResponsibilityDisplay, SpectrumDisplay
 from latentviews.plot.components import ComponentDisplay
 from latentviews.plot.densities import DensityDisplay
+from latentviews.plot.item_profiles import ItemProfileDisplay
 from latentviews.plot.sequences import ForecastDisplay, StateDisplay, TransitionDisplay
 from latentviews.plot.view_densities import ViewDensities
 
@@ -15,6 +16,7 @@ __all__ = [
     "DensityDisplay",
     "DependenceDisplay",
     "ForecastDisplay",
+    "ItemProfileDisplay",
     "ResponsibilityDisplay",
     "SpectrumDisplay",
     "StateDisplay",
