@@ -80,7 +80,9 @@ FORMS = {
     "frame of strings": lambda codes: pd.DataFrame(WORDS[codes], columns=list("vwxyz")),
     "categoricals": lambda codes: pd.DataFrame(WORDS[codes], columns=list("vwxyz")).astype("category"),
     "nullable integers": lambda codes: pd.DataFrame(codes, columns=list("vwxyz")).astype("Int64"),
-    "polars": lambda codes: pl.DataFrame({name: WORDS[column].tolist() for name, column in zip("vwxyz", codes.T)}),
+    "polars": lambda codes: pl.DataFrame(
+        {name: WORDS[column].tolist() for name, column in zip("vwxyz", codes.T, strict=True)}
+    ),
     "lists": lambda codes: WORDS[codes].tolist(),
 }
 
