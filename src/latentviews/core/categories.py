@@ -1,6 +1,6 @@
 """Categories as codes: strings, flags, numbers and pandas' categoricals become 0, 1, …, and come back."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -8,7 +8,7 @@ import numpy as np
 
 from latentviews._arrays import on_host
 
-MISSING, SHOWN = -1, 5  # the code of a missing value, and how many values a sentence names
+MISSING = -1  # the code of a missing value
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,9 +35,14 @@ class Categories:
         return found
 
 
-def learn_categories(column: Any, label: Any) -> Categories:
-    """The values that a column holds: numbers and text sorted, a categorical's in its own order."""
+def learn_categories(column: Any, label: Any, *, unused: bool = False) -> Categories:
+    """The values that a column holds: numbers and text sorted, a categorical's in its own order.
+
+    With ``unused``, those of a categorical that no row has are among them.
+    """
     declared = getattr(getattr(column, "dtype", None), "categories", None)
+    if unused and declared is not None:
+        return Categories(_as_array(np.asarray(declared).tolist()))
     distinct, _ = _factorized(column)
     seen = [value for value in distinct if not _is_missing(value)]
     if not seen:
@@ -102,10 +107,71 @@ def _is_hashable(value: Any) -> bool:
 
 def _is_missing(value: Any) -> bool:
     """Whether a value is None, NaN, or what pandas marks missing values with."""
-    return value is None or type(value).__name__ in ("NAType", "NaTType") or bool(value != value)
+    empty = isinstance(value, float | np.floating) and value != value
+    return value is None or type(value).__name__ in ("NAType", "NaTType") or bool(empty)
 
 
-def names_of(values: Sequence[Any]) -> str:
-    """Some values for a sentence."""
-    shown = ", ".join(repr(value) for value in list(values)[:SHOWN])
-    return shown + (", …" if len(values) > SHOWN else "")
+# ------------------------------------------------------------------------------------------------------------ tables
+
+
+def text_columns(X: Any) -> list[int]:
+    """The columns of a table, by number, whose values are no numbers."""
+    if hasattr(X, "columns"):
+        return [j for j, kind in enumerate(X.dtypes) if not is_numeric(kind)]
+    x = _object_table(X)
+    return [] if x is None else [j for j in range(x.shape[1]) if not _are_numbers(x[:, j])]
+
+
+def is_numeric(dtype: Any) -> bool:
+    """Whether a column of a pandas or polars frame holds numbers."""
+    return dtype.is_numeric() if hasattr(dtype, "is_numeric") else getattr(dtype, "kind", "O") in "biuf"
+
+
+def _object_table(X: Any) -> np.ndarray | None:
+    """A table of Python objects or text as an array of two dimensions; None where it is something else."""
+    if not isinstance(X, list | tuple) and getattr(getattr(X, "dtype", None), "kind", "f") not in "OUS":
+        return None
+    x = np.asarray(X, dtype=object)
+    return x if x.ndim == 2 and x.shape[1] and len(x) else None
+
+
+def _are_numbers(column: np.ndarray) -> bool:
+    try:
+        column.astype(float)
+    except (TypeError, ValueError):
+        return any(_is_missing(value) for value in column) and _are_numbers(column[~_missing(column)])
+    return not any(isinstance(value, str) for value in column)
+
+
+def _missing(column: np.ndarray) -> np.ndarray:
+    return np.fromiter((_is_missing(value) for value in column), dtype=bool, count=len(column))
+
+
+def encoded(X: Any, categories: Mapping[int, np.ndarray]) -> Any:
+    """The table with some columns as codes, NaN where a value is missing; a frame stays a frame."""
+    if hasattr(X, "columns"):
+        names = list(X.columns)
+        columns = {names[j]: _as_floats(values, X[names[j]]) for j, values in categories.items() if j < len(names)}
+        if hasattr(X, "assign"):
+            return X.assign(**columns)
+        return X.with_columns(*(type(X[name])(name, codes) for name, codes in columns.items()))
+    x = np.array(X, dtype=object)
+    for j, values in categories.items():
+        if x.ndim == 2 and j < x.shape[1]:
+            x[:, j] = _as_floats(values, x[:, j])
+    return x
+
+
+def _as_floats(values: np.ndarray, column: Any) -> np.ndarray:
+    codes = Categories(values).codes(column)
+    return np.where(codes == MISSING, np.nan, codes)
+
+
+def decoded(rows: np.ndarray, categories: Mapping[int, np.ndarray]) -> np.ndarray:
+    """Rows of numbers with the values of some columns in the place of their codes."""
+    if not categories:
+        return rows
+    table = rows.astype(object)
+    for j, values in categories.items():
+        table[:, j] = Categories(values).decoded(np.where(np.isnan(rows[:, j]), MISSING, rows[:, j]).astype(int))
+    return table

@@ -8,6 +8,7 @@ import numpy as np
 
 from latentviews._arrays import to_numpy
 from latentviews._validation import as_labels, check_rows, check_weights, is_batches, warn_user
+from latentviews.core.categories import encoded, learn_categories, text_columns
 from latentviews.core.kernels.spaces import Real, space_of
 from latentviews.core.streams import is_array, is_empty, sample
 
@@ -79,7 +80,7 @@ def read_sequences(estimator: Any, X: Any, *, reset: bool) -> tuple[np.ndarray, 
         )
     if hasattr(X, "columns"):
         X = _named_columns(X, estimator.views)
-    table = to_numpy(check_rows(estimator, X, reset=reset, missing=True))
+    table = to_numpy(check_rows(estimator, coded(estimator, X, reset=reset), reset=reset, missing=True))
     if reset and estimator.views is None:
         return table, (list(range(table.shape[1])),)
     return table, _columns(estimator, reset, least=1)
@@ -94,11 +95,12 @@ def read_table(estimator: Any, X: Any, *, reset: bool) -> tuple[Any, Columns]:
         if estimator.views is not None:
             raise ValueError("X is a list of arrays, one per view, so `views` must be None; pass one or the other.")
         X, columns = _stack([np.asarray(view) for view in X])
-        return check_rows(estimator, X, reset=reset, missing=True), columns
+        return check_rows(estimator, coded(estimator, X, reset=reset), reset=reset, missing=True), columns
     if is_stream(X):
         return checked_batches(estimator, X, reset=reset), _columns(estimator, reset)
     if hasattr(X, "columns"):
         X = _named_columns(X, estimator.views)
+    X = coded(estimator, X, reset=reset)
     return check_rows(estimator, X, reset=reset, missing=True), _columns(estimator, reset)
 
 
@@ -115,6 +117,7 @@ class CheckedBatches:
             rows, weights = batch if isinstance(batch, tuple) else (batch, None)
             if is_empty(rows):
                 continue
+            rows = coded(self.estimator, rows, reset=False)
             rows = check_rows(self.estimator, rows, reset=False, missing=self.missing)
             if weights is not None:
                 weights, count = np.asarray(weights, dtype=float), rows.shape[0]
@@ -132,8 +135,22 @@ def checked_batches(estimator: Any, X: Iterable[Any], *, reset: bool, missing: b
         first = next((rows for rows in every if not is_empty(rows)), None)
         if first is None:
             raise ValueError("The stream holds no batch; at least one row is needed.")
-        check_rows(estimator, first, reset=True, missing=missing)
+        check_rows(estimator, _learnt_from(estimator, X, first), reset=True, missing=missing)
     return CheckedBatches(estimator, X, missing)
+
+
+def _learnt_from(estimator: Any, batches: Iterable[Any], first: Any) -> Any:
+    """The first batch with categories as codes, those of all batches learnt."""
+    first = coded(estimator, first, reset=True)
+    for j, values in getattr(estimator, "categories_", {}).items():
+        found = list(values)
+        for batch in batches:
+            rows = batch[0] if isinstance(batch, tuple) else batch
+            if not is_empty(rows):
+                column = rows[rows.columns[j]] if hasattr(rows, "columns") else [row[j] for row in rows]
+                found += learn_categories(column, j, unused=True).values.tolist()
+        estimator.categories_[j] = learn_categories(found, j).values
+    return first
 
 
 def is_stream(X: Any) -> bool:
@@ -167,6 +184,8 @@ def _stack(views: list[np.ndarray]) -> tuple[np.ndarray, Columns]:
         raise ValueError(f"All views must have the same rows; got {rows} rows.")
     ends = np.cumsum([view.shape[1] for view in views])
     columns = [list(range(end - view.shape[1], end)) for view, end in zip(views, ends, strict=True)]
+    kinds = {view.dtype.kind in "OUS" for view in views}
+    views = [view.astype(object) for view in views] if len(kinds) > 1 else views  # numbers beside text stay numbers
     return np.concatenate(views, axis=1), _checked(columns, int(ends[-1]))
 
 
@@ -178,18 +197,47 @@ def _named_columns(frame: Any, views: Any) -> Any:
         if absent:
             raise ValueError(f"views name columns {absent} that the table lacks; it has {list(frame.columns)}.")
         frame = frame[list(dict.fromkeys(names))]
-    texts = [name for name, kind in zip(frame.columns, frame.dtypes, strict=True) if not _is_numeric(kind)]
-    if texts:
-        raise ValueError(
-            f"Columns {texts} are not numbers; encode them as numbers (with the Delta kernel for codes), or name the "
-            "columns to use in `views`."
-        )
     return frame
 
 
-def _is_numeric(dtype: Any) -> bool:
-    """Whether a column of a pandas or polars frame holds numbers."""
-    return dtype.is_numeric() if hasattr(dtype, "is_numeric") else getattr(dtype, "kind", "O") in "biuf"
+def coded(estimator: Any, X: Any, *, reset: bool) -> Any:
+    """A table in which categories that are no numbers have codes, in the columns of discrete views.
+
+    The first call on data (``reset``) learns them, as ``estimator.categories_``. Text in other columns is refused.
+    """
+    if reset:
+        estimator.__dict__.pop("categories_", None)
+        texts = text_columns(X)
+        if texts and set(texts) <= _discrete_columns(estimator, X):
+            columns = [X[X.columns[j]] if hasattr(X, "columns") else [row[j] for row in X] for j in texts]
+            learnt = [learn_categories(column, j, unused=True) for j, column in zip(texts, columns, strict=True)]
+            estimator.categories_ = {j: one.values for j, one in zip(texts, learnt, strict=True)}
+    categories = getattr(estimator, "categories_", {})
+    X = encoded(X, categories) if categories else X
+    texts = [X.columns[j] for j in text_columns(X)] if hasattr(X, "columns") else []
+    if texts:
+        raise ValueError(
+            f"Columns {texts} are not numbers; give their view the kernel Delta(), which takes categories, encode them "
+            "as numbers, or name the columns to use in `views`."
+        )
+    return X
+
+
+def _discrete_columns(estimator: Any, X: Any) -> set[int]:
+    """The columns of views whose kernel or features are those of a discrete space."""
+    names = [str(name) for name in X.columns] if hasattr(X, "columns") else []
+    size = len(names) or len(X[0])
+    views = getattr(estimator, "views", None)
+    given = estimator.kernel if getattr(estimator, "features", None) is None else estimator.features
+    if not isinstance(given, list | tuple):
+        return set(range(size)) if given is not None and _is_discrete(given) else set()
+    groups = [[j] for j in range(size)] if views is None else [[_index(n, names) for n in _as_list(v)] for v in views]
+    return {j % size for group, one in zip(groups, given, strict=False) if _is_discrete(one) for j in group}
+
+
+def _is_discrete(thing: Any) -> bool:
+    space = space_of(thing)
+    return space is not None and space.finite
 
 
 def _columns(estimator: Any, reset: bool, least: int = 3) -> Columns:

@@ -23,9 +23,10 @@ from latentviews._parameters import (
 from latentviews._progress import CallbackSupportMixin, Report, reporter, with_callbacks
 from latentviews._validation import all_or_nothing, check_ability, check_count, check_rows, is_auto, warn_user
 from latentviews.core import streams
+from latentviews.core.categories import Categories, decoded
 from latentviews.core.kernels.base import Kernel
 from latentviews.core.kernels.real import Gaussian
-from latentviews.core.tables import TrainingRows, check_spaces, checked_batches, is_stream, training_rows
+from latentviews.core.tables import TrainingRows, check_spaces, checked_batches, coded, is_stream, training_rows
 from latentviews.joint.methods import Stack
 from latentviews.joint.problem import JointEstimate, JointProblem
 from latentviews.joint.trees import could_be_tree
@@ -112,7 +113,7 @@ class LowRankDensity(CallbackSupportMixin, DensityMixin, BaseEstimator):
         "auto" learns it from distances between embeddings. The other methods have one hidden variable and need no tree.
     method : Stack, ProductMixture or SignedTrain, default=Stack()
     kernel : Kernel or list of one per column, default=Gaussian()
-        What the values of a column are: numbers for `Gaussian`, codes for `Delta`, angles for `VonMises`.
+        What the values of a column are: numbers for `Gaussian`, categories for `Delta`, angles for `VonMises`.
         ``Gaussian(space=HalfLine())`` is for numbers from zero on, ``Interval(0, 1)`` for shares.
     pilot_size : int, default=20_000
         Rows to which all is fitted before passes over all rows.
@@ -135,6 +136,8 @@ class LowRankDensity(CallbackSupportMixin, DensityMixin, BaseEstimator):
         The values of columns that do not: the density has a point mass there.
     tree_ : Tree or None
         Its leaves are places in ``columns_``.
+    categories_ : dict
+        Of columns whose categories are no numbers: their values, in the order of the codes that stand for them.
 
     Examples
     --------
@@ -242,7 +245,7 @@ class LowRankDensity(CallbackSupportMixin, DensityMixin, BaseEstimator):
     def _data(self, X: Any, *, reset: bool) -> Any:
         if is_stream(X):
             return checked_batches(self, X, reset=reset)
-        return to_numpy(check_rows(self, X, reset=reset, missing=True))
+        return to_numpy(check_rows(self, coded(self, X, reset=reset), reset=reset, missing=True))
 
     def _settle_columns(self, rows: TrainingRows) -> None:
         """The columns that vary, and the values of those that do not."""
@@ -307,7 +310,7 @@ class LowRankDensity(CallbackSupportMixin, DensityMixin, BaseEstimator):
         rng = np.random.default_rng(self.random_state)
         rows = self.density_.sample(check_count("n_samples", n_samples), rng, self.n_features_in_)
         rows[:, list(self.constants_)] = list(self.constants_.values())
-        return rows
+        return decoded(rows, getattr(self, "categories_", {}))
 
     def marginal(self, columns: Sequence[Any]) -> ColumnDensity:
         """The density of some columns, by number or name."""
@@ -330,15 +333,20 @@ class LowRankDensity(CallbackSupportMixin, DensityMixin, BaseEstimator):
         if not isinstance(given, Mapping):
             raise ValueError(f"given must be a dict from columns to values; got {given!r}.")
         known = self._numbers(list(given), constant=True) if given else []
-        numbers = [isinstance(value, int | float | np.number) and np.isfinite(value) for value in given.values()]
-        if not all(numbers):
+        found = [self._code(j, value) for j, value in zip(known, given.values(), strict=True)]
+        if not all(isinstance(value, int | float | np.number) and np.isfinite(value) for value in found):
             raise ValueError(f"Values to condition on must be finite numbers; got {dict(given)!r}.")
-        values = dict(zip(known, map(float, given.values()), strict=True))
+        values = dict(zip(known, map(float, found), strict=True))
         for j, constant in self.constants_.items():
             value = values.pop(j, constant)
             if value != constant:
                 raise ValueError(f"Column {j} is always {constant}; there is no density given {value}.")
         return values
+
+    def _code(self, column: int, value: Any) -> Any:
+        """The code of a category; a number as it is."""
+        categories = getattr(self, "categories_", {})
+        return int(Categories(categories[column]).codes([value])[0]) if column in categories else value
 
     def _numbers(self, columns: Any, *, constant: bool = False) -> list[int]:
         """Different columns by number, from numbers or names; constant ones only where they are allowed."""

@@ -144,6 +144,8 @@ class MultiViewMixture(CallbackSupportMixin, ViewQuestionsMixin, PosteriorMixin,
         With ``dependence``: the joint distribution of all columns in every class.
     views_ : tuple of lists of column indices
     n_components_ : int
+    categories_ : dict
+        Of columns whose categories are no numbers: their values, in the order of the codes that stand for them.
 
     Examples
     --------
@@ -219,7 +221,7 @@ class MultiViewMixture(CallbackSupportMixin, ViewQuestionsMixin, PosteriorMixin,
         Parameters
         ----------
         X : array or DataFrame of shape (n_samples, n_features), list of 2-D arrays, one per view, or iterable
-            Numbers, NaN where a value is missing. An iterable yields batches and can be read more than once.
+            Numbers, or categories where a kernel is `Delta`; NaN is missing. An iterable of batches is read repeatedly.
         y : array of shape (n_samples,) or None
             Known classes 0, …, k-1, and -1 where unknown; ignored if no value is -1. They name the classes, and guide
             the polish.

@@ -14,6 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 from latentviews._arrays import take_rows, to_numpy
 from latentviews._numbers import TINY, posteriors_of
 from latentviews._validation import IdentifiabilityWarning, allowed_classes, check_count, warn_user
+from latentviews.core.categories import decoded
 from latentviews.core.embeddings import Components
 from latentviews.core.selection import RankTest
 from latentviews.core.tables import Columns, TrainingRows
@@ -198,7 +199,8 @@ class PosteriorMixin(DensityMixin):
         """Rows drawn from the fitted mixture, and their classes; columns in no view are NaN."""
         check_is_fitted(self)
         n_samples, rng = check_count("n_samples", n_samples), np.random.default_rng(self.random_state)
-        return classes_of(self).sample(n_samples, self.n_features_in_, rng)
+        rows, labels = classes_of(self).sample(n_samples, self.n_features_in_, rng)
+        return decoded(rows, getattr(self, "categories_", {})), labels
 
     def aic(self, X: Any) -> float:
         """Akaike's criterion with the effective number of parameters of the densities; lower is better."""

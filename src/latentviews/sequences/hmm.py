@@ -29,6 +29,7 @@ from latentviews._validation import (
     is_auto,
     warn_user,
 )
+from latentviews.core.categories import decoded
 from latentviews.core.kernels.base import Kernel
 from latentviews.core.tables import read_sequences
 from latentviews.core.tensors import JointDiagonalization, Solver
@@ -72,7 +73,7 @@ class KernelHMM(CallbackSupportMixin, DensityMixin, BaseEstimator):
         Sensors that are independent given the state, by their columns; by default all columns are one sensor, whose
         columns may depend on each other in any way.
     kernel : Kernel or list of one per view, default=Gaussian
-        What emissions are like: `Gaussian` for numbers, `VonMises` for angles, `Delta` for codes.
+        What emissions are like: `Gaussian` for numbers, `VonMises` for angles, `Delta` for categories.
         ``Gaussian(space=HalfLine())`` is for numbers from zero on, ``Interval(0, 1)`` for shares.
     features : transformer or list of one per view, or None
         The feature map, in place of ``kernel``.
@@ -114,6 +115,8 @@ class KernelHMM(CallbackSupportMixin, DensityMixin, BaseEstimator):
     n_iter_ : int
     n_states_ : int
     views_ : tuple of lists of column indices
+    categories_ : dict
+        Of columns whose categories are no numbers: their values, in the order of the codes that stand for them.
 
     Examples
     --------
@@ -315,7 +318,7 @@ class KernelHMM(CallbackSupportMixin, DensityMixin, BaseEstimator):
             members = np.flatnonzero(states == state)
             for columns, view in zip(self.views_, self.components_, strict=True):
                 rows[members[:, None], columns] = view.sample(state, len(members), rng)
-        return rows, states
+        return decoded(rows, getattr(self, "categories_", {})), states
 
     @property
     def _chain(self) -> ChainEstimate:
