@@ -121,6 +121,26 @@ def test_errors_of_outcomes_are_the_spread_over_samples(correction, rng):
     np.testing.assert_allclose(np.mean(means, axis=0), [0, 2], atol=0.12)
 
 
+def test_the_first_steps_errors_are_in_those_of_the_last(rng):
+    slopes, expected, means, mean_errors = [], [], [], []
+    for _ in range(40):
+        z, labels, codes = simulated(600, rng)
+        first = LatentClass(2, n_starts=0).fit(codes)
+        found = class_regression(first.first_step(codes), z, correction="BCH")
+        outcome = distal_outcome(first.first_step(codes), labels + rng.normal(size=600))
+        turned = first.components_[0][0, 0] < first.components_[0][0, 1]
+        slopes.append(found.coefficients[:, 1] * (-1 if turned else 1))
+        means.append(outcome.means[0][:: -1 if turned else 1])
+        expected.append(found.standard_errors[:, 1])
+        mean_errors.append(outcome.standard_errors[0][:: -1 if turned else 1])
+
+    np.testing.assert_allclose(np.std(slopes, axis=0), np.mean(expected, axis=0), rtol=0.45)
+    np.testing.assert_allclose(np.std(means, axis=0), np.mean(mean_errors, axis=0), rtol=0.45)
+    known = class_regression(first.predict_proba(codes), z, correction="BCH")
+    np.testing.assert_allclose(known.coefficients, found.coefficients, rtol=1e-9)
+    assert found.standard_errors[0, 1] > 1.3 * known.standard_errors[0, 1]  # the shares of the classes are not known
+
+
 def test_one_step_finds_the_coefficients_and_agrees_with_three(rng):
     z, _, codes = simulated(1500, rng)
     frame = pd.DataFrame({"age": z})

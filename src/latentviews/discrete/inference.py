@@ -41,37 +41,53 @@ class Fitted(NamedTuple):
     kernels: Kernels
 
 
-class _Scores(NamedTuple):
+class Scores(NamedTuple):
+    """The score u of the complete data, and the posteriors that average it."""
+
     posteriors: np.ndarray  # (n_patterns, k)
     items: list[np.ndarray]  # (n_patterns, Σ sizes) per class: E[u | x, h] of the item logits
     classes: np.ndarray  # (n_patterns, k, q (k - 1)): u of β given h
 
 
-def standard_errors(fit: Fitted) -> tuple[StandardErrors, np.ndarray]:
-    """Standard errors of weights and item probabilities, and the covariance of β, (q (k-1), q (k-1))."""
-    k, total, n_classes = fit.coefficients.shape[1], len(fit.coefficients), fit.design.shape[1]
+class Curvature(NamedTuple):
+    """The covariance of all logits, and what it was made of."""
+
+    scores: Scores
+    free: np.ndarray  # (k, Σ sizes), categories that are not on the border
+    covariance: np.ndarray  # of β and all item logits, class by class; zero for those on the border
+    loose: np.ndarray  # of the same: directions that the data do not fix, in columns
+
+
+def curvature(fit: Fitted) -> Curvature:
+    """The inverse of the observed information on free logits."""
+    n_beta = _n_beta(fit)
     scores = _scores(fit)
     rows = _expected_rows(fit, scores.posteriors)
-    free = (fit.coefficients * rows > BORDER_ROWS).T.ravel()  # class by class
-    basis = _tangent_basis(free.reshape(k, total), fit.answers, n_classes * (k - 1))
+    free = (fit.coefficients * rows > BORDER_ROWS).T
+    basis = _tangent_basis(free, fit.answers, n_beta)
     covariance, loose = _inverse(basis.T @ _information(fit, scores, rows) @ basis)
-    covariance = basis @ covariance @ basis.T
-    hidden = np.einsum("ij,jl->il", basis, loose)
-    shaky = (hidden**2).sum(axis=1) > LOADING**2
-    covariance[shaky] = np.nan
-    variances = _item_variances(fit, covariance[n_classes * (k - 1) :, n_classes * (k - 1) :])
-    components = np.sqrt(variances)
-    components[~free.reshape(k, total).T | _alone(free.reshape(k, total), fit.answers).T] = np.nan
-    boundary = ~free.reshape(k, total).T | _alone(free.reshape(k, total), fit.answers).T
-    beta = covariance[: n_classes * (k - 1), : n_classes * (k - 1)]
-    cuts = fit.answers.starts[1:]
-    errors = StandardErrors(
-        np.sqrt(_weight_variances(fit, beta)), np.split(components, cuts), np.split(boundary, cuts), loose.shape[1]
-    )
-    return errors, beta
+    return Curvature(scores, free, basis @ covariance @ basis.T, basis @ loose)
 
 
-def _scores(fit: Fitted) -> _Scores:
+def _n_beta(fit: Fitted) -> int:
+    return fit.design.shape[1] * (fit.coefficients.shape[1] - 1)
+
+
+def standard_errors(fit: Fitted) -> tuple[StandardErrors, np.ndarray]:
+    """Standard errors of weights and item probabilities, and the covariance of β, (q (k-1), q (k-1))."""
+    found, n_beta = curvature(fit), _n_beta(fit)
+    covariance = found.covariance.copy()
+    covariance[(found.loose**2).sum(axis=1) > LOADING**2] = np.nan
+    components = np.sqrt(_item_variances(fit, covariance[n_beta:, n_beta:]))
+    boundary = (~found.free | _alone(found.free, fit.answers)).T
+    components[boundary] = np.nan
+    beta, cuts = covariance[:n_beta, :n_beta], fit.answers.starts[1:]
+    weights = np.sqrt(_weight_variances(fit, beta))
+    parts = np.split(components, cuts), np.split(boundary, cuts)
+    return StandardErrors(weights, *parts, found.loose.shape[1]), beta
+
+
+def _scores(fit: Fitted) -> Scores:
     """The score of the complete data given answers and class."""
     probabilities = smoothed(fit.coefficients, fit.kernels, fit.answers)
     posteriors = expectation(fit.answers, probabilities[:, None], np.log(np.maximum(fit.priors, TINY))[:, None])[0]
@@ -83,7 +99,20 @@ def _scores(fit: Fitted) -> _Scores:
     ]
     contrast = np.eye(k)[None, :, 1:] - fit.priors[:, None, 1:]  # (n, h, k - 1)
     classes = fit.design[:, None, :, None] * contrast[:, :, None, :]
-    return _Scores(posteriors[:, 0], items, classes.reshape(len(fit.priors), k, -1))
+    return Scores(posteriors[:, 0], items, classes.reshape(len(fit.priors), k, -1))
+
+
+def class_scores(scores: Scores, h: int) -> np.ndarray:
+    """E[u | x, h] of β and all item logits, (n_patterns, q (k-1) + k Σ sizes)."""
+    parts = [items if g == h else np.zeros_like(items) for g, items in enumerate(scores.items)]
+    return np.concatenate([scores.classes[:, h], *parts], axis=1)
+
+
+def expected_scores(scores: Scores) -> np.ndarray:
+    """E[u | x] of β and all item logits, (n_patterns, q (k-1) + k Σ sizes)."""
+    classes = np.einsum("nh,nhb->nb", scores.posteriors, scores.classes)
+    parts = [scores.posteriors[:, [h]] * items for h, items in enumerate(scores.items)]
+    return np.concatenate([classes, *parts], axis=1)
 
 
 def _present(answers: Answers) -> np.ndarray:
@@ -108,17 +137,12 @@ def _expected_rows(fit: Fitted, posteriors: np.ndarray) -> np.ndarray:
     return _present(fit.answers).T @ (posteriors * fit.answers.counts[:, None])
 
 
-def _information(fit: Fitted, scores: _Scores, rows: np.ndarray) -> np.ndarray:
+def _information(fit: Fitted, scores: Scores, rows: np.ndarray) -> np.ndarray:
     """The observed information of β and all item logits, class by class."""
     counts, posteriors = fit.answers.counts, scores.posteriors
-    k, total, n_beta = posteriors.shape[1], len(fit.coefficients), scores.classes.shape[2]
-    matrix = np.zeros((n_beta + k * total,) * 2)
-    expected = np.concatenate(
-        [np.einsum("nh,nhb->nb", posteriors, scores.classes)]
-        + [posteriors[:, [h]] * items for h, items in enumerate(scores.items)],
-        axis=1,
-    )
-    matrix += expected.T @ (counts[:, None] * expected)
+    total, n_beta = len(fit.coefficients), scores.classes.shape[2]
+    expected = expected_scores(scores)
+    matrix = expected.T @ (counts[:, None] * expected)
     prior = np.einsum("n,nh,nha,nhb->ab", counts, fit.priors, scores.classes, scores.classes, optimize=True)
     after = np.einsum("n,nh,nha,nhb->ab", counts, posteriors, scores.classes, scores.classes, optimize=True)
     matrix[:n_beta, :n_beta] += prior - after
@@ -225,10 +249,7 @@ def jacobian_rank(sizes: Sequence[int], k: int, rng: np.random.Generator) -> int
     weights = rng.dirichlet(np.full(k, 5.0))
     draws = [rng.dirichlet(np.full(size, 2.0), size=k).T for size in sizes]
     fit = Fitted(answers, np.ones((len(codes), 1)), np.tile(weights, (len(codes), 1)), np.concatenate(draws), None)
-    scores = _scores(fit)
-    parts = [np.einsum("nh,nhb->nb", scores.posteriors, scores.classes)]
-    parts += [scores.posteriors[:, [h]] * items for h, items in enumerate(scores.items)]
-    return int(np.linalg.matrix_rank(np.concatenate(parts, axis=1), tol=None))
+    return int(np.linalg.matrix_rank(expected_scores(_scores(fit))))
 
 
 def _some_cells(sizes: Sequence[int], least: int, rng: np.random.Generator) -> np.ndarray:

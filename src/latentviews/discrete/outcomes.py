@@ -1,6 +1,6 @@
 """Outcomes of classes: the means of numbers, or the shares of categories, corrected for wrong assignments."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 import numpy as np
@@ -9,7 +9,7 @@ from scipy import stats
 from latentviews._numbers import TINY, as_shares
 from latentviews._validation import IdentifiabilityWarning, warn_user
 from latentviews.core.categories import learn_categories
-from latentviews.discrete.structural import ClassAssignment, assign, check_length
+from latentviews.discrete.three_step import ClassAssignment, assign, check_length, corrected_covariance
 
 STEPS, GAIN = 2000, 1e-11  # of EM for an outcome, and the gain a row at which it ends
 STEP = 1e-4  # of differences of the score
@@ -44,8 +44,9 @@ def distal_outcome(
 
     Parameters
     ----------
-    posteriors : array of shape (n, k)
-        P(class | row), as ``predict_proba`` of `LatentClass` or `MultiViewMixture` gives them.
+    posteriors : array of shape (n, k), or FirstStep
+        P(class | row), as ``predict_proba`` of `LatentClass` or `MultiViewMixture` gives them; or what
+        ``LatentClass.first_step`` gives, whose own errors are then among the standard errors.
     outcome : array of shape (n,)
         Numbers, NaN where missing; or strings, flags or a pandas categorical, None where missing.
     correction : "BCH", "ML" or None, default="BCH"
@@ -75,12 +76,12 @@ def distal_outcome(
     table, categories = _outcome_table(outcome)
     check_length("outcome", len(table), len(rows.assigned))
     here = ~np.isnan(table).any(axis=1)
-    rows = ClassAssignment(rows.assigned[here], rows.errors, rows.weights[here])
+    some, table = replace(rows, weights=rows.weights * here), np.where(here[:, None], table, 0.0)
     if correction == "ML":
-        family: Outcome = NormalOutcome(table[here]) if categories is None else CategoricalOutcome(table[here])
-        means, covariance = _ml_means(rows, family)
+        family: Outcome = NormalOutcome(table) if categories is None else CategoricalOutcome(table)
+        means, covariance = _ml_means(rows, some, family)
     else:
-        means, covariance = _weighted_means(rows.weights[:, None] * rows.shares(correction), table[here])
+        means, covariance = _weighted_means(rows, some, table, correction)
     return _outcome_record(means, covariance, categories)
 
 
@@ -94,15 +95,24 @@ def _outcome_table(outcome: Any) -> tuple[np.ndarray, np.ndarray | None]:
     return np.where(codes[:, None] >= 0, np.eye(len(found.values))[codes], np.nan), found.values
 
 
-def _weighted_means(shares: np.ndarray, table: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Means of the columns in every class, (n_means, k), and the sandwich covariance of them all."""
+def _weighted_means(
+    rows: ClassAssignment, some: ClassAssignment, table: np.ndarray, correction: str | None
+) -> tuple[np.ndarray, np.ndarray]:
+    """Means of the columns in every class, (n_means, k), and the sandwich covariance of them all.
+
+    ``some`` are the rows with zero weights where the outcome is missing: those that the last step counts.
+    """
+    shares = some.shares(correction, rows.errors)
     totals = shares.sum(axis=0)
     if np.any(totals <= 0):
         raise ValueError("Some class counts for no row of the outcome; use fewer classes.")
     means = table.T @ shares / totals
-    influence = shares[:, None, :] * (table[:, :, None] - means[None]) / totals
-    flat = influence.reshape(len(table), -1)
-    return means, flat.T @ flat
+
+    def equations(errors: np.ndarray) -> np.ndarray:
+        parts = some.shares(correction, errors)[:, None, :] * (table[:, :, None] - means[None])
+        return parts.reshape(len(table), -1)
+
+    return means, corrected_covariance(rows, equations, np.diag(np.tile(totals, len(means))))
 
 
 class Outcome(Protocol):
@@ -115,7 +125,7 @@ class Outcome(Protocol):
         """Of every row in every class, (n, k)."""
 
     def score(self, parameters: np.ndarray, counts: np.ndarray) -> np.ndarray:
-        """The slope of Σ counts · log_density in the parameters, (m, k)."""
+        """The slope of every row's counts · log_density in the parameters, (n, m, k)."""
 
     def means(self, parameters: np.ndarray) -> np.ndarray:
         """What is reported, (n_means, k)."""
@@ -145,7 +155,7 @@ class NormalOutcome:
         """Standardised deviations, and their squares less one."""
         means, variances = parameters[0], np.exp(parameters[1])
         away = (self.values - means) / variances
-        return np.stack([(counts * away).sum(axis=0), (counts * (away**2 * variances - 1) / 2).sum(axis=0)])
+        return np.stack([counts * away, counts * (away**2 * variances - 1) / 2], axis=1)
 
     def means(self, parameters: np.ndarray) -> np.ndarray:
         """The means."""
@@ -172,7 +182,7 @@ class CategoricalOutcome:
 
     def score(self, parameters: np.ndarray, counts: np.ndarray) -> np.ndarray:
         """Counts less expected counts."""
-        return self.indicators.T @ counts - self.means(parameters) * counts.sum(axis=0)
+        return (self.indicators[:, :, None] - self.means(parameters)[None]) * counts[:, None, :]
 
     def means(self, parameters: np.ndarray) -> np.ndarray:
         """The shares."""
@@ -183,21 +193,21 @@ class CategoricalOutcome:
         return np.stack([np.diag(p) - np.outer(p, p) for p in self.means(parameters).T])
 
 
-def _ml_means(rows: ClassAssignment, outcome: Outcome) -> tuple[np.ndarray, np.ndarray]:
+def _ml_means(rows: ClassAssignment, some: ClassAssignment, outcome: Outcome) -> tuple[np.ndarray, np.ndarray]:
     """Means by EM for the joint likelihood of assignment and outcome, Σ_c π_c D_cs f(y | c), and their covariance."""
     log_chances = np.log(np.maximum(rows.assigned @ rows.errors.T, TINY))
     posteriors, before = as_shares(np.exp(log_chances), axis=1), -np.inf
     for _ in range(STEPS):
-        counts = rows.weights[:, None] * posteriors
+        counts = some.weights[:, None] * posteriors
         logits, parameters = np.log(np.maximum(as_shares(counts.sum(axis=0)), TINY)), outcome.estimate(counts)
         posteriors, log_density = _judged(logits + log_chances + outcome.log_density(parameters))
-        value = float(rows.weights @ log_density)
+        value = float(some.weights @ log_density)
         if value - before < GAIN * len(log_chances):
             break
         before = value
     else:
         warn_user("EM for the outcome has not converged; its classes may be too alike.", IdentifiabilityWarning)
-    return outcome.means(parameters), _ml_covariance(rows, outcome, log_chances, np.vstack([logits, parameters]))
+    return outcome.means(parameters), _ml_covariance(rows, some, outcome, np.vstack([logits, parameters]))
 
 
 def _judged(joint: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -208,27 +218,30 @@ def _judged(joint: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return posteriors / total, (np.log(total) + top)[:, 0]
 
 
-def _ml_covariance(rows: ClassAssignment, outcome: Outcome, log_chances: np.ndarray, at: np.ndarray) -> np.ndarray:
-    """The covariance of all means, by the inverse of the information: differences of the score."""
+def _ml_covariance(rows: ClassAssignment, some: ClassAssignment, outcome: Outcome, at: np.ndarray) -> np.ndarray:
+    """The covariance of all means; the curvature of the likelihood is that of differences of its slope."""
 
-    def score(parameters: np.ndarray) -> np.ndarray:
+    def slopes(parameters: np.ndarray, errors: np.ndarray) -> np.ndarray:
         shares = as_shares(np.exp(parameters[0] - parameters[0].max()))
+        log_chances = np.log(np.maximum(rows.assigned @ errors.T, TINY))
         joint = np.log(np.maximum(shares, TINY)) + log_chances + outcome.log_density(parameters[1:])
-        counts = rows.weights[:, None] * _judged(joint)[0]
-        classes = counts.sum(axis=0) - shares * rows.weights.sum()
-        return np.vstack([classes, outcome.score(parameters[1:], counts)]).ravel()
+        counts = some.weights[:, None] * _judged(joint)[0]
+        classes = counts - shares * some.weights[:, None]
+        own = np.concatenate([classes[:, None, :], outcome.score(parameters[1:], counts)], axis=1)
+        return own.reshape(len(own), -1)
 
-    steps = STEP * np.eye(at.size)
-    columns = [(score(at + step.reshape(at.shape)) - score(at - step.reshape(at.shape))) / (2 * STEP) for step in steps]
-    information = -np.asarray(columns)
-    inverse = np.linalg.pinv((information + information.T) / 2, rcond=1e-9, hermitian=True)
+    def total(parameters: np.ndarray) -> np.ndarray:
+        return slopes(parameters, rows.errors).sum(axis=0)
+
+    steps = STEP * np.eye(at.size).reshape(-1, *at.shape)
+    bread = -np.stack([(total(at + step) - total(at - step)) / (2 * STEP) for step in steps])
+    covariance = corrected_covariance(rows, lambda errors: slopes(at, errors), (bread + bread.T) / 2)
     m, k = at.shape
-    slopes = outcome.slope(at[1:])
-    slope = np.zeros((slopes.shape[1], k, m, k))
-    for h in range(k):
-        slope[:, h, 1:, h] = slopes[h]
+    slope = np.zeros((len(outcome.means(at[1:])), k, m, k))
+    for h, one in enumerate(outcome.slope(at[1:])):
+        slope[:, h, 1:, h] = one
     flat = slope.reshape(-1, m * k)
-    return flat @ inverse @ flat.T
+    return flat @ covariance @ flat.T
 
 
 def _outcome_record(means: np.ndarray, covariance: np.ndarray, categories: np.ndarray | None) -> DistalOutcome:

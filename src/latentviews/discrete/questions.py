@@ -15,6 +15,7 @@ from latentviews.discrete.logits import design_matrix
 from latentviews.discrete.reading import read_answers, smoothing_kernels
 from latentviews.discrete.spectral import spectral_starts
 from latentviews.discrete.starts import search
+from latentviews.discrete.three_step import FirstStep
 
 REFIT_TOL = 1e-4  # of log-likelihoods on drawn rows, which differ by much more
 
@@ -45,6 +46,19 @@ class ClassQuestionsMixin:
             priors = self.regression_.probabilities(covariates)
         fit = Fitted(answers, design, priors, np.concatenate(self.coefficients_), self._kernels(answers))
         return standard_errors(fit)[0]
+
+    def first_step(self, X: Any, sample_weight: Any = None) -> FirstStep:
+        """The posteriors of rows for `class_regression` and `distal_outcome`, with what errors of the fit do to them.
+
+        The rows, and their weights, are those of the fit.
+        """
+        check_is_fitted(self)
+        rows = read_answers(self, X, sample_weight, reset=False)
+        answers, patterns = distinct_answers(rows.known, rows.sizes, rows.weights)
+        priors = np.tile(self.weights_, (len(answers.counts), 1))
+        design = np.ones((len(answers.counts), 1))
+        fit = Fitted(answers, design, priors, np.concatenate(self.coefficients_), self._kernels(answers))
+        return FirstStep(fit, patterns)
 
     def goodness_of_fit(self, X: Any, sample_weight: Any = None) -> GoodnessOfFit:
         """G², X² and their degrees of freedom, and the residuals of every pair of items."""

@@ -1,20 +1,11 @@
-r"""What classes go with: covariates that tell who is in which, and outcomes that differ between them.
-
-Three steps (Vermunt 2010): fit the classes, assign rows to them, relate the assignment w to something else. Assigned
-classes are wrong at a known rate D_cs = P(w = s | class c), which the posteriors of the rows tell, and two corrections
-use it. BCH (Bolck, Croon & Hagenaars 2004) gives a row the weights v_i = w_i D⁻¹ in the classes, whose means are those
-of the classes though some are negative; ML takes w for an answer of the classes with the distribution D.
-"""
+"""Who is in which class: covariates of class membership in three steps."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
-from latentviews._numbers import TINY, as_shares
-from latentviews._parameters import Constraint, OneOf, Such
-from latentviews._validation import check_weights
+from latentviews._numbers import TINY
 from latentviews.discrete.logits import (
     ClassRegression,
     LogitObjective,
@@ -25,58 +16,7 @@ from latentviews.discrete.logits import (
     newton,
     regression_record,
 )
-
-SINGULAR = 1e-8  # a classification matrix with a smaller singular value is not inverted
-
-
-@dataclass(frozen=True, eq=False)
-class ClassAssignment:
-    """Rows assigned to classes by their posteriors, and how often that is wrong."""
-
-    assigned: np.ndarray  # (n, k), one in the most probable class, or the posteriors themselves
-    errors: np.ndarray  # (k, k), P(assigned to s | class c)
-    weights: np.ndarray  # (n,) of the rows
-
-    _parameters: ClassVar[dict[str, Constraint]] = {
-        "correction": Such(lambda value: value in (None, "ML", "BCH"), '"ML", "BCH" or None'),
-        "assignment": OneOf(lambda: ("modal", "proportional")),
-    }
-
-    @property
-    def bch_weights(self) -> np.ndarray:
-        """What every row counts for in every class, (n, k): w_i D⁻¹."""
-        if np.linalg.svd(self.errors, compute_uv=False)[-1] < SINGULAR:
-            raise ValueError(
-                "BCH divides by the matrix of classification errors, and it is singular: some class is never assigned. "
-                'Use fewer classes, assignment="proportional", or correction="ML".'
-            )
-        return self.assigned @ np.linalg.inv(self.errors)
-
-    def shares(self, correction: str | None) -> np.ndarray:
-        """What rows count for in the classes without a likelihood of the assignment."""
-        return self.assigned if correction is None else self.bch_weights
-
-
-def assign(posteriors: Any, correction: Any, assignment: Any, sample_weight: Any) -> ClassAssignment:
-    """Rows in classes, and the matrix of classification errors D = diag(Σ r)⁻¹ Rᵀ W."""
-    for name, value in (("correction", correction), ("assignment", assignment)):
-        ClassAssignment._parameters[name].check(name, value)
-    r = _checked_posteriors(posteriors)
-    weights = check_weights(sample_weight, r)
-    weights = np.ones(len(r)) if weights is None else weights
-    assigned = np.eye(r.shape[1])[r.argmax(axis=1)] if assignment == "modal" else r
-    return ClassAssignment(assigned, as_shares((weights[:, None] * r).T @ assigned, axis=1), weights)
-
-
-def _checked_posteriors(posteriors: Any) -> np.ndarray:
-    """Posteriors as an array (n, k) whose rows sum to one."""
-    r = np.asarray(posteriors, dtype=float)
-    if r.ndim != 2 or r.shape[1] < 2 or not np.allclose(r.sum(axis=1), 1.0, atol=1e-6) or np.any(r < -1e-9):
-        raise ValueError(
-            "posteriors must be the probabilities of two or more classes, one row per row of the data and summing to "
-            f"one, as predict_proba gives them; got shape {r.shape}."
-        )
-    return r
+from latentviews.discrete.three_step import ClassAssignment, assign, check_length, corrected_covariance
 
 
 def class_regression(
@@ -91,8 +31,9 @@ def class_regression(
 
     Parameters
     ----------
-    posteriors : array of shape (n, k)
-        P(class | row), as ``predict_proba`` of `LatentClass` or `MultiViewMixture` gives them.
+    posteriors : array of shape (n, k), or FirstStep
+        P(class | row), as ``predict_proba`` of `LatentClass` or `MultiViewMixture` gives them; or what
+        ``LatentClass.first_step`` gives, whose own errors are then among the standard errors.
     covariates : array or DataFrame of shape (n, q)
         Numbers; an intercept is put before them.
     correction : "ML", "BCH" or None, default="ML"
@@ -105,11 +46,11 @@ def class_regression(
     Returns
     -------
     ClassRegression
-        Coefficients with standard errors: from the information for "ML", from the sandwich for "BCH" and None.
+        Coefficients with standard errors by the sandwich of all estimating equations.
 
     References
     ----------
-    Vermunt (2010), *Political Analysis* 18, 450-469; Bakk, Tekle & Vermunt (2013), *Sociological Methodology* 43.
+    Vermunt (2010), *Political Analysis* 18, 450-469; Bakk, Oberski & Vermunt (2014), *Political Analysis* 22, 520-540.
 
     Examples
     --------
@@ -127,20 +68,17 @@ def class_regression(
     check_length("covariates", len(design), len(rows.assigned))
     if correction == "ML":
         return _ml_regression(rows, design, names)
-    shares = rows.weights[:, None] * rows.shares(correction)
+    shares = rows.shares(correction, rows.errors)
     coefficients = fit_logits(design, shares)
     probabilities = class_probabilities(design, coefficients)
-    totals = shares.sum(axis=1)
-    scores = _row_scores(design, shares - totals[:, None] * probabilities)
-    covariance = _sandwich(logit_information(design, probabilities, totals), scores)
+
+    def equations(errors: np.ndarray) -> np.ndarray:
+        counts = rows.shares(correction, errors)
+        return _row_scores(design, counts - counts.sum(axis=1, keepdims=True) * probabilities)
+
+    covariance = corrected_covariance(rows, equations, logit_information(design, probabilities, shares.sum(axis=1)))
     value = float((shares * np.log(np.maximum(probabilities, TINY))).sum())
     return regression_record(coefficients, covariance, names, value)
-
-
-def check_length(name: str, got: int, expected: int) -> None:
-    """Refuse a table that is not as long as the posteriors."""
-    if got != expected:
-        raise ValueError(f"{name} needs one row per row of posteriors, {expected}; got {got}.")
 
 
 def _row_scores(design: np.ndarray, residuals: np.ndarray) -> np.ndarray:
@@ -148,19 +86,25 @@ def _row_scores(design: np.ndarray, residuals: np.ndarray) -> np.ndarray:
     return (design[:, :, None] * residuals[:, None, 1:]).reshape(len(design), -1)
 
 
-def _sandwich(bread: np.ndarray, scores: np.ndarray) -> np.ndarray:
-    """A⁻¹ (Σ s sᵀ) A⁻¹: the covariance of an estimate whose rows are no likelihood."""
-    inverse = np.linalg.pinv(bread)
-    return inverse @ (scores.T @ scores) @ inverse
-
-
 def _ml_regression(rows: ClassAssignment, design: np.ndarray, names: list[str]) -> ClassRegression:
-    """The maximum of Σ_i w_i Σ_s a_is log Σ_c π_c(z_i) D_cs by Newton's method, from BCH's estimate or none."""
+    """The maximum of Σ_i w_i Σ_s a_is log Σ_c π_c(z_i) D_cs by Newton's method."""
     objective = _assigned_likelihood(rows, design)
-    start = fit_logits(design, rows.weights[:, None] * rows.assigned)
-    coefficients = newton(objective, start)
-    end = objective(coefficients)
-    return regression_record(coefficients, np.linalg.pinv(-end.hessian), names, end.value)
+    coefficients = newton(objective, fit_logits(design, rows.weights[:, None] * rows.assigned))
+    end, probabilities = objective(coefficients), class_probabilities(design, coefficients)
+
+    def equations(errors: np.ndarray) -> np.ndarray:
+        after = sum(rows.assigned[:, [s]] * _given(probabilities, column)[0] for s, column in enumerate(errors.T))
+        return _row_scores(design, rows.weights[:, None] * (after - probabilities))
+
+    covariance = corrected_covariance(rows, equations, -end.hessian)
+    return regression_record(coefficients, covariance, names, end.value)
+
+
+def _given(probabilities: np.ndarray, errors: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """P(class | assigned to one) and the probability of that, from P(assigned | class), a column of D."""
+    joint = probabilities * errors
+    total = np.maximum(joint.sum(axis=1), TINY)
+    return joint / total[:, None], total
 
 
 def _assigned_likelihood(rows: ClassAssignment, design: np.ndarray) -> Callable[[np.ndarray], LogitObjective]:
@@ -172,9 +116,7 @@ def _assigned_likelihood(rows: ClassAssignment, design: np.ndarray) -> Callable[
         hessian = -logit_information(design, probabilities, rows.weights)
         for s, errors in enumerate(rows.errors.T):
             counts = rows.weights * rows.assigned[:, s]
-            joint = probabilities * errors
-            density = np.maximum(joint.sum(axis=1), TINY)
-            after = joint / density[:, None]
+            after, density = _given(probabilities, errors)
             value += float(counts @ np.log(density))
             gradient = gradient + (design.T @ (counts[:, None] * (after - probabilities)))[:, 1:].ravel()
             hessian += logit_information(design, after, counts)  # Louis: less the variance given the assignment
