@@ -99,9 +99,10 @@ def test_the_rank_tells_what_items_determine(sizes, k, lost, rng):
 
 def test_the_bootstrap_test_finds_the_second_class_and_no_third(rng):
     codes, _ = draw(300, np.array([0.6, 0.4]), [np.array([[0.8, 0.2], [0.2, 0.8]])] * 5, rng)
+    quick = {"n_resamples": 19, "n_starts": 3, "random_state": 0}
 
-    two = LatentClass(2, n_starts=10, random_state=0).fit(codes).bootstrap_test(codes, 19, random_state=0)
-    three = LatentClass(3, n_starts=10, random_state=0).fit(codes).bootstrap_test(codes, 19, random_state=0)
+    two = LatentClass(2, n_starts=10, random_state=0).fit(codes).bootstrap_test(codes, **quick)
+    three = LatentClass(3, n_starts=10, random_state=0).fit(codes).bootstrap_test(codes, **quick)
 
     assert two.pvalue == 0.05
     assert three.pvalue > 0.05

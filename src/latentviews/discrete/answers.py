@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-DENSE = 4_000_000  # cells of a table of indicators that are held one by one; beyond, only the ones are
+DENSE = 4_000_000  # cells of a table of indicators that are held one by one; beyond, only the ones are,
+FEW = 16  # and so where an item has more categories than this on average
 
 
 @dataclass(frozen=True, eq=False)
@@ -26,7 +27,7 @@ class Answers:
         columns = self.starts[items] + self.codes[rows, items]
         shape = len(self.codes), sum(self.sizes)
         table = sparse.csr_matrix((np.ones(len(rows)), (rows, columns)), shape=shape)
-        return table.toarray() if shape[0] * shape[1] <= DENSE else table
+        return table.toarray() if shape[0] * shape[1] <= DENSE and shape[1] <= FEW * len(self.sizes) else table
 
     @property
     def starts(self) -> np.ndarray:

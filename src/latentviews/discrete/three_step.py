@@ -9,6 +9,7 @@ last step, of D, and of the first step where its model is known.
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
@@ -16,7 +17,7 @@ import numpy as np
 from latentviews._numbers import TINY, as_shares
 from latentviews._parameters import Constraint, OneOf, Such
 from latentviews._validation import check_weights
-from latentviews.discrete.inference import Fitted, class_scores, curvature, expected_scores
+from latentviews.discrete.inference import Curvature, Fitted, class_scores, curvature, expected_scores
 
 STEP = 1e-5  # of differences in the matrix of errors
 SINGULAR = 1e-8  # a classification matrix with a smaller singular value is not inverted
@@ -91,7 +92,12 @@ class FirstStep:
     @property
     def posteriors(self) -> np.ndarray:
         """P(class | row), (n, k)."""
-        return curvature(self.fit).scores.posteriors[self.patterns]
+        return self.curvature.scores.posteriors[self.patterns]
+
+    @cached_property
+    def curvature(self) -> Curvature:
+        """How well the estimates are known."""
+        return curvature(self.fit)
 
 
 def corrected_covariance(
@@ -128,7 +134,7 @@ def _first_step_influence(rows: ClassAssignment, first: FirstStep, totals: np.nd
     ∂r_c = r_c (u_c − s), so ∂D_cs = Σ_i w_i r_ic (u_ic − s_i) (w_is − D_cs) / Σ_i w_i r_ic; and the error of the
     estimates is the sum of I⁻¹ s_i.
     """
-    found = curvature(first.fit)
+    found = first.curvature
     mean, k = expected_scores(found.scores), len(totals)
     gathered = np.zeros((len(mean), k))
     np.add.at(gathered, first.patterns, rows.weights[:, None] * rows.assigned)
