@@ -12,15 +12,21 @@ from sklearn.utils import get_tags
 
 from files import NAMES, VALUES, write_csv, write_gzip, write_h5ad, write_zarr
 from latentviews import (
+    ChangePoints,
+    ConditionalEmbedding,
     Copulas,
     Delta,
     DoublyStochasticClassifier,
     DoublyStochasticPCA,
     DoublyStochasticRegressor,
+    DriftMonitor,
     FourierFeatures,
     Gaussian,
+    HSICSelector,
     JointDiagonalization,
+    KernelBeliefPropagation,
     KernelHMM,
+    KernelICA,
     LandmarkFeatures,
     LandmarkPCA,
     Laplace,
@@ -57,9 +63,11 @@ from latentviews.datasets import make_multiview
 from latentviews.losses import Hinge, Huber, Logistic, Quantile, Squared
 from latentviews.mixtures.dependence.merging import confusion_cost, valley_cost
 from latentviews.plot import (
+    ChangePointDisplay,
     ComponentDisplay,
     DensityDisplay,
     DependenceDisplay,
+    DriftDisplay,
     ForecastDisplay,
     ItemProfileDisplay,
     ResponsibilityDisplay,
@@ -170,6 +178,12 @@ MODELS = [  # one of every estimator
     Model(HistogramSpectral(2, n_bins=3), "predict_proba", numpy_only=True),
     Model(SphericalSpectral(2), "predict_proba", numpy_only=True),
     Model(LatentTreeSpectral(), "score_samples"),
+    Model(ChangePoints(n_permutations=20, n_landmarks=20), "segments"),
+    Model(DriftMonitor(5, n_landmarks=20), "score_samples"),
+    Model(HSICSelector(), "transform"),
+    Model(ConditionalEmbedding(penalty=0.01), "predict"),
+    Model(KernelBeliefPropagation(), "predict"),
+    Model(KernelICA(2), "transform"),
 ]
 
 VARIANTS = [  # the same estimators made of other parts
@@ -266,6 +280,11 @@ EXPECTED_FAILURES = {
         "check_methods_sample_order_invariance": ROWS_KNOW_OF_EACH_OTHER,
     },
     **{type(baseline): TWO_COLUMNS for baseline in BASELINES},
+    ConditionalEmbedding: {
+        "check_sample_weight_equivalence_on_dense_data": (
+            "bandwidths are chosen on folds of rows; with kernels and penalty held fixed the equivalence holds"
+        ),
+    },
     BinnedFeatures: {name: f"feeds {n} columns; BinnedFeatures bins one" for name, n in SEVERAL_COLUMNS.items()},
 }
 
@@ -281,6 +300,8 @@ DISPLAYS = {  # the estimator that each draws, and what else it is told
     TransitionDisplay: (KernelHMM, ()),
     ForecastDisplay: (KernelHMM, (ROWS, 3)),
     ItemProfileDisplay: (LatentClass, ()),
+    ChangePointDisplay: (ChangePoints, (ROWS,)),
+    DriftDisplay: (DriftMonitor, ()),
 }
 
 

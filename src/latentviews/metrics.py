@@ -89,3 +89,20 @@ class Reordered:
     def density(self, x: Any) -> np.ndarray:
         """The densities of the reordered classes, (n, k)."""
         return self.components.density(x)[:, self.order]
+
+
+def amari_error(product: Any) -> float:
+    r"""How far components times mixing matrix, a square matrix, is from a scaled permutation (Amari et al. 1996).
+
+    .. math:: \frac{1}{2k(k-1)} \Big[\sum_i \Big(\frac{\sum_j |p_{ij}|}{\max_j |p_{ij}|} - 1\Big)
+              + \sum_j \Big(\frac{\sum_i |p_{ij}|}{\max_i |p_{ij}|} - 1\Big)\Big]
+
+    From 0, every source alone in one component, to 1.
+    """
+    p = np.abs(np.asarray(product, dtype=float))
+    if p.ndim != 2 or p.shape[0] != p.shape[1]:
+        raise ValueError(f"The product of components and mixing must be square; got shape {p.shape}.")
+    if len(p) == 1:
+        return 0.0
+    rows, columns = (np.sum(p.sum(axis=axis) / p.max(axis=axis) - 1) for axis in (1, 0))
+    return float((rows + columns) / (2 * len(p) * (len(p) - 1)))

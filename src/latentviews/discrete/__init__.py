@@ -1,1 +1,1 @@
-"""Hidden classes behind categories: latent classes, raters, topics."""
+"""Categories: latent classes, raters, topics."""

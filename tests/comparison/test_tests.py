@@ -6,10 +6,11 @@ from scipy import stats
 
 from catalogue import KERNELS
 from latentviews import Delta, Gaussian, Laplace, VonMises, independence_test, two_sample_test
-from latentviews.comparison.permutation import LANDMARKS
+from latentviews.comparison.features import LANDMARKS
 from latentviews.core.features.landmarks import LandmarkFeatures
 
 FALSE_ALARM = 1e-6
+MEDIAN = Gaussian("median")
 
 
 def literal_mmd(kernel, x, y):
@@ -75,7 +76,9 @@ def test_two_sample_pvalues_are_uniform_under_the_hypothesis(rng):
 
 def test_independence_pvalues_are_uniform_under_the_hypothesis(rng):
     pvalues = [
-        independence_test(rng.normal(size=30), rng.gamma(1.0, size=30), n_permutations=99, random_state=i).pvalue
+        independence_test(
+            rng.normal(size=30), rng.gamma(1.0, size=30), kernel=MEDIAN, n_permutations=99, random_state=i
+        ).pvalue
         for i in range(200)
     ]
 
@@ -85,7 +88,12 @@ def test_independence_pvalues_are_uniform_under_the_hypothesis(rng):
 def test_few_landmarks_keep_the_level(rng):
     pvalues = [
         independence_test(
-            rng.normal(size=(30, 3)), rng.normal(size=30), n_permutations=99, n_landmarks=3, random_state=i
+            rng.normal(size=(30, 3)),
+            rng.normal(size=30),
+            kernel=MEDIAN,
+            n_permutations=99,
+            n_landmarks=3,
+            random_state=i,
         ).pvalue
         for i in range(200)
     ]
@@ -107,7 +115,9 @@ def test_posterior_draws_keep_the_level_where_classes_overlap(rng):
     pvalues = []
     for i in range(200):
         x, posterior = overlapping_classes(rng, 80)
-        found = independence_test(x[:, 0], x[:, 1], sample_weight=posterior, n_permutations=99, random_state=i)
+        found = independence_test(
+            x[:, 0], x[:, 1], kernel=MEDIAN, sample_weight=posterior, n_permutations=99, random_state=i
+        )
         pvalues.append(found.pvalue)
 
     assert_uniform(pvalues)
@@ -229,7 +239,7 @@ def test_bad_samples_are_refused_in_a_sentence(arguments, options, message):
     ("y", "options", "message"),
     [
         (np.arange(6.0), {}, "same number of rows; got 5 and 6"),
-        (np.arange(5.0), {"kernel": [Delta()] * 3}, "one kernel or a pair, for x and for y; got 3"),
+        (np.arange(5.0), {"kernel": [Delta()] * 3}, "one kernel or one per view, for x and y; got 3"),
         (np.arange(5.0), {"sample_weight": np.full(5, 2.0)}, "at most 1; got 2"),
         (np.arange(5.0), {"sample_weight": np.ones(4)}, r"one number per row, shape \(5,\); got \(4,\)"),
         (np.arange(5.0), {"sample_weight": np.full(5, 1e-9)}, "which sums to 5e-09, drew 0"),
