@@ -123,6 +123,17 @@ def test_leaps_end_where_plain_steps_go(smoothing, rng):
     assert -1e-7 < fast.log_likelihood.max() - slow.log_likelihood.max() < 1e-3
 
 
+@pytest.mark.cheap
+def test_leaps_never_lose_likelihood(rng):
+    codes, _ = draw(150, *random_classes(SIZES, 2, rng), rng)
+    answers, _ = distinct_answers(codes, SIZES)
+    start = random_start(answers, 4, 20, rng)
+
+    values = [accelerated_em(answers, start, n_iter, 0.0).log_likelihood for n_iter in range(3, 90, 3)]
+
+    assert np.all(np.diff(values, axis=0) > -1e-9)
+
+
 @pytest.mark.parametrize("smoothing", [0.1, 0.9])
 @pytest.mark.parametrize("size", [2, 4])
 def test_kernels_on_categories_are_distributions(smoothing, size):

@@ -180,6 +180,12 @@ def test_one_step_finds_the_coefficients_and_agrees_with_three(rng):
     assert model.bic(codes, covariates=frame) < plain.bic(codes)
     np.testing.assert_allclose(model.weights_, model.predict_proba(codes, frame).mean(axis=0), atol=1e-3)
     assert model.standard_errors(codes, covariates=frame).components[0].shape == (2, 2)
+    with pytest.raises(ValueError, match="The first of three steps has no covariates"):
+        model.first_step(codes)
+    with pytest.raises(ValueError, match="bootstrap_test compares classes without covariates"):
+        model.bootstrap_test(codes)
+    with pytest.raises(ValueError, match="covariates needs one row per row of X, 1500; got 10"):
+        model.predict(codes, frame[:10])
 
 
 def test_an_outcome_that_classes_share_is_not_found_to_differ(rng):

@@ -18,7 +18,7 @@ from latentviews.discrete.expectation import Kernels, expectation, smoothed
 BORDER_ROWS = 1e-3  # a category with fewer expected rows in a class is taken to have none
 SINGULAR = 1e-10  # eigenvalues of the information below this share of the largest are zero
 LOADING = 1e-4  # a parameter with so much of a direction that the data do not fix has no standard error
-ALL_CELLS = 4096  # tables with at most so many cells are looked at cell by cell
+ALL_CELLS = 1024  # tables with at most so many cells are looked at cell by cell
 EXTRA = 3  # else as many patterns for every parameter
 
 

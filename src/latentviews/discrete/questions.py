@@ -53,6 +53,8 @@ class ClassQuestionsMixin:
         The rows, and their weights, are those of the fit.
         """
         check_is_fitted(self)
+        if self.regression_ is not None:
+            raise ValueError("The first of three steps has no covariates; fit the classes without them.")
         rows = read_answers(self, X, sample_weight, reset=False)
         answers, patterns = distinct_answers(rows.known, rows.sizes, rows.weights)
         priors = np.tile(self.weights_, (len(answers.counts), 1))
