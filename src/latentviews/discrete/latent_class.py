@@ -23,6 +23,7 @@ from latentviews._validation import (
     IdentifiabilityWarning,
     all_or_nothing,
     check_count,
+    check_weights,
     is_auto,
     warn_user,
 )
@@ -265,7 +266,11 @@ class LatentClass(ClassQuestionsMixin, ClassNamePrefixFeaturesOutMixin, Transfor
 
     def score(self, X: Any, y: Any = None, sample_weight: Any = None, covariates: Any = None) -> float:
         """The mean log-probability of the rows."""
-        return float(np.average(self.score_samples(X, covariates), weights=sample_weight))
+        scores = self.score_samples(X, covariates)
+        weights = check_weights(sample_weight, scores)
+        if weights is None:
+            return float(scores.mean())
+        return float(weights[weights > 0] @ scores[weights > 0] / weights.sum())
 
     def _log_joint(self, X: Any, covariates: Any, least: float) -> tuple[np.ndarray, np.ndarray]:
         """Log p(row, class) over the answers that were seen in fitting, (n, k), and the rows with another."""
