@@ -4,7 +4,7 @@
     LATENTVIEWS_DATA=../shared/data python benchmarks/accuracy/latent_classes.py --part maxima
 
 Needs StepMix in the same environment: ``pip install stepmix``. Part "maxima": for k = 2, 3, 4 classes on every table,
-the default call with five seeds, of which the worst counts, StepMix with its one start and with twenty, and the best of
+the default call with three seeds, of which the worst counts, StepMix with its one start and with twenty, and the best of
 200 random starts of our EM. Part "three_steps": on made-up rows, coefficients of a covariate and means of an outcome
 with every correction, and their standard errors beside those of StepMix's bootstrap of all steps. StepMix has no other
 standard errors, and those of B resamples err by 1/√(2B) themselves.
@@ -43,9 +43,9 @@ SETS = {  # the columns that are items
     "myocardial": None,
     "hivtests": None,
 }
-SEEDS, RANDOM_STARTS, PEER_STARTS = 5, 200, 20
+SEEDS, RANDOM_STARTS, PEER_STARTS = 3, 200, 20
 CORRECTIONS = (None, "BCH", "ML")
-N_ROWS, N_ITEMS, RESAMPLES = 1000, 6, 200
+N_ROWS, N_ITEMS, RESAMPLES = 1000, 6, 100
 
 
 def load(folder: Path, name: str) -> tuple[np.ndarray, np.ndarray | None]:
