@@ -99,6 +99,10 @@ KERNELS = [  # of one column and of two
     Gaussian(0.5) + Laplace(1.0),
     Gaussian(0.5) * Matern(1.0, 1.5),
     UnitHeight(Gaussian(0.7)),
+    Gaussian(0.7, space=HalfLine()),
+    Gaussian(np.array([0.5, 6.5]), space=Interval(-6, 6)),
+    Laplace(0.8, space=Interval(-6, 6)),
+    Matern(0.9, space=HalfLine()),
 ]
 SHIFT_INVARIANT = [kernel for kernel in KERNELS if hasattr(kernel, "frequencies")]
 
@@ -186,6 +190,8 @@ MODELS = [  # one of every estimator
     Model(KernelICA(2), "transform"),
 ]
 
+BORDERED = Gaussian(space=Interval(np.floor(ROWS.min()), np.ceil(ROWS.max())))
+
 VARIANTS = [  # the same estimators made of other parts
     Model(MultiViewMixture(2), "score_samples"),
     Model(MultiViewMixture(2, polish=None), "predict_proba"),
@@ -202,10 +208,15 @@ VARIANTS = [  # the same estimators made of other parts
         numpy_only=True,
     ),
     Model(MultiViewMixture(2, kernel=[VonMises(), Gaussian(), Gaussian(), Gaussian()]), "predict_proba"),
+    Model(MultiViewMixture(2, kernel=BORDERED), "predict_proba"),
+    Model(MultiViewMixture(2, kernel=BORDERED, polish=None, views=[[0, 1], [2], [3]]), "score_samples"),
     *[Model(MultiViewMixture(2, dependence=dependence), "predict_proba") for dependence in DEPENDENCES],
     Model(KernelHMM(2, polish=None), "predict_proba"),
+    Model(KernelHMM(2, kernel=BORDERED, polish=QUICK_POLISH, views=[[0], [1, 2]]), "predict_proba"),
     *[Model(PredictiveStateModel(dynamics, horizon=2), "filter") for dynamics in DYNAMICS[1:]],
     *[Model(LowRankDensity(2, method=method), "score_samples") for method in METHODS],
+    *[Model(LowRankDensity(2, method=method, kernel=BORDERED), "score_samples") for method in METHODS],
+    Model(LandmarkPCA(n_landmarks=20, kernel=BORDERED), "transform"),
     Model(DoublyStochasticPCA(n_frequencies=16, batch_size=8, max_blocks=2), "transform"),
 ]
 

@@ -4,8 +4,8 @@
     LATENTVIEWS_DATA=../shared/data python benchmarks/accuracy/latent_classes.py --part maxima
 
 Needs StepMix in the same environment: ``pip install stepmix``. Part "maxima": for k = 2, 3, 4 classes on every table,
-the default call with three seeds, of which the worst counts, StepMix with its one start and with twenty, and the best of
-200 random starts of our EM. Part "three_steps": on made-up rows, coefficients of a covariate and means of an outcome
+the default call with three seeds, of which the worst counts, StepMix with its one start and with twenty, and the best
+of 200 random starts of our EM. Part "three_steps": on made-up rows, coefficients of a covariate and means of an outcome
 with every correction, and their standard errors beside those of StepMix's bootstrap of all steps. StepMix has no other
 standard errors, and those of B resamples err by 1/√(2B) themselves.
 """

@@ -19,6 +19,7 @@ from latentviews.core.kernels.circle import VonMises
 from latentviews.core.kernels.discrete import Delta
 from latentviews.core.kernels.polynomial import Linear, Polynomial
 from latentviews.core.kernels.real import Gaussian, Laplace, Matern
+from latentviews.core.kernels.spaces import Circle, Discrete, Real
 from latentviews.core.selection import likelihood_curve, rank_test
 from latentviews.core.tensors import JointDiagonalization, PowerMethod
 from latentviews.decomposition.ica import KernelICA
@@ -34,7 +35,7 @@ from latentviews.joint.methods import ProductMixture, Stack
 from latentviews.joint.propagation import KernelBeliefPropagation
 from latentviews.joint.signed_train import SignedTrain
 from latentviews.joint.transformed import TransformedDensity, WhitenScale
-from latentviews.mixtures.dependence.portfolio import Copulas
+from latentviews.mixtures.dependence.settings import Copulas
 from latentviews.mixtures.mixture import MultiViewMixture
 from latentviews.mixtures.polish import Sieve
 from latentviews.mixtures.smoothed_em import SmoothedEM
@@ -51,9 +52,11 @@ __version__ = "0.1.0"
 __all__ = [
     "BlockMMD",
     "ChangePoints",
+    "Circle",
     "ConditionalEmbedding",
     "Copulas",
     "Delta",
+    "Discrete",
     "DoublyStochasticClassifier",
     "DoublyStochasticPCA",
     "DoublyStochasticRegressor",
@@ -86,6 +89,7 @@ __all__ = [
     "PredictiveStateModel",
     "ProductMixture",
     "QuadraticMMD",
+    "Real",
     "Sieve",
     "SignedTrain",
     "SmoothedEM",

@@ -28,6 +28,19 @@ def label_accuracy(true: Any, found: Any) -> float:
     return float(np.mean(match_labels(true, found)[np.asarray(true, dtype=int)] == np.asarray(found)))
 
 
+def adjusted_rand(a: np.ndarray, b: np.ndarray) -> float:
+    """How well two partitions of the same rows agree (Hubert & Arabie 1985): one where they are the same, 0 by chance.
+
+    ``a`` and ``b`` are labels 0, 1, …; many rows take little time.
+    """
+    size = int(b.max()) + 1
+    counts = np.bincount(a * size + b, minlength=(int(a.max()) + 1) * size).reshape(-1, size).astype(float)
+    both, one, other = (np.sum(n * (n - 1)) for n in (counts, counts.sum(axis=1), counts.sum(axis=0)))
+    chance = one * other / max(len(a) * (len(a) - 1.0), 1.0)
+    most = (one + other) / 2
+    return float((both - chance) / (most - chance)) if most > chance else 1.0
+
+
 def f_measure(true: Any, found: Any, *, unknown: int | None = 0) -> float:
     r"""The F-measure of the FlowCAP challenge (Aghaeepour et al. 2013), from 0 to 1.
 

@@ -1,12 +1,13 @@
 """Categories as codes: strings, flags, numbers and pandas' categoricals become 0, 1, …, and come back."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from latentviews._arrays import on_host
+from latentviews.core.kernels.spaces import space_of
 
 MISSING = -1  # the code of a missing value
 
@@ -175,3 +176,71 @@ def decoded(rows: np.ndarray, categories: Mapping[int, np.ndarray]) -> np.ndarra
     for j, values in categories.items():
         table[:, j] = Categories(values).decoded(np.where(np.isnan(rows[:, j]), MISSING, rows[:, j]).astype(int))
     return table
+
+
+def code_of(value: Any, values: np.ndarray | None) -> Any:
+    """The code of a category; a number as it is, where a column has no categories."""
+    return value if values is None else int(Categories(values).codes([value])[0])
+
+
+# ---------------------------------------------------------------------------------------------- tables of estimators
+
+
+def coded(estimator: Any, X: Any, *, reset: bool) -> Any:
+    """A table in which categories that are no numbers have codes, in the columns of discrete views.
+
+    The first call on data (``reset``) learns them, as ``estimator.categories_``. Text in other columns is refused.
+    """
+    if reset:
+        estimator.__dict__.pop("categories_", None)
+        texts = text_columns(X)
+        if texts and set(texts) <= _discrete_columns(estimator, X):
+            learnt = [learn_categories(_column(X, j), j, unused=True) for j in texts]
+            estimator.categories_ = {j: one.values for j, one in zip(texts, learnt, strict=True)}
+    categories = getattr(estimator, "categories_", {})
+    X = encoded(X, categories) if categories else X
+    texts = [X.columns[j] for j in text_columns(X)] if hasattr(X, "columns") else []
+    if texts:
+        raise ValueError(
+            f"Columns {texts} are not numbers; give their view the kernel Delta(), which takes categories, encode them "
+            "as numbers, or name the columns to use in `views`."
+        )
+    return X
+
+
+def coded_first(estimator: Any, batches: Iterable[Any], first: Any) -> Any:
+    """The first batch of a stream with categories as codes, those of all batches learnt."""
+    first = coded(estimator, first, reset=True)
+    for j, values in getattr(estimator, "categories_", {}).items():
+        found = list(values)
+        for batch in batches:
+            rows = batch[0] if isinstance(batch, tuple) else batch
+            if len(rows):
+                found += learn_categories(_column(rows, j), j, unused=True).values.tolist()
+        estimator.categories_[j] = learn_categories(found, j).values
+    return first
+
+
+def _column(X: Any, j: int) -> Any:
+    return X[X.columns[j]] if hasattr(X, "columns") else [row[j] for row in X]
+
+
+def _discrete_columns(estimator: Any, X: Any) -> set[int]:
+    """The columns of views whose kernel or features are those of a discrete space."""
+    names = [str(name) for name in X.columns] if hasattr(X, "columns") else []
+    size = len(names) or len(X[0])
+    given = getattr(estimator, "features", None) or getattr(estimator, "kernel", None)
+    if not isinstance(given, list | tuple):
+        return set(range(size)) if given is not None and _is_discrete(given) else set()
+    views = getattr(estimator, "views", None) or range(size)
+    found: set[int] = set()
+    for view, one in zip(views, given, strict=False):
+        if _is_discrete(one):
+            listed: Any = [view] if isinstance(view, str | int) else view
+            found.update(names.index(name) if name in names else name % size for name in listed)
+    return found
+
+
+def _is_discrete(thing: Any) -> bool:
+    space = space_of(thing)
+    return space is not None and space.finite

@@ -72,7 +72,7 @@ def _whitened(phi: np.ndarray) -> np.ndarray:
 
 
 def _of_column(kernel: Kernel, rows: np.ndarray, column: int) -> Kernel:
-    """A Gaussian as wide in one column as the kernel is in all of them, both in median distances; others as they are."""
+    """A Gaussian as wide in one column as the kernel is in all of them, in median distances; others as they are."""
     if not isinstance(kernel, Gaussian) or not np.ptp(rows[:, column]):
         return kernel
     scale = np.mean(np.asarray(kernel.bandwidth) / np.asarray(middle_gaussian(rows).bandwidth))
