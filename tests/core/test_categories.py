@@ -104,6 +104,8 @@ def test_a_density_given_a_word(codes):
     given = model.conditional(["x"], {"word": "red"}).sample(400, random_state=0).mean()
 
     assert given == pytest.approx(4, abs=0.6)
+    with pytest.raises(ValueError, match="Values to condition on must be finite numbers"):
+        model.conditional(["x"], {"word": None})
 
 
 @every_model

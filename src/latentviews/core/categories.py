@@ -179,8 +179,8 @@ def decoded(rows: np.ndarray, categories: Mapping[int, np.ndarray]) -> np.ndarra
 
 
 def code_of(value: Any, values: np.ndarray | None) -> Any:
-    """The code of a category; a number as it is, where a column has no categories."""
-    return value if values is None else int(Categories(values).codes([value])[0])
+    """The code of a category, NaN where it is missing; a number as it is, where a column has no categories."""
+    return value if values is None else float(_as_floats(values, [value])[0])
 
 
 # ---------------------------------------------------------------------------------------------- tables of estimators
