@@ -1,7 +1,7 @@
 """`LatentClass` beside StepMix on classical tables: the likelihood reached, the time, and three-step estimates.
 
     LATENTVIEWS_DATA=../shared/data python benchmarks/accuracy/latent_classes.py                # both parts
-    LATENTVIEWS_DATA=../shared/data python benchmarks/accuracy/latent_classes.py --part maxima
+    LATENTVIEWS_DATA=../shared/data python benchmarks/accuracy/latent_classes.py --part maxima --sets carcinoma values
 
 Needs StepMix in the same environment: ``pip install stepmix``. Part "maxima": for k = 2, 3, 4 classes on every table,
 the default call with three seeds, of which the worst counts, StepMix with its one start and with twenty, and the best
@@ -11,6 +11,7 @@ standard errors, and those of B resamples err by 1/√(2B) themselves.
 """
 
 import argparse
+import json
 import os
 import sys
 import time
@@ -83,10 +84,10 @@ def random_best(x: np.ndarray, weights: np.ndarray | None, k: int) -> float:
     return float(accelerated_em(answers, starts, 5000, 1e-7).log_likelihood.max())
 
 
-def maxima(folder: Path) -> list[dict[str, Any]]:
-    """Likelihoods and times on every table, for k = 2, 3, 4."""
+def maxima(folder: Path, names: list[str]) -> list[dict[str, Any]]:
+    """Likelihoods and times on some tables, for k = 2, 3, 4."""
     found = []
-    for name in SETS:
+    for name in names:
         x, weights = load(folder, name)
         for k in (2, 3, 4):
             runs = [timed(partial(LatentClass(k, random_state=s).fit, x, sample_weight=weights)) for s in range(SEEDS)]
@@ -191,11 +192,15 @@ def main() -> None:
     """Run the parts asked for."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--part", choices=["maxima", "three_steps"])
-    part = parser.parse_args().part
+    parser.add_argument("--sets", nargs="+", choices=SETS, help="of the first part; others keep their saved rows")
+    part, sets = vars(parser.parse_args()).values()
     folder = Path(os.environ.get("LATENTVIEWS_DATA", "../shared/data")) / "raters"
     warnings.simplefilter("ignore")
     if part in (None, "maxima"):
-        _record.save(RESULTS / "latent_classes_maxima.json", maxima(folder), PACKAGES)
+        path = RESULTS / "latent_classes_maxima.json"
+        saved = json.loads(path.read_text())["results"] if sets and path.exists() else []
+        rows = maxima(folder, sets or list(SETS)) + [row for row in saved if row["set"] not in sets]
+        _record.save(path, sorted(rows, key=lambda row: (list(SETS).index(row["set"]), row["k"])), PACKAGES)
     if part in (None, "three_steps"):
         _record.save(RESULTS / "latent_classes_three_steps.json", three_steps(), PACKAGES)
 
