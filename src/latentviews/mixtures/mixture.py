@@ -68,7 +68,7 @@ class MultiViewMixture(CallbackSupportMixin, ViewQuestionsMixin, PosteriorMixin,
 
     .. math:: p(x_1, \ldots, x_\ell) = \sum_h \pi_h \prod_t p_t(x_t \mid h)
 
-    The distributions p_t(·|h) have no assumed shape. They are found as kernel embeddings by the spectral algorithm
+    The distributions p_t(· | h) have no assumed shape. They are found as kernel embeddings by the spectral algorithm
     of Song, Anandkumar, Dai & Xie (2014): second moments whiten, the third moment is an orthogonal tensor, and its
     eigenvectors are the classes. By default that is the start of a likelihood step (``polish``).
 

@@ -207,7 +207,7 @@ class Polished(NamedTuple):
 
 
 class Sieve(BaseEstimator):
-    """Exact EM on a sieve of narrow kernels, from the best of several starts; the default polish.
+    """Exact maximum likelihood (EM) with densities made of many narrow bumps, a sieve; the default polish.
 
     Parameters
     ----------
