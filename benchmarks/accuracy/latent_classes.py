@@ -108,6 +108,7 @@ def maxima(folder: Path, names: list[str]) -> list[dict[str, Any]]:
                 "StepMix seconds": one_seconds,
                 "StepMix seconds, 20 starts": twenty_seconds,
                 "times faster than 20 starts": twenty_seconds / seconds,
+                "commit": _record.COMMIT,
             }
             print(
                 f"{name:11s} k={k} ours {min(values):11.4f} StepMix {one:11.4f} x20 {twenty:11.4f} best {best:11.4f} "
