@@ -30,6 +30,7 @@ from latentviews import (
     LandmarkFeatures,
     LandmarkPCA,
     Laplace,
+    LatentClass,
     Linear,
     LowRankDensity,
     Matern,
@@ -69,6 +70,7 @@ from latentviews.plot import (
     DependenceDisplay,
     DriftDisplay,
     ForecastDisplay,
+    ItemProfileDisplay,
     ResponsibilityDisplay,
     SpectrumDisplay,
     StateDisplay,
@@ -148,6 +150,7 @@ class Model:
     estimator: BaseEstimator
     answer: str
     numpy_only: bool = False  # where rows of other array libraries are refused
+    takes_text: bool = False  # where words are values like any other
 
     def fit(self, X: Any = ROWS) -> BaseEstimator:
         """The estimator, fitted with a seed, and with labels, where it takes them."""
@@ -170,6 +173,7 @@ MODELS = [  # one of every estimator
     Model(KernelHMM(2, polish=QUICK_POLISH), "predict_proba"),
     Model(PredictiveStateModel(DYNAMICS[0], horizon=2), "filter"),
     Model(LowRankDensity(2, method=Stack(n_folds=2, max_iter=3)), "score_samples"),
+    Model(LatentClass(2, n_starts=2, max_iter=50), "predict_proba", takes_text=True),
     Model(WhitenScale(), "transform"),
     Model(TransformedDensity(LowRankDensity(2, method=METHODS[-1], random_state=0)), "score_samples"),
     Model(LandmarkPCA(n_landmarks=20), "transform"),
@@ -309,6 +313,7 @@ DISPLAYS = {  # the estimator that each draws, and what else it is told
     StateDisplay: (KernelHMM, (ROWS,)),
     TransitionDisplay: (KernelHMM, ()),
     ForecastDisplay: (KernelHMM, (ROWS, 3)),
+    ItemProfileDisplay: (LatentClass, ()),
     ChangePointDisplay: (ChangePoints, (ROWS,)),
     DriftDisplay: (DriftMonitor, ()),
 }

@@ -12,7 +12,14 @@ from catalogue import DISPLAYS, MODELS
 from latentviews import Delta, Linear, MultiViewMixture, VonMises, diagnose
 from latentviews.datasets import make_multiview
 from latentviews.diagnosis.dependence import WithinClassDependence
-from latentviews.plot import ComponentDisplay, DependenceDisplay, ResponsibilityDisplay, SpectrumDisplay, offscreen_axes
+from latentviews.plot import (
+    ComponentDisplay,
+    DependenceDisplay,
+    ItemProfileDisplay,
+    ResponsibilityDisplay,
+    SpectrumDisplay,
+    offscreen_axes,
+)
 from latentviews.plot._axes import PALETTE
 
 mpl.use("Agg")
@@ -118,7 +125,9 @@ def test_every_display_draws_on_axes_given_and_opens_no_figure(display, estimato
     from matplotlib import pyplot
 
     kind, told = DISPLAYS[display]
-    count = {ComponentDisplay: 4, DependenceDisplay: 2}.get(display, 1)  # one per view, one per class
+    count = {ComponentDisplay: 4, DependenceDisplay: 2, ItemProfileDisplay: 2}.get(
+        display, 1
+    )  # one per view, one per class
     axes = offscreen_axes(count)
 
     found = display.from_estimator(estimators[kind], *told, ax=axes if count > 1 else axes[0])
