@@ -8,7 +8,7 @@ from scipy.special import logsumexp
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, DensityMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
-from latentviews._numbers import TINY, drawn_labels, posteriors_of
+from latentviews._numbers import TINY, posteriors_of
 from latentviews._parameters import (
     AutoOr,
     Constraint,
@@ -22,12 +22,10 @@ from latentviews._parameters import (
 from latentviews._validation import (
     IdentifiabilityWarning,
     all_or_nothing,
-    check_count,
     check_weights,
     is_auto,
     warn_user,
 )
-from latentviews.core.categories import Categories
 from latentviews.discrete.answers import Answers, distinct_answers
 from latentviews.discrete.expectation import EMRun, Kernels, expectation, smoothed
 from latentviews.discrete.inference import Fitted, degrees_of_freedom, jacobian_rank, n_parameters, standard_errors
@@ -165,6 +163,10 @@ class LatentClass(ClassQuestionsMixin, ClassNamePrefixFeaturesOutMixin, Transfor
         covariates : array or DataFrame of shape (n_samples, q) or None
             Numbers that the shares of the classes depend on, by a multinomial logit fitted in one step with the
             classes. `class_regression` does so in three steps, after the classes.
+
+        Returns
+        -------
+        self
         """
         check_parameters(self)
         rows = read_answers(self, X, sample_weight, reset=True)
@@ -244,28 +246,78 @@ class LatentClass(ClassQuestionsMixin, ClassNamePrefixFeaturesOutMixin, Transfor
         self.regression_ = regression_record(found.logits, covariance, names, found.log_likelihood)
 
     def predict(self, X: Any, covariates: Any = None) -> np.ndarray:
-        """The most probable class of every row."""
+        """The most probable class of every row.
+
+        Parameters
+        ----------
+        X : array or DataFrame of shape (n_samples, n_items)
+        covariates : array or DataFrame of shape (n_samples, n_covariates), or None
+
+        Returns
+        -------
+        array of int of shape (n_samples,)
+        """
         return self.predict_proba(X, covariates).argmax(axis=1)
 
     def predict_proba(self, X: Any, covariates: Any = None) -> np.ndarray:
         """The posterior probability of every class, (n_samples, k).
 
         Without ``covariates`` a model that was fitted with them takes the average shares of the classes.
+
+        Parameters
+        ----------
+        X : array or DataFrame of shape (n_samples, n_items)
+        covariates : array or DataFrame of shape (n_samples, n_covariates), or None
+
+        Returns
+        -------
+        array of shape (n_samples, k)
         """
         return posteriors_of(self._log_joint(X, covariates, least=TINY)[0])
 
     def transform(self, X: Any) -> np.ndarray:
-        """The posterior probability of every class, (n_samples, k)."""
+        """The posterior probability of every class, (n_samples, k).
+
+        Parameters
+        ----------
+        X : array or DataFrame of shape (n_samples, n_items)
+
+        Returns
+        -------
+        array of shape (n_samples, k)
+        """
         return self.predict_proba(X)
 
     def score_samples(self, X: Any, covariates: Any = None) -> np.ndarray:
-        """The log-probability of every row's answers; minus infinity where one was not seen in fitting."""
+        """The log-probability of every row's answers; minus infinity where one was not seen in fitting.
+
+        Parameters
+        ----------
+        X : array or DataFrame of shape (n_samples, n_items)
+        covariates : array or DataFrame of shape (n_samples, n_covariates), or None
+
+        Returns
+        -------
+        array of shape (n_samples,)
+        """
         joint, unseen = self._log_joint(X, covariates, least=0.0)
         with np.errstate(invalid="ignore"):
             return np.where(unseen | (joint.max(axis=1) == -np.inf), -np.inf, logsumexp(joint, axis=1))
 
     def score(self, X: Any, y: Any = None, sample_weight: Any = None, covariates: Any = None) -> float:
-        """The mean log-probability of the rows."""
+        """The mean log-probability of the rows.
+
+        Parameters
+        ----------
+        X : array or DataFrame of shape (n_samples, n_items)
+        y : ignored
+        sample_weight : array of shape (n_samples,) or None
+        covariates : array or DataFrame of shape (n_samples, n_covariates), or None
+
+        Returns
+        -------
+        float
+        """
         scores = self.score_samples(X, covariates)
         weights = check_weights(sample_weight, scores)
         if weights is None:
@@ -293,38 +345,6 @@ class LatentClass(ClassQuestionsMixin, ClassNamePrefixFeaturesOutMixin, Transfor
         if len(priors) != n_rows:
             raise ValueError(f"covariates needs one row per row of X, {n_rows}; got {len(priors)}.")
         return priors
-
-    def aic(self, X: Any, sample_weight: Any = None, covariates: Any = None) -> float:
-        """Akaike's criterion; lower is better."""
-        return self._criterion(X, sample_weight, covariates, lambda n: 2.0)
-
-    def bic(self, X: Any, sample_weight: Any = None, covariates: Any = None) -> float:
-        """The Bayesian criterion; lower is better. Rows without an answer are not counted."""
-        return self._criterion(X, sample_weight, covariates, np.log)
-
-    def _criterion(self, X: Any, sample_weight: Any, covariates: Any, per_parameter: Any) -> float:
-        scores = self.score_samples(X, covariates)
-        rows = read_answers(self, X, sample_weight, reset=False)
-        weights = np.ones(len(scores)) if rows.weights is None else rows.weights
-        answered = (rows.codes >= 0).any(axis=1)
-        counted = weights > 0
-        total = float(weights[counted] @ scores[counted])
-        return -2 * total + per_parameter(weights[answered].sum()) * self.n_parameters_
-
-    def sample(self, n_samples: int = 1) -> tuple[np.ndarray, np.ndarray]:
-        """Rows of answers drawn from the fitted classes, and their classes."""
-        check_is_fitted(self)
-        n_samples, rng = check_count("n_samples", n_samples), np.random.default_rng(self.random_state)
-        labels = rng.choice(self.n_components_, size=n_samples, p=self.weights_)
-        answers = [
-            Categories(values).decoded(drawn_labels(probabilities.T[labels], rng))
-            for values, probabilities in zip(self.categories_, self.components_, strict=True)
-        ]
-        kinds = {column.dtype.kind for column in answers}
-        table = np.empty((n_samples, len(answers)), dtype=answers[0].dtype if len(kinds) == 1 else object)
-        for place, column in enumerate(answers):
-            table[:, place] = column
-        return table, labels
 
     @property
     def _n_features_out(self) -> int:

@@ -6,7 +6,8 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from latentviews._numbers import drawn_labels
-from latentviews._validation import check_count
+from latentviews._validation import check_count, draws_of
+from latentviews.core.categories import Categories
 from latentviews.discrete.answers import Answers, distinct_answers
 from latentviews.discrete.expectation import ClassParameters, Kernels, accelerated_em, smoothed
 from latentviews.discrete.fit_quality import GoodnessOfFit, LikelihoodRatioTest, goodness_of_fit
@@ -23,6 +24,10 @@ REFIT_TOL = 1e-4  # of log-likelihoods on drawn rows, which differ by much more
 class ClassQuestionsMixin:
     """Questions to a fitted `LatentClass`."""
 
+    score_samples: Any
+    random_state: Any
+    n_parameters_: int
+    categories_: list[np.ndarray]
     weights_: np.ndarray
     components_: list[np.ndarray]
     coefficients_: list[np.ndarray]
@@ -34,11 +39,87 @@ class ClassQuestionsMixin:
     tol: float
     max_iter: int
 
+    def aic(self, X: Any, sample_weight: Any = None, covariates: Any = None) -> float:
+        """Akaike's criterion; lower is better.
+
+        Parameters
+        ----------
+        X : array or DataFrame of shape (n_samples, n_items)
+        sample_weight : array of shape (n_samples,) or None
+        covariates : array or DataFrame of shape (n_samples, n_covariates), or None
+
+        Returns
+        -------
+        float
+        """
+        return self._criterion(X, sample_weight, covariates, lambda n: 2.0)
+
+    def bic(self, X: Any, sample_weight: Any = None, covariates: Any = None) -> float:
+        """The Bayesian criterion; lower is better. Rows without an answer are not counted.
+
+        Parameters
+        ----------
+        X : array or DataFrame of shape (n_samples, n_items)
+        sample_weight : array of shape (n_samples,) or None
+        covariates : array or DataFrame of shape (n_samples, n_covariates), or None
+
+        Returns
+        -------
+        float
+        """
+        return self._criterion(X, sample_weight, covariates, np.log)
+
+    def _criterion(self, X: Any, sample_weight: Any, covariates: Any, per_parameter: Any) -> float:
+        scores = self.score_samples(X, covariates)
+        rows = read_answers(self, X, sample_weight, reset=False)
+        weights = np.ones(len(scores)) if rows.weights is None else rows.weights
+        answered = (rows.codes >= 0).any(axis=1)
+        counted = weights > 0
+        total = float(weights[counted] @ scores[counted])
+        return -2 * total + per_parameter(weights[answered].sum()) * self.n_parameters_
+
+    def sample(self, n_samples: int = 1, random_state: Any = None) -> tuple[np.ndarray, np.ndarray]:
+        """Rows of answers drawn from the fitted classes, and their classes.
+
+        Parameters
+        ----------
+        n_samples : int, default=1
+        random_state : int, RandomState or None
+            By default that of the model, so that a call repeats itself.
+
+        Returns
+        -------
+        tuple of arrays
+            Answers (n_samples, n_items), and the classes (n_samples,).
+        """
+        check_is_fitted(self)
+        n_samples, rng = check_count("n_samples", n_samples), draws_of(self, random_state)
+        labels = rng.choice(self.n_components_, size=n_samples, p=self.weights_)
+        answers = [
+            Categories(values).decoded(drawn_labels(probabilities.T[labels], rng))
+            for values, probabilities in zip(self.categories_, self.components_, strict=True)
+        ]
+        kinds = {column.dtype.kind for column in answers}
+        table = np.empty((n_samples, len(answers)), dtype=answers[0].dtype if len(kinds) == 1 else object)
+        for place, column in enumerate(answers):
+            table[:, place] = column
+        return table, labels
+
     def standard_errors(self, X: Any, sample_weight: Any = None, covariates: Any = None) -> StandardErrors:
         """Standard errors of ``weights_`` and ``components_`` from the observed information (Louis 1982).
 
         Estimates on the border, probabilities of zero or one, are held there and have none (NaN), and so are parameters
         that the data do not determine. Those of a model with covariates need these.
+
+        Parameters
+        ----------
+        X : array or DataFrame of shape (n_samples, n_items)
+        sample_weight : array of shape (n_samples,) or None
+        covariates : array or DataFrame of shape (n_samples, n_covariates), or None
+
+        Returns
+        -------
+        StandardErrors
         """
         answers, design = self._rows(X, sample_weight, covariates)
         priors = np.tile(self.weights_, (len(design), 1))
@@ -51,6 +132,15 @@ class ClassQuestionsMixin:
         """The posteriors of rows for `class_regression` and `distal_outcome`, with what errors of the fit do to them.
 
         The rows, and their weights, are those of the fit.
+
+        Parameters
+        ----------
+        X : array or DataFrame of shape (n_samples, n_items)
+        sample_weight : array of shape (n_samples,) or None
+
+        Returns
+        -------
+        FirstStep
         """
         check_is_fitted(self)
         if self.regression_ is not None:
@@ -63,7 +153,17 @@ class ClassQuestionsMixin:
         return FirstStep(fit, patterns)
 
     def goodness_of_fit(self, X: Any, sample_weight: Any = None) -> GoodnessOfFit:
-        """G², X² and their degrees of freedom, and the residuals of every pair of items."""
+        """G², X² and their degrees of freedom, and the residuals of every pair of items.
+
+        Parameters
+        ----------
+        X : array or DataFrame of shape (n_samples, n_items)
+        sample_weight : array of shape (n_samples,) or None
+
+        Returns
+        -------
+        GoodnessOfFit
+        """
         answers, _ = self._rows(X, sample_weight, None)
         return goodness_of_fit(answers, self.weights_, np.concatenate(self.components_))
 
@@ -83,6 +183,10 @@ class ClassQuestionsMixin:
         n_starts : int, default=20
             Random starts on every resample.
         random_state : int, RandomState or None
+
+        Returns
+        -------
+        LikelihoodRatioTest
         """
         n_resamples, n_starts = check_count("n_resamples", n_resamples), check_count("n_starts", n_starts)
         check_is_fitted(self)

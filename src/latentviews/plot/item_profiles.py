@@ -59,7 +59,17 @@ class ItemProfileDisplay:
 
     @classmethod
     def from_estimator(cls, estimator: Any, *, ax: Any = None) -> Self:
-        """Draw the item profiles of a fitted `LatentClass`, on ``ax`` if given: one Axes per class."""
+        """Draw the item profiles of a fitted `LatentClass`, on ``ax`` if given: one Axes per class.
+
+        Parameters
+        ----------
+        estimator : LatentClass
+        ax : matplotlib Axes or None
+
+        Returns
+        -------
+        ItemProfileDisplay
+        """
         check_is_fitted(estimator)
         parts = [
             _fewer(probabilities, [str(value) for value in values], estimator.weights_)
@@ -69,7 +79,16 @@ class ItemProfileDisplay:
         return cls([p for p, _ in parts], [c for _, c in parts], estimator.weights_, [str(n) for n in names]).plot(ax)
 
     def plot(self, ax: Any = None) -> Self:
-        """Draw, on ``ax`` if given: one Axes per class."""
+        """Draw, on ``ax`` if given: one Axes per class.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes or None
+
+        Returns
+        -------
+        ItemProfileDisplay
+        """
         self.axes_ = panels_on(ax, len(self.weights), "class")
         self.figure_ = self.axes_[0].figure
         for h, panel in enumerate(self.axes_):
