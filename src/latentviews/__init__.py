@@ -17,6 +17,7 @@ from latentviews.core.selection import likelihood_curve, rank_test
 from latentviews.core.tensors import JointDiagonalization, PowerMethod
 from latentviews.diagnosis.diagnose import diagnose
 from latentviews.diagnosis.grouping import suggest_views
+from latentviews.discrete.crowds import CrowdLabels
 from latentviews.io.saving import load, save
 from latentviews.joint.density import LowRankDensity
 from latentviews.joint.methods import ProductMixture, Stack
@@ -38,6 +39,7 @@ __version__ = "0.1.0"
 
 __all__ = [
     "Copulas",
+    "CrowdLabels",
     "Delta",
     "DoublyStochasticClassifier",
     "DoublyStochasticPCA",
