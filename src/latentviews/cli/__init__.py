@@ -1,4 +1,4 @@
-"""The command line: ``latentviews demo``, ``fit``, ``predict``, ``report`` and ``info``."""
+"""The command line: ``latentviews demo``, ``fit``, ``predict``, ``report``, ``info`` and ``crowd``."""
 
 import argparse
 import errno
@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from latentviews import __version__
-from latentviews.cli import apply, demo, fit
+from latentviews.cli import apply, crowd, demo, fit
 from latentviews.cli.common import CommandError, in_options
 from latentviews.cli.output import FULL
 from latentviews.io import InputError
@@ -27,6 +27,7 @@ examples:
   latentviews fit cells.fcs --views "FSC-A,SSC-A" CD3 CD19 -k 3 --out cells
   latentviews fit cells.csv --views auto -k auto         find the views and the number of classes
   latentviews predict cells other.fcs --out other.csv    the classes of other rows, by the model in ./cells
+  latentviews crowd labels.csv                           labels of tasks from the answers of many workers
   latentviews fit --help                                 all about a command
 
 exit status:
@@ -114,6 +115,6 @@ def build_parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action="version", version=f"latentviews {__version__}")
     commands = parser.add_subparsers(dest="command", required=True, metavar="command")
-    for add in (demo.add_demo, fit.add_fit, apply.add_predict, apply.add_report, apply.add_info):
+    for add in (demo.add_demo, fit.add_fit, apply.add_predict, apply.add_report, apply.add_info, crowd.add_crowd):
         add(commands)
     return parser

@@ -41,6 +41,11 @@ def add_file(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "file", type=Path, metavar="FILE", help="a CSV, TSV (gzipped or not), Parquet, NPY, Zarr, FCS or h5ad file"
     )
+    add_text(parser)
+
+
+def add_text(parser: argparse.ArgumentParser) -> None:
+    """How a text file is written."""
     text = parser.add_argument_group("how text files are written, where that is not found out")
     text.add_argument("--delimiter", type=one_character, metavar="C", help=r"the character between cells; \t for a tab")
     text.add_argument(
@@ -146,7 +151,7 @@ def load_model(path: Path) -> Any:
         model = load(path)
     except OSError as error:
         raise CommandError(f"{path} cannot be read ({(error.strerror or str(error)).lower()}).") from error
-    if not hasattr(model, "predict_proba") or not hasattr(model, "weights_"):
+    if not all(hasattr(model, part) for part in ("predict_proba", "weights_", "components_")):
         raise CommandError(f"{path} holds a {type(model).__name__}, which is no fitted mixture.")
     try:
         fault = _fault(model)

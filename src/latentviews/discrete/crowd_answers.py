@@ -10,7 +10,7 @@ from scipy import sparse
 from latentviews._validation import check_weights
 
 NAMES = ("task", "worker", "label")
-EXPECTED = "a data frame with columns task, worker and label, a table of three columns, or a tuple of three arrays of one length"
+EXPECTED = "a frame with columns task, worker and label, a table of three columns, or a tuple of three arrays"
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,7 +59,7 @@ def read_answers(
         if np.any(of_label == len(labels)):
             unknown = label[given][of_label == len(labels)][0]
             raise ValueError(f"The label {unknown!r} was not among those of the fit, {labels.tolist()}.")
-        workers = np.append(workers.astype(object), None)
+        workers = _objects([*workers.tolist(), None])
     shape = (len(tasks), len(workers) * len(labels))
     place = of_worker[given] * len(labels) + of_label
     table = sparse.csr_array((weight[given], (of_task[given], place)), shape=shape)
@@ -80,7 +80,7 @@ def distinct(values: np.ndarray, *, in_order: bool = False) -> tuple[np.ndarray,
 
 
 def _unique(values: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Distinct numbers in order, where each is met first, and their places; by counting where they are close integers."""
+    """Distinct numbers in order, where each is first, and places among them; by counting where integers are close."""
     low, high = values.min(), values.max()
     if values.dtype.kind not in "iu" or int(high) - int(low) > 4 * len(values):
         return np.unique(values, return_index=True, return_inverse=True)

@@ -21,7 +21,7 @@ LEAST = 1e-3  # the least chance of an answer in a group's matrix, which moments
 
 def spectral_posteriors(answers: CrowdAnswers, rng: np.random.Generator) -> np.ndarray | None:
     """Posteriors of tasks by the confusion matrices of three groups of workers; None where moments do not give them."""
-    n_tasks, n_workers, k = answers.shape
+    _, n_workers, k = answers.shape
     if n_workers < 3 or k < 2:
         return None
     votes = _group_votes(answers, balanced_groups(answers, rng))

@@ -28,7 +28,7 @@ class Crowd:
         return as_shares(self.counts + self.prior, axis=2)
 
     def log_joint(self, table: sparse.csr_array) -> np.ndarray:
-        """log P(class, answers) of every task, (n_tasks, k), for a table of answers of these workers."""
+        """The logarithm of P(class, answers) of every task, (n_tasks, k), for a table of answers of these workers."""
         log_chances = np.log(self.confusion).transpose(0, 2, 1)  # [worker, answer, class], as the table's columns
         return table @ np.ascontiguousarray(log_chances).reshape(table.shape[1], -1) + np.log(self.weights)
 
@@ -92,7 +92,7 @@ def dirichlet_step(counts: np.ndarray, prior: np.ndarray) -> np.ndarray:
 
 
 def log_evidence(counts: np.ndarray, prior: np.ndarray) -> np.ndarray:
-    """log ∫ Π p^counts Dir(p; prior) over the last axis, without the multinomial coefficients."""
+    """The logarithm of ∫ Π p^counts Dir(p; prior) over the last axis, without the multinomial coefficients."""
     strength, total = prior.sum(axis=-1), counts.sum(axis=-1)
     return gammaln(strength) - gammaln(total + strength) + (gammaln(counts + prior) - gammaln(prior)).sum(axis=-1)
 
