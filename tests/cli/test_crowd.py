@@ -20,7 +20,7 @@ def answers(tmp_path, monkeypatch):
     rng, n = np.random.default_rng(0), 120
     truth = rng.integers(0, 2, n)
     frame = pd.DataFrame(
-        {"task": np.repeat([f"<b>{i}" for i in range(n)], 6), "worker": ["a", "b", "c", "d", "e", "z"] * n}
+        {"task": np.repeat([f"<i>{i}" for i in range(n)], 6), "worker": ["a", "b", "c", "d", "e", "z"] * n}
     )
     right = rng.random((n, 6)) < 0.85
     said = np.where(right, truth[:, None], 1 - truth[:, None])
@@ -43,8 +43,8 @@ def test_a_file_becomes_labels_workers_and_a_report(answers, tmp_path, capsys):
     assert workers.set_index("worker")["spammer_probability"].idxmax() == "z"
     page = (tmp_path / "labels" / "report.html").read_text()
     assert "Most probably answering without looking: 1 worker" in page
-    assert "&lt;b&gt;" in page
-    assert "<b>0" not in page
+    assert "&lt;i&gt;" in page
+    assert "<i>0" not in page
     assert load(tmp_path / "labels" / "model.latentviews").labels_.tolist() == tasks["label"].tolist()
 
 
