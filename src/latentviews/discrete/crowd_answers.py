@@ -47,9 +47,10 @@ def read_answers(
     for name, column in zip(NAMES[:2], (task, worker), strict=True):
         if _missing(column).any():
             raise ValueError(f"Every answer needs a {name}; row {int(_missing(column).argmax())} has none.")
-    given = ~_missing(label)
+    given: Any = ~_missing(label)
     if not given.any():
         raise ValueError(f"Expected at least one answer with a label; all {len(label)} labels are missing.")
+    given = slice(None) if given.all() else given  # nothing is copied where nothing is missing
     tasks, of_task = distinct(task)
     if workers is None or labels is None:
         workers, of_worker = distinct(worker)
@@ -62,8 +63,16 @@ def read_answers(
         workers = _objects([*workers.tolist(), None])
     shape = (len(tasks), len(workers) * len(labels))
     place = of_worker[given] * len(labels) + of_label
-    table = sparse.csr_array((weight[given], (of_task[given], place)), shape=shape)
-    return CrowdAnswers(table, tasks, workers, labels)
+    return CrowdAnswers(_table(weight[given], of_task[given], place, shape), tasks, workers, labels)
+
+
+def _table(weight: np.ndarray, row: np.ndarray, column: np.ndarray, shape: tuple[int, int]) -> sparse.csr_array:
+    """A sparse table of answers; where they come task by task, as they mostly do, nothing has to be sorted."""
+    if np.any(row[1:] < row[:-1]):
+        return sparse.csr_array((weight, (row, column)), shape=shape)
+    ends = np.concatenate([[0], np.cumsum(np.bincount(row, minlength=shape[0]))])
+    small = np.int32 if max(len(row), shape[1]) < 2**31 else np.int64
+    return sparse.csr_array((weight, column.astype(small), ends.astype(small)), shape=shape)
 
 
 def distinct(values: np.ndarray, *, in_order: bool = False) -> tuple[np.ndarray, np.ndarray]:

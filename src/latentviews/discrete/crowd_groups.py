@@ -9,28 +9,30 @@ from itertools import combinations
 import numpy as np
 from scipy.optimize import linear_sum_assignment
 
-from latentviews._numbers import as_shares, posteriors_of
+from latentviews._numbers import as_shares, evenly
 from latentviews._validation import IdentifiabilityWarning, UnsupportedError
 from latentviews.core.moments import Pairs
 from latentviews.core.tensors import JointDiagonalization
 from latentviews.core.whitening import Whitening, symmetric_tensor, whiten
 from latentviews.discrete.crowd_answers import CrowdAnswers
+from latentviews.discrete.crowd_model import softmax_rows
 
+MOST = 100_000  # tasks whose answers go into the moments
 LEAST = 1e-3  # the least chance of an answer in a group's matrix, which moments leave below zero at times
 
 
 def spectral_posteriors(answers: CrowdAnswers, rng: np.random.Generator) -> np.ndarray | None:
     """Posteriors of tasks by the confusion matrices of three groups of workers; None where moments do not give them."""
-    _, n_workers, k = answers.shape
+    n_tasks, n_workers, k = answers.shape
     if n_workers < 3 or k < 2:
         return None
-    votes = _group_votes(answers, balanced_groups(answers, rng))
+    groups = balanced_groups(answers, rng)
     try:
-        weights, matrices = group_confusions(votes, rng)
+        weights, matrices = group_confusions(_group_votes(answers, groups, evenly(n_tasks, MOST)), rng)
     except (UnsupportedError, np.linalg.LinAlgError):
         return None
-    log_joint = np.log(weights) + sum(votes[g] @ np.log(matrices[g]).T for g in range(3))
-    return posteriors_of(log_joint)
+    log_chances = np.log(matrices).transpose(0, 2, 1)[groups]  # [worker, answer, class], as the table's columns
+    return softmax_rows(answers.table @ log_chances.reshape(-1, k) + np.log(weights))
 
 
 def balanced_groups(answers: CrowdAnswers, rng: np.random.Generator) -> np.ndarray:
@@ -45,10 +47,11 @@ def balanced_groups(answers: CrowdAnswers, rng: np.random.Generator) -> np.ndarr
     return groups
 
 
-def _group_votes(answers: CrowdAnswers, groups: np.ndarray) -> np.ndarray:
-    """The weight of every label on every task in every group, (3, n_tasks, k)."""
+def _group_votes(answers: CrowdAnswers, groups: np.ndarray, chosen: np.ndarray) -> np.ndarray:
+    """The weight of every label on some tasks in every group, (3, n_tasks, k)."""
     k = answers.shape[2]
-    return np.stack([answers.table @ np.kron((groups == g).astype(float)[:, None], np.eye(k)) for g in range(3)])
+    votes = answers.table[chosen] @ np.kron(np.eye(3)[groups], np.eye(k))
+    return votes.reshape(len(chosen), 3, k).transpose(1, 0, 2)
 
 
 def group_confusions(

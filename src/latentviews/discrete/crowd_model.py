@@ -44,35 +44,35 @@ class CrowdFit:
     converged: bool
 
 
-def fit_crowd(answers: CrowdAnswers, posteriors: np.ndarray, max_iter: int, tol: float) -> CrowdFit:
+def fit_crowd(
+    answers: CrowdAnswers, posteriors: np.ndarray, max_iter: int, tol: float, prior: np.ndarray | None = None
+) -> CrowdFit:
     """EM from posteriors of tasks: expected counts, the crowd that they come from, posteriors again.
 
     It stops when the posteriors move by less than ``tol``, in total variation, on the mean task.
     """
-    transposed, prior, change, steps = answers.table.T.tocsr(), None, np.inf, 0
+    change, steps = np.inf, 0
     while change >= tol and steps < max_iter:
-        before, crowd = posteriors, _maximised(answers, transposed, posteriors, prior)
+        before, crowd = posteriors, _maximised(answers, posteriors, prior)
         prior = crowd.prior
-        posteriors = _posteriors(crowd.log_joint(answers.table))
+        posteriors = softmax_rows(crowd.log_joint(answers.table))
         change, steps = float(np.abs(posteriors - before).sum() / (2 * len(before))), steps + 1
     return CrowdFit(crowd, posteriors, evidence_of(crowd, before), steps, change < tol)
 
 
-def _posteriors(log_joint: np.ndarray) -> np.ndarray:
+def softmax_rows(log_joint: np.ndarray) -> np.ndarray:
     """P(class | task), class by class: a table of millions of tasks is far longer than wide."""
     columns = np.ascontiguousarray(log_joint.T)
     columns -= columns.max(axis=0)
     np.exp(columns, out=columns)
     columns /= columns.sum(axis=0)
-    return columns.T
+    return np.ascontiguousarray(columns.T)
 
 
-def _maximised(
-    answers: CrowdAnswers, transposed: sparse.csr_array, posteriors: np.ndarray, prior: np.ndarray | None
-) -> Crowd:
+def _maximised(answers: CrowdAnswers, posteriors: np.ndarray, prior: np.ndarray | None) -> Crowd:
     """The M step: expected counts of every worker, and one step of the crowd's law towards them."""
     _, n_workers, k = answers.shape
-    counts = (transposed @ posteriors).reshape(n_workers, k, k).transpose(0, 2, 1)
+    counts = (answers.table.T @ posteriors).reshape(n_workers, k, k).transpose(0, 2, 1)
     if prior is None:
         prior = STRENGTH * as_shares(counts.sum(axis=0) + 1 / k, axis=1)
     weights = as_shares(posteriors.sum(axis=0) + 1 / k)
@@ -107,14 +107,14 @@ def evidence_of(crowd: Crowd, posteriors: np.ndarray) -> float:
 def judged_by_others(crowd: Crowd, answers: CrowdAnswers) -> Crowd:
     """The crowd with counts by what the other workers say of each task, so that nobody vouches for himself."""
     table, joint = answers.table, crowd.log_joint(answers.table)
-    k, log_chances = len(crowd.weights), np.log(crowd.confusion).transpose(0, 2, 1)
+    k = len(crowd.weights)
+    log_chances = np.log(crowd.confusion).transpose(0, 2, 1).reshape(-1, k)  # one row per column of the table
     counts = np.zeros((table.shape[1], k))
     for start in range(0, len(joint), BATCH):
         part = table[start : start + BATCH].tocoo()
-        worker, answer = np.divmod(part.col, k)
-        others = joint[start : start + BATCH][part.row] - part.data[:, None] * log_chances[worker, answer]
-        weighed = _posteriors(others) * part.data[:, None]
-        counts += np.stack([np.bincount(part.col, weighed[:, h], table.shape[1]) for h in range(k)], axis=1)
+        others = joint[start : start + BATCH][part.row] - part.data[:, None] * log_chances[part.col]
+        chances = softmax_rows(others)
+        counts += np.stack([np.bincount(part.col, part.data * column, table.shape[1]) for column in chances.T], axis=1)
     return replace(crowd, counts=counts.reshape(-1, k, k).transpose(0, 2, 1))
 
 

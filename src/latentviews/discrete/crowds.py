@@ -7,7 +7,7 @@ import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
-from latentviews._numbers import as_shares, posteriors_of
+from latentviews._numbers import as_shares
 from latentviews._parameters import Constraint, Count, Flag, Positive, Seed, check_parameters
 from latentviews._validation import all_or_nothing, warn_user
 from latentviews.discrete.crowd_answers import CrowdAnswers, read_answers
@@ -18,8 +18,11 @@ from latentviews.discrete.crowd_model import (
     fit_crowd,
     information,
     judged_by_others,
+    softmax_rows,
     spammer_probability,
 )
+
+MANY, TRIAL = 100_000, 2  # beyond so many tasks, so many steps of EM from every start before one is kept
 
 
 class CrowdLabels(ClassifierMixin, BaseEstimator):
@@ -145,15 +148,20 @@ class CrowdLabels(ClassifierMixin, BaseEstimator):
         return self
 
     def _best_fit(self, answers: CrowdAnswers, rng: np.random.Generator) -> CrowdFit:
-        """The fit of higher evidence among those from votes and from moments."""
+        """EM from votes and from moments; of many tasks for a few steps, and on from the one of higher evidence."""
         votes = answers.votes()
         starts = {"votes": as_shares(votes + votes.sum(axis=0) / votes.sum() * 1e-6, axis=1)}
         spectral = spectral_posteriors(answers, rng) if self.spectral_start else None
         if spectral is not None:
             starts["spectral"] = spectral
-        fits = {name: fit_crowd(answers, start, self.max_iter, self.tol) for name, start in starts.items()}
-        self.start_ = max(fits, key=lambda name: fits[name].evidence)
-        return fits[self.start_]
+        steps = self.max_iter if len(votes) <= MANY or len(starts) == 1 else min(TRIAL, self.max_iter)
+        begun = {name: fit_crowd(answers, start, steps, self.tol) for name, start in starts.items()}
+        self.start_ = max(begun, key=lambda name: begun[name].evidence)
+        first = begun[self.start_]
+        if first.converged or first.n_iter == self.max_iter:
+            return first
+        more = fit_crowd(answers, first.posteriors, self.max_iter - first.n_iter, self.tol, first.crowd.prior)
+        return replace(more, n_iter=first.n_iter + more.n_iter)
 
     def _keep(self, answers: CrowdAnswers, best: CrowdFit) -> None:
         crowd = best.crowd
@@ -179,7 +187,7 @@ class CrowdLabels(ClassifierMixin, BaseEstimator):
         crowd: Crowd = self.crowd_
         stranger = np.zeros((1, *crowd.counts.shape[1:]))
         everybody = replace(crowd, counts=np.concatenate([crowd.counts, stranger]))
-        return posteriors_of(everybody.log_joint(answers.table))
+        return softmax_rows(everybody.log_joint(answers.table))
 
     def predict(self, X: Any = None, sample_weight: Any = None) -> np.ndarray:
         """The most probable class of every task in ``X``, or of those of the fit."""
