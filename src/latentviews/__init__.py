@@ -18,6 +18,7 @@ from latentviews.core.tensors import JointDiagonalization, PowerMethod
 from latentviews.diagnosis.diagnose import diagnose
 from latentviews.diagnosis.grouping import suggest_views
 from latentviews.discrete.crowds import CrowdLabels
+from latentviews.discrete.topics import TopicModel
 from latentviews.io.saving import load, save
 from latentviews.joint.density import LowRankDensity
 from latentviews.joint.methods import ProductMixture, Stack
@@ -71,6 +72,7 @@ __all__ = [
     "SmoothedEM",
     "Stack",
     "TensorSketchFeatures",
+    "TopicModel",
     "TransformedDensity",
     "TwoStageRegression",
     "VonMises",

@@ -104,17 +104,19 @@ def evidence_of(crowd: Crowd, posteriors: np.ndarray) -> float:
     return float(log_evidence(crowd.counts, crowd.prior).sum() + classes - xlogy(posteriors, posteriors).sum())
 
 
-def judged_by_others(crowd: Crowd, answers: CrowdAnswers) -> Crowd:
-    """The crowd with counts by what the other workers say of each task, so that nobody vouches for himself."""
-    table, joint = answers.table, crowd.log_joint(answers.table)
-    k = len(crowd.weights)
-    log_chances = np.log(crowd.confusion).transpose(0, 2, 1).reshape(-1, k)  # one row per column of the table
+def judged_by_others(crowd: Crowd, answers: CrowdAnswers, posteriors: np.ndarray) -> Crowd:
+    """The crowd with counts by what the other workers say of each task, so that nobody vouches for himself.
+
+    Without an answer, the posteriors of a task are those with it over the chances of that answer.
+    """
+    table, k = answers.table, len(crowd.weights)
+    chances = crowd.confusion.transpose(0, 2, 1).reshape(-1, k)  # one row per column of the table
     counts = np.zeros((table.shape[1], k))
-    for start in range(0, len(joint), BATCH):
+    for start in range(0, len(posteriors), BATCH):
         part = table[start : start + BATCH].tocoo()
-        others = joint[start : start + BATCH][part.row] - part.data[:, None] * log_chances[part.col]
-        chances = softmax_rows(others)
-        counts += np.stack([np.bincount(part.col, part.data * column, table.shape[1]) for column in chances.T], axis=1)
+        others = posteriors[start : start + BATCH][part.row] / chances[part.col] ** part.data[:, None]
+        weights = part.data / (others @ np.ones(k))
+        counts += np.stack([np.bincount(part.col, weights * column, table.shape[1]) for column in others.T], axis=1)
     return replace(crowd, counts=counts.reshape(-1, k, k).transpose(0, 2, 1))
 
 

@@ -170,7 +170,7 @@ class CrowdLabels(ClassifierMixin, BaseEstimator):
         self.labels_ = self.classes_[best.posteriors.argmax(axis=1)]
         self.weights_, self.confusion_ = crowd.weights, crowd.confusion
         self.crowd_confusion_, self.pooling_ = as_shares(crowd.prior, axis=1), crowd.prior.sum(axis=1)
-        self.spammer_probability_ = spammer_probability(judged_by_others(crowd, answers))
+        self.spammer_probability_ = spammer_probability(judged_by_others(crowd, answers, best.posteriors))
         self.information_ = information(crowd)
         self.n_answers_ = crowd.counts.sum(axis=(1, 2))
         self.evidence_, self.n_iter_, self.converged_ = best.evidence, best.n_iter, best.converged

@@ -15,6 +15,7 @@ from typing import Any
 # Estimators and records of this package, each with its module; "module:Class" where the class is called differently.
 CLASSES = {
     "Arcsinh": "io.transforms",
+    "BagMoments": "discrete.bags",
     "BilinearDynamics": "sequences.two_stage",
     "BinnedEmbedding": "core.embeddings",
     "BinnedFeatures": "core.features.bins",
@@ -50,6 +51,7 @@ CLASSES = {
     "Diagnosis": "diagnosis.diagnose",
     "Dialect": "io.text",
     "DirectFit": "stochastic.direct",
+    "DirichletParts": "discrete.dirichlet",
     "Discrete": "core.kernels.spaces",
     "DoublyStochasticClassifier": "stochastic.machines",
     "DoublyStochasticPCA": "stochastic.kernel_pca",
@@ -187,6 +189,9 @@ CLASSES = {
     "Tables": "joint.margins",
     "TensorSketchFeatures": "core.features.sketches",
     "TestResult": "comparison.permutation",
+    "TopicEstimate": "discrete.topic_kinds",
+    "TopicFit": "discrete.topic_em",
+    "TopicModel": "discrete.topics",
     "Total": "core.streams",
     "TrainingRows": "core.tables",
     "TransformedDensity": "joint.transformed",
@@ -206,6 +211,7 @@ CLASSES = {
     "WhitenedMoments": "core.moments",
     "Whitening": "core.whitening",
     "WithinClassDependence": "diagnosis.dependence",
+    "WordSettings": "discrete.topic_kinds",
     "Written": "stochastic.convergence",
 }
 # Classes of other packages that may stand in a model, where feature maps of scikit-learn take the place of ours. Their

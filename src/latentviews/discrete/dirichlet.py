@@ -1,0 +1,118 @@
+"""A Dirichlet prior on the weights of a mixture: moments corrected for it, and how concentrated it is.
+
+Song et al. (2014), section 7; Anandkumar et al. (2012). With α₀ = Σ α_h and π_h = α_h / α₀,
+
+    Pair(α₀)   = E[y₁⊗y₂] − α₀/(α₀+1) m⊗m                                       = Σ π_h/(α₀+1) o_h⊗o_h
+    Triple(α₀) = E[y₁⊗y₂⊗y₃] − α₀/(α₀+2) (E[y₁⊗y₂]⊗m in its three placements)
+                 + 2α₀²/((α₀+1)(α₀+2)) m⊗m⊗m                                     = Σ 2π_h/((α₀+1)(α₀+2)) o_h⊗o_h⊗o_h
+"""
+
+from collections.abc import Callable, Sequence
+from itertools import combinations
+from typing import NamedTuple
+
+import numpy as np
+from scipy.optimize import brentq
+
+from latentviews._validation import UnsupportedError
+from latentviews.core.tensors import Solver
+from latentviews.core.whitening import Whitening, symmetric, symmetric_tensor, symmetric_whitening, whiten
+from latentviews.discrete.bags import BagMoments
+
+RANGE = (1e-3, 1e3)  # of the concentrations that are looked for
+
+
+class DirichletParts(NamedTuple):
+    """Parts of a mixture with a Dirichlet prior, the commonest first."""
+
+    weights: np.ndarray  # (k,), π_h as the eigenvalues say, which need not sum to one
+    vectors: np.ndarray  # (D, k), o_h in columns
+    concentration: float
+    residual: float  # of the tensor's decomposition
+
+
+def corrected_pair(moments: BagMoments, concentration: float) -> np.ndarray:
+    """Pair(α₀) of mean moments."""
+    share = concentration / (concentration + 1)
+    return symmetric(moments.second) - share * np.outer(moments.first, moments.first)
+
+
+def corrected_triple(moments: BagMoments, concentration: float) -> np.ndarray:
+    """Triple(α₀) of mean moments."""
+    a, m = concentration, moments.first
+    crossed = np.einsum("ij,l->ijl", symmetric(moments.second), m)
+    placements = crossed + crossed.transpose(0, 2, 1) + crossed.transpose(2, 1, 0)
+    return moments.third - a / (a + 2) * placements + 2 * a**2 / ((a + 1) * (a + 2)) * np.einsum("i,j,l->ijl", m, m, m)
+
+
+def dirichlet_parts(
+    moments: BagMoments, rank: int, concentration: float, solver: Solver, rng: np.random.Generator
+) -> DirichletParts:
+    """Whitening by Pair(α₀), decomposition of Triple(α₀), and back: π_h = 4(α₀+1)/((α₀+2)² λ_h²).
+
+    o_h = (α₀+2)/2 λ_h (Wᵀ)† v_h, with (Wᵀ)† = (E[x⊗y] − α₀/(α₀+1) E[x]⊗m) W for the atoms x themselves.
+    """
+    down = symmetric_whitening(corrected_pair(moments, concentration), rank)
+    triple = symmetric_tensor(corrected_triple(moments, concentration))
+    found = solver.decompose(np.einsum("abc,ai,bj,cl->ijl", triple, down, down, down, optimize=True), rng)
+    if not found.values.min() > 0:
+        raise UnsupportedError(f"The third moment supports fewer than the {rank} parts asked for.")
+    weights = 4 * (concentration + 1) / ((concentration + 2) ** 2 * found.values**2)
+    up = moments.carried - concentration / (concentration + 1) * np.outer(moments.mean, moments.first)
+    vectors = (concentration + 2) / 2 * (up @ down) @ (found.vectors * found.values)
+    order = np.argsort(-weights, kind="stable")
+    return DirichletParts(weights[order], vectors[:, order], concentration, found.residual)
+
+
+def find_concentration(parts_at: Callable[[float], DirichletParts]) -> float:
+    """The α₀ at which the weights sum to one: Σ_h π_h(α₀) falls in α₀ for three parts or more, so there is one root.
+
+    With two parts the sum is one at every α₀: their moments are those of two parts further apart, mixed more.
+
+    Where the weights fall short of one throughout, a mixture without mixed membership comes nearest, the least α₀ of
+    the range; where they exceed it throughout, the largest whose moments have as many parts.
+    """
+
+    def excess(log_concentration: float) -> float:
+        return float(parts_at(float(np.exp(log_concentration))).weights.sum() - 1)
+
+    low, first = np.log(RANGE[0]), excess(np.log(RANGE[0]))
+    if first <= 0:
+        return RANGE[0]
+    for high in np.linspace(low, np.log(RANGE[1]), 5)[1:]:
+        try:
+            reached = excess(high)
+        except UnsupportedError:
+            break
+        if reached < 0:
+            return float(np.exp(brentq(excess, low, high, xtol=1e-4)))
+        low = high
+    return float(np.exp(low))
+
+
+def view_parts(
+    phis: Sequence[np.ndarray], rank: int, concentration: float, solver: Solver, rng: np.random.Generator
+) -> tuple[DirichletParts, Whitening]:
+    """The parts in views that differ, features (n, D_t) of each: appendix 9 of Song et al. with corrected moments.
+
+    ``vectors`` of the parts are those of all views, one view under the other.
+    """
+    a, n, means = concentration, len(phis[0]), [phi.mean(axis=0) for phi in phis]
+    pairs = {
+        (s, t): phis[s].T @ phis[t] / n - a / (a + 1) * np.outer(means[s], means[t])
+        for s, t in combinations(range(len(phis)), 2)
+    }
+    whitening = whiten(pairs, rank)
+    z = [sum(phis[t] @ whitening.down[t] for t in group) for group in whitening.groups]
+    m = [one.mean(axis=0) for one in z]
+    triple = np.einsum("ni,nj,nl->ijl", *z, optimize=True) / n
+    for (s, t), spec in {(0, 1): "ij,l->ijl", (0, 2): "il,j->ijl", (1, 2): "jl,i->ijl"}.items():
+        triple -= a / (a + 2) * np.einsum(spec, z[s].T @ z[t] / n, m[3 - s - t])
+    triple += 2 * a**2 / ((a + 1) * (a + 2)) * np.einsum("i,j,l->ijl", *m)
+    found = solver.decompose(symmetric_tensor(triple), rng)
+    if not found.values.min() > 0:
+        raise UnsupportedError(f"The third moment supports fewer than the {rank} parts asked for.")
+    weights = 4 * (a + 1) / ((a + 2) ** 2 * found.values**2)
+    vectors = (a + 2) / 2 * np.concatenate(whitening.up) @ (found.vectors * found.values)
+    order = np.argsort(-weights, kind="stable")
+    return DirichletParts(weights[order], vectors[:, order], a, found.residual), whitening
