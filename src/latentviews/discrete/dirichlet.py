@@ -14,6 +14,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.optimize import brentq
 
+from latentviews._numbers import row_shares
 from latentviews._validation import UnsupportedError
 from latentviews.core.tensors import Solver
 from latentviews.core.whitening import Whitening, symmetric, symmetric_tensor, symmetric_whitening, whiten
@@ -91,23 +92,30 @@ def find_concentration(parts_at: Callable[[float], DirichletParts]) -> float:
 
 
 def view_parts(
-    phis: Sequence[np.ndarray], rank: int, concentration: float, solver: Solver, rng: np.random.Generator
+    phis: Sequence[np.ndarray],
+    rank: int,
+    concentration: float,
+    solver: Solver,
+    rng: np.random.Generator,
+    shares: np.ndarray | None = None,
 ) -> tuple[DirichletParts, Whitening]:
     """The parts in views that differ, features (n, D_t) of each: appendix 9 of Song et al. with corrected moments.
 
-    ``vectors`` of the parts are those of all views, one view under the other.
+    ``vectors`` of the parts are those of all views, one view under the other. ``shares`` are those of rows in moments,
+    equal ones by default.
     """
-    a, n, means = concentration, len(phis[0]), [phi.mean(axis=0) for phi in phis]
+    a, share = concentration, row_shares(len(phis[0]), None)[:, None] if shares is None else shares[:, None]
+    means = [(phi * share).sum(axis=0) for phi in phis]
     pairs = {
-        (s, t): phis[s].T @ phis[t] / n - a / (a + 1) * np.outer(means[s], means[t])
+        (s, t): phis[s].T @ (phis[t] * share) - a / (a + 1) * np.outer(means[s], means[t])
         for s, t in combinations(range(len(phis)), 2)
     }
     whitening = whiten(pairs, rank)
     z = [sum(phis[t] @ whitening.down[t] for t in group) for group in whitening.groups]
-    m = [one.mean(axis=0) for one in z]
-    triple = np.einsum("ni,nj,nl->ijl", *z, optimize=True) / n
+    m = [(one * share).sum(axis=0) for one in z]
+    triple = np.einsum("ni,nj,nl->ijl", z[0] * share, z[1], z[2], optimize=True)
     for (s, t), spec in {(0, 1): "ij,l->ijl", (0, 2): "il,j->ijl", (1, 2): "jl,i->ijl"}.items():
-        triple -= a / (a + 2) * np.einsum(spec, z[s].T @ z[t] / n, m[3 - s - t])
+        triple -= a / (a + 2) * np.einsum(spec, z[s].T @ (z[t] * share), m[3 - s - t])
     triple += 2 * a**2 / ((a + 1) * (a + 2)) * np.einsum("i,j,l->ijl", *m)
     found = solver.decompose(symmetric_tensor(triple), rng)
     if not found.values.min() > 0:

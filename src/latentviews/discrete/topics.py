@@ -23,7 +23,7 @@ from latentviews._validation import all_or_nothing, check_rows, is_auto
 from latentviews.core.kernels.base import Kernel
 from latentviews.core.tables import read_table
 from latentviews.core.tensors import JointDiagonalization, Solver
-from latentviews.discrete.bags import bag_moments, word_projection
+from latentviews.discrete.bags import BagMoments, bag_moments, word_projection
 from latentviews.discrete.crowd_answers import distinct
 from latentviews.discrete.topic_em import counts_over_chances, fold_in
 from latentviews.discrete.topic_kinds import (
@@ -191,9 +191,7 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         if groups is not None and self.views is not None:
             raise ValueError("groups are of draws and views of columns: pass one of them, not both.")
         if self.kernel is not None and groups is None and self.views is None:
-            raise ValueError(
-                "kernel is of draws and views, and words take none: pass groups or views, or leave it out."
-            )
+            raise ValueError("kernel is of draws and views; words take none: pass groups or views, or leave it out.")
 
     def _settings(self) -> WordSettings:
         concentration = None if is_auto(self.concentration) else float(self.concentration)
@@ -232,7 +230,7 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         if first:
             self.projection_ = word_projection(bags, self.n_components, rng)[0]
         more = bag_moments(bags, self.projection_)
-        self.moments_ = more if first else self.moments_ + more
+        self.moments_: BagMoments = more if first else self.moments_ + more
         parts = word_parts(self.moments_.means(), self._settings(), rng)
         topics = np.ascontiguousarray(as_shares(np.maximum(parts.vectors, 0.0), axis=0).T)
         self._keep(TopicEstimate(as_shares(parts.weights), parts.concentration, topics, None, parts.weights))

@@ -153,14 +153,14 @@ def _verdict(model: CrowdLabels) -> Html:
     if spam.any():
         share = model.n_answers_[spam].sum() / model.n_answers_.sum()
         lines.append(
-            f"Most probably answering without looking: {counted(int(spam.sum()), 'worker')}, with {percent(share)} of all "
-            "answers. Those answers count for little here; more of them would tell little, too."
+            f"Most probably answering without looking: {counted(int(spam.sum()), 'worker')}, with {percent(share)} of "
+            "all answers. Those answers count for little here; more of them would tell little, too."
         )
     turned = _turned(model)
     if turned.any():
         lines.append(
-            f"Calling some class by a wrong label more often than by its own: {counted(int(turned.sum()), 'worker')} with at "
-            "least ten answers. They may have misread the question; their answers are read by their matrices."
+            f"Calling some class by a wrong label more often than by its own: {counted(int(turned.sum()), 'worker')} "
+            "with at least ten answers. They may have misread the question; their answers are read by their matrices."
         )
     weak = np.diag(model.crowd_confusion_) < model.crowd_confusion_.max(axis=1)
     lines += [
