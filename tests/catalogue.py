@@ -1,6 +1,6 @@
 """One of everything the package offers, for tests that hold for each of a kind: a new class is a line here."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -13,6 +13,7 @@ from sklearn.utils import get_tags
 from files import NAMES, VALUES, write_csv, write_gzip, write_h5ad, write_zarr
 from latentviews import (
     Copulas,
+    CrowdLabels,
     Delta,
     DoublyStochasticClassifier,
     DoublyStochasticPCA,
@@ -39,6 +40,7 @@ from latentviews import (
     SmoothedEM,
     Stack,
     TensorSketchFeatures,
+    TopicModel,
     TransformedDensity,
     TwoStageRegression,
     VonMises,
@@ -63,6 +65,7 @@ from latentviews.plot import (
     ResponsibilityDisplay,
     SpectrumDisplay,
     StateDisplay,
+    TopicDisplay,
     TransitionDisplay,
 )
 
@@ -134,16 +137,18 @@ class Model:
     estimator: BaseEstimator
     answer: str
     numpy_only: bool = False  # where rows of other array libraries are refused
+    rows: Any = field(default_factory=lambda: ROWS, repr=False)  # what it is fitted to
 
-    def fit(self, X: Any = ROWS) -> BaseEstimator:
+    def fit(self, X: Any = None) -> BaseEstimator:
         """The estimator, fitted with a seed, and with labels, where it takes them."""
+        X = self.rows if X is None else X
         seed = {"random_state": 0} if "random_state" in self.estimator.get_params(deep=False) else {}
         targets = [LABELS] if get_tags(self.estimator).target_tags.required else []
         return clone(self.estimator).set_params(**seed).fit(X, *targets)
 
-    def answers(self, fitted: BaseEstimator, X: Any = ROWS) -> Any:
+    def answers(self, fitted: BaseEstimator, X: Any = None) -> Any:
         """What a fitted estimator says of rows."""
-        return getattr(fitted, self.answer)(X)
+        return getattr(fitted, self.answer)(self.rows if X is None else X)
 
     def __repr__(self) -> str:
         return " ".join(repr(self.estimator).split())
@@ -166,6 +171,14 @@ MODELS = [  # one of every estimator
     Model(HistogramSpectral(2, n_bins=3), "predict_proba", numpy_only=True),
     Model(SphericalSpectral(2), "predict_proba", numpy_only=True),
     Model(LatentTreeSpectral(), "score_samples"),
+]
+
+COUNTS = np.random.default_rng(0).poisson(np.repeat([[3, 3, 1, 0.2], [0.2, 1, 3, 3]], 30, axis=0))
+ANSWERS = [[task, worker, int(COUNTS[task, worker] > 1)] for task in range(60) for worker in range(4)]
+
+OF_OTHER_ROWS = [  # estimators whose rows are no table of real numbers
+    Model(CrowdLabels(), "predict_proba", rows=np.array(ANSWERS)),
+    Model(TopicModel(2, concentration=1.0), "transform", rows=COUNTS),
 ]
 
 VARIANTS = [  # the same estimators made of other parts
@@ -274,6 +287,7 @@ DISPLAYS = {  # the estimator that each draws, and what else it is told
     DependenceDisplay: (MultiViewMixture, (ROWS,)),
     DensityDisplay: (LowRankDensity, (ROWS,)),
     StateDisplay: (KernelHMM, (ROWS,)),
+    TopicDisplay: (TopicModel, ()),
     TransitionDisplay: (KernelHMM, ()),
     ForecastDisplay: (KernelHMM, (ROWS, 3)),
 }

@@ -78,7 +78,8 @@ def word_parts(moments: BagMoments, settings: WordSettings, rng: np.random.Gener
 def topics_of_words(bags: sparse.csr_array, settings: WordSettings, rng: np.random.Generator) -> TopicEstimate:
     """Moments, then EM from the topics that they say; EM from documents where they say none."""
     try:
-        start, spectrum = _spectral_words(bags, settings, rng)
+        projection, spectrum = checked_projection(bags, settings.rank, rng)
+        start = word_parts(bag_moments(bags, projection).means(), settings, rng)
     except UnsupportedError as error:
         if not settings.max_iter:
             raise
@@ -86,27 +87,25 @@ def topics_of_words(bags: sparse.csr_array, settings: WordSettings, rng: np.rand
             f"{error} EM starts from documents at random; the topics may be one of many local optima.",
             IdentifiabilityWarning,
         )
-        start, spectrum = _random_words(bags, settings, rng), None
+        start, spectrum = random_parts(bags, settings, rng), None
     if not settings.max_iter:
         topics = as_shares(np.maximum(start.vectors, 0.0), axis=0)
         return TopicEstimate(as_shares(start.weights), start.concentration, topics.T, spectrum, start.weights)
     return _polished_words(bags, start, spectrum, settings)
 
 
-def _spectral_words(
-    bags: sparse.csr_array, settings: WordSettings, rng: np.random.Generator
-) -> tuple[DirichletParts, np.ndarray]:
-    long, rank = int(long_enough(bags).sum()), settings.rank
+def checked_projection(bags: sparse.csr_array, rank: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+    """The projection of words and its spectrum, or a sentence where documents are too few or too short."""
+    long = int(long_enough(bags).sum())
     if long < rank or bags.shape[1] < rank:
         raise UnsupportedError(
             f"{rank} topics need as many words, and as many documents of three words or more; got {bags.shape[1]} "
             f"words and {long} such documents."
         )
-    projection, spectrum = word_projection(bags, rank, rng)
-    return word_parts(bag_moments(bags, projection).means(), settings, rng), spectrum
+    return word_projection(bags, rank, rng)
 
 
-def _random_words(bags: sparse.csr_array, settings: WordSettings, rng: np.random.Generator) -> DirichletParts:
+def random_parts(bags: sparse.csr_array, settings: WordSettings, rng: np.random.Generator) -> DirichletParts:
     """Topics as mean documents of random lots of them."""
     lots = rng.dirichlet(np.full(settings.rank, 0.1), size=bags.shape[0])
     concentration = settings.concentration or ALONE * settings.rank

@@ -19,16 +19,26 @@ from latentviews._parameters import (
     WithData,
     check_parameters,
 )
-from latentviews._validation import all_or_nothing, check_rows, is_auto
+from latentviews._validation import (
+    IdentifiabilityWarning,
+    UnsupportedError,
+    all_or_nothing,
+    check_rows,
+    is_auto,
+    warn_user,
+)
 from latentviews.core.kernels.base import Kernel
 from latentviews.core.tables import read_table
 from latentviews.core.tensors import JointDiagonalization, Solver
-from latentviews.discrete.bags import BagMoments, bag_moments, word_projection
+from latentviews.discrete.bags import BagMoments, bag_moments
 from latentviews.discrete.crowd_answers import distinct
+from latentviews.discrete.dirichlet import DirichletParts
 from latentviews.discrete.topic_em import counts_over_chances, fold_in
 from latentviews.discrete.topic_kinds import (
     TopicEstimate,
     WordSettings,
+    checked_projection,
+    random_parts,
     topics_of_draws,
     topics_of_views,
     topics_of_words,
@@ -217,24 +227,34 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
 
     @all_or_nothing
     def partial_fit(self, X: Any, y: Any = None) -> Self:
-        """Add documents, counts of words, to the moments; the first batch fixes the projection of words.
+        """Add documents, counts of words, to the moments.
 
-        Only sums are kept, so topics are those of the moments, without EM.
+        Only sums are kept, so topics are those of the moments, without EM. The first batch fixes the projection of
+        words that sums are taken of: let it be some thousand documents.
         """
         check_parameters(self)
         self._check_doors(None)
         if self.views is not None:
             raise ValueError("partial_fit takes counts of words; with views, fit takes all rows at once.")
-        first, rng = not hasattr(self, "moments_"), np.random.default_rng(self.random_state)
-        bags = self._counts(X, reset=first)
-        if first:
-            self.projection_ = word_projection(bags, self.n_components, rng)[0]
-        more = bag_moments(bags, self.projection_)
-        self.moments_: BagMoments = more if first else self.moments_ + more
-        parts = word_parts(self.moments_.means(), self._settings(), rng)
+        rng, first = np.random.default_rng(self.random_state), not hasattr(self, "components_")
+        bags, settings = self._counts(X, reset=first), self._settings()
+        try:
+            parts = self._added(bags, settings, rng)
+        except UnsupportedError as error:
+            warn_user(f"{error} Topics are those of documents at random until there are more.", IdentifiabilityWarning)
+            parts = random_parts(bags, settings, rng)
         topics = np.ascontiguousarray(as_shares(np.maximum(parts.vectors, 0.0), axis=0).T)
         self._keep(TopicEstimate(as_shares(parts.weights), parts.concentration, topics, None, parts.weights))
         return self
+
+    def _added(self, bags: sparse.csr_array, settings: WordSettings, rng: np.random.Generator) -> DirichletParts:
+        """The parts of all documents so far."""
+        if not hasattr(self, "moments_"):
+            self.projection_ = checked_projection(bags, self.n_components, rng)[0]
+            self.moments_: BagMoments = bag_moments(bags, self.projection_)
+        else:
+            self.moments_ = self.moments_ + bag_moments(bags, self.projection_)
+        return word_parts(self.moments_.means(), settings, rng)
 
     def transform(self, X: Any, *, groups: Any = None) -> np.ndarray:
         """The shares of every document, group or row, (n, k); those of the prior where there is nothing to go by.

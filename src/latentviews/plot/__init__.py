@@ -8,6 +8,7 @@ from latentviews.plot.checks import DependenceDisplay, ResponsibilityDisplay, Sp
 from latentviews.plot.components import ComponentDisplay
 from latentviews.plot.densities import DensityDisplay
 from latentviews.plot.sequences import ForecastDisplay, StateDisplay, TransitionDisplay
+from latentviews.plot.topics import TopicDisplay
 from latentviews.plot.view_densities import ViewDensities
 
 __all__ = [
@@ -18,6 +19,7 @@ __all__ = [
     "ResponsibilityDisplay",
     "SpectrumDisplay",
     "StateDisplay",
+    "TopicDisplay",
     "TransitionDisplay",
     "ViewDensities",
     "offscreen_axes",
