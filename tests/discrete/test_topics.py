@@ -323,3 +323,20 @@ def test_saved_topics_answer_the_same(rng, tmp_path):
         save(model, tmp_path / name)
 
         np.testing.assert_array_equal(load(tmp_path / name).transform(**told), model.transform(**told))
+
+
+def test_a_word_that_no_topic_has_tells_nothing(rng):
+    bags, topics = sparse.csr_array(np.array([[2.0, 1.0, 3.0]])), np.array([[0.7, 0.3], [0.3, 0.7], [0.0, 0.0]])
+
+    shares = fold_in(bags, topics, np.ones(2), 20, 0.0)
+
+    np.testing.assert_allclose(shares, fold_in(bags[:, :2], topics[:2], np.ones(2), 20, 0.0))
+
+
+def test_em_learns_the_prior_where_it_is_not_given(rng):
+    bags, _, _ = corpus(rng, concentration=3.0)
+    learnt, given = TopicModel(3, random_state=0).fit(bags), TopicModel(3, 2.0, random_state=0).fit(bags)
+
+    assert 1.5 < learnt.prior_.sum() < 6
+    assert given.prior_.sum() == pytest.approx(2)
+    assert given.concentration_ == 2.0

@@ -24,6 +24,7 @@ from latentviews.discrete.topic_em import fit_topics
 
 FLOOR = 0.01  # of a start's topics: the share of the corpus's own frequencies in each
 UNTOLD = 1.0  # the concentration of fewer than three parts, which moments do not tell
+MOST = 1.0  # of α_h where EM begins, if the prior is learnt
 ALONE = 0.1  # the concentration per topic where moments say nothing of it
 
 
@@ -37,6 +38,7 @@ class TopicEstimate(NamedTuple):
     raw_weights: np.ndarray | None = None  # as the eigenvalues say; None where moments gave no start
     n_iter: int = 0
     converged: bool = True
+    prior: np.ndarray | None = None  # (k,), α where EM learnt it
 
 
 class WordSettings(NamedTuple):
@@ -115,16 +117,24 @@ def random_parts(bags: sparse.csr_array, settings: WordSettings, rng: np.random.
 def _polished_words(
     bags: sparse.csr_array, start: DirichletParts, spectrum: np.ndarray | None, settings: WordSettings
 ) -> TopicEstimate:
-    """EM from topics, at the concentration of the start."""
+    """EM from topics; where the concentration is not given, the prior of shares is learnt on the way."""
     frequencies = as_shares(np.asarray(bags.sum(axis=0)).ravel() + 1e-9)
     topics = (1 - FLOOR) * as_shares(np.maximum(start.vectors, 0.0), axis=0) + FLOOR * frequencies[:, None]
-    prior = start.concentration * as_shares(np.maximum(start.weights, 1e-3 / len(start.weights)))
-    fit = fit_topics(bags, topics, prior, settings.smoothing, settings.max_iter, settings.tol)
-    weights = fit.shares.mean(axis=0)
-    order = np.argsort(-weights, kind="stable")
-    raw = start.weights[order] if spectrum is not None else None
-    topics = np.ascontiguousarray(fit.topics[:, order].T)
-    return TopicEstimate(weights[order], start.concentration, topics, spectrum, raw, fit.n_iter, fit.converged)
+    k, learn = len(start.weights), settings.concentration is None
+    strength = min(start.concentration, MOST * k) if learn else start.concentration
+    prior = strength * as_shares(np.maximum(start.weights, 1e-3 / k))
+    fit = fit_topics(bags, topics, prior, settings.smoothing, settings.max_iter, settings.tol, learn)
+    order = np.argsort(-fit.shares.mean(axis=0), kind="stable")
+    return TopicEstimate(
+        fit.shares.mean(axis=0)[order],
+        start.concentration,
+        np.ascontiguousarray(fit.topics[:, order].T),
+        spectrum,
+        None if spectrum is None else start.weights[order],
+        fit.n_iter,
+        fit.converged,
+        fit.prior[order],
+    )
 
 
 def topics_of_draws(

@@ -45,6 +45,7 @@ from latentviews.discrete.topic_kinds import (
     word_parts,
 )
 
+NEAR = 1e-6  # rotations of the third moment below this angle are far below its noise
 FOLDS, FOLD_TOL = 100, 1e-4  # steps that find the shares of a bag, and when they are near enough
 
 
@@ -92,7 +93,9 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         Mean shares of the parts, decreasing.
     concentration_ : float
     prior_ : array of shape (k,)
-        α = concentration_ · weights_.
+        α, by which shares are found: concentration_ · weights_, or where words have an "auto" concentration, as EM
+        learns it on the way. The moments' ``concentration_`` is that of the model, if it holds; EM's prior predicts
+        better where it does not.
     raw_weights_ : array of shape (k,) or None
         Weights as the eigenvalues say, whose sum need not be one; None where moments gave no start.
     spectrum_ : array or None
@@ -205,7 +208,7 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
 
     def _settings(self) -> WordSettings:
         concentration = None if is_auto(self.concentration) else float(self.concentration)
-        solver = JointDiagonalization() if self.solver is None else self.solver
+        solver = JointDiagonalization(tol=NEAR) if self.solver is None else self.solver
         return WordSettings(self.n_components, concentration, self.smoothing, self.max_iter, self.tol, solver)
 
     def _counts(self, X: Any, *, reset: bool) -> sparse.csr_array:
@@ -220,7 +223,7 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
     def _keep(self, estimate: TopicEstimate) -> None:
         self.components_, self.weights_ = estimate.components, estimate.weights
         self.concentration_ = float(estimate.concentration)
-        self.prior_ = self.concentration_ * self.weights_
+        self.prior_ = self.concentration_ * self.weights_ if estimate.prior is None else estimate.prior
         self.raw_weights_, self.spectrum_ = estimate.raw_weights, estimate.spectrum
         self.n_iter_, self.converged_ = estimate.n_iter, estimate.converged
         self._n_features_out = self.n_components
