@@ -12,16 +12,22 @@ from sklearn.utils import get_tags
 
 from files import NAMES, VALUES, write_csv, write_gzip, write_h5ad, write_zarr
 from latentviews import (
+    ChangePoints,
+    ConditionalEmbedding,
     Copulas,
     CrowdLabels,
     Delta,
     DoublyStochasticClassifier,
     DoublyStochasticPCA,
     DoublyStochasticRegressor,
+    DriftMonitor,
     FourierFeatures,
     Gaussian,
+    HSICSelector,
     JointDiagonalization,
+    KernelBeliefPropagation,
     KernelHMM,
+    KernelICA,
     LandmarkFeatures,
     LandmarkPCA,
     Laplace,
@@ -58,9 +64,11 @@ from latentviews.datasets import make_multiview
 from latentviews.losses import Hinge, Huber, Logistic, Quantile, Squared
 from latentviews.mixtures.dependence.merging import confusion_cost, valley_cost
 from latentviews.plot import (
+    ChangePointDisplay,
     ComponentDisplay,
     DensityDisplay,
     DependenceDisplay,
+    DriftDisplay,
     ForecastDisplay,
     ResponsibilityDisplay,
     SpectrumDisplay,
@@ -92,6 +100,10 @@ KERNELS = [  # of one column and of two
     Gaussian(0.5) + Laplace(1.0),
     Gaussian(0.5) * Matern(1.0, 1.5),
     UnitHeight(Gaussian(0.7)),
+    Gaussian(0.7, space=HalfLine()),
+    Gaussian(np.array([0.5, 6.5]), space=Interval(-6, 6)),
+    Laplace(0.8, space=Interval(-6, 6)),
+    Matern(0.9, space=HalfLine()),
 ]
 SHIFT_INVARIANT = [kernel for kernel in KERNELS if hasattr(kernel, "frequencies")]
 
@@ -171,8 +183,15 @@ MODELS = [  # one of every estimator
     Model(HistogramSpectral(2, n_bins=3), "predict_proba", numpy_only=True),
     Model(SphericalSpectral(2), "predict_proba", numpy_only=True),
     Model(LatentTreeSpectral(), "score_samples"),
+    Model(ChangePoints(n_permutations=20, n_landmarks=20), "segments"),
+    Model(DriftMonitor(5, n_landmarks=20), "score_samples"),
+    Model(HSICSelector(), "transform"),
+    Model(ConditionalEmbedding(penalty=0.01), "predict"),
+    Model(KernelBeliefPropagation(), "predict"),
+    Model(KernelICA(2), "transform"),
 ]
 
+BORDERED = Gaussian(space=Interval(np.floor(ROWS.min()), np.ceil(ROWS.max())))
 COUNTS = np.random.default_rng(0).poisson(np.repeat([[3, 3, 1, 0.2], [0.2, 1, 3, 3]], 30, axis=0))
 ANSWERS = [[task, worker, int(COUNTS[task, worker] > 1)] for task in range(60) for worker in range(4)]
 
@@ -197,10 +216,15 @@ VARIANTS = [  # the same estimators made of other parts
         numpy_only=True,
     ),
     Model(MultiViewMixture(2, kernel=[VonMises(), Gaussian(), Gaussian(), Gaussian()]), "predict_proba"),
+    Model(MultiViewMixture(2, kernel=BORDERED), "predict_proba"),
+    Model(MultiViewMixture(2, kernel=BORDERED, polish=None, views=[[0, 1], [2], [3]]), "score_samples"),
     *[Model(MultiViewMixture(2, dependence=dependence), "predict_proba") for dependence in DEPENDENCES],
     Model(KernelHMM(2, polish=None), "predict_proba"),
+    Model(KernelHMM(2, kernel=BORDERED, polish=QUICK_POLISH, views=[[0], [1, 2]]), "predict_proba"),
     *[Model(PredictiveStateModel(dynamics, horizon=2), "filter") for dynamics in DYNAMICS[1:]],
     *[Model(LowRankDensity(2, method=method), "score_samples") for method in METHODS],
+    *[Model(LowRankDensity(2, method=method, kernel=BORDERED), "score_samples") for method in METHODS],
+    Model(LandmarkPCA(n_landmarks=20, kernel=BORDERED), "transform"),
     Model(DoublyStochasticPCA(n_frequencies=16, batch_size=8, max_blocks=2), "transform"),
 ]
 
@@ -275,6 +299,11 @@ EXPECTED_FAILURES = {
         "check_methods_sample_order_invariance": ROWS_KNOW_OF_EACH_OTHER,
     },
     **{type(baseline): TWO_COLUMNS for baseline in BASELINES},
+    ConditionalEmbedding: {
+        "check_sample_weight_equivalence_on_dense_data": (
+            "bandwidths are chosen on folds of rows; with kernels and penalty held fixed the equivalence holds"
+        ),
+    },
     BinnedFeatures: {name: f"feeds {n} columns; BinnedFeatures bins one" for name, n in SEVERAL_COLUMNS.items()},
 }
 
@@ -290,6 +319,8 @@ DISPLAYS = {  # the estimator that each draws, and what else it is told
     TopicDisplay: (TopicModel, ()),
     TransitionDisplay: (KernelHMM, ()),
     ForecastDisplay: (KernelHMM, (ROWS, 3)),
+    ChangePointDisplay: (ChangePoints, (ROWS,)),
+    DriftDisplay: (DriftMonitor, ()),
 }
 
 

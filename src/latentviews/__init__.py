@@ -1,7 +1,13 @@
 """Latent-variable models whose parts have no assumed shape."""
 
 from latentviews._validation import IdentifiabilityWarning
-from latentviews.comparison.permutation import independence_test, two_sample_test
+from latentviews.comparison.change_points import ChangePoints
+from latentviews.comparison.conditional import ConditionalEmbedding
+from latentviews.comparison.independence import independence_test
+from latentviews.comparison.monitor import DriftMonitor
+from latentviews.comparison.selection import HSICSelector
+from latentviews.comparison.shift import covariate_shift_weights, label_shift
+from latentviews.comparison.two_sample import BlockMMD, LandmarkMMD, QuadraticMMD, two_sample_test
 from latentviews.core.embeddings import Embedding
 from latentviews.core.features.fourier import FourierFeatures
 from latentviews.core.features.indicators import OneHotFeatures
@@ -13,18 +19,22 @@ from latentviews.core.kernels.circle import VonMises
 from latentviews.core.kernels.discrete import Delta
 from latentviews.core.kernels.polynomial import Linear, Polynomial
 from latentviews.core.kernels.real import Gaussian, Laplace, Matern
+from latentviews.core.kernels.spaces import Circle, Discrete, Real
 from latentviews.core.selection import likelihood_curve, rank_test
 from latentviews.core.tensors import JointDiagonalization, PowerMethod
+from latentviews.decomposition.ica import KernelICA
 from latentviews.diagnosis.diagnose import diagnose
 from latentviews.diagnosis.grouping import suggest_views
 from latentviews.discrete.crowds import CrowdLabels
 from latentviews.discrete.topics import TopicModel
 from latentviews.io.saving import load, save
+from latentviews.joint.comparing import TreeMMD
 from latentviews.joint.density import LowRankDensity
 from latentviews.joint.methods import ProductMixture, Stack
+from latentviews.joint.propagation import KernelBeliefPropagation
 from latentviews.joint.signed_train import SignedTrain
 from latentviews.joint.transformed import TransformedDensity, WhitenScale
-from latentviews.mixtures.dependence.portfolio import Copulas
+from latentviews.mixtures.dependence.settings import Copulas
 from latentviews.mixtures.mixture import MultiViewMixture
 from latentviews.mixtures.polish import Sieve
 from latentviews.mixtures.smoothed_em import SmoothedEM
@@ -39,22 +49,32 @@ from latentviews.stochastic.machines import DoublyStochasticClassifier, DoublySt
 __version__ = "0.1.0"
 
 __all__ = [
+    "BlockMMD",
+    "ChangePoints",
+    "Circle",
+    "ConditionalEmbedding",
     "Copulas",
     "CrowdLabels",
     "Delta",
+    "Discrete",
     "DoublyStochasticClassifier",
     "DoublyStochasticPCA",
     "DoublyStochasticRegressor",
+    "DriftMonitor",
     "Embedding",
     "FourierFeatures",
     "Gaussian",
+    "HSICSelector",
     "HalfLine",
     "IdentifiabilityWarning",
     "Interval",
     "JointDiagonalization",
     "Kernel",
+    "KernelBeliefPropagation",
     "KernelHMM",
+    "KernelICA",
     "LandmarkFeatures",
+    "LandmarkMMD",
     "LandmarkPCA",
     "Laplace",
     "Linear",
@@ -67,6 +87,8 @@ __all__ = [
     "PowerMethod",
     "PredictiveStateModel",
     "ProductMixture",
+    "QuadraticMMD",
+    "Real",
     "Sieve",
     "SignedTrain",
     "SmoothedEM",
@@ -74,11 +96,14 @@ __all__ = [
     "TensorSketchFeatures",
     "TopicModel",
     "TransformedDensity",
+    "TreeMMD",
     "TwoStageRegression",
     "VonMises",
     "WhitenScale",
+    "covariate_shift_weights",
     "diagnose",
     "independence_test",
+    "label_shift",
     "likelihood_curve",
     "load",
     "rank_test",

@@ -28,6 +28,19 @@ def label_accuracy(true: Any, found: Any) -> float:
     return float(np.mean(match_labels(true, found)[np.asarray(true, dtype=int)] == np.asarray(found)))
 
 
+def adjusted_rand(a: np.ndarray, b: np.ndarray) -> float:
+    """How well two partitions of the same rows agree (Hubert & Arabie 1985): one where they are the same, 0 by chance.
+
+    ``a`` and ``b`` are labels 0, 1, …; many rows take little time.
+    """
+    size = int(b.max()) + 1
+    counts = np.bincount(a * size + b, minlength=(int(a.max()) + 1) * size).reshape(-1, size).astype(float)
+    both, one, other = (np.sum(n * (n - 1)) for n in (counts, counts.sum(axis=1), counts.sum(axis=0)))
+    chance = one * other / max(len(a) * (len(a) - 1.0), 1.0)
+    most = (one + other) / 2
+    return float((both - chance) / (most - chance)) if most > chance else 1.0
+
+
 def f_measure(true: Any, found: Any, *, unknown: int | None = 0) -> float:
     r"""The F-measure of the FlowCAP challenge (Aghaeepour et al. 2013), from 0 to 1.
 
@@ -89,3 +102,20 @@ class Reordered:
     def density(self, x: Any) -> np.ndarray:
         """The densities of the reordered classes, (n, k)."""
         return self.components.density(x)[:, self.order]
+
+
+def amari_error(product: Any) -> float:
+    r"""How far components times mixing matrix, a square matrix, is from a scaled permutation (Amari et al. 1996).
+
+    .. math:: \frac{1}{2k(k-1)} \Big[\sum_i \Big(\frac{\sum_j |p_{ij}|}{\max_j |p_{ij}|} - 1\Big)
+              + \sum_j \Big(\frac{\sum_i |p_{ij}|}{\max_i |p_{ij}|} - 1\Big)\Big]
+
+    From 0, every source alone in one component, to 1.
+    """
+    p = np.abs(np.asarray(product, dtype=float))
+    if p.ndim != 2 or p.shape[0] != p.shape[1]:
+        raise ValueError(f"The product of components and mixing must be square; got shape {p.shape}.")
+    if len(p) == 1:
+        return 0.0
+    rows, columns = (np.sum(p.sum(axis=axis) / p.max(axis=axis) - 1) for axis in (1, 0))
+    return float((rows + columns) / (2 * len(p) * (len(p) - 1)))

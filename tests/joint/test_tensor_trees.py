@@ -312,3 +312,37 @@ def test_a_sketch_of_one_column_is_its_mean(rng):
     features = sample_features(rows, Gaussian(0.5))
     found = sketched_embedding(rows, features, caterpillar(1), 2, rng).at(rows)
     np.testing.assert_allclose(found, exact_embedding(rows, features, caterpillar(1), 2).at(rows), atol=1e-12)
+
+
+@pytest.mark.parametrize("tree", TREES, ids=repr)
+@pytest.mark.parametrize("rank", [None, 2], ids=["full", "rank 2"])
+def test_inner_products_of_embeddings_are_those_of_their_tables(tree, rank, rng):
+    tables = [random_table(rng) for _ in range(2)]
+    rows, _, features = population(tables[0])
+    first, second = (
+        exact_embedding(rows, features, read_tree(tree, 4), rank, weights=table.ravel()) for table in tables
+    )
+
+    values = [embedding.at(rows) for embedding in (first, second)]
+
+    np.testing.assert_allclose(first.inner(second), values[0] @ values[1], rtol=1e-10)
+    np.testing.assert_allclose(first.inner(first), first.squared_norm(), rtol=1e-10)
+    np.testing.assert_allclose(first.mmd(second), np.linalg.norm(values[0] - values[1]), rtol=1e-8)
+
+
+def test_inner_products_of_marginals_and_conditionals_are_those_of_their_tables(rng):
+    tables = [random_table(rng) for _ in range(2)]
+    rows, _, features = population(tables[0])
+    whole = [exact_embedding(rows, features, read_tree(BALANCED, 4), weights=table.ravel()) for table in tables]
+
+    marginal = [embedding.marginal([0, 2]) for embedding in whole]
+    given = [embedding.conditional({1: 2.0}) for embedding in whole]
+
+    expected = np.sum(tables[0].sum(axis=(1, 3)) * tables[1].sum(axis=(1, 3)))
+    np.testing.assert_allclose(marginal[0].inner(marginal[1]), expected, rtol=1e-10)
+    parts = [table[:, 2] / table[:, 2].sum() for table in tables]
+    np.testing.assert_allclose(given[0].inner(given[1]), np.sum(parts[0] * parts[1]), rtol=1e-10)
+    with pytest.raises(ValueError, match="same columns"):
+        marginal[0].inner(given[1])
+    with pytest.raises(ValueError, match="along one tree"):
+        whole[0].inner(exact_embedding(rows, features, read_tree("caterpillar", 4), weights=tables[0].ravel()))

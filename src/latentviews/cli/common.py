@@ -222,12 +222,12 @@ def view_names(model: Any) -> list[str]:
 
 def has_noise(model: Any) -> bool:
     """Whether noise is a class of a model."""
-    return getattr(model, "dependent_", None) is not None and model.dependent_.noise_class
+    return classes_of(model).noise_class
 
 
 def noise_weight(model: Any) -> float | None:
     """How common noise is, where it is a class."""
-    return float(model.dependent_.noise_weight) if has_noise(model) else None
+    return float(classes_of(model).noise_weight) if has_noise(model) else None
 
 
 def noise_of(model: Any, posteriors: np.ndarray) -> np.ndarray | None:
@@ -237,7 +237,7 @@ def noise_of(model: Any, posteriors: np.ndarray) -> np.ndarray | None:
 
 def dependence_of(model: Any) -> str | None:
     """What a fit does about views that depend on each other inside classes."""
-    return None if getattr(model, "dependent_", None) is None else "copula"
+    return classes_of(model).dependence
 
 
 def chosen_dependence(model: Any) -> str | None:

@@ -1,17 +1,19 @@
 """From what the user passes to rows and the columns of every view, checked."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
 from latentviews._arrays import to_numpy
 from latentviews._validation import as_labels, check_rows, check_weights, is_batches, warn_user
-from latentviews.core.kernels.spaces import Real, space_of
+from latentviews.core.kernels.spaces import Real, Space, space_of
 from latentviews.core.streams import is_array, is_empty, sample
 
 Columns = tuple[list[int], ...]
+Spaces = Mapping[int, Space]  # of columns, by number
+NOWHERE: Spaces = {}
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,6 +47,9 @@ class TrainingRows:
         return len(self.pilot) if self.pilot_weights is None else int(np.count_nonzero(self.pilot_weights))
 
 
+Rows = TypeVar("Rows", bound=TrainingRows)
+
+
 def training_rows(
     data: Any,
     pilot_size: int,
@@ -69,7 +74,8 @@ def training_rows(
 def read_sequences(estimator: Any, X: Any, *, reset: bool) -> tuple[np.ndarray, Columns]:
     """The rows of sequences, one under the other, and the columns of every view: all of them if ``views`` is None.
 
-    The first call on data (``reset``) settles the views; later ones find them in ``estimator.views_``.
+    The first call on data (``reset``) settles the views; later ones find them in ``estimator.views_``, and refuse
+    values outside the spaces of ``estimator.components_``.
     """
     if _is_list_of_views(X) or is_stream(X):
         raise TypeError(
@@ -82,33 +88,46 @@ def read_sequences(estimator: Any, X: Any, *, reset: bool) -> tuple[np.ndarray, 
     table = to_numpy(check_rows(estimator, X, reset=reset, missing=True))
     if reset and estimator.views is None:
         return table, (list(range(table.shape[1])),)
-    return table, _columns(estimator, reset, least=1)
+    columns = _columns(estimator, reset, least=1)
+    refuse_outside(table, {} if reset else _fitted_spaces(estimator), _names(estimator))
+    return table, columns
 
 
 def read_table(estimator: Any, X: Any, *, reset: bool) -> tuple[Any, Columns]:
     """Rows (an array, or an iterable of batches) and the columns of every view, as ``estimator.views`` says.
 
-    The first call on data (``reset``) settles the views; later ones find them in ``estimator.views_``.
+    The first call on data (``reset``) settles the views; later ones find them in ``estimator.views_``, and refuse
+    values outside the spaces of ``estimator.components_``.
     """
+    columns, spaces = None, {} if reset else _fitted_spaces(estimator)
+    if is_stream(X) and not _is_list_of_views(X):
+        return checked_batches(estimator, X, reset=reset, spaces=spaces), _columns(estimator, reset)
     if _is_list_of_views(X):
         if estimator.views is not None:
             raise ValueError("X is a list of arrays, one per view, so `views` must be None; pass one or the other.")
         X, columns = _stack([np.asarray(view) for view in X])
-        return check_rows(estimator, X, reset=reset, missing=True), columns
-    if is_stream(X):
-        return checked_batches(estimator, X, reset=reset), _columns(estimator, reset)
-    if hasattr(X, "columns"):
+    elif hasattr(X, "columns"):
         X = _named_columns(X, estimator.views)
-    return check_rows(estimator, X, reset=reset, missing=True), _columns(estimator, reset)
+    table = check_rows(estimator, X, reset=reset, missing=True)
+    refuse_outside(table, spaces, _names(estimator))
+    return table, columns or _columns(estimator, reset)
 
 
 class CheckedBatches:
-    """A stream whose batches are checked as they pass: numbers, as many columns as the first, one weight per row."""
+    """A stream whose batches are checked as they pass.
 
-    def __init__(self, estimator: Any, batches: Iterable[Any], missing: bool = True):
+    They hold numbers, as many columns as the first and none outside its space, and one weight per row.
+    """
+
+    def __init__(self, estimator: Any, batches: Iterable[Any], missing: bool = True, spaces: Spaces = NOWHERE):
         self.estimator = estimator
         self.batches = batches
         self.missing = missing
+        self.spaces = spaces
+
+    def inside(self, spaces: Spaces) -> "CheckedBatches":
+        """The same stream with its columns in these spaces."""
+        return CheckedBatches(self.estimator, self.batches, self.missing, spaces)
 
     def __iter__(self) -> Iterator[tuple[Any, Any]]:
         for batch in self.batches:
@@ -116,6 +135,7 @@ class CheckedBatches:
             if is_empty(rows):
                 continue
             rows = check_rows(self.estimator, rows, reset=False, missing=self.missing)
+            refuse_outside(rows, self.spaces, _names(self.estimator))
             if weights is not None:
                 weights, count = np.asarray(weights, dtype=float), rows.shape[0]
                 if weights.shape != (count,) or not np.all(weights >= 0):
@@ -125,7 +145,9 @@ class CheckedBatches:
             yield rows, weights
 
 
-def checked_batches(estimator: Any, X: Iterable[Any], *, reset: bool, missing: bool = True) -> CheckedBatches:
+def checked_batches(
+    estimator: Any, X: Iterable[Any], *, reset: bool, missing: bool = True, spaces: Spaces = NOWHERE
+) -> CheckedBatches:
     """A stream checked as it passes; the columns are those of its first batch (``reset``), or of earlier data."""
     if reset:
         every = (batch[0] if isinstance(batch, tuple) else batch for batch in X)
@@ -133,7 +155,7 @@ def checked_batches(estimator: Any, X: Iterable[Any], *, reset: bool, missing: b
         if first is None:
             raise ValueError("The stream holds no batch; at least one row is needed.")
         check_rows(estimator, first, reset=True, missing=missing)
-    return CheckedBatches(estimator, X, missing)
+    return CheckedBatches(estimator, X, missing, spaces)
 
 
 def is_stream(X: Any) -> bool:
@@ -250,8 +272,7 @@ def check_varying(x: np.ndarray, columns: Columns, names: Any = None) -> None:
     x = to_numpy(x)
     for view, group in enumerate(columns):
         for j in group:
-            label = f"{repr(names[j]) if names is not None else j} (in view {view})"
-            check_column(x[:, j], label, "the classes")
+            check_column(x[:, j], f"{_label(j, names)} (in view {view})", "the classes")
         if np.isnan(x[:, group]).any(axis=1).all():
             raise ValueError(
                 f"No row has all of columns {group} of view {view}, so nothing is known of how they go together; put "
@@ -275,12 +296,43 @@ def check_column(x: np.ndarray, label: Any, asked: str) -> None:
         raise ValueError(f"Column {label} varies by {np.ptp(values):.3g}, whose square is no number; scale the column.")
 
 
-def check_spaces(x: np.ndarray, columns: Columns, prototypes: Sequence[Any], names: Any) -> None:
-    """Refuse values outside the space of their kernel; a warning on strange ones."""
+def check_spaces(x: np.ndarray, columns: Columns, prototypes: Sequence[Any], names: Any) -> Spaces:
+    """Refuse values outside the space of their kernel, warn of strange ones, and give the space of every column."""
     x = to_numpy(x)
+    spaces: dict[int, Space] = {}
     for group, phi in zip(columns, prototypes, strict=True):
-        space = space_of(phi) or Real()
-        for j in group:
-            doubt = space.check(x[:, j], repr(names[j]) if names is not None else j)
-            if doubt:
-                warn_user(doubt)
+        spaces |= dict.fromkeys(group, space_of(phi) or Real())
+    for j, space in spaces.items():
+        doubt = space.check(x[:, j], _label(j, names))
+        if doubt:
+            warn_user(doubt)
+    return spaces
+
+
+def rows_inside(rows: Rows, columns: Columns, prototypes: Sequence[Any], names: Any) -> Rows:
+    """The same rows, none outside the space of its kernel: a sentence now, or from a stream as it passes."""
+    known = is_array(rows.data)
+    spaces = check_spaces(rows.data if known else rows.pilot, columns, prototypes, names)
+    return rows if known else replace(rows, data=rows.data.inside(spaces))
+
+
+def refuse_outside(x: Any, spaces: Spaces, names: Any = None) -> None:
+    """Refuse values outside the space of their column."""
+    for j, space in spaces.items():
+        if space.bordered:
+            space.check(to_numpy(x[:, j]), _label(j, names))
+
+
+def _fitted_spaces(estimator: Any) -> Spaces:
+    """The spaces of the columns of a fitted model whose views have densities."""
+    pairs = zip(estimator.views_, getattr(estimator, "components_", ()), strict=False)
+    return {j: view.domain.space for group, view in pairs if getattr(view, "domain", None) is not None for j in group}
+
+
+def _names(estimator: Any) -> Any:
+    return getattr(estimator, "feature_names_in_", None)
+
+
+def _label(column: int, names: Any) -> Any:
+    """A column as sentences name it."""
+    return repr(names[column]) if names is not None else column

@@ -101,15 +101,22 @@ class JointDiagonalization(BaseEstimator):
     def decompose(self, tensor: np.ndarray, rng: np.random.Generator) -> Decomposition:
         """Eigenpairs, all together."""
         check_parameters(self)
-        rank = len(tensor)
-        # a random contraction has distinct eigenvalues, so its eigenvectors are a start near the answer
-        _, vectors = np.linalg.eigh(np.tensordot(tensor, rng.normal(size=rank), axes=1))
-        slices = np.einsum("ijl,ia,jb->lab", tensor, vectors, vectors, optimize=True)
-        for _ in range(self.max_sweeps):
-            angles = [_rotate(slices, vectors, p, q) for p, q in combinations(range(rank), 2)]
-            if max(map(abs, angles), default=0.0) < self.tol:
-                break
+        vectors = rotated_to_diagonal(np.moveaxis(tensor, 2, 0), rng, self.max_sweeps, self.tol)
         return _ordered(tensor, vectors)
+
+
+def rotated_to_diagonal(
+    slices: np.ndarray, rng: np.random.Generator, max_sweeps: int = 100, tol: float = 1e-14
+) -> np.ndarray:
+    """The orthogonal matrix (k, k) in whose basis symmetric matrices (m, k, k) are as diagonal as can be together."""
+    # a random contraction has distinct eigenvalues, so its eigenvectors are a start near the answer
+    _, vectors = np.linalg.eigh(np.tensordot(rng.normal(size=len(slices)), slices, axes=1))
+    turned = np.einsum("lij,ia,jb->lab", slices, vectors, vectors, optimize=True)
+    for _ in range(max_sweeps):
+        angles = [_rotate(turned, vectors, p, q) for p, q in combinations(range(vectors.shape[1]), 2)]
+        if max(map(abs, angles), default=0.0) < tol:
+            break
+    return vectors
 
 
 def _rotate(slices: np.ndarray, vectors: np.ndarray, p: int, q: int) -> float:

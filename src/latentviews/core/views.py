@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from sklearn.base import clone
 
-from latentviews._arrays import is_foreign, take_columns
+from latentviews._arrays import in_one_library, is_foreign, take_columns
 from latentviews._validation import check_ability, check_bandwidth
 from latentviews.core.features.base import FeatureMap, raw_vectors, tail_of
 from latentviews.core.features.bins import BinnedFeatures
@@ -43,7 +43,7 @@ class Views:
         tables = [take_columns(batch, columns) for columns in self.columns]
         here = self.present(batch)
         if here is None:
-            return [raw_vectors(phi, table) for phi, table in zip(self.features, tables, strict=True)]
+            return in_one_library([raw_vectors(phi, table) for phi, table in zip(self.features, tables, strict=True)])
         whole = here.astype(bool)
         filled = [np.where(whole[:, [t]], x, _some_row(x, whole[:, t])) for t, x in enumerate(tables)]
         return [

@@ -14,7 +14,7 @@ from latentviews.core import streams
 from latentviews.core.embeddings import BinnedEmbedding, Components, components_in
 from latentviews.core.features.base import FeatureMap, raw_vectors
 from latentviews.core.features.bins import BinnedFeatures, GridFeatures, linear_bins, uniform_grid
-from latentviews.core.features.landmarks import LandmarkFeatures, few_landmarks
+from latentviews.core.features.landmarks import LandmarkFeatures, few_landmarks, many_landmarks
 from latentviews.core.kernels.bandwidths import finest
 from latentviews.core.kernels.base import Kernel
 from latentviews.core.kernels.quadrature import Quadrature
@@ -53,6 +53,8 @@ def _density_map(phi: Any, x: np.ndarray, posteriors: np.ndarray, bandwidth: Any
         width = float(kernel.get_params()["bandwidth"])
         return GridFeatures(uniform_grid(x[:, 0], width, space=kernel.space), kernel, adaptive, finest(x[:, 0]))
     no_rule = isinstance(bandwidth, str) and bandwidth == "isj" and "isj" not in kernel.space.rules
+    if is_auto(bandwidth) and kernel.space.bordered:  # too few landmarks would lose mass, and no shape is fitted after
+        return many_landmarks(within_classes(kernel, x, posteriors), x, 0)
     if is_auto(bandwidth) or no_rule:
         return few_landmarks(within_classes(kernel, x, posteriors), x, 0)
     return few_landmarks(clone(kernel).set_params(bandwidth=bandwidth), x, 0)

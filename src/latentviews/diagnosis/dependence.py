@@ -6,7 +6,8 @@ from itertools import combinations
 
 import numpy as np
 
-from latentviews.comparison.permutation import TestResult, independence_test
+from latentviews.comparison.independence import independence_test
+from latentviews.comparison.results import TestResult
 from latentviews.core.kernels.defaults import kernel_on
 from latentviews.core.kernels.spaces import Space
 from latentviews.core.tables import Columns

@@ -176,11 +176,11 @@ def diagnose(model: Any, X: Any, *, n_permutations: int = 199, random_state: Any
     data, columns = read_table(model, X, reset=False)
     sample, *_ = streams.sample(data, ROWS, rng)
     rows = to_numpy(sample)
-    posteriors = classes_of(model).posteriors(rows)
+    classes = classes_of(model)
+    posteriors, dependent = classes.posteriors(rows), classes.dependence is not None
     spaces = [component.space for component in model.components_]
     labels, certainty = most_probable(posteriors)
     names = getattr(model, "feature_names_in_", range(rows.shape[1]))
-    dependent = bool(getattr(model, "dependent_", None))
     return Diagnosis(
         n_rows=len(rows),
         view_names=_view_names(model),

@@ -1,7 +1,7 @@
 """The joint density of many columns."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -25,7 +25,17 @@ from latentviews._validation import all_or_nothing, check_ability, check_count, 
 from latentviews.core import streams
 from latentviews.core.kernels.base import Kernel
 from latentviews.core.kernels.real import Gaussian
-from latentviews.core.tables import TrainingRows, check_spaces, checked_batches, is_stream, training_rows
+from latentviews.core.kernels.spaces import Space, space_of
+from latentviews.core.tables import (
+    NOWHERE,
+    Spaces,
+    TrainingRows,
+    checked_batches,
+    is_stream,
+    refuse_outside,
+    rows_inside,
+    training_rows,
+)
 from latentviews.joint.methods import Stack
 from latentviews.joint.problem import JointEstimate, JointProblem
 from latentviews.joint.trees import could_be_tree
@@ -41,6 +51,7 @@ class ColumnDensity:
     joint: Any  # a density over numbered columns
     columns: list[int]  # in the order in which rows are given
     names: list[str] | None = None  # theirs, by which they are found in a data frame
+    spaces: Spaces = field(default_factory=dict)  # of columns, by number
 
     def _table(self, X: Any) -> np.ndarray:
         if self.names is not None and hasattr(X, "columns"):
@@ -53,6 +64,8 @@ class ColumnDensity:
             raise ValueError(f"Rows need a value for each of the columns {self.columns}; got shape {rows.shape}.")
         table = np.full((len(rows), 1 + max(self.columns)), np.nan)
         table[:, self.columns] = rows
+        labels = None if self.names is None else dict(zip(self.columns, self.names, strict=True))
+        refuse_outside(table, {j: space for j, space in self.spaces.items() if j in self.columns}, labels)
         return table
 
     def score_samples(self, X: Any) -> np.ndarray:
@@ -215,8 +228,7 @@ class LowRankDensity(CallbackSupportMixin, DensityMixin, BaseEstimator):
         self._settle_columns(rows)
         names = getattr(self, "feature_names_in_", None)
         kernels = self._kernels()
-        table = rows.data if streams.is_array(rows.data) else rows.pilot
-        check_spaces(table, tuple([j] for j in kernels), list(kernels.values()), names)
+        rows = rows_inside(rows, tuple([j] for j in kernels), list(kernels.values()), names)
         return JointProblem(
             **vars(rows),
             kernels=kernels,
@@ -240,9 +252,12 @@ class LowRankDensity(CallbackSupportMixin, DensityMixin, BaseEstimator):
             ) from None
 
     def _data(self, X: Any, *, reset: bool) -> Any:
+        spaces = NOWHERE if reset else self._spaces
         if is_stream(X):
-            return checked_batches(self, X, reset=reset)
-        return to_numpy(check_rows(self, X, reset=reset, missing=True))
+            return checked_batches(self, X, reset=reset, spaces=spaces)
+        table = to_numpy(check_rows(self, X, reset=reset, missing=True))
+        refuse_outside(table, spaces, getattr(self, "feature_names_in_", None))
+        return table
 
     def _settle_columns(self, rows: TrainingRows) -> None:
         """The columns that vary, and the values of those that do not."""
@@ -279,11 +294,17 @@ class LowRankDensity(CallbackSupportMixin, DensityMixin, BaseEstimator):
             given = [given or Gaussian()] * self.n_features_in_  # type: ignore[list-item]
         for kernel in given:
             check_ability("kernel", kernel, "gram")
+            name = type(kernel).__name__
+            if space_of(kernel) is None and "space" in kernel.get_params(deep=False):
+                raise ValueError(f"{name} needs a space: Real(), HalfLine() or Interval(low, high); got None.")
             if kernel.space is None:
-                raise TypeError(
-                    f"{type(kernel).__name__} does not smooth, so it has no density; use Gaussian or Delta."
-                )
+                raise TypeError(f"{name} does not smooth, so it has no density; use Gaussian or Delta.")
         return {j: given[j] for j in self.columns_}
+
+    @property
+    def _spaces(self) -> dict[int, Space]:
+        """The spaces of the columns that vary."""
+        return {j: kernel.space for j, kernel in self._kernels().items() if kernel.space is not None}
 
     def score_samples(self, X: Any) -> np.ndarray:
         """The log-density of every row, over the values it has: zero where it has none."""
@@ -313,7 +334,7 @@ class LowRankDensity(CallbackSupportMixin, DensityMixin, BaseEstimator):
         """The density of some columns, by number or name."""
         check_is_fitted(self)
         chosen = self._numbers(columns)
-        return ColumnDensity(self.density_.marginal(chosen), chosen, self._names(chosen))
+        return ColumnDensity(self.density_.marginal(chosen), chosen, self._names(chosen), self._spaces)
 
     def conditional(self, columns: Sequence[Any], given: Mapping[Any, float]) -> ColumnDensity:
         """The density of some columns given the values of others, by number or name; the rest are integrated out."""
@@ -323,7 +344,8 @@ class LowRankDensity(CallbackSupportMixin, DensityMixin, BaseEstimator):
         if both:
             raise ValueError(f"Columns {both} are both asked for and given; name each once.")
         joint = self.density_.marginal([*chosen, *values])
-        return ColumnDensity(joint.conditional(values) if values else joint, chosen, self._names(chosen))
+        joint = joint.conditional(values) if values else joint
+        return ColumnDensity(joint, chosen, self._names(chosen), self._spaces)
 
     def _known(self, given: Mapping[Any, float]) -> dict[int, float]:
         """Values to condition on, by column number, constant columns left out."""
@@ -338,6 +360,9 @@ class LowRankDensity(CallbackSupportMixin, DensityMixin, BaseEstimator):
             value = values.pop(j, constant)
             if value != constant:
                 raise ValueError(f"Column {j} is always {constant}; there is no density given {value}.")
+        row = np.full((1, self.n_features_in_), np.nan)
+        row[0, list(values)] = list(values.values())
+        refuse_outside(row, self._spaces, getattr(self, "feature_names_in_", None))
         return values
 
     def _numbers(self, columns: Any, *, constant: bool = False) -> list[int]:

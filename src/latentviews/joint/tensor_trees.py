@@ -108,6 +108,32 @@ class TreeEmbedding:
             raise ValueError(f"The estimate is {mass:.3g} at {dict(given)}, so it has no conditional there.")
         return replace(found, scale=found.scale / mass)
 
+    def inner(self, other: "TreeEmbedding") -> float:
+        """⟨C, C'⟩ with an embedding of the same columns along the same tree and by the same features."""
+        one_tree = (self.tree.children, self.tree.columns) == (other.tree.children, other.tree.columns)
+        if not one_tree or any(a is not b for a, b in zip(self.features, other.features, strict=True)):
+            raise ValueError("Embeddings are compared along one tree and by the same fitted features; these differ.")
+        if self.columns != other.columns:
+            raise ValueError(f"Embeddings of the same columns are compared; got {self.columns} and {other.columns}.")
+        meeting: list[np.ndarray] = []
+        for v, (pair, column) in enumerate(zip(self.tree.children, self.tree.columns, strict=True)):
+            if pair is None:
+                meeting.append(self._leaf(v, column).T @ other._leaf(v, column))
+            else:
+                meeting.append(_meet(self.cores[v], other.cores[v], meeting[pair[0]], meeting[pair[1]]))
+        return self.scale * other.scale * float(meeting[-1][0, 0])
+
+    def _leaf(self, v: int, column: int) -> np.ndarray:
+        """The tensor of a leaf, (m_j, r), or (1, r) where its column is contracted."""
+        start = self.fixed.get(column, np.eye(self.features[column].transform(np.zeros((1, 1))).shape[1]))
+        core = self.cores[v]
+        return start if core is None else start @ core
+
+    def mmd(self, other: "TreeEmbedding") -> float:
+        """‖C − C'‖, the distance of two embeddings along one tree."""
+        squared = self.inner(self) - 2 * self.inner(other) + other.inner(other)
+        return float(np.sqrt(max(squared, 0.0)))
+
     def squared_norm(self) -> float:
         """‖C̃‖², by the tensors alone."""
         if self.fixed or self.scale != 1.0:
@@ -117,14 +143,40 @@ class TreeEmbedding:
 
 def contract(tree: Tree, cores: Sequence[np.ndarray | None], leaves: Mapping[int, np.ndarray]) -> np.ndarray:
     """The tree of tensors applied to vectors (n, m_j) at its leaves, or (1, m_j) for all rows alike, (n,)."""
+    return _upward(tree, cores, leaves)[-1][:, 0]
+
+
+def projected(embedding: TreeEmbedding, leaves: Sequence[np.ndarray]) -> list[np.ndarray]:
+    """What the tensors below the root make of vectors (n, m_j) at the leaves: coordinates (n, r) on each side of it."""
+    tree = embedding.tree
+    cores = [*embedding.cores[:-1], None]
+    pair = tree.children[tree.root]
+    assert pair is not None
+    found = _upward(tree, cores, dict(enumerate(leaves)), upto=tree.root)
+    return [found[child] for child in pair]
+
+
+def _upward(
+    tree: Tree, cores: Sequence[np.ndarray | None], leaves: Mapping[int, np.ndarray], upto: int | None = None
+) -> Any:
+    """What comes up every edge, from the leaves to the root or to before it."""
     messages: list[np.ndarray] = []
-    for pair, column, core in zip(tree.children, tree.columns, cores, strict=True):
+    for pair, column, core in list(zip(tree.children, tree.columns, cores, strict=True))[:upto]:
         if pair is None:
             below = leaves[column]
             messages.append(below if core is None else below @ core)
         else:
             messages.append(join(messages[pair[0]], messages[pair[1]], core))
-    return messages[-1][:, 0]
+    return messages
+
+
+def _meet(first: np.ndarray | None, second: np.ndarray | None, left: np.ndarray, right: np.ndarray) -> np.ndarray:
+    """Σ first_abr left_aa' right_bb' second_a'b's, (r, s); a vertex without a tensor passes all products on."""
+    a, b = left.shape[0], right.shape[0]
+    c, d = left.shape[1], right.shape[1]
+    first = np.eye(a * b).reshape(a, b, a * b) if first is None else first
+    second = np.eye(c * d).reshape(c, d, c * d) if second is None else second
+    return np.einsum("abr,ac,bd,cds->rs", first, left, right, second, optimize=True)
 
 
 def join(left: np.ndarray, right: np.ndarray, core: np.ndarray | None) -> np.ndarray:

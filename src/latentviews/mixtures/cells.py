@@ -16,7 +16,7 @@ from latentviews.core.kernels.defaults import kernel_on
 from latentviews.core.kernels.discrete import Delta
 from latentviews.core.kernels.spaces import Real
 from latentviews.densities.codebooks import Codebook, fit_codebook
-from latentviews.mixtures.sieve import Cells
+from latentviews.mixtures.sieve import SieveRows
 
 MAX_ATOMS = 400  # narrow kernels for a column
 CODES, ROWS_PER_CODE, CODES_PER_CLASS = 50, 6, 3  # Gaussians for several columns: at most; rows per column; at least
@@ -30,7 +30,7 @@ class Basis(Protocol):
     def points(self) -> np.ndarray:
         """Where its parts stand, (C, d)."""
 
-    def cells(self, x: np.ndarray) -> Cells:
+    def cells(self, x: np.ndarray) -> SieveRows:
         """The cells of some rows of the view, none missing."""
 
 
@@ -43,9 +43,9 @@ class GridBasis:
     atoms: sparse.csr_array  # (C, B), the kernels on the grid
     smoother: Any = None  # (C, C), sparse, for npMSL
 
-    def cells(self, x: np.ndarray) -> Cells:
+    def cells(self, x: np.ndarray) -> SieveRows:
         """The rows shared between the grid points beside them."""
-        return Cells(linear_bins(x[:, 0], self.points[:, 0]), self.atoms, smoother=self.smoother)
+        return SieveRows(linear_bins(x[:, 0], self.points[:, 0]), self.atoms, smoother=self.smoother)
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,9 +55,9 @@ class PointBasis:
     points: np.ndarray  # (C, d)
     kernel: Kernel
 
-    def cells(self, x: np.ndarray) -> Cells:
+    def cells(self, x: np.ndarray) -> SieveRows:
         """The kernels at the rows."""
-        return Cells(self.kernel.gram(x, self.points), None)
+        return SieveRows(self.kernel.gram(x, self.points), None)
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,10 +71,10 @@ class CodebookBasis:
         """The means."""
         return self.codebook.means
 
-    def cells(self, x: np.ndarray) -> Cells:
+    def cells(self, x: np.ndarray) -> SieveRows:
         """The Gaussians at the rows, over the largest for each row."""
         rows, log_units = self.codebook.scaled_densities(x)
-        return Cells(rows, None, log_units=log_units)
+        return SieveRows(rows, None, log_units=log_units)
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,7 +89,7 @@ class SubspaceBasis:
         """A place in all columns, to stand in for what is missing."""
         return np.zeros((1, len(self.directions)))
 
-    def cells(self, x: np.ndarray) -> Cells:
+    def cells(self, x: np.ndarray) -> SieveRows:
         """The cells of the rows in the subspace."""
         return self.inside.cells(x @ self.directions)
 
@@ -102,7 +102,7 @@ class SieveView:
     block: int
     basis: Basis
 
-    def cells(self, table: np.ndarray) -> Cells:
+    def cells(self, table: np.ndarray) -> SieveRows:
         """The cells of the rows of a table, NaN where a view is missing."""
         x = table[:, self.columns]
         present = ~np.isnan(x).any(axis=1)
@@ -196,6 +196,6 @@ def without_negligible(atoms: np.ndarray) -> sparse.csr_array:
     return sparse.csr_array(atoms * (atoms > NEGLIGIBLE * atoms.max()))
 
 
-def view_cells(views: Sequence[SieveView], table: np.ndarray) -> list[Cells]:
+def view_cells(views: Sequence[SieveView], table: np.ndarray) -> list[SieveRows]:
     """The cells of every view of some rows."""
     return [view.cells(table) for view in views]

@@ -45,6 +45,22 @@ class Classes(Protocol):
     def n_parameters(self) -> float:
         """The effective number of parameters."""
 
+    @property
+    def dependence(self) -> str | None:
+        """How views depend on each other inside classes; None where they are independent."""
+
+    @property
+    def noise_class(self) -> bool:
+        """Whether noise is a class of its own."""
+
+    @property
+    def noise_weight(self) -> float:
+        """How common noise is, beside all classes together; zero where it is none."""
+
+    @property
+    def can_refit(self) -> bool:
+        """Whether ``resampled`` has something to refit."""
+
     def take(self, order: np.ndarray) -> Self:
         """The classes in another order."""
 

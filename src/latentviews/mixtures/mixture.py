@@ -36,12 +36,13 @@ from latentviews._validation import (
 from latentviews.core import streams
 from latentviews.core.embeddings import Components
 from latentviews.core.kernels.base import Kernel
-from latentviews.core.tables import check_spaces, read_table
+from latentviews.core.tables import read_table
 from latentviews.core.tensors import JointDiagonalization, Solver
 from latentviews.core.views import has_density
 from latentviews.mixtures.cross_validation import likeliest_maps
 from latentviews.mixtures.dependence.choosing import choose_way
-from latentviews.mixtures.dependence.portfolio import dependent_classes, is_dependence, read_copulas
+from latentviews.mixtures.dependence.consensus import dependent_classes
+from latentviews.mixtures.dependence.settings import is_dependence, read_copulas
 from latentviews.mixtures.estimation import (
     FitPath,
     FoundClasses,
@@ -240,8 +241,6 @@ class MultiViewMixture(CallbackSupportMixin, ViewQuestionsMixin, PosteriorMixin,
     def _fit_rows(self, X: Any, y: Any, sample_weight: Any, report: Report) -> Problem:
         """Read, check and fit the rows by one way."""
         problem = read_problem(self, X, y, sample_weight)
-        rows = problem.pilot if problem.codes is None else problem.codes
-        check_spaces(rows, problem.columns, problem.prototypes, getattr(self, "feature_names_in_", None))
         self._keep(self._fit(problem, report), problem)
         return problem
 
@@ -291,8 +290,6 @@ class MultiViewMixture(CallbackSupportMixin, ViewQuestionsMixin, PosteriorMixin,
         settings = self._settings()
         if not hasattr(self, "stream_"):
             problem = read_problem(self, X, None, sample_weight)
-            names = getattr(self, "feature_names_in_", None)
-            check_spaces(problem.pilot, problem.columns, problem.prototypes, names)
             self._keep_read(problem)
             size = PILOT if self.pilot_size is None else self.pilot_size
             self.stream_: StreamFit = start_stream(problem, self._spectral_bandwidth(), size)

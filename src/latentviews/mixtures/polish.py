@@ -37,9 +37,9 @@ from latentviews.mixtures.cells import (
     view_cells,
 )
 from latentviews.mixtures.sieve import (
-    Cells,
     EMFit,
     SieveParameters,
+    SieveRows,
     accelerated_em,
     em_step,
     em_sums,
@@ -70,7 +70,7 @@ class FitRows(Protocol):
     def views(self, shared: dict[int, Basis]) -> tuple[SieveView, ...]:
         """A sieve for every view from the basis of every block."""
 
-    def cells(self, views: Sequence[SieveView]) -> list[Cells]:
+    def cells(self, views: Sequence[SieveView]) -> list[SieveRows]:
         """The rows in the cells of every view."""
 
     def some(self, rows: np.ndarray) -> Self:
@@ -85,13 +85,13 @@ class FitRows(Protocol):
     def clusters(self, rank: int, seed: int) -> np.ndarray:
         """A guess of the posteriors by k-means."""
 
-    def initial(self, cells: Sequence[Cells], posteriors: np.ndarray) -> SieveParameters:
+    def initial(self, cells: Sequence[SieveRows], posteriors: np.ndarray) -> SieveParameters:
         """Parameters from a guess of the posteriors."""
 
-    def step(self, cells: Sequence[Cells], parameters: SieveParameters) -> tuple[SieveParameters, float]:
+    def step(self, cells: Sequence[SieveRows], parameters: SieveParameters) -> tuple[SieveParameters, float]:
         """One step of exact EM, and the mean log-likelihood before it."""
 
-    def score(self, cells: Sequence[Cells], parameters: SieveParameters) -> float:
+    def score(self, cells: Sequence[SieveRows], parameters: SieveParameters) -> float:
         """The mean log-likelihood of the rows."""
 
 
@@ -133,7 +133,7 @@ class MixtureRows(NamedTuple):
         allowed = None if self.allowed is None else self.allowed[rows]
         return self._replace(table=self.table[rows], weights=weights, allowed=allowed)
 
-    def cells(self, views: Sequence[SieveView]) -> list[Cells]:
+    def cells(self, views: Sequence[SieveView]) -> list[SieveRows]:
         """The rows in the cells of every view."""
         return view_cells(views, self.table)
 
@@ -150,15 +150,15 @@ class MixtureRows(NamedTuple):
         used = [j for view in self.columns for j in view]
         return kmeans_posteriors(self.table, used, rank, np.random.default_rng(seed), self.weights, n_init=1)
 
-    def initial(self, cells: Sequence[Cells], posteriors: np.ndarray) -> SieveParameters:
+    def initial(self, cells: Sequence[SieveRows], posteriors: np.ndarray) -> SieveParameters:
         """Parameters from a guess of the posteriors."""
         return initial_parameters(cells, posteriors, self.weights)
 
-    def step(self, cells: Sequence[Cells], parameters: SieveParameters) -> tuple[SieveParameters, float]:
+    def step(self, cells: Sequence[SieveRows], parameters: SieveParameters) -> tuple[SieveParameters, float]:
         """One step of exact EM, and the mean log-likelihood before it."""
         return em_step(cells, parameters, self.weights, self.allowed)
 
-    def score(self, cells: Sequence[Cells], parameters: SieveParameters) -> float:
+    def score(self, cells: Sequence[SieveRows], parameters: SieveParameters) -> float:
         """The mean log-likelihood of the rows."""
         return float(np.average(posterior(cells, parameters)[2], weights=self.weights))
 
@@ -186,7 +186,7 @@ class Polished(NamedTuple):
         """The same with the classes in another order."""
         return self._replace(fit=self.fit._replace(parameters=self.fit.parameters.take(order)))
 
-    def cells(self, table: np.ndarray) -> list[Cells]:
+    def cells(self, table: np.ndarray) -> list[SieveRows]:
         """The cells of every view of some rows."""
         return view_cells(self.views, table)
 

@@ -38,11 +38,12 @@ class Problem(TrainingRows):
     allowed: np.ndarray | None = None  # (n_pilot, k), zero for classes that a row is known not to be in
     rank_test: RankTest | None = None  # where the rank was not given
     directions: Mapping[int, np.ndarray] = field(default_factory=dict)  # (d, q), of views that are seen in a subspace
+    fits: ViewFits | None = None  # where some were made before
 
     @cached_property
     def view_fits(self) -> ViewFits:
         """The feature maps fitted to the pilot so far."""
-        return ViewFits(self.pilot, self.columns, self.blocks, self.codes)
+        return self.fits or ViewFits(self.pilot, self.columns, self.blocks, self.codes)
 
     def views(self, prototypes: Sequence[Any] | None = None) -> Views:
         """The views with these feature maps, the problem's own if None, fitted to the pilot."""
@@ -78,6 +79,26 @@ class Estimate(NamedTuple):
         """Weights, and the trace of every density's smoother; views of a block count once."""
         views = {id(view): view for view in self.components}.values()
         return len(self.weights) - 1 + float(sum(view.n_parameters.sum() for view in views))
+
+    @property
+    def dependence(self) -> None:
+        """Views are independent inside classes."""
+        return None
+
+    @property
+    def noise_class(self) -> bool:
+        """Every row is in a class."""
+        return False
+
+    @property
+    def noise_weight(self) -> float:
+        """Noise is no class."""
+        return 0.0
+
+    @property
+    def can_refit(self) -> bool:
+        """Whether there is a sieve to refit."""
+        return self.polished is not None
 
     def take(self, order: np.ndarray) -> "Estimate":
         """The same with the classes in another order; views of a block keep one record."""

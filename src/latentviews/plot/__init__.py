@@ -5,6 +5,7 @@ matplotlib is imported where it is used.
 
 from latentviews.plot._axes import offscreen_axes
 from latentviews.plot.checks import DependenceDisplay, ResponsibilityDisplay, SpectrumDisplay
+from latentviews.plot.comparison import ChangePointDisplay, DriftDisplay, WitnessDisplay
 from latentviews.plot.components import ComponentDisplay
 from latentviews.plot.densities import DensityDisplay
 from latentviews.plot.sequences import ForecastDisplay, StateDisplay, TransitionDisplay
@@ -12,9 +13,11 @@ from latentviews.plot.topics import TopicDisplay
 from latentviews.plot.view_densities import ViewDensities
 
 __all__ = [
+    "ChangePointDisplay",
     "ComponentDisplay",
     "DensityDisplay",
     "DependenceDisplay",
+    "DriftDisplay",
     "ForecastDisplay",
     "ResponsibilityDisplay",
     "SpectrumDisplay",
@@ -22,5 +25,6 @@ __all__ = [
     "TopicDisplay",
     "TransitionDisplay",
     "ViewDensities",
+    "WitnessDisplay",
     "offscreen_axes",
 ]

@@ -17,6 +17,7 @@ from latentviews.core.kernels.spaces import Space
 from latentviews.core.selection import RankTest, rank_test
 from latentviews.core.tables import read_table
 from latentviews.diagnosis.diagnose import Diagnosis, Finding, diagnose, most_probable
+from latentviews.mixtures.problem import classes_of
 from latentviews.plot.view_densities import ViewDensities, row_densities, view_densities
 
 ROWS = 200_000  # rows that are classified; more would not change a picture
@@ -200,8 +201,7 @@ def _sizes(model: Any, table: np.ndarray, posteriors: np.ndarray, rng: np.random
     """Weights with 95 % intervals, by refits of the polish where there is one."""
     weights = model.weights_
     k = len(weights)
-    refits = any(getattr(model, part, None) is not None for part in ("polished_", "dependent_"))
-    if not refits or k == 1:
+    if not classes_of(model).can_refit or k == 1:
         errors = _fixed_errors(weights, posteriors) / np.sqrt(len(table))
         width = stats.norm.isf(0.025) * errors
         method = (

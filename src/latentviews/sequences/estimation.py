@@ -13,7 +13,7 @@ from latentviews.core.embeddings import BinnedEmbedding, Components, Embedding, 
 from latentviews.core.features.landmarks import LandmarkFeatures
 from latentviews.core.moments import feature_vectors
 from latentviews.core.tables import Columns
-from latentviews.core.views import Views
+from latentviews.core.views import ViewFits, Views
 from latentviews.densities.reestimation import held_out_bandwidths
 from latentviews.densities.smoothers import POINTS
 from latentviews.mixtures.cells import PointBasis, SieveView
@@ -58,6 +58,7 @@ class SequenceProblem(NamedTuple):
     rows: Problem
     lengths: np.ndarray
     pilot_lengths: np.ndarray
+    triple_fits: ViewFits | None = None  # feature maps of triples, where some were made before
 
     def triples(self) -> Problem:
         """The same of triples of consecutive rows, whose views are every sensor at three times."""
@@ -75,6 +76,7 @@ class SequenceProblem(NamedTuple):
             blocks=[s for s in range(len(rows.columns)) for _ in range(3)],
             prototypes=[phi for phi in rows.prototypes for _ in range(3)],
             pilot=pilot,
+            fits=self.triple_fits,
         )
 
 

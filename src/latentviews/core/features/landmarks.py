@@ -150,3 +150,8 @@ SELECTIONS: dict[str, Callable[[Kernel, np.ndarray, int, float, np.random.Genera
 def few_landmarks(kernel: Kernel, x: np.ndarray, seed: int) -> LandmarkFeatures:
     """At most 200 landmarks from the first 4,000 rows: enough for the densities of a view of several columns."""
     return LandmarkFeatures(kernel, 200, random_state=seed).fit(x[:4000])
+
+
+def many_landmarks(kernel: Kernel, x: np.ndarray, seed: int) -> LandmarkFeatures:
+    """All rows as landmarks, or a thousand of them at random: narrow densities of several columns need as many."""
+    return LandmarkFeatures(kernel, 1000, selection="uniform", random_state=seed).fit(x)

@@ -14,6 +14,8 @@ from latentviews.core.kernels.spaces import Real, Space
 
 Bandwidth = float | str | np.ndarray
 LINE = Real()
+WIDE = 0.5  # bandwidths over the length of an interval from which few cosines say a Gaussian mirrored there …
+WAVES = 7  # … namely so many: the next is exp(-60) as large
 
 
 def _has_no_border(kernel: Kernel) -> bool:
@@ -196,6 +198,32 @@ class Gaussian(_Scaled):
 
     def _unit_spectral(self, points: Any) -> Any:
         return normal_quantile(points)
+
+    def _mirrored(self, x: Any, y: Any, scale: float) -> Any:
+        if scale < WIDE * (self.space.high - self.space.low):
+            return super()._mirrored(x, y, scale)
+        return self._waves(x, scale) @ self._waves(y, scale).T
+
+    def _own(self, x: Any, scale: float) -> Any:
+        if scale < WIDE * (self.space.high - self.space.low):
+            return super()._own(x, scale)
+        waves = self._waves(x, scale)
+        return namespace(x).vecdot(waves, waves)
+
+    def _waves(self, x: Any, scale: float) -> Any:
+        """Cosines of one column of an interval whose inner products are the mirrored kernel, (n, WAVES).
+
+        Poisson's sum over the images: √(2π) s / L (1 + 2 Σ_m exp(-(mπs/L)² / 2) cos(mπx/L) cos(mπy/L)).
+        """
+        low, high = self.space.low, self.space.high
+        rates = math.pi / (high - low) * np.arange(WAVES)
+        sizes = np.sqrt(math.sqrt(2 * math.pi) * scale / (high - low) * np.where(rates > 0, 2, 1))
+        sizes *= np.exp(-0.25 * (scale * rates) ** 2)
+        xp = namespace(x)
+        inside = xp.astype(self.space.contains(x), x.dtype)
+        return (
+            xp.cos((xp.clip(x, min=low, max=high) - low) * in_library_of(rates, x)) * in_library_of(sizes, x) * inside
+        )
 
     def radii(self, size: int, dim: int, rng: np.random.Generator) -> np.ndarray:
         """Lengths of frequencies at bandwidth one, whose directions are uniform."""

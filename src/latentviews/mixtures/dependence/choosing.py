@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from latentviews.core.kernels.bandwidths import resolution
+from latentviews.metrics import adjusted_rand
 from latentviews.mixtures.dependence.copulas import fit_copulas
-from latentviews.mixtures.dependence.merging import adjusted_rand
 from latentviews.mixtures.problem import Problem, classes_of
 
 STABLE = 0.5  # adjusted Rand index between partitions by copulas below which they are not taken

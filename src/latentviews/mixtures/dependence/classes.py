@@ -65,6 +65,16 @@ class DependentClasses:
         return self.mixture.noise + (1 - self.mixture.noise) * parts if self.noise_class else 0.0
 
     @property
+    def dependence(self) -> str:
+        """By Gaussian copulas."""
+        return "copula"
+
+    @property
+    def can_refit(self) -> bool:
+        """The mixture is refitted."""
+        return True
+
+    @property
     def n_parameters(self) -> float:
         """Those of the mixture, whose weights have a sum, and the weight of the background."""
         return self.mixture.n_parameters

@@ -5,11 +5,12 @@ import pytest
 from scipy import stats
 
 from catalogue import KERNELS
-from latentviews import Delta, Gaussian, Laplace, VonMises, independence_test, two_sample_test
-from latentviews.comparison.permutation import LANDMARKS
+from latentviews import Delta, Gaussian, HalfLine, Laplace, Real, VonMises, independence_test, two_sample_test
+from latentviews.comparison.features import LANDMARKS
 from latentviews.core.features.landmarks import LandmarkFeatures
 
 FALSE_ALARM = 1e-6
+MEDIAN = Gaussian("median")
 
 
 def literal_mmd(kernel, x, y):
@@ -36,6 +37,7 @@ def assert_uniform(pvalues):
 @pytest.mark.parametrize("kernel", KERNELS, ids=repr)
 def test_statistics_are_the_gram_formulas(kernel, rng):
     x, y = rng.normal(size=(60, 2)), rng.normal(0.5, size=(60, 2))
+    x, y = ((kernel.space or Real()).reflected(rows) for rows in (x, y))
 
     mmd = two_sample_test(x, y[:45], kernel=kernel, n_permutations=1, random_state=0)
     hsic = independence_test(x, x + y, kernel=kernel, n_permutations=1, random_state=0)
@@ -75,7 +77,9 @@ def test_two_sample_pvalues_are_uniform_under_the_hypothesis(rng):
 
 def test_independence_pvalues_are_uniform_under_the_hypothesis(rng):
     pvalues = [
-        independence_test(rng.normal(size=30), rng.gamma(1.0, size=30), n_permutations=99, random_state=i).pvalue
+        independence_test(
+            rng.normal(size=30), rng.gamma(1.0, size=30), kernel=MEDIAN, n_permutations=99, random_state=i
+        ).pvalue
         for i in range(200)
     ]
 
@@ -85,7 +89,12 @@ def test_independence_pvalues_are_uniform_under_the_hypothesis(rng):
 def test_few_landmarks_keep_the_level(rng):
     pvalues = [
         independence_test(
-            rng.normal(size=(30, 3)), rng.normal(size=30), n_permutations=99, n_landmarks=3, random_state=i
+            rng.normal(size=(30, 3)),
+            rng.normal(size=30),
+            kernel=MEDIAN,
+            n_permutations=99,
+            n_landmarks=3,
+            random_state=i,
         ).pvalue
         for i in range(200)
     ]
@@ -107,7 +116,9 @@ def test_posterior_draws_keep_the_level_where_classes_overlap(rng):
     pvalues = []
     for i in range(200):
         x, posterior = overlapping_classes(rng, 80)
-        found = independence_test(x[:, 0], x[:, 1], sample_weight=posterior, n_permutations=99, random_state=i)
+        found = independence_test(
+            x[:, 0], x[:, 1], kernel=MEDIAN, sample_weight=posterior, n_permutations=99, random_state=i
+        )
         pvalues.append(found.pvalue)
 
     assert_uniform(pvalues)
@@ -217,6 +228,11 @@ def test_a_run_is_a_function_of_its_seed(rng):
         ((np.zeros((5, 2, 2)), np.zeros(5)), {}, r"x needs shape \(n,\) or \(n, d\); got \(5, 2, 2\)"),
         ((np.array([0, 1, 2, np.nan]), np.zeros(5)), {}, "x contains NaN or infinity"),
         ((np.arange(5.0), np.arange(5.0)), {"n_permutations": 0}, "n_permutations must be an integer of at least 1"),
+        (
+            (np.arange(5.0), np.arange(5.0) - 3),
+            {"kernel": Gaussian(space=HalfLine())},
+            "Column 0 holds -., which is out",
+        ),
         ((np.arange(5.0), np.arange(5.0)), {"n_landmarks": 0}, "n_landmarks must be an integer of at least 1"),
     ],
 )
@@ -229,11 +245,12 @@ def test_bad_samples_are_refused_in_a_sentence(arguments, options, message):
     ("y", "options", "message"),
     [
         (np.arange(6.0), {}, "same number of rows; got 5 and 6"),
-        (np.arange(5.0), {"kernel": [Delta()] * 3}, "one kernel or a pair, for x and for y; got 3"),
+        (np.arange(5.0), {"kernel": [Delta()] * 3}, "one kernel or one per view, for x and y; got 3"),
         (np.arange(5.0), {"sample_weight": np.full(5, 2.0)}, "at most 1; got 2"),
         (np.arange(5.0), {"sample_weight": np.ones(4)}, r"one number per row, shape \(5,\); got \(4,\)"),
         (np.arange(5.0), {"sample_weight": np.full(5, 1e-9)}, "which sums to 5e-09, drew 0"),
         (np.ones(5), {}, "columns that vary"),
+        (np.arange(5.0) - 3, {"kernel": [None, Gaussian(space=HalfLine())]}, "Column 0 holds -., which is outside"),
     ],
 )
 def test_bad_pairs_are_refused_in_a_sentence(y, options, message):

@@ -1,0 +1,312 @@
+"""The distribution of one thing given another, without a model of either: conditional embeddings."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from sklearn.base import BaseEstimator, clone
+from sklearn.utils.validation import check_consistent_length, check_is_fitted
+
+from latentviews._arrays import to_numpy
+from latentviews._numbers import TINY, as_shares, drawn_labels, row_shares
+from latentviews._parameters import Ability, AutoOr, Constraint, Count, NoneOr, Nonnegative, Seed, check_parameters
+from latentviews._validation import all_or_nothing, check_rows, check_weights
+from latentviews.comparison.features import fitted_map, middle_gaussian
+from latentviews.core.kernels.base import Kernel, UnitHeight
+from latentviews.core.kernels.real import Gaussian
+
+SCALES = (0.1, 0.2, 0.4, 0.8)  # bandwidths of z to try, in median distances
+WIDTHS = (0.02, 0.05, 0.1, 0.2, 0.4)  # and of x
+PENALTIES = (1e-5, 1e-4, 1e-3, 1e-2)
+UNKNOWN = 1e-6  # the mass of weights before they are scaled, below which they are rounding
+FOLDS, PILOT = 5, 2000  # the choice is made on at most so many rows
+
+
+@dataclass(frozen=True, eq=False)
+class ConditionalDistributions:
+    """Distributions of x, one for every z that was asked about: Σ_i w_i(z) k(x_i, ·).
+
+    The weights may be negative, as least squares makes them. Expectations use them as they are; densities, quantiles
+    and samples use their positive part, scaled to one.
+    """
+
+    points: np.ndarray = field(repr=False)  # (n, d), the rows of x that were fitted
+    weights: np.ndarray = field(repr=False)  # (n, m), a column per z
+    kernel: Kernel
+
+    def expectation(self, f: Callable[[np.ndarray], Any]) -> np.ndarray:
+        """E[f(x) | z] for every z.
+
+        Parameters
+        ----------
+        f : function of rows (n, d), with one value, or a row of values, for each
+
+        Returns
+        -------
+        array of shape (m,) or (m, p)
+        """
+        return self.weights.T @ np.asarray(f(self.points), dtype=float)
+
+    def mean(self) -> np.ndarray:
+        """E[x | z], (m, d); of angles the direction of the mean."""
+        space = self.kernel.space
+        return self.weights.T @ self.points if space is None else space.mean(self.expectation)
+
+    def density(self, x: Any) -> np.ndarray:
+        """The density (or probability) of every row of ``x`` under every distribution, (len(x), m)."""
+        rows = _as_table(x)
+        return to_numpy(self.kernel.gram(rows, self.points)) @ self._shares
+
+    def log_density(self, x: Any) -> np.ndarray:
+        """The density of row i given z_i, in logarithms, (m,): as many rows as there are distributions."""
+        rows = _as_table(x)
+        if len(rows) != self.weights.shape[1]:
+            raise ValueError(f"log_density takes one row per distribution, {self.weights.shape[1]}; got {len(rows)}.")
+        values = np.einsum("ij,ji->i", to_numpy(self.kernel.gram(rows, self.points)), self._shares)
+        return np.log(np.maximum(values, TINY))
+
+    def quantile(self, q: Any, column: int = 0) -> np.ndarray:
+        """The quantiles of one column, (m,) for one level and (len(q), m) for several, smoothed as the density is."""
+        levels = np.atleast_1d(np.asarray(q, dtype=float))
+        if np.any((levels < 0) | (levels > 1)):
+            raise ValueError(f"Quantiles need levels from 0 to 1; got {q!r}.")
+        order = np.argsort(self.points[:, column], kind="stable")
+        values, below = self.points[order, column], np.cumsum(self._shares[order], axis=0)
+        found = np.array([[np.interp(level, part, values) for part in below.T] for level in levels])
+        return found if np.ndim(q) else found[0]
+
+    def mmd(self, other: "ConditionalDistributions | None" = None) -> np.ndarray:
+        """Distances between the embeddings of these and of ``other``, or of these, (m, m')."""
+        other = self if other is None else other
+        kernel = UnitHeight(self.kernel)
+
+        def inner(a: "ConditionalDistributions", b: "ConditionalDistributions") -> np.ndarray:
+            return a.weights.T @ to_numpy(kernel.gram(a.points, b.points)) @ b.weights
+
+        norms = np.diag(inner(self, self))[:, None] + np.diag(inner(other, other))[None, :]
+        return np.sqrt(np.maximum(norms - 2 * inner(self, other), 0.0))
+
+    def sample(self, n_samples: int = 1, random_state: Any = None) -> np.ndarray:
+        """Draws from every distribution, (n_samples, m, d); smoothed where the kernel can be drawn from."""
+        rng = np.random.default_rng(random_state)
+        picked = drawn_labels(self._shares.T, rng, (n_samples,))
+        rows = self.points[picked.ravel()]
+        rows = self.kernel.draw(rows, rng) if hasattr(self.kernel, "draw") else rows
+        return rows.reshape(n_samples, -1, self.points.shape[1])
+
+    @property
+    def _shares(self) -> np.ndarray:
+        return as_shares(np.maximum(self.weights, 0.0), axis=0)
+
+
+class ConditionalEmbedding(BaseEstimator):
+    r"""The whole distribution of ``x`` given ``z``, by ridge regression of the embedding of x on features of z.
+
+    .. math:: \mu_{x|z} = C_{xz} (C_{zz} + \lambda I)^{-1} \psi(z) = \sum_i w_i(z)\, k(x_i, \cdot), \qquad
+              w_i(z) \propto \psi(z_i)^\top (C_{zz} + \lambda I)^{-1} \psi(z), \qquad \sum_i w_i(z) = 1
+
+    (Song, Huang, Smola & Fukumizu 2009). With the delta kernel and no penalty it is Bayes' table.
+
+    Parameters
+    ----------
+    kernel_x, kernel_z : Kernel or None
+        None is a Gaussian whose bandwidth is chosen by held-out likelihood, as are rules left to it.
+    penalty : float or "auto", default="auto"
+        λ, for features of height one.
+    n_landmarks : int, default=300
+        The most features of z.
+    random_state : int, RandomState or None, default=None
+
+    Attributes
+    ----------
+    kernel_x_, kernel_z_ : Kernel
+    penalty_ : float
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> rng = np.random.default_rng(0)
+    >>> z = rng.uniform(-2, 2, size=(600, 1))
+    >>> x = np.sin(2 * z) + 0.2 * rng.normal(size=(600, 1))
+    >>> model = ConditionalEmbedding(random_state=0).fit(z, x)
+    >>> bool(abs(model.at([[0.5]]).mean()[0, 0] - np.sin(1.0)) < 0.1)
+    True
+    """
+
+    _parameters: ClassVar[dict[str, Constraint]] = {
+        "kernel_x": NoneOr(Ability("gram")),
+        "kernel_z": NoneOr(Ability("gram")),
+        "penalty": AutoOr(Nonnegative()),
+        "n_landmarks": Count(),
+        "random_state": Seed(),
+    }
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.required = True
+        return tags
+
+    def __init__(
+        self,
+        kernel_x: Kernel | None = None,
+        kernel_z: Kernel | None = None,
+        penalty: float | str = "auto",
+        *,
+        n_landmarks: int = 300,
+        random_state: Any = None,
+    ):
+        self.kernel_x = kernel_x
+        self.kernel_z = kernel_z
+        self.penalty = penalty
+        self.n_landmarks = n_landmarks
+        self.random_state = random_state
+
+    @all_or_nothing
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Learn the distribution of ``y`` (x above) given ``X`` (z above).
+
+        Parameters
+        ----------
+        X : array of shape (n, d), the rows of z
+        y : array of shape (n,) or (n, e), the rows of x
+        sample_weight : array of shape (n,) or None
+
+        Returns
+        -------
+        ConditionalEmbedding
+        """
+        check_parameters(self)
+        if y is None:
+            raise ValueError("ConditionalEmbedding requires y to be passed, but the target y is None.")
+        z = to_numpy(check_rows(self, X, reset=True))
+        x = _as_table(y)
+        check_consistent_length(z, x)
+        if not np.all(np.isfinite(x)):
+            raise ValueError("y contains NaN or infinity; pass the rows that are complete.")
+        weights = row_shares(len(z), check_weights(sample_weight, z))
+        rng = np.random.default_rng(self.random_state)
+        self.kernel_x_, self.kernel_z_, self.penalty_ = self._chosen(z, x, weights, rng)
+        self.features_ = fitted_map(UnitHeight(self.kernel_z_), z, self.n_landmarks, rng)
+        self.points_, self.shares_ = x, weights
+        self._solve(self.features_.transform(z))
+        return self
+
+    def _solve(self, psi: np.ndarray) -> None:
+        """The functions w_i / n of z as vectors of its features: (C_zz + λ I)⁻¹ ψ(z_i)."""
+        moment = psi.T @ (psi * self.shares_[:, None]) + self.penalty_ * np.eye(psi.shape[1])
+        self.dual_ = (np.linalg.pinv(moment, hermitian=True) @ psi.T) * self.shares_
+
+    def at(self, z: Any) -> ConditionalDistributions:
+        """The distributions of x given every row of ``z``.
+
+        Parameters
+        ----------
+        z : array of shape (m, d)
+
+        Returns
+        -------
+        ConditionalDistributions
+        """
+        check_is_fitted(self)
+        psi = to_numpy(self.features_.transform(check_rows(self, z, reset=False)))
+        weights = (psi @ self.dual_).T
+        mass = weights.sum(axis=0)
+        known = mass > UNKNOWN  # farther from every row that was fitted there is only the margin of x
+        weights = np.where(known, weights / np.where(known, mass, 1.0), self.shares_[:, None])
+        return ConditionalDistributions(self.points_, weights, self.kernel_x_)
+
+    def predict(self, X: Any) -> np.ndarray:
+        """E[x | z] for every row of z, (m,) or (m, e)."""
+        found = self.at(X).mean()
+        return found[:, 0] if found.shape[1] == 1 else found
+
+    def with_prior(self, x: Any, sample_weight: Any = None) -> Self:
+        """Kernel Bayes' rule: the same likelihood p(z | x), with the distribution of these rows as the prior of x.
+
+        The rows that were fitted are weighted until their x has that distribution, by
+        w_i = φ(x_i)ᵀ (C_xx + λ I)⁻¹ μ_prior (Fukumizu, Song & Gretton 2013, whose squared inverse the positive part of
+        the weights makes unnecessary).
+
+        Parameters
+        ----------
+        x : array of shape (m,) or (m, e)
+        sample_weight : array of shape (m,) or None
+
+        Returns
+        -------
+        ConditionalEmbedding
+            Another one, fitted.
+        """
+        check_is_fitted(self)
+        prior = _as_table(x)
+        if prior.shape[1] != self.points_.shape[1]:
+            raise ValueError(f"The prior needs rows of {self.points_.shape[1]} columns; got {prior.shape[1]}.")
+        shares = row_shares(len(prior), check_weights(sample_weight, prior))
+        rng = np.random.default_rng(self.random_state)
+        features = fitted_map(UnitHeight(self.kernel_x_), self.points_, self.n_landmarks, rng)
+        phi, goal = features.transform(self.points_), features.transform(prior).T @ shares
+        moment = phi.T @ (phi * self.shares_[:, None]) + self.penalty_ * np.eye(phi.shape[1])
+        weights = np.maximum(phi @ np.linalg.pinv(moment, hermitian=True) @ goal, 0.0) * self.shares_
+        if not weights.sum() > 0:
+            raise ValueError("The prior has no rows near those that were fitted, so nothing is known of it.")
+        found = clone(self)
+        vars(found).update(vars(self))
+        found.shares_ = weights / weights.sum()
+        found._solve(self.features_.transform(self._rows_of_z))
+        return found
+
+    def _chosen(
+        self, z: np.ndarray, x: np.ndarray, weights: np.ndarray, rng: np.random.Generator
+    ) -> tuple[Kernel, Kernel, float]:
+        """The kernels and the penalty of the largest held-out likelihood, among those that are left open."""
+        self._rows_of_z = z
+        some = rng.permutation(len(z))[:PILOT]
+        z, x, weights = z[some], x[some], weights[some]
+        kernels_x = _candidates(self.kernel_x, x, WIDTHS)
+        kernels_z = _candidates(self.kernel_z, z, SCALES)
+        penalties = PENALTIES if self.penalty == "auto" else (float(self.penalty),)
+        if len(kernels_x) * len(kernels_z) * len(penalties) == 1 or len(z) < 2 * FOLDS:
+            return kernels_x[-1], kernels_z[-1], penalties[-1]
+        scores = np.zeros((len(kernels_z), len(penalties), len(kernels_x)))
+        for fold in range(FOLDS):
+            held = np.arange(len(z)) % FOLDS == fold
+            grams = [to_numpy(kernel.gram(x[held], x[~held])) for kernel in kernels_x]
+            for a, kernel in enumerate(kernels_z):
+                features = fitted_map(UnitHeight(kernel), z[~held], min(self.n_landmarks, 150), rng)
+                psi, ahead = features.transform(z[~held]), features.transform(z[held])
+                for b, shares in enumerate(_held_out_shares(psi, ahead, weights[~held], penalties)):
+                    for c, gram in enumerate(grams):
+                        density = np.maximum(np.sum(gram * shares, axis=1), TINY)
+                        scores[a, b, c] += weights[held] @ np.log(density)
+        best = np.unravel_index(np.argmax(scores), scores.shape)
+        return kernels_x[best[2]], kernels_z[best[0]], penalties[best[1]]
+
+
+def _held_out_shares(psi: np.ndarray, ahead: np.ndarray, weights: np.ndarray, penalties: Any) -> Any:
+    """For every penalty the positive weights of fitted rows at rows held out, which sum to one."""
+    shares = weights / weights.sum()
+    values, vectors = np.linalg.eigh(psi.T @ (psi * shares[:, None]))
+    left, right = ahead @ vectors, (psi @ vectors).T * shares
+    for penalty in penalties:
+        scale = np.maximum(values, 0.0) + max(penalty, 1e-12)
+        yield as_shares(np.maximum((left / scale) @ right, 0.0), axis=1)
+
+
+def _candidates(kernel: Kernel | None, rows: np.ndarray, scales: tuple[float, ...]) -> list[Kernel]:
+    """The kernel that was named, or Gaussians of several widths."""
+    if kernel is not None:
+        return [kernel.adapt(rows)]
+    if not np.ptp(rows, axis=0).any():
+        return [Gaussian(1.0)]
+    middle = np.asarray(middle_gaussian(rows).bandwidth)
+    return [Gaussian(middle * scale) for scale in scales]
+
+
+def _as_table(values: Any) -> np.ndarray:
+    """Rows (n, d) of a vector or a table."""
+    rows = to_numpy(np.asarray(values) if hasattr(values, "columns") else values)
+    rows = rows[:, None] if rows.ndim == 1 else rows
+    if rows.ndim != 2:
+        raise ValueError(f"y needs shape (n,) or (n, d); got {rows.shape}.")
+    return rows

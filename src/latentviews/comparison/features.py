@@ -1,0 +1,103 @@
+"""Rows as feature vectors for a test, and the kernels that are tried where nobody names one."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from array_api_compat import is_array_api_obj
+
+from latentviews._arrays import is_foreign, namespace, to_numpy
+from latentviews._validation import check_count
+from latentviews.core.features.landmarks import LandmarkFeatures
+from latentviews.core.kernels.base import Kernel
+from latentviews.core.kernels.real import Gaussian
+from latentviews.core.kernels.spaces import space_of
+from latentviews.core.streams import batches, is_array, sample
+from latentviews.core.tables import refuse_outside
+
+LANDMARKS = 300  # the most features per row: samples of no more different rows see the kernel exactly, whatever it is
+LANDMARK_ROWS = 10_000  # landmarks and bandwidths are sought among at most this many rows
+FEWEST_ROWS = 4  # fewer have fewer than twenty permutations, and no test at 5 % can reject
+SCALES = (0.03, 0.09, 0.25, 0.7, 2.0)  # bandwidths to try, in median distances
+
+
+def as_rows(name: str, values: Any) -> Any:
+    """``values`` as finite rows (n, d) in their own library, enough of them for a test."""
+    rows = values if is_array_api_obj(values) and is_foreign(values) else to_numpy(values)
+    rows = rows[:, None] if rows.ndim == 1 else rows
+    if rows.ndim != 2 or rows.shape[1] == 0:
+        raise ValueError(f"{name} needs shape (n,) or (n, d); got {tuple(rows.shape)}.")
+    if rows.shape[0] < FEWEST_ROWS:
+        raise ValueError(f"A permutation test needs at least {FEWEST_ROWS} rows; {name} has {rows.shape[0]}.")
+    xp = namespace(rows)
+    if not bool(xp.all(xp.isfinite(rows))):
+        raise ValueError(f"{name} contains NaN or infinity; pass the rows that are complete.")
+    return rows
+
+
+def is_stream(values: Any) -> bool:
+    """Whether ``values`` is an iterable of batches rather than an array, a table or a list of numbers."""
+    if is_array(values) or isinstance(values, str | bytes):
+        return False
+    if not isinstance(values, list | tuple):
+        return True
+    return len(values) > 0 and is_array(values[0]) and len(getattr(values[0], "shape", ())) == 2
+
+
+def check_kernel(kernel: Any) -> Kernel:
+    """A sentence where a kernel is none."""
+    if not hasattr(kernel, "gram"):
+        raise TypeError(f"kernel must be a Kernel, such as Gaussian(); got {kernel!r}.")
+    return kernel
+
+
+def middle_gaussian(rows: np.ndarray) -> Gaussian:
+    """The Gaussian of the median distance of rows in standard deviations of their columns."""
+    spread = rows.std(axis=0)
+    varies = spread > 0
+    units = np.where(varies, spread, 1.0)
+    middle = Gaussian("median").adapt(rows[:, varies] / units[varies] if varies.any() else rows).bandwidth
+    return Gaussian(units * float(np.ravel(middle)[0]))
+
+
+def scaled_gaussians(rows: np.ndarray) -> list[Kernel]:
+    """Gaussian kernels of several bandwidths around the median distance."""
+    middle = np.asarray(middle_gaussian(rows).bandwidth)
+    return [Gaussian(middle * scale) for scale in SCALES]
+
+
+def kernels_to_try(kernel: Any, some: np.ndarray) -> list[Kernel]:
+    """One kernel or several, their rules resolved on ``some`` rows; Gaussians of several scales where none is named."""
+    if kernel is None:
+        return scaled_gaussians(some)
+    several = list(kernel) if isinstance(kernel, Sequence) and not isinstance(kernel, str) else [kernel]
+    if not several:
+        raise ValueError("kernel is one kernel or a list of those to try; got an empty list.")
+    return [check_kernel(one).adapt(some) for one in several]
+
+
+def some_rows(rows: Any, rng: np.random.Generator) -> np.ndarray:
+    """Rows to seek landmarks among, in an order that forgets which sample a row is from."""
+    if not is_array(rows):
+        found = to_numpy(sample(rows, LANDMARK_ROWS, rng)[0])
+        return found[rng.permutation(len(found))]
+    return to_numpy(rows)[rng.permutation(rows.shape[0])[:LANDMARK_ROWS]]
+
+
+def fitted_map(kernel: Kernel, some: np.ndarray, n_landmarks: int, rng: np.random.Generator) -> LandmarkFeatures:
+    """A feature map of the kernel, from landmarks among some rows."""
+    check_count("n_landmarks", n_landmarks)
+    _check_inside(kernel, some)
+    return LandmarkFeatures(kernel, n_landmarks, random_state=int(rng.integers(2**31))).fit(some)
+
+
+def mapped(phi: LandmarkFeatures, rows: Any) -> Any:
+    """The feature vectors of the rows, where they are."""
+    _check_inside(phi, rows)
+    return namespace(rows).concat([phi.transform(batch) for batch, _ in batches(rows)])
+
+
+def _check_inside(kernel: Any, rows: Any) -> None:
+    """Refuse values outside the space of a kernel or its map."""
+    space = space_of(kernel)
+    refuse_outside(rows, {} if space is None else dict.fromkeys(range(rows.shape[1]), space))

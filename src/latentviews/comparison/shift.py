@@ -1,0 +1,161 @@
+"""What to do where a model is used on rows of another distribution than it was fitted on."""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from scipy.optimize import minimize, nnls
+
+from latentviews._arrays import to_numpy
+from latentviews._validation import check_count, check_positive
+from latentviews.comparison.features import LANDMARKS, as_rows, fitted_map, kernels_to_try, middle_gaussian, some_rows
+from latentviews.core.kernels.base import Kernel, UnitHeight
+
+
+def covariate_shift_weights(
+    source: Any,
+    target: Any,
+    *,
+    kernel: Kernel | None = None,
+    bound: float = 20.0,
+    n_landmarks: int = LANDMARKS,
+    random_state: Any = None,
+) -> np.ndarray:
+    r"""Weights that make the rows of ``source`` stand for those of ``target`` (Huang et al. 2007).
+
+    Kernel mean matching:
+
+    .. math:: \min_w \Big\| \frac1n \sum_i w_i \varphi(x_i) - \bar\varphi_{\text{target}} \Big\|^2
+              + \frac{\lambda}{n} \sum_i (w_i - 1)^2, \qquad 0 \le w_i \le b,
+
+    with λ the noise of the two means, (1/n + 1/m)(1 − |mean|²), over the number of rows, so that nothing is fitted
+    that a sample of the same distribution would show. Pass them as ``sample_weight`` to a regression that is used on
+    the target.
+
+    Parameters
+    ----------
+    source, target : arrays of shape (n, d) and (m, d), or vectors
+    kernel : Kernel or None
+        None is the Gaussian of the median distance in standard deviations of the columns.
+    bound : float, default=20
+        The largest weight, b.
+    n_landmarks : int, default=300
+    random_state : int, RandomState or None
+
+    Returns
+    -------
+    array of shape (n,)
+        Nonnegative, with mean one.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> rng = np.random.default_rng(0)
+    >>> source, target = rng.normal(size=500), rng.normal(1.0, size=500)
+    >>> weights = covariate_shift_weights(source, target, random_state=0)
+    >>> bool(abs(np.average(source, weights=weights) - 1.0) < 0.15)
+    True
+    """
+    source, target = to_numpy(as_rows("source", source)), to_numpy(as_rows("target", target))
+    _check_columns(source, target)
+    bound = check_positive("bound", bound)
+    if bound < 1:
+        raise ValueError(f"bound must be at least 1, the mean of the weights; got {bound:g}.")
+    rng = np.random.default_rng(random_state)
+    phi, goal, noise = _features_of_both(source, target, kernel, check_count("n_landmarks", n_landmarks), rng)
+    n = len(source)
+    phi = np.column_stack([phi, np.ones(n)])  # the mean of the weights is matched to one with the rest
+    goal = np.append(goal, 1.0)
+
+    def objective(w: np.ndarray) -> tuple[float, np.ndarray]:
+        miss = phi.T @ w / n - goal
+        return float(miss @ miss + noise * np.mean((w - 1) ** 2)), 2 * (phi @ miss + noise * (w - 1)) / n
+
+    found = minimize(objective, np.ones(n), jac=True, method="L-BFGS-B", bounds=[(0.0, bound)] * n)
+    return found.x / found.x.mean()
+
+
+def _features_of_both(source: np.ndarray, target: np.ndarray, kernel: Any, n_landmarks: int, rng: Any) -> Any:
+    """Features of the source, their mean over the target, and the noise of the distance of two such means."""
+    some = some_rows(np.concatenate([source, target]), rng)
+    kernel = middle_gaussian(some) if kernel is None else kernels_to_try(kernel, some)[0]
+    features = fitted_map(UnitHeight(kernel), some, n_landmarks, rng)
+    phi, goal = features.transform(source), features.transform(target).mean(axis=0)
+    spread = max(1.0 - float(goal @ goal), 0.0)
+    return phi, goal, spread * (1 / len(source) + 1 / len(target))
+
+
+def _check_columns(source: np.ndarray, target: np.ndarray) -> None:
+    if source.shape[1] != target.shape[1]:
+        raise ValueError(f"source and target need the same columns; got {source.shape[1]} and {target.shape[1]}.")
+
+
+@dataclass(frozen=True, eq=False)
+class LabelShift:
+    """How common every class is in a sample without labels, and what that makes of the labelled rows.
+
+    ``weights`` has one weight per labelled row, target share over source share of its class.
+    """
+
+    classes: np.ndarray
+    source: np.ndarray  # shares of the classes among the labelled rows
+    target: np.ndarray  # and among the others
+    weights: np.ndarray = field(repr=False)
+
+
+def label_shift(
+    source: Any,
+    labels: Any,
+    target: Any,
+    *,
+    kernel: Kernel | None = None,
+    n_landmarks: int = LANDMARKS,
+    random_state: Any = None,
+) -> LabelShift:
+    r"""How common the classes are in ``target``, where each class looks as it does in ``source`` (Zhang et al. 2013).
+
+    .. math:: \min_{q \ge 0,\; \sum_h q_h = 1} \Big\| \sum_h q_h \mu_h - \bar\varphi_{\text{target}} \Big\|^2
+
+    with the embeddings μ_h of the classes.
+
+    Parameters
+    ----------
+    source : array of shape (n, d)
+    labels : array of shape (n,)
+        The classes of the rows of ``source``, of any type.
+    target : array of shape (m, d)
+    kernel : Kernel or None
+        None is the Gaussian of the median distance in standard deviations of the columns.
+    n_landmarks : int, default=300
+    random_state : int, RandomState or None
+
+    Returns
+    -------
+    LabelShift
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> rng = np.random.default_rng(0)
+    >>> labels = rng.integers(2, size=500)
+    >>> source = rng.normal(size=500) + 3 * labels
+    >>> target = rng.normal(size=500) + 3 * (rng.random(500) < 0.9)
+    >>> label_shift(source, labels, target, random_state=0).target.round(1)
+    array([0.1, 0.9])
+    """
+    source, target = to_numpy(as_rows("source", source)), to_numpy(as_rows("target", target))
+    _check_columns(source, target)
+    labels = np.asarray(labels)
+    if labels.shape != (len(source),):
+        raise ValueError(f"labels needs one class per row of source, shape ({len(source)},); got {labels.shape}.")
+    classes, codes = np.unique(labels, return_inverse=True)
+    rng = np.random.default_rng(random_state)
+    phi, goal, _ = _features_of_both(source, target, kernel, check_count("n_landmarks", n_landmarks), rng)
+    members = np.eye(len(classes))[codes]
+    counts = members.sum(axis=0)
+    means = phi.T @ members / counts
+    firm = 1e3 * np.linalg.norm(means)  # shares that sum to one matter more than any distance
+    shares, _ = nnls(np.vstack([means, np.full(len(classes), firm)]), np.append(goal, firm))
+    shares = shares / shares.sum()
+    before = counts / len(source)
+    return LabelShift(classes, before, shares, (shares / before)[codes])

@@ -1,0 +1,205 @@
+"""Ways to one statistic agree, several kernels make one test of its level, and limits agree with permutations."""
+
+import array_api_strict
+import numpy as np
+import pytest
+from scipy import stats
+
+from latentviews import BlockMMD, Delta, Gaussian, LandmarkMMD, QuadraticMMD, independence_test, two_sample_test
+from latentviews.comparison import independence, two_sample
+
+FALSE_ALARM = 1e-6
+NARROW_AND_WIDE = [Gaussian(0.1), Gaussian(1.0), Gaussian(5.0)]
+
+
+def rejections(pvalues, level=0.05):
+    return int(np.sum(np.asarray(pvalues) <= level + 1e-12))
+
+
+def assert_level(pvalues, level=0.05):
+    """Neither too many small p-values nor too few, with one false alarm in a million."""
+    low, high = stats.binom.ppf([FALSE_ALARM / 2, 1 - FALSE_ALARM / 2], len(pvalues), level)
+    assert low <= rejections(pvalues, level) <= high
+
+
+def test_landmarks_on_every_row_are_the_quadratic_statistic(rng):
+    x, y = rng.normal(size=(40, 2)), rng.normal(0.3, size=(30, 2))
+
+    quadratic, landmarks = (
+        two_sample_test(x, y, kernel=Gaussian(1.0), statistic=way, n_permutations=1, random_state=0)
+        for way in (QuadraticMMD(), LandmarkMMD())
+    )
+
+    np.testing.assert_allclose(quadratic.statistic, landmarks.statistic, rtol=1e-8)
+
+
+@pytest.mark.parametrize("way", [QuadraticMMD(), LandmarkMMD()], ids=repr)
+def test_a_weight_of_two_is_a_row_that_counts_twice(way, rng):
+    """Σ_{i≠j} w_i w_j k(x_i, x_j) over Σ_{i≠j} w_i w_j: pairs of different rows, by their weights."""
+    x, y, weights = rng.normal(size=(12, 1)), rng.normal(size=(9, 1)), rng.integers(1, 4, size=12).astype(float)
+    kernel = Gaussian(0.7)
+
+    found = two_sample_test(
+        x, y, kernel=kernel, statistic=way, sample_weight=(weights, np.ones(9)), n_permutations=1, random_state=0
+    )
+
+    pairs = np.outer(weights, weights) - np.diag(weights**2)
+    within_y = (kernel.gram(y, y).sum() - np.trace(kernel.gram(y, y))) / 72
+    across = weights @ kernel.gram(x, y).mean(axis=1) / weights.sum()
+    expected = np.sum(pairs * kernel.gram(x, x)) / pairs.sum() + within_y - 2 * across
+    np.testing.assert_allclose(found.statistic, expected, rtol=1e-8)
+
+
+def test_one_block_of_all_rows_is_the_quadratic_statistic_without_pairs(rng):
+    x, y = rng.normal(size=(20, 1)), rng.normal(1.0, size=(20, 1))
+    kernel = Gaussian(1.0)
+    differences = kernel.gram(x, x) + kernel.gram(y, y) - kernel.gram(x, y) - kernel.gram(y, x)
+    expected = (differences.sum() - np.trace(differences)) / (20 * 19)
+
+    found = two_sample_test(x, y, kernel=kernel, statistic=BlockMMD(20), n_permutations=99, random_state=0)
+
+    np.testing.assert_allclose(found.statistic, expected, rtol=1e-10)
+    assert found.pvalue == 0.01
+
+
+@pytest.mark.parametrize("way", [QuadraticMMD(), LandmarkMMD(), BlockMMD()], ids=repr)
+def test_several_kernels_together_keep_the_level(way, rng):
+    pvalues = [
+        two_sample_test(
+            rng.normal(size=24),
+            rng.normal(size=16),
+            kernel=NARROW_AND_WIDE,
+            statistic=way,
+            n_permutations=39,
+            n_landmarks=10,
+            random_state=i,
+        ).pvalue
+        for i in range(200)
+    ]
+
+    assert_level(pvalues)
+    assert_level(pvalues, 0.5)
+
+
+def test_narrow_differences_are_found_without_choosing_a_bandwidth(rng):
+    """Blobs: the same centres, small clouds of another shape; the median distance sees the centres alone."""
+    centres = rng.integers(3, size=(2, 400, 2)) * 10.0
+    x = centres[0] + rng.multivariate_normal([0, 0], [[1.0, 0.0], [0.0, 1.0]], size=400)
+    y = centres[1] + rng.multivariate_normal([0, 0], [[1.0, 0.9], [0.9, 1.0]], size=400)
+
+    several = two_sample_test(x, y, n_permutations=199, random_state=0)
+    median = two_sample_test(x, y, kernel=Gaussian("median"), n_permutations=199, random_state=0)
+
+    assert several.pvalue <= 0.02
+    assert median.pvalue > 0.05
+
+
+def test_the_witness_says_where_the_samples_differ(rng):
+    x, y = rng.normal(-1.0, size=400), rng.normal(1.0, size=400)
+
+    witness = two_sample_test(x, y, n_permutations=9, random_state=0).witness
+
+    assert witness.at([-2.0])[0] > 0 > witness.at([2.0])[0]
+
+
+def test_the_limit_agrees_with_permutations(rng, monkeypatch):
+    x, y = rng.normal(size=(600, 2)), rng.normal(0.1, size=(500, 2))
+    options = {"kernel": Gaussian(1.0), "n_permutations": 1999, "n_landmarks": 300, "random_state": 0}
+
+    exact = two_sample_test(x, y, **options), independence_test(x[:500], y + 0.1 * x[:500], **options)
+    monkeypatch.setattr(two_sample, "MANY_ROWS", 100)
+    monkeypatch.setattr(independence, "MANY_ROWS", 100)
+    limit = two_sample_test(x, y, **options), independence_test(x[:500], y + 0.1 * x[:500], **options)
+
+    np.testing.assert_allclose(limit[1].statistic, exact[1].statistic, rtol=1e-6)
+    for one, other in zip(exact, limit, strict=True):
+        np.testing.assert_allclose(one.statistic, other.statistic, rtol=0.02, atol=0.02 * one.null.std())
+        np.testing.assert_allclose(np.quantile(one.null, [0.5, 0.95]), np.quantile(other.null, [0.5, 0.95]), rtol=0.1)
+        assert abs(one.pvalue - other.pvalue) < 0.05
+
+
+def test_limits_keep_the_level(rng, monkeypatch):
+    monkeypatch.setattr(two_sample, "MANY_ROWS", 100)
+    pvalues = [
+        two_sample_test(
+            rng.normal(size=120),
+            rng.normal(size=120),
+            kernel=NARROW_AND_WIDE,
+            n_permutations=99,
+            n_landmarks=60,
+            random_state=i,
+        ).pvalue
+        for i in range(200)
+    ]
+
+    assert_level(pvalues)
+
+
+def test_streams_are_compared_in_batches(rng):
+    x, y = rng.normal(size=(4, 300, 2)), rng.normal(0.3, size=(3, 300, 2))
+
+    different = two_sample_test(list(x), list(y), n_permutations=99, random_state=0)
+    dependent = independence_test(list(x), list(x**2), n_permutations=99, random_state=0)
+
+    assert different.pvalue == 0.01
+    assert different.n_rows == 2100
+    assert dependent.pvalue == 0.01
+
+
+def test_arrays_of_another_library_give_the_same_answer(rng):
+    x, y = rng.normal(size=(30, 2)), rng.normal(size=(25, 2))
+    strict = [array_api_strict.asarray(rows) for rows in (x, y)]
+
+    for statistic in (QuadraticMMD(), LandmarkMMD(), BlockMMD()):
+        here = two_sample_test(x, y, statistic=statistic, n_permutations=19, random_state=0)
+        there = two_sample_test(*strict, statistic=statistic, n_permutations=19, random_state=0)
+        np.testing.assert_allclose(there.null, here.null, rtol=1e-8, atol=1e-14)
+    here = independence_test(x[:25], y, n_permutations=19, random_state=0)
+    there = independence_test(strict[0][:25, :], strict[1], n_permutations=19, random_state=0)
+    np.testing.assert_allclose(there.null, here.null, rtol=1e-8)
+
+
+def test_dependence_of_three_that_no_pair_shows_is_found(rng):
+    """The third sign is the product of the first two: every pair is independent, all three are not."""
+    x, y = rng.choice([-1.0, 1.0], size=(2, 200))
+
+    three = independence_test(x, y, x * y, kernel=Delta(), n_permutations=99, random_state=0)
+    pairs = [
+        independence_test(a, b, kernel=Delta(), n_permutations=99, random_state=0).pvalue
+        for a, b in [(x, y), (x, x * y), (y, x * y)]
+    ]
+
+    assert three.pvalue == 0.01
+    assert min(pairs) > 0.01
+
+
+def test_three_independent_views_keep_the_level(rng):
+    pvalues = [
+        independence_test(
+            *rng.normal(size=(3, 30)), kernel=Gaussian("median"), n_permutations=39, random_state=i
+        ).pvalue
+        for i in range(100)
+    ]
+
+    assert_level(pvalues)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"kernel": []}, "got an empty list"),
+        ({"sample_weight": np.ones(5)}, "sample_weight is a pair"),
+        ({"statistic": BlockMMD(), "sample_weight": (np.arange(1.0, 6.0), np.ones(5))}, "takes no sample_weight"),
+        ({"statistic": BlockMMD(1)}, "size must be an integer of at least 2"),
+    ],
+)
+def test_bad_options_are_refused_in_a_sentence(options, message):
+    with pytest.raises(ValueError, match=message):
+        two_sample_test(np.arange(5.0), np.arange(5.0), **options)
+
+
+def test_streams_that_do_not_match_are_refused(rng):
+    with pytest.raises(ValueError, match="same batches; one has 5 rows where the other has 4"):
+        independence_test([rng.normal(size=(5, 1))], [rng.normal(size=(4, 1))])
+    with pytest.raises(ValueError, match="same columns; got 2 and 1"):
+        two_sample_test([rng.normal(size=(5, 2))], [rng.normal(size=(5, 1))])

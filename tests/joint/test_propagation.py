@@ -1,0 +1,130 @@
+"""Beliefs are those of enumeration on trees of categories, and near the exact ones of Gaussian chains and grids."""
+
+from itertools import product
+
+import numpy as np
+import pytest
+from sklearn.exceptions import ConvergenceWarning
+
+from latentviews import Delta, Gaussian, KernelBeliefPropagation, VonMises
+
+TREE = [(0, 1), (1, 2), (1, 3), (3, 4)]
+
+
+def categories(rng, n_rows=400):
+    """Rows whose columns depend on their neighbours in the tree."""
+    x = np.zeros((n_rows, 5))
+    x[:, 1] = rng.integers(3, size=n_rows)
+    for parent, child in [(1, 0), (1, 2), (1, 3), (3, 4)]:
+        x[:, child] = np.where(rng.random(n_rows) < 0.6, x[:, parent], rng.integers(3, size=n_rows))
+    return x
+
+
+def enumerated(x, edges, evidence, column):
+    """p(column | evidence) of the tree whose tables are those of the rows, by summing over everything."""
+    values = [np.unique(col) for col in x.T]
+    margin = [np.array([np.mean(col == v) for v in vals]) for col, vals in zip(x.T, values, strict=True)]
+    pair = {
+        (s, t): np.array([[np.mean((x[:, s] == a) & (x[:, t] == b)) for b in values[t]] for a in values[s]])
+        for s, t in edges
+    }
+    found = np.zeros(len(values[column]))
+    for place in product(*(range(len(v)) for v in values)):
+        if any(values[c][place[c]] != v for c, v in evidence.items()):
+            continue
+        p = np.prod([margin[c][i] for c, i in enumerate(place)])
+        for s, t in edges:
+            p *= pair[s, t][place[s], place[t]] / (margin[s][place[s]] * margin[t][place[t]])
+        found[place[column]] += p
+    return found / found.sum()
+
+
+@pytest.mark.parametrize("evidence", [{}, {0: 2.0}, {2: 1.0, 4: 0.0}], ids=repr)
+def test_beliefs_on_a_tree_of_categories_are_enumeration(evidence, rng):
+    x = categories(rng)
+    asked = np.full((1, 5), np.nan)
+    for column, value in evidence.items():
+        asked[0, column] = value
+
+    found = KernelBeliefPropagation(TREE, kernel=Delta(), penalty=0.0).fit(x).beliefs(asked)
+
+    assert found.converged
+    for column in set(range(5)) - set(evidence):
+        belief = found.columns[column].density([0.0, 1.0, 2.0])[:, 0]
+        np.testing.assert_allclose(belief, enumerated(x, TREE, evidence, column), atol=1e-10)
+
+
+def test_a_gaussian_chain_is_filled_in_by_its_conditional_mean(rng):
+    noise = rng.normal(size=(1500, 4))
+    x = np.zeros((1500, 4))
+    x[:, 0] = noise[:, 0]
+    for j in range(1, 4):
+        x[:, j] = 0.8 * x[:, j - 1] + 0.6 * noise[:, j]
+    asked = x[:100].copy()
+    asked[:, 1:3] = np.nan
+
+    found = KernelBeliefPropagation(random_state=0).fit(x).predict(asked)  # a chain by default
+
+    covariance = 0.8 ** np.abs(np.subtract.outer(np.arange(4), np.arange(4)))
+    exact = asked[:, [0, 3]] @ np.linalg.solve(covariance[np.ix_([0, 3], [0, 3])], covariance[np.ix_([0, 3], [1, 2])])
+    inside = np.abs(asked[:, [0, 3]]).max(axis=1) < 2
+    assert np.sqrt(np.mean((found[:, 1:3] - exact)[inside] ** 2)) < 0.15  # of a spread of .45
+    np.testing.assert_array_equal(found[:, [0, 3]], asked[:, [0, 3]])
+
+
+def test_loops_settle_with_damping_and_say_so_where_they_do_not(rng):
+    x = categories(rng)
+    loop = [*TREE, (2, 4)]
+    asked = np.array([[1.0, np.nan, np.nan, np.nan, np.nan]])
+
+    settled = KernelBeliefPropagation(loop, kernel=Delta(), damping=0.3).fit(x).beliefs(asked)
+    with pytest.warns(ConvergenceWarning, match="after 2 rounds; raise max_iter"):
+        stopped = KernelBeliefPropagation(loop, kernel=Delta(), max_iter=2).fit(x).beliefs(asked)
+
+    assert settled.converged
+    assert not stopped.converged
+
+
+def test_angles_are_filled_in_across_the_cut(rng):
+    first = rng.vonmises(np.pi, 4.0, size=800)
+    x = np.column_stack([first, (first + 0.2 * rng.normal(size=800) + np.pi) % (2 * np.pi) - np.pi])
+
+    found = KernelBeliefPropagation([(0, 1)], kernel=VonMises(0.3), random_state=0).fit(x).predict([[np.pi, np.nan]])
+
+    assert np.abs(np.angle(np.exp(1j * (found[0, 1] - np.pi)))) < 0.15
+
+
+def test_columns_that_nothing_reaches_keep_their_margin(rng):
+    x = rng.normal(size=(300, 3))
+
+    found = KernelBeliefPropagation([(0, 1)], random_state=0).fit(x).beliefs([[0.5, np.nan, np.nan]])
+
+    np.testing.assert_allclose(found.columns[2].mean(), [[x[:, 2].mean()]])
+
+
+@pytest.mark.parametrize(
+    ("edges", "options", "message"),
+    [
+        ([(0, 3)], {}, r"columns from 0 to 2; got \(0, 3\)"),
+        ([(1, 1)], {}, "pairs of different columns"),
+        ([(0, 1), (1, 0)], {}, "twice"),
+        (["ab"], {}, "pairs of different columns from 0 to 2; got 'ab'"),
+        ([(0, 1)], {"kernel": [Gaussian()] * 2}, "one per column, 3; got 2"),
+        ([(0, 1)], {"damping": 1.0}, "damping must be from 0 to below 1"),
+    ],
+)
+def test_bad_graphs_are_refused_in_a_sentence(edges, options, message, rng):
+    with pytest.raises(ValueError, match=message):
+        KernelBeliefPropagation(edges, **options).fit(rng.normal(size=(20, 3)))
+
+
+def test_rows_with_missing_values_are_left_out(rng):
+    x = rng.normal(size=(60, 3))
+    holes = np.vstack([x, [[np.nan, 0.0, 0.0]]])
+    asked = [[0.3, np.nan, 0.1]]
+
+    with_holes, complete = (KernelBeliefPropagation(random_state=0).fit(rows).predict(asked) for rows in (holes, x))
+
+    np.testing.assert_array_equal(with_holes, complete)
+    with pytest.raises(ValueError, match="every row of X has a missing value"):
+        KernelBeliefPropagation().fit(np.full((5, 2), np.nan))
