@@ -8,7 +8,16 @@ import pytest
 from scipy import sparse
 from scipy.optimize import linear_sum_assignment
 
-from latentviews import Gaussian, IdentifiabilityWarning, JointDiagonalization, PowerMethod, TopicModel, load, save
+from latentviews import (
+    Delta,
+    Gaussian,
+    IdentifiabilityWarning,
+    JointDiagonalization,
+    PowerMethod,
+    TopicModel,
+    load,
+    save,
+)
 from latentviews._validation import UnsupportedError
 from latentviews.core.spectral import components_of
 from latentviews.core.whitening import Whitening, symmetric_whitening
@@ -340,3 +349,16 @@ def test_em_learns_the_prior_where_it_is_not_given(rng):
     assert 1.5 < learnt.prior_.sum() < 6
     assert given.prior_.sum() == pytest.approx(2)
     assert given.concentration_ == 2.0
+
+
+def test_draws_with_the_delta_kernel_are_words(rng):
+    """As many topics as words, so that every projection is the same space."""
+    topics = 0.6 * np.eye(3) + 0.4 / 3
+    counts = rng.multinomial(30, rng.dirichlet([0.9, 0.6, 0.5], size=800) @ topics)
+    words = np.concatenate([np.repeat(np.arange(3), row) for row in counts]).astype(float)[:, None]
+
+    of_words = TopicModel(3, 2.0, max_iter=0, random_state=0).fit(counts)
+    of_draws = TopicModel(3, 2.0, kernel=Delta(), random_state=0).fit(words, groups=np.repeat(np.arange(800), 30))
+
+    np.testing.assert_allclose(of_draws.raw_weights_, of_words.raw_weights_, rtol=1e-6)
+    np.testing.assert_allclose(of_draws.components_[0].density(np.arange(3.0)).T, of_words.components_, atol=1e-6)
