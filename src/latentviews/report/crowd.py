@@ -19,6 +19,7 @@ from latentviews.report.svg import Scale, dots, label, number, picture, x_axis, 
 SPAMMER = 0.8  # who is more probably than this a spammer is called one
 LISTED = 50  # workers and tasks in a table
 MATRICES = 6  # workers whose matrix is shown
+WIDE = "grid-template-columns:repeat(auto-fill,minmax(min(100%,26rem),1fr))"  # room for matrices
 PARTS = {"answer": "The answer", "workers": "The workers", "tasks": "Tasks in doubt", "python": "Use it"}
 CUTS = (0.99, 0.95, 0.8)  # of certainty, as in reports on mixtures
 
@@ -207,7 +208,7 @@ def workers_part(model: CrowdLabels) -> Html:
         figure(_told(model), caption),
         table(head, rows, about),
         tag("h3", "What they take for what"),
-        tag("div", *shown, class_="grid"),
+        tag("div", *shown, class_="grid", style=WIDE),
     )
 
 
@@ -250,8 +251,8 @@ def _matrix(matrix: np.ndarray, classes: np.ndarray, caption: Any) -> Html:
         (name(truth), *(tag("td", f"{100 * p:.0f} %", style=f"--shade:{round(100 * p)}%") for p in matrix[h]))
         for h, truth in enumerate(classes)
     ]
-    heads = ["true label, answers:", *(name(one) for one in classes)]
-    return tag("div", tag("h3", caption), table(heads, rows, "Answers by true label", "heat"))
+    heads = ["true label", *(name(one) for one in classes)]
+    return tag("div", tag("h3", caption), table(heads, rows, "What is answered, by true label", "heat"))
 
 
 # ------------------------------------------------------------------------------------------------- tasks, and the rest
