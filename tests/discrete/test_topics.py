@@ -22,7 +22,7 @@ from latentviews._validation import UnsupportedError
 from latentviews.core.spectral import components_of
 from latentviews.core.whitening import Whitening, symmetric_whitening
 from latentviews.discrete.bags import BagMoments, bag_moments, word_projection
-from latentviews.discrete.dirichlet import dirichlet_parts, find_concentration, view_parts
+from latentviews.discrete.dirichlet import DirichletParts, dirichlet_parts, find_concentration, view_parts
 from latentviews.discrete.topic_em import counts_over_chances, fold_in
 
 WEIGHTS = np.array([0.4, 0.3, 0.2, 0.1])
@@ -362,3 +362,36 @@ def test_draws_with_the_delta_kernel_are_words(rng):
 
     np.testing.assert_allclose(of_draws.raw_weights_, of_words.raw_weights_, rtol=1e-6)
     np.testing.assert_allclose(of_draws.components_[0].density(np.arange(3.0)).T, of_words.components_, atol=1e-6)
+
+
+def told(total, largest=np.inf):
+    """Parts whose weights sum to a function of the concentration, up to the largest that moments support."""
+
+    def at(concentration):
+        if concentration > largest:
+            raise UnsupportedError("no more parts")
+        return DirichletParts(np.array([total(concentration)]), np.ones((1, 1)), concentration, 0.0)
+
+    return at
+
+
+@pytest.mark.parametrize(
+    ("parts_at", "expected"),
+    [
+        (told(lambda a: 0.9), 1e-3),
+        (told(lambda a: 1.1), 1e3),
+        (told(lambda a: 1.1, largest=5.0), 1.0),
+        (told(lambda a: 1.1, largest=0.05), 0.01),
+        (told(lambda a: 1.1 - 0.1 * a / 0.02), 0.02),
+        (told(lambda a: 1.1 - 0.1 * a / 0.02, largest=0.5), 0.02),
+        (told(lambda a: 1.1 - 0.1 * a / 70), 70.0),
+    ],
+    ids=["short of one", "beyond one", "up to five", "up to a twentieth", "small", "small and bounded", "large"],
+)
+def test_the_search_for_a_concentration_ends_in_its_range(parts_at, expected):
+    assert find_concentration(parts_at) == pytest.approx(expected, rel=0.002)
+
+
+def test_moments_of_too_few_parts_say_so_in_the_search():
+    with pytest.raises(UnsupportedError, match="no more parts"):
+        find_concentration(told(lambda a: 1.0, largest=0.0))

@@ -21,6 +21,7 @@ from latentviews.core.whitening import Whitening, symmetric, symmetric_tensor, s
 from latentviews.discrete.bags import BagMoments
 
 RANGE = (1e-3, 1e3)  # of the concentrations that are looked for
+STEP, NEAR = float(np.log(10)), 1e-3  # of their logarithms: while a root is looked for, and when it is near enough
 
 
 class DirichletParts(NamedTuple):
@@ -77,18 +78,37 @@ def find_concentration(parts_at: Callable[[float], DirichletParts]) -> float:
     def excess(log_concentration: float) -> float:
         return float(parts_at(float(np.exp(log_concentration))).weights.sum() - 1)
 
-    low, first = np.log(RANGE[0]), excess(np.log(RANGE[0]))
-    if first <= 0:
-        return RANGE[0]
-    for high in np.linspace(low, np.log(RANGE[1]), 5)[1:]:
-        try:
-            reached = excess(high)
-        except UnsupportedError:
+    places = np.log(RANGE[0]) + STEP * np.arange(round(np.log(RANGE[1] / RANGE[0]) / STEP) + 1)
+    here, value = len(places) // 2, _excess(excess, places[len(places) // 2])
+    while value is None or value <= 0:  # down, to where weights exceed one
+        if here == 0:
+            if value is None:
+                excess(places[0])  # its sentence says what these moments do support
+            return RANGE[0]
+        here, above = here - 1, value
+        value = _excess(excess, places[here])
+        if value is not None and value > 0 and above is not None:
+            return _root(excess, places[here], places[here + 1])
+    while here + 1 < len(places):  # up, to where they fall short of it
+        value = _excess(excess, places[here + 1])
+        if value is None:
             break
-        if reached < 0:
-            return float(np.exp(brentq(excess, low, high, xtol=1e-4)))
-        low = high
-    return float(np.exp(low))
+        here += 1
+        if value <= 0:
+            return _root(excess, places[here - 1], places[here])
+    return float(np.exp(places[here]))
+
+
+def _excess(excess: Callable[[float], float], place: float) -> float | None:
+    """The excess at a place; None where the moments there do not have as many parts."""
+    try:
+        return excess(place)
+    except UnsupportedError:
+        return None
+
+
+def _root(excess: Callable[[float], float], low: float, high: float) -> float:
+    return float(np.exp(brentq(excess, low, high, xtol=NEAR)))
 
 
 def view_parts(
