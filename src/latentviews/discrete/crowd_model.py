@@ -114,7 +114,10 @@ def judged_by_others(crowd: Crowd, answers: CrowdAnswers, posteriors: np.ndarray
     counts = np.zeros((table.shape[1], k))
     for start in range(0, len(posteriors), BATCH):
         part = table[start : start + BATCH].tocoo()
-        others = posteriors[start : start + BATCH][part.row] / chances[part.col] ** part.data[:, None]
+        said = chances[part.col]
+        if np.any(part.data != 1):  # powers take longer than all the rest
+            said = said ** part.data[:, None]
+        others = posteriors[start : start + BATCH][part.row] / said
         weights = part.data / (others @ np.ones(k))
         counts += np.stack([np.bincount(part.col, weights * column, table.shape[1]) for column in others.T], axis=1)
     return replace(crowd, counts=counts.reshape(-1, k, k).transpose(0, 2, 1))

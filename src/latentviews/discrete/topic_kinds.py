@@ -20,7 +20,7 @@ from latentviews.discrete.dirichlet import (
     find_concentration,
     view_parts,
 )
-from latentviews.discrete.topic_em import fit_topics
+from latentviews.discrete.topic_em import EMSettings, first_fit, fit_topics
 
 FLOOR = 0.01  # of a start's topics: the share of the corpus's own frequencies in each
 UNTOLD = 1.0  # the concentration of fewer than three parts, which moments do not tell
@@ -123,7 +123,8 @@ def _polished_words(
     k, learn = len(start.weights), settings.concentration is None
     strength = min(start.concentration, MOST * k) if learn else start.concentration
     prior = strength * as_shares(np.maximum(start.weights, 1e-3 / k))
-    fit = fit_topics(bags, topics, prior, settings.smoothing, settings.max_iter, settings.tol, learn)
+    em = EMSettings(settings.smoothing, settings.max_iter, settings.tol, learn)
+    fit = fit_topics(bags, first_fit(bags, topics, prior), em)
     order = np.argsort(-fit.shares.mean(axis=0), kind="stable")
     return TopicEstimate(
         fit.shares.mean(axis=0)[order],

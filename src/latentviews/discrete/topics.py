@@ -107,8 +107,7 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
     References
     ----------
     Anandkumar, Foster, Hsu, Kakade & Liu (2012), "A spectral algorithm for latent Dirichlet allocation". Song,
-    Anandkumar, Dai & Xie (2014), section 7. Asuncion, Welling, Smyth & Teh (2009), "On smoothing and inference for
-    topic models".
+    Anandkumar, Dai & Xie (2014), section 7. Blei, Ng & Jordan (2003), "Latent Dirichlet allocation".
 
     Examples
     --------

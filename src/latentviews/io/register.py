@@ -64,6 +64,7 @@ CLASSES = {
     "Draws": "comparison.results",
     "DriftMonitor": "comparison.monitor",
     "EMFit": "mixtures.sieve",
+    "EMSettings": "discrete.topic_em",
     "Embedding": "core.embeddings",
     "Estimate": "mixtures.problem",
     "Expansion": "stochastic.expansions",
