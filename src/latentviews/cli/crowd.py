@@ -10,21 +10,9 @@ from typing import Any
 import numpy as np
 
 from latentviews import CrowdLabels, __version__
-from latentviews.cli.common import (
-    MODEL,
-    REPORT,
-    SUMMARY,
-    CommandError,
-    add_manners,
-    add_out,
-    add_seed,
-    add_text,
-    blamed_on,
-    gathered_warnings,
-    new_command,
-    tell,
-)
+from latentviews.cli.common import blamed_on, gathered_warnings, tell
 from latentviews.cli.fit import stem
+from latentviews.cli.options import MODEL, REPORT, SUMMARY, CommandError
 from latentviews.cli.output import output_directory
 from latentviews.cli.progress import Progress
 from latentviews.diagnosis.diagnose import CERTAIN
@@ -39,28 +27,6 @@ TASKS, WORKERS = "tasks.csv", "workers.csv"
 FILES = (MODEL, TASKS, WORKERS, SUMMARY)
 
 
-def add_crowd(commands: Any) -> None:
-    """Options of the command."""
-    parser = new_command(
-        commands,
-        "crowd",
-        "find the labels of tasks from the answers of many workers",
-        "Find the most probable label of every task, the confusion matrix of every worker and who answers without "
-        "looking, from a file with one answer per row: task, worker, label. An empty label is no answer.",
-        "  latentviews crowd labels.csv\n"
-        "  latentviews crowd ratings.csv.gz --task item --worker rater --label rating --out ratings\n",
-    )
-    parser.add_argument("file", type=Path, metavar="FILE", help="a CSV or TSV (gzipped or not) or Parquet file")
-    for name in NAMES:
-        parser.add_argument(f"--{name}", metavar="NAME", help=f"the column of {name}s (default: {name})")
-    add_text(parser)
-    add_out(parser, metavar="DIR", help="where results go (default: the name of FILE)")
-    add_seed(parser)
-    parser.add_argument("--no-report", action="store_true", help="write no report")
-    add_manners(parser)
-    parser.set_defaults(run=run)
-
-
 def run(arguments: argparse.Namespace) -> None:
     """Read, fit, write."""
     out = arguments.out or Path(stem(arguments.file))
@@ -70,7 +36,7 @@ def run(arguments: argparse.Namespace) -> None:
         with Progress(not arguments.quiet) as progress:
             with progress.stage("reading"):
                 task, worker, label = read_answers_file(arguments)
-            with progress.fitting("fitting"), gathered_warnings(told), blamed_on(arguments.file):
+            with progress.stage("fitting"), gathered_warnings(told), blamed_on(arguments.file):
                 model = CrowdLabels(random_state=arguments.seed).fit((task, worker, label))
             with progress.stage("writing"):
                 save(model, aside / MODEL)

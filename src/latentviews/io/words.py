@@ -27,7 +27,7 @@ def _open_parquet(path: Path) -> Source:
 
 
 def _open_text(path: Path, delimiter: str | None, header: bool | None) -> Source:
-    dialect, first = sniff(path, delimiter, header)
+    dialect, first, _ = sniff(path, delimiter, header)
     names = [name.strip() for name in first] if dialect.header else [str(j + 1) for j in range(len(first))]
 
     def read(columns: list[int]) -> np.ndarray:

@@ -78,5 +78,11 @@ def write_report(
 
 
 def write_contents(contents: Contents, path: Path) -> None:
-    """The page at ``path``, whole or not at all: written aside, then renamed."""
+    """The page at ``path``, whole or not at all: written aside, then renamed.
+
+    Parameters
+    ----------
+    contents : Contents
+    path : str or Path
+    """
     write_page(page(contents), path)

@@ -12,8 +12,8 @@ from latentviews.core.tables import Columns, check_spaces, check_varying, read_s
 from latentviews.core.views import (
     ViewFits,
     feature_prototypes,
+    fitting_maps,
     has_density,
-    landmarks_where_scales_differ,
     with_bandwidth,
 )
 from latentviews.mixtures.problem import Problem
@@ -40,8 +40,9 @@ def read_sequence_problem(model: Any, X: Any, y: Any, lengths: Any) -> SequenceP
     check_spaces(table, columns, prototypes, getattr(model, "feature_names_in_", None))
     chosen, blocks = draw_windows(lengths, size, rng), list(range(len(columns)))
     rows = training_rows(table, size, rng, draw=lambda table, *_: (table[chosen], None, None))
-    if model.kernel is None and model.features is None and model.bandwidth is None:
-        prototypes = landmarks_where_scales_differ(prototypes, rows.pilot, columns, blocks)
+    default = model.kernel is None and model.features is None and model.bandwidth is None
+    prototypes = fitting_maps(prototypes, rows.pilot, columns, blocks, model.point_masses, scales=default)
+    if default:
         prototypes = [
             _in_standard_units(phi, rows.pilot[:, group]) for phi, group in zip(prototypes, columns, strict=True)
         ]
@@ -59,7 +60,8 @@ def _in_standard_units(phi: Any, x: np.ndarray) -> Any:
     if x.shape[1] == 1 or not len(whole):
         return phi
     spread = whole.std(axis=0)
-    return with_bandwidth(phi, spread * median(whole / spread))
+    spread = np.where(spread > 0, spread, 1.0)  # a column that varies may not do so in the rows of the pilot
+    return with_bandwidth(phi, spread * (median(whole / spread) or 1.0))
 
 
 def _check_table(model: Any, table: np.ndarray, columns: Columns, lengths: np.ndarray, rank: int) -> None:

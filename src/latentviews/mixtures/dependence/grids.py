@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.special import ndtr, ndtri
 
-from latentviews._numbers import TINY
+from latentviews._numbers import TINY, standardised
 from latentviews.core import streams
 from latentviews.core.features.bins import linear_bins
 from latentviews.densities.gaussian_copulas import Pattern, patterns
@@ -182,7 +182,7 @@ class GridMargins:
         """What a wide Gaussian loses between the end of a grid and values so far outside it, (J, m)."""
         ends = np.where(beyond > 0, self.grids.points[:, -1:], self.grids.points[:, :1])
         start = (ends[:, None] - self.centers[:, :, None]) / self.reaches[:, :, None]
-        way = beyond[:, None] / self.reaches[:, :, None]
+        way = standardised(beyond[:, None], 0.0, self.reaches[:, :, None])
         return -np.sum(way * (start + way / 2), axis=0)
 
     @cached_property
