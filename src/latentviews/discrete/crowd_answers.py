@@ -93,7 +93,7 @@ def _unique(values: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     low, high = values.min(), values.max()
     if values.dtype.kind not in "iu" or int(high) - int(low) > 4 * len(values):
         return np.unique(values, return_index=True, return_inverse=True)
-    shifted = (values - low).astype(np.intp)
+    shifted = (values - low).astype(np.intp, copy=False)
     first = np.full(int(high) - int(low) + 1, -1, dtype=np.intp)
     first[shifted[::-1]] = np.arange(len(values))[::-1]  # what is written last stays
     there = first >= 0
