@@ -179,6 +179,16 @@ class CrowdLabels(ClassifierMixin, BaseEstimator):
         """P(class | answers) of every task in ``X``, one row per distinct task in the order in which they are met.
 
         Without ``X``, of the tasks of the fit. Workers who were not in the fit are taken for average ones.
+
+        Parameters
+        ----------
+        X : data frame, array of shape (n_answers, 3), three arrays, or None
+            Answers, as ``fit`` takes them.
+        sample_weight : array of shape (n_answers,) or None
+
+        Returns
+        -------
+        array of shape (n_tasks, k)
         """
         check_is_fitted(self)
         if X is None:
@@ -190,9 +200,31 @@ class CrowdLabels(ClassifierMixin, BaseEstimator):
         return softmax_rows(everybody.log_joint(answers.table))
 
     def predict(self, X: Any = None, sample_weight: Any = None) -> np.ndarray:
-        """The most probable class of every task in ``X``, or of those of the fit."""
+        """The most probable class of every task in ``X``, or of those of the fit.
+
+        Parameters
+        ----------
+        X : data frame, array of shape (n_answers, 3), three arrays, or None
+            Answers, as ``fit`` takes them.
+        sample_weight : array of shape (n_answers,) or None
+
+        Returns
+        -------
+        array of shape (n_tasks,)
+        """
         return self.classes_[self.predict_proba(X, sample_weight).argmax(axis=1)]
 
     def fit_predict(self, X: Any, y: Any = None, sample_weight: Any = None) -> np.ndarray:
-        """Fit, and the most probable class of every task, in the order of ``tasks_``."""
+        """Fit, and the most probable class of every task, in the order of ``tasks_``.
+
+        Parameters
+        ----------
+        X : data frame, array of shape (n_answers, 3), or three arrays
+        y : ignored
+        sample_weight : array of shape (n_answers,) or None
+
+        Returns
+        -------
+        array of shape (n_tasks,)
+        """
         return self.fit(X, y, sample_weight).labels_

@@ -233,6 +233,15 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
 
         Only sums are kept, so topics are those of the moments, without EM. The first batch fixes the projection of
         words that sums are taken of: let it be some thousand documents.
+
+        Parameters
+        ----------
+        X : sparse or dense array of shape (n_documents, n_words)
+        y : ignored
+
+        Returns
+        -------
+        self
         """
         check_parameters(self)
         self._check_doors(None)
@@ -262,6 +271,16 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         """The shares of every document, group or row, (n, k); those of the prior where there is nothing to go by.
 
         Groups are in the order in which they are met.
+
+        Parameters
+        ----------
+        X : counts, draws or rows, as ``fit`` takes them
+        groups : array of shape (n_draws,) or None
+            The group of every row, where rows are draws.
+
+        Returns
+        -------
+        array of shape (n, k)
         """
         check_is_fitted(self)
         if isinstance(self.components_, tuple):
@@ -285,6 +304,15 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         """exp(−log-likelihood per word) of documents, by their shares: those that ``transform`` gives, or others'.
 
         For document completion, pass the ``shares`` of one half of the words and ``X`` of the other.
+
+        Parameters
+        ----------
+        X : sparse or dense array of shape (n_documents, n_words)
+        shares : array of shape (n_documents, k) or None
+
+        Returns
+        -------
+        float
         """
         check_is_fitted(self)
         bags = self._counts(X, reset=False)
@@ -293,7 +321,18 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         return float(np.exp(-value / bags.sum()))
 
     def top_words(self, n_words: int = 10, names: Any = None) -> list[list[Any]]:
-        """The likeliest words of every topic: their names, or their columns in ``X`` without."""
+        """The likeliest words of every topic: their names, or their columns in ``X`` without.
+
+        Parameters
+        ----------
+        n_words : int, default=10
+        names : sequence of str or None
+            The words of the columns; by default those of the frame that was fitted.
+
+        Returns
+        -------
+        list of lists, one per topic
+        """
         check_is_fitted(self)
         if isinstance(self.components_, tuple):
             raise ValueError("Words are in topics of counts; parts of draws have densities, `components_[0].density`.")

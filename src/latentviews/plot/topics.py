@@ -45,14 +45,38 @@ class TopicDisplay:
 
     @classmethod
     def from_estimator(cls, estimator: Any, *, n_words: int = 10, names: Any = None, ax: Any = None) -> Self:
-        """Draw the topics of a fitted `TopicModel` of words; ``names`` are those of its columns."""
+        """Draw the topics of a fitted `TopicModel` of words.
+
+        Parameters
+        ----------
+        estimator : fitted TopicModel
+        n_words : int, default=10
+            Words of every topic.
+        names : sequence of str or None
+            The words of its columns.
+        ax : one matplotlib Axes per topic, or None
+
+        Returns
+        -------
+        TopicDisplay
+        """
         check_is_fitted(estimator)
         words = estimator.top_words(n_words, names)
         chances = [np.sort(topic)[::-1][: len(row)] for topic, row in zip(estimator.components_, words, strict=True)]
         return cls(words, chances, estimator.weights_).plot(ax)
 
     def plot(self, ax: Any = None) -> Self:
-        """Draw, on ``ax`` if given, one Axes per topic."""
+        """Draw.
+
+        Parameters
+        ----------
+        ax : one matplotlib Axes per topic, or None
+            None makes a figure.
+
+        Returns
+        -------
+        self
+        """
         panels = panels_on(ax, len(self.words), "topic")
         for h, panel in enumerate(panels):
             places = np.arange(len(self.words[h]))[::-1]
