@@ -92,6 +92,7 @@ CLASSES = {
     "HMMData": "datasets.synthetic",
     "HMMTruth": "datasets.synthetic",
     "HSICSelector": "comparison.selection",
+    "Half": "mixtures.counting",
     "HalfLine": "core.kernels.borders",
     "HeldOutRows": "sequences.predictive",
     "Hinge": "losses",

@@ -73,7 +73,7 @@ class MultiViewMixture(CallbackSupportMixin, ViewQuestionsMixin, PosteriorMixin,
     Parameters
     ----------
     n_components : int or "auto", default=2
-        The number of classes k; "auto" counts them by `rank_test`.
+        The number of classes k; "auto" counts them by `rank_test`, then splits while held-out rows are likelier.
     views : list of lists of column indices or names, dict of them, or None
         The columns of every view; by default every column is a view. The keys of a dict name the views.
     exchangeable : bool or list of one block id per view, default=False
