@@ -31,6 +31,7 @@ from latentviews import (
     LandmarkFeatures,
     LandmarkPCA,
     Laplace,
+    LatentClass,
     Linear,
     LowRankDensity,
     Matern,
@@ -71,6 +72,7 @@ from latentviews.plot import (
     DependenceDisplay,
     DriftDisplay,
     ForecastDisplay,
+    ItemProfileDisplay,
     ResponsibilityDisplay,
     SpectrumDisplay,
     StateDisplay,
@@ -151,6 +153,7 @@ class Model:
     estimator: BaseEstimator
     answer: str
     numpy_only: bool = False  # where rows of other array libraries are refused
+    takes_text: bool = False  # where words are values like any other
     rows: Any = field(default_factory=lambda: ROWS, repr=False)  # what it is fitted to
 
     def fit(self, X: Any = None) -> BaseEstimator:
@@ -175,6 +178,7 @@ MODELS = [  # one of every estimator
     Model(KernelHMM(2, polish=QUICK_POLISH), "predict_proba"),
     Model(PredictiveStateModel(DYNAMICS[0], horizon=2), "filter"),
     Model(LowRankDensity(2, method=Stack(n_folds=2, max_iter=3)), "score_samples"),
+    Model(LatentClass(2, n_starts=2, max_iter=50), "predict_proba", takes_text=True),
     Model(WhitenScale(), "transform"),
     Model(TransformedDensity(LowRankDensity(2, method=METHODS[-1], random_state=0)), "score_samples"),
     Model(LandmarkPCA(n_landmarks=20), "transform"),
@@ -322,6 +326,7 @@ DISPLAYS = {  # the estimator that each draws, and what else it is told
     TopicDisplay: (TopicModel, ()),
     TransitionDisplay: (KernelHMM, ()),
     ForecastDisplay: (KernelHMM, (ROWS, 3)),
+    ItemProfileDisplay: (LatentClass, ()),
     ChangePointDisplay: (ChangePoints, (ROWS,)),
     DriftDisplay: (DriftMonitor, ()),
 }

@@ -69,6 +69,9 @@ BAD_ROWS = {
 @models
 @pytest.mark.parametrize(("rows", "message"), BAD_ROWS.values(), ids=BAD_ROWS.keys())
 def test_rows_that_are_none_get_a_sentence(model, rows, message):
+    if model.takes_text and rows.dtype == object:
+        assert clone(model.estimator).fit(rows).categories_[0].tolist() == ["a"]
+        return
     with pytest.raises(ValueError, match=message):
         clone(model.estimator).fit(rows, LABELS[: len(rows)])
 

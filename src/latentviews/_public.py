@@ -26,6 +26,9 @@ from latentviews.decomposition.ica import KernelICA
 from latentviews.diagnosis.diagnose import diagnose
 from latentviews.diagnosis.grouping import suggest_views
 from latentviews.discrete.crowds import CrowdLabels
+from latentviews.discrete.latent_class import LatentClass
+from latentviews.discrete.outcomes import distal_outcome
+from latentviews.discrete.structural import class_regression
 from latentviews.discrete.topics import TopicModel
 from latentviews.io.saving import load, save
 from latentviews.joint.comparing import TreeMMD
@@ -75,6 +78,7 @@ __all__ = [
     "LandmarkMMD",
     "LandmarkPCA",
     "Laplace",
+    "LatentClass",
     "Linear",
     "LowRankDensity",
     "Matern",
@@ -98,8 +102,10 @@ __all__ = [
     "TwoStageRegression",
     "VonMises",
     "WhitenScale",
+    "class_regression",
     "covariate_shift_weights",
     "diagnose",
+    "distal_outcome",
     "independence_test",
     "label_shift",
     "likelihood_curve",

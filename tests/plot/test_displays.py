@@ -15,6 +15,7 @@ from latentviews.diagnosis.dependence import WithinClassDependence
 from latentviews.plot import (
     ComponentDisplay,
     DependenceDisplay,
+    ItemProfileDisplay,
     ResponsibilityDisplay,
     SpectrumDisplay,
     TopicDisplay,
@@ -125,7 +126,8 @@ def test_every_display_draws_on_axes_given_and_opens_no_figure(display, estimato
     from matplotlib import pyplot
 
     kind, told = DISPLAYS[display]
-    count = {ComponentDisplay: 4, DependenceDisplay: 2, TopicDisplay: 2}.get(display, 1)  # one per view, one per class
+    panels = {ComponentDisplay: 4, DependenceDisplay: 2, ItemProfileDisplay: 2, TopicDisplay: 2}
+    count = panels.get(display, 1)  # one per view, one per class
     axes = offscreen_axes(count)
 
     found = display.from_estimator(estimators[kind], *told, ax=axes if count > 1 else axes[0])

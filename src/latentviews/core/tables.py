@@ -9,6 +9,7 @@ import numpy as np
 from latentviews._arrays import to_numpy
 from latentviews._numbers import LARGEST
 from latentviews._validation import as_labels, check_rows, check_weights, is_batches, warn_user
+from latentviews.core.categories import coded, coded_first
 from latentviews.core.kernels.spaces import Real, Space, space_of
 from latentviews.core.streams import is_array, is_empty, sample
 
@@ -96,8 +97,8 @@ def read_sequences(estimator: Any, X: Any, *, reset: bool) -> tuple[np.ndarray, 
             "lengths = [len(part) for part in parts]."
         )
     if hasattr(X, "columns"):
-        X = _named_columns(estimator, X, reset)
-    table = to_numpy(check_rows(estimator, X, reset=reset, missing=True))
+        X = _named_columns(X, _listed(estimator.views))
+    table = to_numpy(check_rows(estimator, coded(estimator, X, reset=reset), reset=reset, missing=True))
     if reset and estimator.views is None:
         return table, (list(range(table.shape[1])),)
     columns = _columns(estimator, reset, least=1)
@@ -119,13 +120,10 @@ def read_table(estimator: Any, X: Any, *, reset: bool) -> tuple[Any, Columns]:
             raise ValueError("X is a list of arrays, one per view, so `views` must be None; pass one or the other.")
         X, columns = _stack([np.asarray(view) for view in X])
     elif hasattr(X, "columns"):
-        X = _named_columns(estimator, X, reset)
-    table = check_rows(estimator, X, reset=reset, missing=True)
+        X = _named_columns(X, _listed(estimator.views))
+    table = check_rows(estimator, coded(estimator, X, reset=reset), reset=reset, missing=True)
     refuse_outside(table, spaces, _names(estimator))
-    columns = columns or _columns(estimator, reset)
-    if reset:
-        _check_coded(estimator, columns)
-    return table, columns
+    return table, columns or _columns(estimator, reset)
 
 
 class CheckedBatches:
@@ -149,6 +147,7 @@ class CheckedBatches:
             rows, weights = batch if isinstance(batch, tuple) else (batch, None)
             if is_empty(rows):
                 continue
+            rows = coded(self.estimator, rows, reset=False)
             rows = check_rows(self.estimator, rows, reset=False, missing=self.missing)
             refuse_outside(rows, self.spaces, _names(self.estimator))
             if weights is not None:
@@ -169,7 +168,7 @@ def checked_batches(
         first = next((rows for rows in every if not is_empty(rows)), None)
         if first is None:
             raise ValueError("The stream holds no batch; at least one row is needed.")
-        check_rows(estimator, first, reset=True, missing=missing)
+        check_rows(estimator, coded_first(estimator, X, first), reset=True, missing=missing)
     return CheckedBatches(estimator, X, missing, spaces)
 
 
@@ -203,72 +202,20 @@ def _stack(views: list[np.ndarray]) -> tuple[np.ndarray, Columns]:
         raise ValueError(f"All views must have the same rows; got {[len(view) for view in views]} rows.")
     ends = np.cumsum([view.shape[1] for view in views])
     columns = [list(range(end - view.shape[1], end)) for view, end in zip(views, ends, strict=True)]
+    kinds = {view.dtype.kind in "OUS" for view in views}
+    views = [view.astype(object) for view in views] if len(kinds) > 1 else views  # numbers beside text stay numbers
     return np.concatenate(views, axis=1), _checked(columns, int(ends[-1]))
 
 
-def _named_columns(estimator: Any, frame: Any, reset: bool) -> Any:
-    """The columns of a data frame that named views use; all if they are numbered. Categories become codes."""
-    views = _listed(estimator.views)
+def _named_columns(frame: Any, views: Any) -> Any:
+    """The columns of a data frame that named views use; all columns if they are numbered."""
     if views is not None and any(isinstance(name, str) for view in views for name in _as_list(view)):
         names = [name for view in views for name in _as_list(view)]
         absent = [name for name in names if name not in frame.columns]
         if absent:
             raise ValueError(f"views name columns {absent} that the table lacks; it has {list(frame.columns)}.")
         frame = frame[list(dict.fromkeys(names))]
-    frame = _coded(estimator, frame, reset)
-    texts = [name for name, kind in zip(frame.columns, frame.dtypes, strict=True) if not _is_numeric(kind)]
-    if texts:
-        raise ValueError(
-            f"Columns {texts} are not numbers; encode them as numbers (with the Delta kernel for codes), or name the "
-            "columns to use in `views`."
-        )
     return frame
-
-
-def _coded(estimator: Any, frame: Any, reset: bool) -> Any:
-    """A pandas frame whose columns of categories are codes, in the order of the categories that were fitted to."""
-    if reset:
-        kinds = zip(frame.columns, frame.dtypes, strict=True)
-        found = {name: list(kind.categories) for name, kind in kinds if type(kind).__name__ == "CategoricalDtype"}
-        vars(estimator).pop("categories_", None)  # an earlier fit's
-        if found:
-            estimator.categories_ = {str(name): values for name, values in found.items()}
-    known = {name: values for name, values in getattr(estimator, "categories_", {}).items() if name in frame.columns}
-    codes = {name: _places(name, frame[name], values) for name, values in known.items()}
-    return frame.assign(**codes) if codes else frame
-
-
-def _places(name: str, column: Any, categories: list[Any]) -> np.ndarray:
-    """The places of values among categories, NaN where a value is missing."""
-    place = {value: float(code) for code, value in enumerate(categories)}
-    values, missing = np.asarray(column, dtype=object), np.asarray(column.isna())
-    strange = [value for value in values[~missing] if value not in place]
-    if strange:
-        raise ValueError(f"Column {name!r} holds {strange[0]!r}, none of the categories of the fit, {categories}.")
-    return np.array([np.nan if gone else place[value] for value, gone in zip(values, missing, strict=True)])
-
-
-def _check_coded(estimator: Any, columns: Columns) -> None:
-    """Refuse categories in a view whose kernel takes them for numbers."""
-    names = [str(name) for name in getattr(estimator, "feature_names_in_", [])]
-    coded = [j for j, name in enumerate(names) if name in getattr(estimator, "categories_", {})]
-    if not coded or getattr(estimator, "features", None) is not None:
-        return
-    kernel = getattr(estimator, "kernel", None)
-    kernels = kernel if isinstance(kernel, list | tuple) else [kernel] * len(columns)
-    for view, own in zip(columns, kernels, strict=False):
-        texts = [names[j] for j in view if j in coded]
-        space = getattr(own, "space", None)
-        if texts and not getattr(space, "finite", False):
-            raise ValueError(
-                f"Columns {texts} are categories, which have no order; give their views the Delta kernel: kernel=[...] "
-                "has one per view, None for the default."
-            )
-
-
-def _is_numeric(dtype: Any) -> bool:
-    """Whether a column of a pandas or polars frame holds numbers."""
-    return dtype.is_numeric() if hasattr(dtype, "is_numeric") else getattr(dtype, "kind", "O") in "biuf"
 
 
 def _columns(estimator: Any, reset: bool, least: int = 3) -> Columns:

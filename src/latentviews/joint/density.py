@@ -22,6 +22,7 @@ from latentviews._parameters import (
 from latentviews._progress import CallbackSupportMixin, Report, reporter, with_callbacks
 from latentviews._validation import all_or_nothing, check_ability, check_count, check_rows, draws_of, is_auto, warn_user
 from latentviews.core import streams
+from latentviews.core.categories import code_of, coded, decoded
 from latentviews.core.kernels.base import Kernel
 from latentviews.core.kernels.real import Gaussian
 from latentviews.core.kernels.space import Space
@@ -62,7 +63,7 @@ class LowRankDensity(CallbackSupportMixin, DensityMixin, BaseEstimator):
         "auto" learns it from distances between embeddings. The other methods have one hidden variable and need no tree.
     method : Stack, ProductMixture or SignedTrain, default=Stack()
     kernel : Kernel or list of one per column, default=Gaussian()
-        What the values of a column are: numbers for `Gaussian`, codes for `Delta`, angles for `VonMises`.
+        What the values of a column are: numbers for `Gaussian`, categories for `Delta`, angles for `VonMises`.
         ``Gaussian(space=HalfLine())`` is for numbers from zero on, ``Interval(0, 1)`` for shares.
     pilot_size : int, default=20_000
         Rows to which all is fitted before passes over all rows.
@@ -85,6 +86,8 @@ class LowRankDensity(CallbackSupportMixin, DensityMixin, BaseEstimator):
         The values of columns that do not: the density has a point mass there.
     tree_ : Tree or None
         Its leaves are places in ``columns_``.
+    categories_ : dict
+        Of columns whose categories are no numbers: their values, in the order of the codes that stand for them.
 
     Examples
     --------
@@ -196,7 +199,7 @@ class LowRankDensity(CallbackSupportMixin, DensityMixin, BaseEstimator):
         spaces = NOWHERE if reset else self._spaces
         if is_stream(X):
             return checked_batches(self, X, reset=reset, spaces=spaces)
-        table = to_numpy(check_rows(self, X, reset=reset, missing=True))
+        table = to_numpy(check_rows(self, coded(self, X, reset=reset), reset=reset, missing=True))
         refuse_outside(table, spaces, getattr(self, "feature_names_in_", None))
         return table
 
@@ -300,7 +303,7 @@ class LowRankDensity(CallbackSupportMixin, DensityMixin, BaseEstimator):
         rng = draws_of(self, random_state)
         rows = self.density_.sample(check_count("n_samples", n_samples), rng, self.n_features_in_)
         rows[:, list(self.constants_)] = list(self.constants_.values())
-        return rows
+        return decoded(rows, getattr(self, "categories_", {}))
 
     def marginal(self, columns: Sequence[Any]) -> ColumnDensity:
         """The density of some columns, by number or name.
@@ -344,10 +347,11 @@ class LowRankDensity(CallbackSupportMixin, DensityMixin, BaseEstimator):
         if not isinstance(given, Mapping):
             raise ValueError(f"given must be a dict from columns to values; got {given!r}.")
         known = self._numbers(list(given), constant=True) if given else []
-        numbers = [isinstance(value, int | float | np.number) and np.isfinite(value) for value in given.values()]
-        if not all(numbers):
+        categories = getattr(self, "categories_", {})
+        found = [code_of(value, categories.get(j)) for j, value in zip(known, given.values(), strict=True)]
+        if not all(isinstance(value, int | float | np.number) and np.isfinite(value) for value in found):
             raise ValueError(f"Values to condition on must be finite numbers; got {dict(given)!r}.")
-        values = dict(zip(known, map(float, given.values()), strict=True))
+        values = dict(zip(known, map(float, found), strict=True))
         for j, constant in self.constants_.items():
             value = values.pop(j, constant)
             if value != constant:

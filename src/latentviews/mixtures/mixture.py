@@ -149,9 +149,9 @@ class MultiViewMixture(CallbackSupportMixin, ViewQuestionsMixin, PosteriorMixin,
     views_ : tuple of lists of column indices
     class_names_ : array of shape (k,)
         Where ``y`` names classes: what class h is called.
-    categories_ : dict
-        The categories of columns of a data frame that have some, by name: code c stands for the c-th.
     n_components_ : int
+    categories_ : dict
+        Of columns whose categories are no numbers: their values, in the order of the codes that stand for them.
 
     Examples
     --------
@@ -230,7 +230,7 @@ class MultiViewMixture(CallbackSupportMixin, ViewQuestionsMixin, PosteriorMixin,
         Parameters
         ----------
         X : array or DataFrame of shape (n_samples, n_features), list of 2-D arrays, one per view, or iterable
-            Numbers, NaN where a value is missing. An iterable yields batches and can be read more than once.
+            Numbers, or categories where a kernel is `Delta`; NaN is missing. An iterable of batches is read repeatedly.
         y : array of shape (n_samples,) or None
             Known classes 0, …, k-1, and -1 where unknown, or names, and None, NaN or "" where unknown; ignored if none
             is unknown. They name the classes (``class_names_``), and guide the polish.

@@ -14,6 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 from latentviews._arrays import take_rows, to_numpy
 from latentviews._numbers import TINY, posteriors_of
 from latentviews._validation import IdentifiabilityWarning, allowed_classes, check_count, draws_of, warn_user
+from latentviews.core.categories import decoded
 from latentviews.core.components import Components
 from latentviews.core.selection import RankTest
 from latentviews.core.tables import Columns, TrainingRows
@@ -287,7 +288,8 @@ class PosteriorMixin(DensityMixin):
         """
         check_is_fitted(self)
         n_samples, rng = check_count("n_samples", n_samples), draws_of(self, random_state)
-        return classes_of(self).sample(n_samples, self.n_features_in_, rng)
+        rows, labels = classes_of(self).sample(n_samples, self.n_features_in_, rng)
+        return decoded(rows, getattr(self, "categories_", {})), labels
 
     def aic(self, X: Any) -> float:
         """Akaike's criterion with the effective number of parameters of the densities; lower is better.

@@ -8,6 +8,7 @@ from sklearn.base import DensityMixin
 from sklearn.utils.validation import check_is_fitted
 
 from latentviews._validation import check_count, draws_of
+from latentviews.core.categories import decoded
 from latentviews.core.tables import Columns, read_sequences
 from latentviews.sequences.chains import best_path, draw_states, filter_states
 from latentviews.sequences.estimation import ChainEstimate
@@ -210,7 +211,7 @@ class ChainAnswersMixin(DensityMixin):
             members = np.flatnonzero(states == state)
             for columns, view in zip(self.views_, self.components_, strict=True):
                 rows[members[:, None], columns] = view.sample(state, len(members), rng)
-        return rows, states
+        return decoded(rows, getattr(self, "categories_", {})), states
 
     @property
     def _chain(self) -> ChainEstimate:

@@ -69,7 +69,7 @@ class KernelHMM(CallbackSupportMixin, ChainAnswersMixin, BaseEstimator):
         Sensors that are independent given the state, by their columns; by default all columns are one sensor, whose
         columns may depend on each other in any way.
     kernel : Kernel or list of one per view, default=Gaussian
-        What emissions are like: `Gaussian` for numbers, `VonMises` for angles, `Delta` for codes.
+        What emissions are like: `Gaussian` for numbers, `VonMises` for angles, `Delta` for categories.
         ``Gaussian(space=HalfLine())`` is for numbers from zero on, ``Interval(0, 1)`` for shares.
     features : transformer or list of one per view, or None
         The feature map, in place of ``kernel``.
@@ -115,6 +115,8 @@ class KernelHMM(CallbackSupportMixin, ChainAnswersMixin, BaseEstimator):
     n_iter_ : int
     n_states_ : int
     views_ : tuple of lists of column indices
+    categories_ : dict
+        Of columns whose categories are no numbers: their values, in the order of the codes that stand for them.
 
     Examples
     --------
