@@ -1,6 +1,6 @@
 """One of everything the package offers, for tests that hold for each of a kind: a new class is a line here."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -15,6 +15,7 @@ from latentviews import (
     ChangePoints,
     ConditionalEmbedding,
     Copulas,
+    CrowdLabels,
     Delta,
     DoublyStochasticClassifier,
     DoublyStochasticPCA,
@@ -46,6 +47,7 @@ from latentviews import (
     SmoothedEM,
     Stack,
     TensorSketchFeatures,
+    TopicModel,
     TransformedDensity,
     TwoStageRegression,
     VonMises,
@@ -74,6 +76,7 @@ from latentviews.plot import (
     ResponsibilityDisplay,
     SpectrumDisplay,
     StateDisplay,
+    TopicDisplay,
     TransitionDisplay,
 )
 
@@ -151,16 +154,18 @@ class Model:
     answer: str
     numpy_only: bool = False  # where rows of other array libraries are refused
     takes_text: bool = False  # where words are values like any other
+    rows: Any = field(default_factory=lambda: ROWS, repr=False)  # what it is fitted to
 
-    def fit(self, X: Any = ROWS) -> BaseEstimator:
+    def fit(self, X: Any = None) -> BaseEstimator:
         """The estimator, fitted with a seed, and with labels, where it takes them."""
+        X = self.rows if X is None else X
         seed = {"random_state": 0} if "random_state" in self.estimator.get_params(deep=False) else {}
         targets = [LABELS] if get_tags(self.estimator).target_tags.required else []
         return clone(self.estimator).set_params(**seed).fit(X, *targets)
 
-    def answers(self, fitted: BaseEstimator, X: Any = ROWS) -> Any:
+    def answers(self, fitted: BaseEstimator, X: Any = None) -> Any:
         """What a fitted estimator says of rows."""
-        return getattr(fitted, self.answer)(X)
+        return getattr(fitted, self.answer)(self.rows if X is None else X)
 
     def __repr__(self) -> str:
         return " ".join(repr(self.estimator).split())
@@ -193,6 +198,13 @@ MODELS = [  # one of every estimator
 ]
 
 BORDERED = Gaussian(space=Interval(np.floor(ROWS.min()), np.ceil(ROWS.max())))
+COUNTS = np.random.default_rng(0).poisson(np.repeat([[3, 3, 1, 0.2], [0.2, 1, 3, 3]], 30, axis=0))
+ANSWERS = [[task, worker, int(COUNTS[task, worker] > 1)] for task in range(60) for worker in range(4)]
+
+OF_OTHER_ROWS = [  # estimators whose rows are no table of real numbers
+    Model(CrowdLabels(), "predict_proba", rows=np.array(ANSWERS)),
+    Model(TopicModel(2, concentration=1.0), "transform", rows=COUNTS),
+]
 
 VARIANTS = [  # the same estimators made of other parts
     Model(MultiViewMixture(2), "score_samples"),
@@ -311,6 +323,7 @@ DISPLAYS = {  # the estimator that each draws, and what else it is told
     DependenceDisplay: (MultiViewMixture, (ROWS,)),
     DensityDisplay: (LowRankDensity, (ROWS,)),
     StateDisplay: (KernelHMM, (ROWS,)),
+    TopicDisplay: (TopicModel, ()),
     TransitionDisplay: (KernelHMM, ()),
     ForecastDisplay: (KernelHMM, (ROWS, 3)),
     ItemProfileDisplay: (LatentClass, ()),

@@ -24,7 +24,7 @@ KINDS = {  # what makes a class one of a kind, and the list it belongs on
     "losses": (lambda kind: issubclass(kind, Loss) and kind is not Loss, catalogue.LOSSES),
     "models and feature maps": (
         lambda kind: hasattr(kind, "fit"),
-        [*(model.estimator for model in catalogue.MODELS), *catalogue.FEATURES],
+        [*(model.estimator for model in (*catalogue.MODELS, *catalogue.OF_OTHER_ROWS)), *catalogue.FEATURES],
     ),
 }
 

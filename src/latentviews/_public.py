@@ -25,9 +25,11 @@ from latentviews.core.tensors import JointDiagonalization, PowerMethod
 from latentviews.decomposition.ica import KernelICA
 from latentviews.diagnosis.diagnose import diagnose
 from latentviews.diagnosis.grouping import suggest_views
+from latentviews.discrete.crowds import CrowdLabels
 from latentviews.discrete.latent_class import LatentClass
 from latentviews.discrete.outcomes import distal_outcome
 from latentviews.discrete.structural import class_regression
+from latentviews.discrete.topics import TopicModel
 from latentviews.io.saving import load, save
 from latentviews.joint.comparing import TreeMMD
 from latentviews.joint.density import LowRankDensity
@@ -53,6 +55,7 @@ __all__ = [
     "Circle",
     "ConditionalEmbedding",
     "Copulas",
+    "CrowdLabels",
     "Delta",
     "Discrete",
     "DoublyStochasticClassifier",
@@ -93,6 +96,7 @@ __all__ = [
     "SmoothedEM",
     "Stack",
     "TensorSketchFeatures",
+    "TopicModel",
     "TransformedDensity",
     "TreeMMD",
     "TwoStageRegression",

@@ -50,7 +50,7 @@ def load_model(path: Path) -> Any:
         model = load(path)
     except OSError as error:
         raise CommandError(f"{path} cannot be read ({(error.strerror or str(error)).lower()}).") from error
-    if not hasattr(model, "predict_proba") or not hasattr(model, "weights_"):
+    if not all(hasattr(model, part) for part in ("predict_proba", "weights_", "components_")):
         raise CommandError(f"{path} holds a {type(model).__name__}, which is no fitted mixture.")
     try:
         fault = _fault(model)

@@ -22,6 +22,7 @@ examples:
   latentviews fit cells.fcs --views "FSC-A,SSC-A" CD3 CD19 -k 3 --out cells
   latentviews fit cells.csv --views auto -k auto         find the views and the number of classes
   latentviews predict cells other.fcs --out other.csv    the classes of other rows, by the model in ./cells
+  latentviews crowd labels.csv                           labels of tasks from the answers of many workers
   latentviews fit --help                                 all about a command
 
 exit status:
@@ -53,7 +54,7 @@ def build_parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action="version", version=f"latentviews {__version__}")
     commands = parser.add_subparsers(dest="command", required=True, metavar="command")
-    for add in (add_demo, add_fit, add_predict, add_report, add_info):
+    for add in (add_demo, add_fit, add_predict, add_report, add_info, add_crowd):
         add(commands)
     return parser
 
@@ -223,6 +224,28 @@ def add_info(commands: Any) -> None:
     _add_manners(parser, writes=False)
 
 
+def add_crowd(commands: Any) -> None:
+    """Options of ``crowd``."""
+    parser = _new_command(
+        commands,
+        "crowd",
+        "find the labels of tasks from the answers of many workers",
+        "Find the most probable label of every task, the confusion matrix of every worker and who answers without "
+        "looking, from a file with one answer per row: task, worker, label. An empty label is no answer.",
+        "  latentviews crowd labels.csv\n"
+        "  latentviews crowd ratings.csv.gz --task item --worker rater --label rating --out ratings\n",
+        ("crowd", "run"),
+    )
+    parser.add_argument("file", type=Path, metavar="FILE", help="a CSV or TSV (gzipped or not) or Parquet file")
+    for name in ("task", "worker", "label"):
+        parser.add_argument(f"--{name}", metavar="NAME", help=f"the column of {name}s (default: {name})")
+    _add_text(parser)
+    _add_out(parser, metavar="DIR", help="where results go (default: the name of FILE)")
+    _add_seed(parser)
+    parser.add_argument("--no-report", action="store_true", help="write no report")
+    _add_manners(parser)
+
+
 # ------------------------------------------------------------------------------------------------ options they share
 
 
@@ -236,6 +259,11 @@ def _add_file(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "file", type=Path, metavar="FILE", help="a CSV, TSV (gzipped or not), Parquet, NPY, Zarr, FCS or h5ad file"
     )
+    _add_text(parser)
+
+
+def _add_text(parser: argparse.ArgumentParser) -> None:
+    """How a text file is written."""
     text = parser.add_argument_group("how text files are written, where that is not found out")
     text.add_argument("--delimiter", type=one_character, metavar="C", help=r"the character between cells; \t for a tab")
     text.add_argument(

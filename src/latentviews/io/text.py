@@ -38,7 +38,7 @@ def open_text(path: Path, *, delimiter: str | None = None, header: bool | None =
     """The columns of a delimited text file, plain or gzipped."""
     if delimiter is not None and (len(delimiter) != 1 or not delimiter.isascii() or delimiter in '"\n\r\0'):
         raise InputError(f"The option `delimiter` is one character, such as ',' or a tab; got {delimiter!r}.")
-    dialect, first, rest = _sniff(path, delimiter, header)
+    dialect, first, rest = sniff(path, delimiter, header)
     names = [name.strip() for name in first] if dialect.header else numbered(len(first))
     usual = [j for j, name in enumerate(names) if name]  # an index that pandas or R wrote has no name
     names = [name or f"unnamed {j + 1}" for j, name in enumerate(names)]
@@ -59,7 +59,7 @@ def _holds_text(cells: list[str], decimal: str) -> bool:
     )
 
 
-def _sniff(path: Path, delimiter: str | None, header: bool | None) -> tuple[Dialect, list[str], list[list[str]]]:
+def sniff(path: Path, delimiter: str | None, header: bool | None) -> tuple[Dialect, list[str], list[list[str]]]:
     """How a file is written, its first row, and some rows of data."""
     encoding, zipped = _encoding(path)
     lines, whole = _first_lines(path, encoding, zipped)

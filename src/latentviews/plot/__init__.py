@@ -10,6 +10,7 @@ from latentviews.plot.components import ComponentDisplay
 from latentviews.plot.densities import DensityDisplay
 from latentviews.plot.item_profiles import ItemProfileDisplay
 from latentviews.plot.sequences import ForecastDisplay, StateDisplay, TransitionDisplay
+from latentviews.plot.topics import TopicDisplay
 from latentviews.plot.view_densities import ViewDensities
 
 __all__ = [
@@ -23,6 +24,7 @@ __all__ = [
     "ResponsibilityDisplay",
     "SpectrumDisplay",
     "StateDisplay",
+    "TopicDisplay",
     "TransitionDisplay",
     "ViewDensities",
     "WitnessDisplay",

@@ -2,7 +2,9 @@
 
 import base64
 import hashlib
+import os
 from importlib import resources
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -28,7 +30,7 @@ SECTIONS = {
 
 def page(contents: Contents) -> str:
     """The whole file."""
-    style, script = _resource("report.css") + _class_colours(len(contents.counts)), _resource("report.js")
+    style, script = resource("report.css") + class_colours(len(contents.counts)), resource("report.js")
     # no address can be reached from the page, and no script but this one can run in it
     policy = f"default-src 'none'; style-src 'unsafe-inline'; img-src data:; script-src '{_digest(script)}'"
     head = tag(
@@ -65,7 +67,18 @@ def page(contents: Contents) -> str:
     return "<!DOCTYPE html>\n" + tag("html", head, body, lang="en") + "\n"
 
 
-def _resource(file: str) -> str:
+def write_page(text: str, path: Path) -> None:
+    """A page at ``path``, whole or not at all: written aside, then renamed."""
+    aside = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        aside.write_text(text, encoding="utf-8", errors="replace", newline="\n")
+        aside.replace(path)
+    finally:
+        aside.unlink(missing_ok=True)
+
+
+def resource(file: str) -> str:
+    """A file of this room."""
     return resources.files("latentviews.report").joinpath(file).read_text(encoding="utf-8")
 
 
@@ -73,7 +86,8 @@ def _digest(text: str) -> str:
     return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
 
 
-def _class_colours(k: int) -> str:
+def class_colours(k: int) -> str:
+    """The style that gives every class its colour."""
     return "".join(f".h{h}{{--c:var(--p{h % len(PALETTE)})}}" for h in range(k))
 
 

@@ -17,11 +17,12 @@ from latentviews.report.markup import Html, code_spans, join, name, table, tag
 from latentviews.report.svg import number, rounded
 
 
-def _section(key: str, title: str, *children: Any) -> Html:
+def section(key: str, title: str, *children: Any) -> Html:
+    """A part of the page, with its heading."""
     return tag("section", tag("h2", title, id=f"{key}-title"), *children, id=key, aria_labelledby=f"{key}-title")
 
 
-def _figure(content: Html, caption: Any, behind: Html | None = None, class_: str | None = None) -> Html:
+def figure(content: Html, caption: Any, behind: Html | None = None, class_: str | None = None) -> Html:
     """A picture, what it shows, and the numbers behind it."""
     details = None if behind is None else tag("details", tag("summary", "The numbers as a table"), behind)
     return tag("figure", content, tag("figcaption", caption), details, class_=class_)
@@ -52,11 +53,11 @@ def answer_section(contents: Contents) -> Html:
         caption += " Sizes are shares of what is not noise."
     if not whole:
         caption += f" Rows were counted in a sample of {contents.n_classified:,}."
-    figure = _figure(figures.sizes_figure(contents), caption, behind)
+    sizes_shown = figure(figures.sizes_figure(contents), caption, behind)
     beside = len(counts) <= 4  # a wider table takes the whole width
-    left = tag("div", figure, _profile(contents) if beside else None, class_="panel")
+    left = tag("div", sizes_shown, _profile(contents) if beside else None, class_="panel")
     answer = tag("div", left, _verdict(contents), class_="two")
-    return _section("answer", "The answer", answer, None if beside else _profile(contents))
+    return section("answer", "The answer", answer, None if beside else _profile(contents))
 
 
 def _verdict(contents: Contents) -> Html:
@@ -136,7 +137,7 @@ def densities_section(contents: Contents) -> Html:
         said += " A wider view is drawn column by column, every row counted for a class by its posterior."
     if len(contents.view_names) > PANELS:
         said += f" These are the first {PANELS} of {len(contents.view_names)} views."
-    return _section(
+    return section(
         "densities", "Each view, class by class", tag("p", said, class_="lead"), tag("div", *parts, class_="grid")
     )
 
@@ -173,7 +174,7 @@ def rows_section(contents: Contents) -> Html:
     ]
     legend = tag("p", "The class of a row is certain to", *keys, class_="keys", id="certainties", hidden="")
     plot = tag("figure", legend, canvas, missing, caption)
-    return _section("rows", "The rows, two columns at a time", controls, plot)
+    return section("rows", "The rows, two columns at a time", controls, plot)
 
 
 def _telling_axes(contents: Contents) -> tuple[int, int]:
@@ -203,10 +204,10 @@ def certainty_section(contents: Contents) -> Html:
     if contents.confused is not None:
         g, h, share = contents.confused
         caption += f" Of all doubt between two classes, {percent(share)} is between {g} and {h}."
-    return _section(
+    return section(
         "certainty",
         "How certain are the classes of rows?",
-        _figure(figures.certainty_figure(contents), caption, behind),
+        figure(figures.certainty_figure(contents), caption, behind),
     )
 
 
@@ -215,7 +216,7 @@ def number_section(contents: Contents) -> Html:
     test, k = contents.rank, len(contents.counts)
     title = "How many classes do the views show?"
     if test is None:
-        return _section("number", title, tag("p", "No two views occur in the same rows, so this could not be tested."))
+        return section("number", title, tag("p", "No two views occur in the same rows, so this could not be tested."))
     names = contents.view_names
     agrees = "as many as were fitted" if test.n_components == k else f"while {k} were fitted"
     said = (
@@ -237,8 +238,8 @@ def number_section(contents: Contents) -> Html:
     rows = [row[:2] + row[2:-1] + ("–",) * (4 - len(row[2:-1])) + row[-1:] for row in rows]
     behind = table(head, rows, "Leading singular values of every pair of views, and of groups of views")
     caption = "Singular values of the views that show most classes; filled ones count. The axis is logarithmic."
-    return _section(
-        "number", title, tag("p", said, class_="lead"), _figure(figures.spectrum_figure(test, names), caption, behind)
+    return section(
+        "number", title, tag("p", said, class_="lead"), figure(figures.spectrum_figure(test, names), caption, behind)
     )
 
 
@@ -262,7 +263,7 @@ def trust_section(contents: Contents) -> Html:
     ]
     n_rows = contents.diagnosis.n_rows
     lead = tag("p", f"What the assumptions behind the fit are worth, from {n_rows:,} of these rows.", class_="lead")
-    return _section(
+    return section(
         "trust", "The checks", lead, tag("ul", *items, class_="checks"), _dependence(contents), _starts(contents)
     )
 
@@ -335,7 +336,7 @@ def fit_section(contents: Contents) -> Html:
         (key, tag("td", tag("code", value)), "" if changed else "default")
         for key, (value, changed) in contents.settings.items()
     ]
-    return _section(
+    return section(
         "fit",
         "What was fitted, and on what",
         tag("dl", *(join([tag("dt", key), tag("dd", value)]) for key, value in facts)),
@@ -385,7 +386,7 @@ def python_section(contents: Contents) -> Html:
         "Song, Anandkumar, Dai and Xie (2014). Nonparametric Estimation of Multi-View Latent Variable Models. "
         "Proceedings of the 31st International Conference on Machine Learning, PMLR 32."
     )
-    return _section(
+    return section(
         "python",
         "Use it, make it again, cite it",
         tag("h3", "Load the model in Python"),
