@@ -54,6 +54,7 @@ from latentviews.baselines import HistogramSpectral, LatentTreeSpectral, Nonpara
 from latentviews.core.features.bins import BinnedFeatures
 from latentviews.core.features.fourier import SELECTIONS as FREQUENCIES
 from latentviews.core.features.landmarks import SELECTIONS as LANDMARKS
+from latentviews.core.features.point_masses import PointMassFeatures
 from latentviews.core.kernels.bandwidths import RULES
 from latentviews.core.kernels.base import UnitHeight
 from latentviews.core.kernels.borders import HalfLine, Interval
@@ -97,12 +98,17 @@ KERNELS = [  # of one column and of two
     Gaussian(0.5) + Laplace(1.0),
     Gaussian(0.5) * Matern(1.0, 1.5),
     UnitHeight(Gaussian(0.7)),
+    Gaussian(0.7, space=HalfLine()),
+    Gaussian(np.array([0.5, 6.5]), space=Interval(-6, 6)),
+    Laplace(0.8, space=Interval(-6, 6)),
+    Matern(0.9, space=HalfLine()),
 ]
 SHIFT_INVARIANT = [kernel for kernel in KERNELS if hasattr(kernel, "frequencies")]
 
 FEATURES = [
     *[LandmarkFeatures(Gaussian(1.0), 10, selection=name, random_state=0) for name in LANDMARKS],
     BinnedFeatures(Gaussian(1.0)),
+    PointMassFeatures(BinnedFeatures(Gaussian(1.0))),
     OneHotFeatures(),
     *[FourierFeatures(Gaussian(1.0), 16, selection=name, random_state=0) for name in FREQUENCIES],
     TensorSketchFeatures(n_sketch=16, random_state=0),
@@ -182,6 +188,8 @@ MODELS = [  # one of every estimator
     Model(KernelICA(2), "transform"),
 ]
 
+BORDERED = Gaussian(space=Interval(np.floor(ROWS.min()), np.ceil(ROWS.max())))
+
 VARIANTS = [  # the same estimators made of other parts
     Model(MultiViewMixture(2), "score_samples"),
     Model(MultiViewMixture(2, polish=None), "predict_proba"),
@@ -198,10 +206,15 @@ VARIANTS = [  # the same estimators made of other parts
         numpy_only=True,
     ),
     Model(MultiViewMixture(2, kernel=[VonMises(), Gaussian(), Gaussian(), Gaussian()]), "predict_proba"),
+    Model(MultiViewMixture(2, kernel=BORDERED), "predict_proba"),
+    Model(MultiViewMixture(2, kernel=BORDERED, polish=None, views=[[0, 1], [2], [3]]), "score_samples"),
     *[Model(MultiViewMixture(2, dependence=dependence), "predict_proba") for dependence in DEPENDENCES],
     Model(KernelHMM(2, polish=None), "predict_proba"),
+    Model(KernelHMM(2, kernel=BORDERED, polish=QUICK_POLISH, views=[[0], [1, 2]]), "predict_proba"),
     *[Model(PredictiveStateModel(dynamics, horizon=2), "filter") for dynamics in DYNAMICS[1:]],
     *[Model(LowRankDensity(2, method=method), "score_samples") for method in METHODS],
+    *[Model(LowRankDensity(2, method=method, kernel=BORDERED), "score_samples") for method in METHODS],
+    Model(LandmarkPCA(n_landmarks=20, kernel=BORDERED), "transform"),
     Model(DoublyStochasticPCA(n_frequencies=16, batch_size=8, max_blocks=2), "transform"),
 ]
 
@@ -282,6 +295,7 @@ EXPECTED_FAILURES = {
         ),
     },
     BinnedFeatures: {name: f"feeds {n} columns; BinnedFeatures bins one" for name, n in SEVERAL_COLUMNS.items()},
+    PointMassFeatures: {name: f"feeds {n} columns; point masses are of one" for name, n in SEVERAL_COLUMNS.items()},
 }
 
 # ------------------------------------------------------------------------------------- displays, streams and files

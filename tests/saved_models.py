@@ -1,7 +1,8 @@
 """A small fitted model of every estimator, as files that later releases must load: `python saved_models.py io/formatN`.
 
 The files of a format are written once, by the code that introduced it, and kept: never write them again. A new format
-gets a folder of its own beside the others, and a new estimator goes into the newest.
+gets a folder of its own beside the others, and a new estimator goes into the newest, where only what is missing is
+written.
 """
 
 import sys
@@ -20,6 +21,7 @@ SERIES = make_hmm(150, random_state=0).X
 SMALL = {"n_epochs": 1, "n_blocks": 2, "n_directions": 8, "n_frequencies": 16, "random_state": 0}
 DYNAMICS = lv.TwoStageRegression(sizes=(5,), memories=(5,), window=3)
 FEW = lv.FourierFeatures(n_frequencies=5, random_state=0)
+SCORES = lv.Gaussian("median", space=lv.Interval(np.floor(WIDE.min()), np.ceil(WIDE.max())))
 ANSWERS = ("predict_proba", "transform", "filter", "predict", "score_samples")
 
 # a name, a model, and what it is fitted to
@@ -28,10 +30,14 @@ MODELS = {
     "paper": (lv.MultiViewMixture(2, polish=None, random_state=0), X),
     "copulas": (lv.MultiViewMixture(2, dependence="copula", random_state=0), X),
     "views": (lv.MultiViewMixture(2, views=[[0], [1], [2, 3]], random_state=0), WIDE),
+    "durations": (lv.MultiViewMixture(2, kernel=lv.Gaussian(0.5, space=lv.HalfLine()), random_state=0), np.abs(X[:40])),
     "chain": (lv.KernelHMM(2, random_state=0), SERIES),
+    "duration_chain": (lv.KernelHMM(2, kernel=lv.Gaussian(space=lv.HalfLine()), random_state=0), np.exp(SERIES / 5)),
     "predictive": (lv.PredictiveStateModel(DYNAMICS, features=FEW, horizon=2, random_state=0), SERIES),
     "density": (lv.LowRankDensity(2, random_state=0), X),
     "signed": (lv.LowRankDensity(2, method=lv.SignedTrain(0.5), random_state=0), X),
+    "score_density": (lv.LowRankDensity(2, kernel=SCORES, random_state=0), X[:40]),
+    "signed_scores": (lv.LowRankDensity(2, method=lv.SignedTrain(0.5), kernel=SCORES, random_state=0), X[:40]),
     "landmarks": (lv.LandmarkPCA(2, n_landmarks=20, random_state=0), X),
     "stochastic": (
         lv.DoublyStochasticPCA(2, kernel=lv.Gaussian(1.0), batch_size=32, n_frequencies=16, random_state=0),
@@ -45,17 +51,22 @@ MODELS = {
     "tree": (LatentTreeSpectral(2, random_state=0), WIDE),
 }
 
+NEWER = {"durations", "duration_chain", "score_density", "signed_scores"}  # than format 1
+
 
 def write(folder: Path) -> None:
-    """Save every model, and beside them what it answers to some rows and by which method."""
-    beside = {}
+    """Save every model that has no file, and beside them what it answers to some rows and by which method."""
+    found = folder / "answers.npz"
+    beside = dict(np.load(found)) if found.exists() else {}
     for name, (model, rows, *y) in MODELS.items():
+        if (folder / f"{name}.latentviews").exists():
+            continue
         model.fit(rows, *y)
         lv.save(model, folder / f"{name}.latentviews")
         method = next(each for each in ANSWERS if hasattr(model, each))
         beside |= {f"{name}_rows": rows[:20], f"{name}_method": np.array(method)}
         beside[f"{name}_answer"] = getattr(model, method)(rows[:20])
-    np.savez_compressed(folder / "answers.npz", **beside)
+    np.savez_compressed(found, **beside)
 
 
 if __name__ == "__main__":

@@ -10,7 +10,7 @@ from sklearn.base import BaseEstimator
 import catalogue
 import latentviews
 from latentviews.core.kernels.base import Kernel
-from latentviews.core.kernels.spaces import Space
+from latentviews.core.kernels.space import Space
 from latentviews.io import MAGIC, _kind
 from latentviews.losses import Loss
 from latentviews.mixtures.dependence import merging

@@ -1,10 +1,12 @@
 import numpy as np
 import pytest
 from scipy import stats
+from sklearn.metrics import adjusted_rand_score
 
 from latentviews.datasets import TrueView
 from latentviews.metrics import (
     Reordered,
+    adjusted_rand,
     density_error,
     f_measure,
     label_accuracy,
@@ -119,3 +121,10 @@ def test_the_f_measure_needs_labels():
         f_measure([0, 0], [1, 2])
     with pytest.raises(ValueError, match="same shape"):
         f_measure([1, 0], [1])
+
+
+@pytest.mark.parametrize("sizes", [(3, 4), (1, 3), (1, 1)])
+def test_the_adjusted_rand_index_is_scikit_learns(sizes, rng):
+    a, b = (rng.integers(size, size=50) for size in sizes)
+    assert adjusted_rand(a, b) == pytest.approx(adjusted_rand_score(a, b))
+    assert adjusted_rand(a, a) == 1

@@ -11,7 +11,8 @@ from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from catalogue import EXPECTED_FAILURES, FEATURES, LABELS, MODELS, ROWS, VARIANTS
+from catalogue import BORDERED, EXPECTED_FAILURES, FEATURES, LABELS, MODELS, ROWS, VARIANTS, Batches
+from latentviews import KernelHMM, LowRankDensity, Stack
 from latentviews._arrays import to_numpy
 
 ONE_OF_EACH_MAP = list({type(features): features for features in FEATURES}.values())
@@ -73,6 +74,42 @@ def test_rows_that_are_none_get_a_sentence(model, rows, message):
 def test_rows_of_other_columns_get_a_sentence(model):
     with pytest.raises(ValueError, match=r"X has 5 features, but \w+ is expecting 4 features"):
         model.answers(model.fit(), ROWS[:, [0, 1, 2, 3, 3]])
+
+
+bordered = pytest.mark.parametrize(
+    "model", [m for m in VARIANTS if m.estimator.get_params().get("kernel") is BORDERED], ids=repr
+)
+OUTSIDE = np.where(np.arange(len(ROWS))[:, None] == len(ROWS) - 1, BORDERED.space.high + 1.0, ROWS)
+
+
+@bordered
+def test_rows_outside_the_space_of_a_kernel_get_a_sentence_before_and_after_a_fit(model):
+    message = rf"Column 0 holds {BORDERED.space.high + 1:g}, which is outside Interval"
+    with pytest.raises(ValueError, match=message):
+        model.fit(OUTSIDE)
+    with pytest.raises(ValueError, match=message):
+        model.answers(model.fit(), OUTSIDE)
+
+
+@bordered
+def test_a_stream_that_leaves_the_space_behind_its_pilot_gets_a_sentence(model):
+    if isinstance(model.estimator, KernelHMM):
+        with pytest.raises(TypeError, match="takes one table"):
+            model.fit(Batches([ROWS, OUTSIDE]))
+        return
+    few = clone(model.estimator).set_params(pilot_size=len(ROWS), random_state=0)
+
+    with pytest.raises(ValueError, match="which is outside Interval"):
+        few.fit(Batches([ROWS, OUTSIDE[-1:]]))
+
+
+def test_a_part_of_a_density_refuses_values_outside_too():
+    density = LowRankDensity(2, kernel=BORDERED, method=Stack(n_folds=2, max_iter=3), random_state=0).fit(ROWS)
+
+    with pytest.raises(ValueError, match="Column 1 holds -99, which is outside Interval"):
+        density.marginal([1, 2]).score_samples([[-99.0, 0.0]])
+    with pytest.raises(ValueError, match="Column 1 holds -99, which is outside Interval"):
+        density.conditional([0], {1: -99.0})
 
 
 def documented(kind):

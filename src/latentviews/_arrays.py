@@ -53,6 +53,11 @@ def on_host(x: Any) -> Any:
     return np.from_dlpack(x if there else to_device(x, "cpu"))
 
 
+def in_one_library(arrays: list[Any]) -> list[Any]:
+    """The arrays, in main memory where they are of several libraries: some maps answer in NumPy whatever they get."""
+    return arrays if len({is_foreign(x) for x in arrays}) == 1 else [on_host(x) for x in arrays]
+
+
 def take_rows(x: Any, numbers: np.ndarray) -> Any:
     """The rows of ``x`` with these numbers, where ``x`` is."""
     if not is_foreign(x):

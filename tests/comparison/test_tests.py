@@ -5,7 +5,7 @@ import pytest
 from scipy import stats
 
 from catalogue import KERNELS
-from latentviews import Delta, Gaussian, Laplace, VonMises, independence_test, two_sample_test
+from latentviews import Delta, Gaussian, HalfLine, Laplace, Real, VonMises, independence_test, two_sample_test
 from latentviews.comparison.features import LANDMARKS
 from latentviews.core.features.landmarks import LandmarkFeatures
 
@@ -37,6 +37,7 @@ def assert_uniform(pvalues):
 @pytest.mark.parametrize("kernel", KERNELS, ids=repr)
 def test_statistics_are_the_gram_formulas(kernel, rng):
     x, y = rng.normal(size=(60, 2)), rng.normal(0.5, size=(60, 2))
+    x, y = ((kernel.space or Real()).reflected(rows) for rows in (x, y))
 
     mmd = two_sample_test(x, y[:45], kernel=kernel, n_permutations=1, random_state=0)
     hsic = independence_test(x, x + y, kernel=kernel, n_permutations=1, random_state=0)
@@ -227,6 +228,11 @@ def test_a_run_is_a_function_of_its_seed(rng):
         ((np.zeros((5, 2, 2)), np.zeros(5)), {}, r"x needs shape \(n,\) or \(n, d\); got \(5, 2, 2\)"),
         ((np.array([0, 1, 2, np.nan]), np.zeros(5)), {}, "x contains NaN or infinity"),
         ((np.arange(5.0), np.arange(5.0)), {"n_permutations": 0}, "n_permutations must be an integer of at least 1"),
+        (
+            (np.arange(5.0), np.arange(5.0) - 3),
+            {"kernel": Gaussian(space=HalfLine())},
+            "Column 0 holds -., which is out",
+        ),
         ((np.arange(5.0), np.arange(5.0)), {"n_landmarks": 0}, "n_landmarks must be an integer of at least 1"),
     ],
 )
@@ -244,6 +250,7 @@ def test_bad_samples_are_refused_in_a_sentence(arguments, options, message):
         (np.arange(5.0), {"sample_weight": np.ones(4)}, r"one number per row, shape \(5,\); got \(4,\)"),
         (np.arange(5.0), {"sample_weight": np.full(5, 1e-9)}, "which sums to 5e-09, drew 0"),
         (np.ones(5), {}, "columns that vary"),
+        (np.arange(5.0) - 3, {"kernel": [None, Gaussian(space=HalfLine())]}, "Column 0 holds -., which is outside"),
     ],
 )
 def test_bad_pairs_are_refused_in_a_sentence(y, options, message):

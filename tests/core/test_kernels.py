@@ -66,8 +66,8 @@ def test_whole_numbers_are_numbers(kernel, rng):
 
 @kernels
 def test_correlations_are_the_kernel_over_its_heights(kernel, rng):
-    x, y = rows(rng), rows(rng)
-    heights = np.sqrt(np.outer(kernel.diagonal(x), kernel.diagonal(y)))
+    x, y = ((kernel.space or Real()).reflected(rows(rng)) for _ in range(2))
+    heights = np.sqrt(np.outer(*(kernel.diagonal(points) / kernel.unit_diagonal(points) for points in (x, y))))
 
     np.testing.assert_allclose(kernel.correlation(x, y) * heights, kernel.gram(x, y), rtol=1e-10, atol=1e-14)
     np.testing.assert_array_equal(UnitHeight(kernel).gram(x, y), kernel.correlation(x, y))

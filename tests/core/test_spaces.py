@@ -213,6 +213,30 @@ def test_a_kernel_on_the_half_line_is_the_sum_of_two_on_the_line(rng):
     np.testing.assert_allclose(Gaussian(0.7, space=HalfLine()).gram(x, y), line.gram(x, y) + line.gram(x, -y))
 
 
+@pytest.mark.parametrize("bandwidth", [0.2, 1.0, 3.49, 3.5, 3.51, 40.0])  # cosines from 3.5 on
+def test_a_gaussian_on_an_interval_is_the_sum_over_all_images(bandwidth, rng):
+    x, y, space = inside(Interval(-2, 5), 20, rng), inside(Interval(-2, 5), 20, rng), Interval(-2, 5)
+    turns = range(-int(3 * bandwidth) - 2, int(3 * bandwidth) + 3)
+    images = np.concatenate([[y + 14 * n, -4 - y + 14 * n] for n in turns])
+    literal = sum(np.exp(-0.5 * ((x - image.T) / bandwidth) ** 2) for image in images)
+
+    kernel = Gaussian(bandwidth, space=space)
+
+    np.testing.assert_allclose(kernel.correlation(x, y), literal, rtol=1e-11)  # squares of 600 bandwidths lose digits
+    np.testing.assert_allclose(kernel.unit_diagonal(x), np.diag(kernel.correlation(x, x)), rtol=1e-12)
+    np.testing.assert_array_equal(kernel.correlation(np.array([[-2.1], [5.1], [np.inf]]), y), 0)
+
+
+@pytest.mark.parametrize("bandwidth", [0.05, 0.49, 0.5, 10.0, 1e6])
+def test_a_gaussian_on_an_interval_costs_few_profiles_however_wide_it_is(bandwidth, monkeypatch):
+    calls, profile = [], Gaussian._profile
+    monkeypatch.setattr(Gaussian, "_profile", lambda *args: calls.append(1) or profile(*args))
+
+    Gaussian(bandwidth, space=Interval(0, 1)).gram(np.zeros((2, 1)), np.ones((3, 1)))
+
+    assert len(calls) <= 13
+
+
 def test_a_wide_kernel_on_an_interval_is_uniform(rng):
     x = inside(Interval(-2, 5), 20, rng)
 
@@ -229,7 +253,7 @@ def test_nodes_in_a_space_with_borders_integrate_mirrored_densities(space, dim, 
     assert space.contains(quadrature.nodes).all()
     values = quadrature.weights * Gaussian(0.15, space=space).gram(quadrature.nodes, x[:50]).mean(axis=1)
     # midpoints are exact on functions that go on as mirrored; quasi-random nodes do no worse than random ones
-    limit = 1e-8 if dim < 3 else stats.norm.isf(1e-6 / 2) * values.std() * np.sqrt(DRAWS)
+    limit = 1e-8 if dim < 3 else stats.norm.isf(1e-6 / 2) * values.std() * np.sqrt(NEAR)
     assert values.sum() == pytest.approx(1, abs=limit)
 
 
@@ -303,7 +327,7 @@ def test_values_outside_a_space_are_named():
     assert Interval(0, 1).check(np.array([0.0, np.nan, 1.0]), 0) is None
 
 
-@pytest.mark.parametrize("ends", [(1, 0), (0, 0), (0, np.inf), (np.nan, 1)])
+@pytest.mark.parametrize("ends", [(1, 0), (0, 0), (0, np.inf), (np.nan, 1), ("a", "b"), (None, 1)])
 def test_an_interval_needs_two_ends(ends):
     with pytest.raises(ValueError, match="Interval needs two finite ends"):
         Interval(*ends)

@@ -5,6 +5,8 @@ import numpy as np
 import pytest
 
 from catalogue import SOLVERS
+from latentviews import KernelHMM, MultiViewMixture
+from latentviews.core.features.bins import BinnedFeatures
 from latentviews.core.features.indicators import OneHotFeatures
 from latentviews.core.features.landmarks import LandmarkFeatures
 from latentviews.core.kernels.discrete import Delta
@@ -14,7 +16,7 @@ from latentviews.core.spectral import spectral_fit
 from latentviews.core.tensors import JointDiagonalization
 from latentviews.core.views import Views
 from latentviews.core.whitening import whiten, whiten_exchangeable
-from latentviews.datasets import make_multiview
+from latentviews.datasets import make_hmm, make_multiview
 from reference import algorithm_1, appendix_9
 
 pytestmark = pytest.mark.cheap
@@ -223,3 +225,20 @@ def test_error_on_a_discrete_model_falls_as_the_root_of_n():
     medians = [np.median([error(n) for _ in range(20)]) for n in sizes]
     slope = np.polyfit(np.log(sizes), np.log(medians), 1)[0]
     assert abs(slope + 0.5) < 0.1  # a median of 20 errors varies by some 15 %, so the slope by .04
+
+
+@pytest.mark.parametrize("name", ["mixture", "chain"])
+def test_a_number_of_classes_that_is_to_be_found_costs_no_map_more_than_the_wide_ones_of_its_test(name, monkeypatch):
+    fits, fit = [], BinnedFeatures.fit
+    monkeypatch.setattr(BinnedFeatures, "fit", lambda self, *rows: fits.append(1) or fit(self, *rows))
+    made = {
+        "mixture": lambda k: MultiViewMixture(k, random_state=0).fit(make_multiview(400, 2, random_state=0).X),
+        "chain": lambda k: KernelHMM(k, random_state=0).fit(make_hmm(400, random_state=0).X),
+    }[name]
+
+    found = made("auto")
+    asked, k = len(fits), found.n_components_ if name == "mixture" else found.n_states_
+    assert k > 1
+    made(k)
+
+    assert asked - (len(fits) - asked) == 3  # of three views, or three times

@@ -17,7 +17,7 @@ import latentviews
 from latentviews import load, save
 from latentviews.io import register
 from latentviews.io.register import CLASSES, FOREIGN, FORMER, FORMER_FIELDS, MAKERS, class_of, name_of, present_name
-from saved_models import MODELS
+from saved_models import MODELS, NEWER
 
 HERE = Path(__file__).parent
 FORMATS = ["format1", "format2"]
@@ -134,5 +134,5 @@ def test_a_model_saved_before_answers_as_it_did(kind, name):
 def test_there_is_a_file_of_every_estimator(kind):
     names = {name for each, name in fixtures() if each == kind}
 
-    assert names == set(MODELS)
-    assert sum(path.stat().st_size for path in (HERE / kind).iterdir()) < 500_000
+    assert names == set(MODELS) - (NEWER if kind == "format1" else set())
+    assert sum(path.stat().st_size for path in (HERE / kind).iterdir()) < 700_000

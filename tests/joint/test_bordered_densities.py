@@ -53,7 +53,7 @@ def test_stacks_know_where_columns_end(rng, tmp_path):
         ticks = np.linspace(0, high, 20_001)[:, None]
         density = np.exp(known.marginal([column]).score_samples(ticks))
         assert integrate.trapezoid(density, ticks[:, 0]) == pytest.approx(1, abs=5e-3)
-    assert known.score_samples(np.array([[-0.5, 0.5, 0.0, 0.0]]))[0] < -600
+    assert known.density_.log_density(np.array([[-0.5, 0.5, 0.0, 0.0]]))[0] < -600
     assert known.conditional([0], {3: 1.0}).sample(50).min() >= 0
     save(known, tmp_path / "model")
     np.testing.assert_array_equal(load(tmp_path / "model").score_samples(fresh), known.score_samples(fresh))
@@ -79,7 +79,7 @@ def test_the_signed_estimate_knows_where_columns_end(rng):
     mass = integrate.trapezoid(integrate.trapezoid(values, ticks, axis=0), ticks)
     assert model.mass_ == pytest.approx(mass, abs=1e-3)  # the closed form, every kernel having mass one
     assert model.sample(300).min() >= 0
-    assert model.score_samples(np.array([[-1.0, 1.0]]))[0] < -100
+    assert model.density_.log_density(np.array([[-1.0, 1.0]]))[0] < -100
 
 
 def test_values_outside_are_refused(rng):
@@ -88,3 +88,8 @@ def test_values_outside_are_refused(rng):
 
     with pytest.raises(ValueError, match=r"Column 1 holds 1.5, which is outside Interval\(low=0, high=1\)"):
         LowRankDensity(kernel=KERNELS).fit(X)
+
+
+def test_a_kernel_without_a_space_is_asked_for_one(rng):
+    with pytest.raises(ValueError, match=r"Gaussian needs a space: Real\(\), HalfLine\(\) or Interval\(low, high\)"):
+        LowRankDensity(kernel=Gaussian(space=None)).fit(mixed(100, rng))

@@ -3,7 +3,10 @@ import pytest
 from scipy import integrate
 
 from bordered import DURATIONS, SHARES, density_errors, draw, in_order
-from latentviews import Gaussian, HalfLine, Interval, MultiViewMixture, SmoothedEM, load, save
+from latentviews import Gaussian, HalfLine, Interval, LandmarkFeatures, MultiViewMixture, SmoothedEM, load, save
+from latentviews.core.embeddings import domain_for
+from latentviews.core.views import Views
+from latentviews.densities.reestimation import density_maps, reestimate
 
 CASES = {"durations": (HalfLine(), DURATIONS, 25.0), "shares": (Interval(0, 1), SHARES, 1.0)}
 cases = pytest.mark.parametrize(("space", "laws", "high"), CASES.values(), ids=CASES.keys())
@@ -102,3 +105,15 @@ def test_saved_mixtures_keep_their_space(space, laws, high, rng, tmp_path):
     np.testing.assert_array_equal(again.score_samples(X), model.score_samples(X))
     np.testing.assert_array_equal(again.sample(20)[0], model.sample(20)[0])
     assert again.kernel.space == space
+
+
+def test_landmarks_of_three_bordered_columns_keep_the_mass_of_their_densities(rng):
+    x, shares = DURATIONS[0].rvs(size=(1200, 3), random_state=rng), np.ones((1200, 1))
+    phi = LandmarkFeatures(Gaussian("median", space=HalfLine()), 50, random_state=0).fit(x)
+
+    maps = density_maps(x, Views(([0, 1, 2],), (phi,)), [0], shares, "auto")
+    _, (component,) = reestimate(x, shares, maps, [0], [domain_for(maps.features[0], x, rng)])
+
+    assert component.mass == pytest.approx(1, abs=0.05)
+    fresh = DURATIONS[0].rvs(size=(1000, 3), random_state=rng)
+    assert component.log_density(fresh).mean() > DURATIONS[0].logpdf(fresh).sum(axis=1).mean() - 0.3

@@ -9,7 +9,6 @@ from catalogue import COSTS
 from latentviews.mixtures.dependence.merging import (
     CROSSINGS,
     Landscape,
-    adjusted_rand,
     medoid,
     merge,
     merge_until,
@@ -109,13 +108,6 @@ def test_the_medoid_is_of_the_majority(rng):
 
 def test_one_partition_agrees_with_itself():
     assert medoid([np.zeros(5, dtype=int)]).agreement == 1
-
-
-@pytest.mark.parametrize("sizes", [(3, 4), (1, 3), (1, 1)])
-def test_the_adjusted_rand_index_is_scikit_learns(sizes, rng):
-    a, b = (rng.integers(size, size=50) for size in sizes)
-    assert adjusted_rand(a, b) == pytest.approx(adjusted_rand_score(a, b))
-    assert adjusted_rand(a, a) == 1
 
 
 def test_a_part_that_wins_no_row_goes_to_the_one_it_shares_rows_with(rng):

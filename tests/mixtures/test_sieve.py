@@ -4,8 +4,8 @@ from scipy import sparse
 from scipy.special import logsumexp, softmax
 
 from latentviews.mixtures.sieve import (
-    Cells,
     SieveParameters,
+    SieveRows,
     accelerated_em,
     em_step,
     em_sums,
@@ -25,7 +25,7 @@ def problem(rng, n=300, k=3, n_views=3, missing=False):
         rows = sparse.csr_array(np.eye(12)[rng.integers(12, size=n)])
         atoms = rng.gamma(1.0, size=(12, 5)) + 0.1
         present = rng.random(n) < 0.7 if missing else None
-        cells.append(Cells(rows, atoms, present, t))
+        cells.append(SieveRows(rows, atoms, present, t))
     parameters = SieveParameters(
         rng.dirichlet(np.ones(k)), tuple(rng.dirichlet(np.ones(5), size=k).T for _ in range(n_views))
     )
@@ -52,7 +52,7 @@ def test_posteriors_are_bayes_rule(missing, rng):
 
 def test_many_views_do_not_underflow(rng):
     cells, parameters = problem(rng, n=20, n_views=3)
-    faint = [Cells(view.rows, view.atoms * 1e-60, None, view.block) for view in cells] * 10
+    faint = [SieveRows(view.rows, view.atoms * 1e-60, None, view.block) for view in cells] * 10
     posteriors, _, log_likelihood = posterior(faint, parameters)
     log_densities = 10 * np.log(enumerated(cells, parameters) / parameters.weights)
     joint = np.log(parameters.weights) + log_densities
@@ -96,7 +96,7 @@ def test_weights_count_as_repetitions(rng):
     cells, parameters = problem(rng)
     weights = rng.integers(0, 3, size=300)
     rows = np.repeat(np.arange(300), weights)
-    repeated = [Cells(view.rows[rows], view.atoms, None, view.block) for view in cells]
+    repeated = [SieveRows(view.rows[rows], view.atoms, None, view.block) for view in cells]
     one, objective = em_step(cells, parameters, weights.astype(float))
     two, same = em_step(repeated, parameters)
     assert objective == pytest.approx(same)
@@ -106,7 +106,7 @@ def test_weights_count_as_repetitions(rng):
 def test_sums_over_parts_give_the_step_over_all(rng):
     cells, parameters = problem(rng)
     halves = [
-        [Cells(view.rows[part], view.atoms, None, view.block) for view in cells]
+        [SieveRows(view.rows[part], view.atoms, None, view.block) for view in cells]
         for part in (slice(90), slice(90, None))
     ]
     sums = [a + b for a, b in zip(*(em_sums(half, parameters) for half in halves), strict=True)]
@@ -125,7 +125,7 @@ def test_known_classes_are_kept(rng):
 
 def test_views_of_a_block_share_their_coefficients(rng):
     cells, _ = problem(rng)
-    tied = [Cells(view.rows, cells[0].atoms, None, 0) for view in cells]
+    tied = [SieveRows(view.rows, cells[0].atoms, None, 0) for view in cells]
     start = initial_parameters(tied, rng.dirichlet(np.ones(2), size=300))
     assert len(start.coefficients) == 1
     path = []
@@ -144,7 +144,7 @@ def grid_cells(rng, nonlinear):
     cells = []
     for t in range(3):
         place = np.clip(np.searchsorted(grid, rng.normal(3.0 * labels - 1.5)), 0, 79)
-        cells.append(Cells(sparse.csr_array(np.eye(80)[place]), kernel, None, t, smoother))
+        cells.append(SieveRows(sparse.csr_array(np.eye(80)[place]), kernel, None, t, smoother))
     start = 0.6 * np.eye(2)[labels] + 0.2
     shares = tuple(view.shares(start) / view.shares(start).sum(axis=0) for view in cells)
     return cells, SieveParameters(start.mean(axis=0), shares), labels
@@ -171,7 +171,7 @@ def test_rows_that_no_class_explains_leave_numbers(rng):
     cells, parameters = problem(rng)
     atoms = cells[0].atoms.copy()
     atoms[0] = 0.0  # nothing reaches the first cell, and some twenty rows are in it
-    cells = [Cells(cells[0].rows, atoms, None, 0), *cells[1:]]
+    cells = [SieveRows(cells[0].rows, atoms, None, 0), *cells[1:]]
     for _ in range(5):
         parameters, objective = em_step(cells, parameters)
     assert np.isfinite(objective)

@@ -61,7 +61,7 @@ class NonparametricEM(OneColumnViews):
     responsibilities_ : array of shape (n_samples, k)
         Of the rows fitted, after the last step.
     bandwidths_ : array of shape (n_views, k)
-    objective_path_ : array of shape (n_iter_,)
+    objective_path_ : array, one value per iteration
         The mean log-likelihood before every step, smoothed if ``smoothed``; only then is it monotone.
     n_iter_ : int
     converged_ : bool
@@ -114,7 +114,17 @@ class NonparametricEM(OneColumnViews):
 
     @all_or_nothing
     def fit(self, X: Any, y: Any = None) -> Self:
-        """Alternate between posteriors and weighted densities."""
+        """Alternate between posteriors and weighted densities.
+
+        Parameters
+        ----------
+        X : array or DataFrame of shape (n_samples, n_features)
+        y : ignored
+
+        Returns
+        -------
+        self
+        """
         table, columns, rank = self._read(X)
         rng = np.random.default_rng(self.random_state)
         blocks = read_blocks(self.exchangeable, table.shape[1])

@@ -7,11 +7,13 @@ import numpy as np
 from array_api_compat import is_array_api_obj
 
 from latentviews._arrays import is_foreign, namespace, to_numpy
-from latentviews._validation import check_count
+from latentviews._validation import as_numbers, check_count
 from latentviews.core.features.landmarks import LandmarkFeatures
 from latentviews.core.kernels.base import Kernel
 from latentviews.core.kernels.real import Gaussian
+from latentviews.core.kernels.spaces import space_of
 from latentviews.core.streams import batches, is_array, sample
+from latentviews.core.tables import refuse_outside
 
 LANDMARKS = 300  # the most features per row: samples of no more different rows see the kernel exactly, whatever it is
 LANDMARK_ROWS = 10_000  # landmarks and bandwidths are sought among at most this many rows
@@ -21,7 +23,7 @@ SCALES = (0.03, 0.09, 0.25, 0.7, 2.0)  # bandwidths to try, in median distances
 
 def as_rows(name: str, values: Any) -> Any:
     """``values`` as finite rows (n, d) in their own library, enough of them for a test."""
-    rows = values if is_array_api_obj(values) and is_foreign(values) else to_numpy(values)
+    rows = values if is_array_api_obj(values) and is_foreign(values) else as_numbers(name, values)
     rows = rows[:, None] if rows.ndim == 1 else rows
     if rows.ndim != 2 or rows.shape[1] == 0:
         raise ValueError(f"{name} needs shape (n,) or (n, d); got {tuple(rows.shape)}.")
@@ -85,9 +87,17 @@ def some_rows(rows: Any, rng: np.random.Generator) -> np.ndarray:
 def fitted_map(kernel: Kernel, some: np.ndarray, n_landmarks: int, rng: np.random.Generator) -> LandmarkFeatures:
     """A feature map of the kernel, from landmarks among some rows."""
     check_count("n_landmarks", n_landmarks)
+    _check_inside(kernel, some)
     return LandmarkFeatures(kernel, n_landmarks, random_state=int(rng.integers(2**31))).fit(some)
 
 
 def mapped(phi: LandmarkFeatures, rows: Any) -> Any:
     """The feature vectors of the rows, where they are."""
+    _check_inside(phi, rows)
     return namespace(rows).concat([phi.transform(batch) for batch, _ in batches(rows)])
+
+
+def _check_inside(kernel: Any, rows: Any) -> None:
+    """Refuse values outside the space of a kernel or its map."""
+    space = space_of(kernel)
+    refuse_outside(rows, {} if space is None else dict.fromkeys(range(rows.shape[1]), space))

@@ -1,17 +1,25 @@
 """From what the user passes to rows and the columns of every view, checked."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
 from latentviews._arrays import to_numpy
+from latentviews._numbers import LARGEST
 from latentviews._validation import as_labels, check_rows, check_weights, is_batches, warn_user
-from latentviews.core.kernels.spaces import Real, space_of
+from latentviews.core.kernels.spaces import Real, Space, space_of
 from latentviews.core.streams import is_array, is_empty, sample
 
+ROUNDING = 1000 * np.finfo(float).eps  # of the largest value: so much comes of arithmetic alone
 Columns = tuple[list[int], ...]
+Spaces = Mapping[int, Space]  # of columns, by number
+NOWHERE: Spaces = {}
+
+
+class FewViewsError(ValueError):
+    """Fewer views than determine the classes."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,6 +53,9 @@ class TrainingRows:
         return len(self.pilot) if self.pilot_weights is None else int(np.count_nonzero(self.pilot_weights))
 
 
+Rows = TypeVar("Rows", bound=TrainingRows)
+
+
 def training_rows(
     data: Any,
     pilot_size: int,
@@ -61,6 +72,12 @@ def training_rows(
     weights = None if weights is None else weights / weights.mean()
     drawn, pilot_weights, pilot_labels = draw(data, pilot_size, rng, weights, labels)
     pilot = to_numpy(drawn)
+    unseen = np.flatnonzero(np.isnan(pilot).all(axis=0))
+    if len(unseen) and is_array(data) and not np.isnan(to_numpy(data)[:, unseen]).all():
+        raise ValueError(
+            f"None of the {len(pilot)} rows of the pilot has a value in column {unseen[0]}, though other rows do; take "
+            "a larger pilot_size."
+        )
     # a pilot that is not full holds the whole stream
     partial = len(pilot) < data.shape[0] if is_array(data) else len(pilot) >= pilot_size
     return TrainingRows(data, weights, labels, pilot, pilot_weights, pilot_labels, partial)
@@ -69,7 +86,8 @@ def training_rows(
 def read_sequences(estimator: Any, X: Any, *, reset: bool) -> tuple[np.ndarray, Columns]:
     """The rows of sequences, one under the other, and the columns of every view: all of them if ``views`` is None.
 
-    The first call on data (``reset``) settles the views; later ones find them in ``estimator.views_``.
+    The first call on data (``reset``) settles the views; later ones find them in ``estimator.views_``, and refuse
+    values outside the spaces of ``estimator.components_``.
     """
     if _is_list_of_views(X) or is_stream(X):
         raise TypeError(
@@ -78,37 +96,53 @@ def read_sequences(estimator: Any, X: Any, *, reset: bool) -> tuple[np.ndarray, 
             "lengths = [len(part) for part in parts]."
         )
     if hasattr(X, "columns"):
-        X = _named_columns(X, estimator.views)
+        X = _named_columns(estimator, X, reset)
     table = to_numpy(check_rows(estimator, X, reset=reset, missing=True))
     if reset and estimator.views is None:
         return table, (list(range(table.shape[1])),)
-    return table, _columns(estimator, reset, least=1)
+    columns = _columns(estimator, reset, least=1)
+    refuse_outside(table, {} if reset else _fitted_spaces(estimator), _names(estimator))
+    return table, columns
 
 
 def read_table(estimator: Any, X: Any, *, reset: bool) -> tuple[Any, Columns]:
     """Rows (an array, or an iterable of batches) and the columns of every view, as ``estimator.views`` says.
 
-    The first call on data (``reset``) settles the views; later ones find them in ``estimator.views_``.
+    The first call on data (``reset``) settles the views; later ones find them in ``estimator.views_``, and refuse
+    values outside the spaces of ``estimator.components_``.
     """
+    columns, spaces = None, {} if reset else _fitted_spaces(estimator)
+    if is_stream(X) and not _is_list_of_views(X):
+        return checked_batches(estimator, X, reset=reset, spaces=spaces), _columns(estimator, reset)
     if _is_list_of_views(X):
         if estimator.views is not None:
             raise ValueError("X is a list of arrays, one per view, so `views` must be None; pass one or the other.")
         X, columns = _stack([np.asarray(view) for view in X])
-        return check_rows(estimator, X, reset=reset, missing=True), columns
-    if is_stream(X):
-        return checked_batches(estimator, X, reset=reset), _columns(estimator, reset)
-    if hasattr(X, "columns"):
-        X = _named_columns(X, estimator.views)
-    return check_rows(estimator, X, reset=reset, missing=True), _columns(estimator, reset)
+    elif hasattr(X, "columns"):
+        X = _named_columns(estimator, X, reset)
+    table = check_rows(estimator, X, reset=reset, missing=True)
+    refuse_outside(table, spaces, _names(estimator))
+    columns = columns or _columns(estimator, reset)
+    if reset:
+        _check_coded(estimator, columns)
+    return table, columns
 
 
 class CheckedBatches:
-    """A stream whose batches are checked as they pass: numbers, as many columns as the first, one weight per row."""
+    """A stream whose batches are checked as they pass.
 
-    def __init__(self, estimator: Any, batches: Iterable[Any], missing: bool = True):
+    They hold numbers, as many columns as the first and none outside its space, and one weight per row.
+    """
+
+    def __init__(self, estimator: Any, batches: Iterable[Any], missing: bool = True, spaces: Spaces = NOWHERE):
         self.estimator = estimator
         self.batches = batches
         self.missing = missing
+        self.spaces = spaces
+
+    def inside(self, spaces: Spaces) -> "CheckedBatches":
+        """The same stream with its columns in these spaces."""
+        return CheckedBatches(self.estimator, self.batches, self.missing, spaces)
 
     def __iter__(self) -> Iterator[tuple[Any, Any]]:
         for batch in self.batches:
@@ -116,6 +150,7 @@ class CheckedBatches:
             if is_empty(rows):
                 continue
             rows = check_rows(self.estimator, rows, reset=False, missing=self.missing)
+            refuse_outside(rows, self.spaces, _names(self.estimator))
             if weights is not None:
                 weights, count = np.asarray(weights, dtype=float), rows.shape[0]
                 if weights.shape != (count,) or not np.all(weights >= 0):
@@ -125,7 +160,9 @@ class CheckedBatches:
             yield rows, weights
 
 
-def checked_batches(estimator: Any, X: Iterable[Any], *, reset: bool, missing: bool = True) -> CheckedBatches:
+def checked_batches(
+    estimator: Any, X: Iterable[Any], *, reset: bool, missing: bool = True, spaces: Spaces = NOWHERE
+) -> CheckedBatches:
     """A stream checked as it passes; the columns are those of its first batch (``reset``), or of earlier data."""
     if reset:
         every = (batch[0] if isinstance(batch, tuple) else batch for batch in X)
@@ -133,7 +170,7 @@ def checked_batches(estimator: Any, X: Iterable[Any], *, reset: bool, missing: b
         if first is None:
             raise ValueError("The stream holds no batch; at least one row is needed.")
         check_rows(estimator, first, reset=True, missing=missing)
-    return CheckedBatches(estimator, X, missing)
+    return CheckedBatches(estimator, X, missing, spaces)
 
 
 def is_stream(X: Any) -> bool:
@@ -162,22 +199,23 @@ def _is_list_of_views(X: Any) -> bool:
 
 def _stack(views: list[np.ndarray]) -> tuple[np.ndarray, Columns]:
     """Arrays side by side, and where each of them went."""
-    rows = [len(view) for view in views]
-    if len(set(rows)) > 1:
-        raise ValueError(f"All views must have the same rows; got {rows} rows.")
+    if len({len(view) for view in views}) > 1:
+        raise ValueError(f"All views must have the same rows; got {[len(view) for view in views]} rows.")
     ends = np.cumsum([view.shape[1] for view in views])
     columns = [list(range(end - view.shape[1], end)) for view, end in zip(views, ends, strict=True)]
     return np.concatenate(views, axis=1), _checked(columns, int(ends[-1]))
 
 
-def _named_columns(frame: Any, views: Any) -> Any:
-    """The columns of a data frame that named views use; all columns if they are numbered."""
+def _named_columns(estimator: Any, frame: Any, reset: bool) -> Any:
+    """The columns of a data frame that named views use; all if they are numbered. Categories become codes."""
+    views = _listed(estimator.views)
     if views is not None and any(isinstance(name, str) for view in views for name in _as_list(view)):
         names = [name for view in views for name in _as_list(view)]
         absent = [name for name in names if name not in frame.columns]
         if absent:
             raise ValueError(f"views name columns {absent} that the table lacks; it has {list(frame.columns)}.")
         frame = frame[list(dict.fromkeys(names))]
+    frame = _coded(estimator, frame, reset)
     texts = [name for name, kind in zip(frame.columns, frame.dtypes, strict=True) if not _is_numeric(kind)]
     if texts:
         raise ValueError(
@@ -185,6 +223,47 @@ def _named_columns(frame: Any, views: Any) -> Any:
             "columns to use in `views`."
         )
     return frame
+
+
+def _coded(estimator: Any, frame: Any, reset: bool) -> Any:
+    """A pandas frame whose columns of categories are codes, in the order of the categories that were fitted to."""
+    if reset:
+        kinds = zip(frame.columns, frame.dtypes, strict=True)
+        found = {name: list(kind.categories) for name, kind in kinds if type(kind).__name__ == "CategoricalDtype"}
+        vars(estimator).pop("categories_", None)  # an earlier fit's
+        if found:
+            estimator.categories_ = {str(name): values for name, values in found.items()}
+    known = {name: values for name, values in getattr(estimator, "categories_", {}).items() if name in frame.columns}
+    codes = {name: _places(name, frame[name], values) for name, values in known.items()}
+    return frame.assign(**codes) if codes else frame
+
+
+def _places(name: str, column: Any, categories: list[Any]) -> np.ndarray:
+    """The places of values among categories, NaN where a value is missing."""
+    place = {value: float(code) for code, value in enumerate(categories)}
+    values, missing = np.asarray(column, dtype=object), np.asarray(column.isna())
+    strange = [value for value in values[~missing] if value not in place]
+    if strange:
+        raise ValueError(f"Column {name!r} holds {strange[0]!r}, none of the categories of the fit, {categories}.")
+    return np.array([np.nan if gone else place[value] for value, gone in zip(values, missing, strict=True)])
+
+
+def _check_coded(estimator: Any, columns: Columns) -> None:
+    """Refuse categories in a view whose kernel takes them for numbers."""
+    names = [str(name) for name in getattr(estimator, "feature_names_in_", [])]
+    coded = [j for j, name in enumerate(names) if name in getattr(estimator, "categories_", {})]
+    if not coded or getattr(estimator, "features", None) is not None:
+        return
+    kernel = getattr(estimator, "kernel", None)
+    kernels = kernel if isinstance(kernel, list | tuple) else [kernel] * len(columns)
+    for view, own in zip(columns, kernels, strict=False):
+        texts = [names[j] for j in view if j in coded]
+        space = getattr(own, "space", None)
+        if texts and not getattr(space, "finite", False):
+            raise ValueError(
+                f"Columns {texts} are categories, which have no order; give their views the Delta kernel: kernel=[...] "
+                "has one per view, None for the default."
+            )
 
 
 def _is_numeric(dtype: Any) -> bool:
@@ -196,12 +275,18 @@ def _columns(estimator: Any, reset: bool, least: int = 3) -> Columns:
     if not reset:
         return estimator.views_
     names = list(getattr(estimator, "feature_names_in_", []))
-    size = estimator.n_features_in_
-    if estimator.views is not None and (isinstance(estimator.views, str) or not isinstance(estimator.views, Iterable)):
-        raise ValueError(f"views must be a list with the columns of every view; got {estimator.views!r}.")
-    if estimator.views is None:
-        return _checked([[j] for j in range(size)], size)
-    return _checked([[_index(name, names) for name in _as_list(view)] for view in estimator.views], size, least)
+    size, views = estimator.n_features_in_, _listed(estimator.views)
+    least = min(least, getattr(estimator, "_fewest_views", least))
+    if views is None:
+        return _checked([[j] for j in range(size)], size, least)
+    return _checked([[_index(name, names) for name in _as_list(view)] for view in views], size, least)
+
+
+def _listed(views: Any) -> Any:
+    """The columns of every view, without the names that a dict gives the views."""
+    if views is not None and (isinstance(views, str) or not isinstance(views, Iterable)):
+        raise ValueError(f"views must be a list with the columns of every view, or a dict; got {views!r}.")
+    return list(views.values()) if isinstance(views, Mapping) else views
 
 
 def _as_list(view: Any) -> list[Any]:
@@ -225,9 +310,10 @@ def _checked(columns: list[list[int]], size: int, least: int = 3) -> Columns:
     if not columns:
         raise ValueError("views is empty; name the columns of at least one view.")
     if len(columns) < least:
-        raise ValueError(
-            f"A multi-view model needs at least three views; got {len(columns)} from n_features = {size} column(s). "
-            "Two views do not determine the classes."
+        raise FewViewsError(
+            f"A multi-view model needs at least {'three' if least == 3 else least} views; got {len(columns)} from "
+            f"n_features = {size} column(s). Two views do not determine the classes, unless `MultiViewMixture` is "
+            'given dependence="copula".'
         )
     flat = [j for view in columns for j in view]
     outside = [j for j in flat if not -size <= j < size]
@@ -242,16 +328,12 @@ def _checked(columns: list[list[int]], size: int, least: int = 3) -> Columns:
     return tuple([j % size for j in view] for view in columns)
 
 
-LARGEST = 1e150  # values beyond have squares that overflow
-
-
 def check_varying(x: np.ndarray, columns: Columns, names: Any = None) -> None:
-    """Refuse columns that are empty or constant, which say nothing of the classes, or too large to be squared."""
+    """Refuse columns that are empty or constant, which say nothing of the classes."""
     x = to_numpy(x)
     for view, group in enumerate(columns):
         for j in group:
-            label = f"{repr(names[j]) if names is not None else j} (in view {view})"
-            check_column(x[:, j], label, "the classes")
+            check_column(x[:, j], f"{_label(j, names)} (in view {view})", "the classes")
         if np.isnan(x[:, group]).any(axis=1).all():
             raise ValueError(
                 f"No row has all of columns {group} of view {view}, so nothing is known of how they go together; put "
@@ -260,27 +342,59 @@ def check_varying(x: np.ndarray, columns: Columns, names: Any = None) -> None:
 
 
 def check_column(x: np.ndarray, label: Any, asked: str) -> None:
-    """Refuse a column that is empty or constant, which says nothing of what is asked, or has squares out of range."""
+    """Refuse a column that is empty or constant, which says nothing of what is asked, or varies by next to nothing."""
     values = x[~np.isnan(x)]
     if not len(values):
         raise ValueError(f"Column {label} is missing in all {len(x)} rows; leave it out.")
-    if np.abs(values).max() > LARGEST:
-        raise ValueError(
-            f"Column {label} holds {values[np.abs(values).argmax()]:.3g}, whose square is no number; scale the column, "
-            "or take that row out."
-        )
     if np.all(values == values[0]):
         raise ValueError(f"Column {label} is constant over {len(x)} rows and says nothing of {asked}; leave it out.")
     if np.ptp(values) < 1 / LARGEST:
         raise ValueError(f"Column {label} varies by {np.ptp(values):.3g}, whose square is no number; scale the column.")
+    if np.ptp(values) < ROUNDING * np.abs(values).max():
+        raise ValueError(
+            f"Column {label} varies by {np.ptp(values):.3g} beside values of {np.abs(values).max():.3g}, which is no "
+            f"more than rounding and says nothing of {asked}; leave it out, or keep more digits by measuring from a "
+            "number nearer to the values."
+        )
 
 
-def check_spaces(x: np.ndarray, columns: Columns, prototypes: Sequence[Any], names: Any) -> None:
-    """Refuse values outside the space of their kernel; a warning on strange ones."""
+def check_spaces(x: np.ndarray, columns: Columns, prototypes: Sequence[Any], names: Any) -> Spaces:
+    """Refuse values outside the space of their kernel, warn of strange ones, and give the space of every column."""
     x = to_numpy(x)
+    spaces: dict[int, Space] = {}
     for group, phi in zip(columns, prototypes, strict=True):
-        space = space_of(phi) or Real()
-        for j in group:
-            doubt = space.check(x[:, j], repr(names[j]) if names is not None else j)
-            if doubt:
-                warn_user(doubt)
+        spaces |= dict.fromkeys(group, space_of(phi) or Real())
+    for j, space in spaces.items():
+        doubt = space.check(x[:, j], _label(j, names))
+        if doubt:
+            warn_user(doubt)
+    return spaces
+
+
+def rows_inside(rows: Rows, columns: Columns, prototypes: Sequence[Any], names: Any) -> Rows:
+    """The same rows, none outside the space of its kernel: a sentence now, or from a stream as it passes."""
+    known = is_array(rows.data)
+    spaces = check_spaces(rows.data if known else rows.pilot, columns, prototypes, names)
+    return rows if known else replace(rows, data=rows.data.inside(spaces))
+
+
+def refuse_outside(x: Any, spaces: Spaces, names: Any = None) -> None:
+    """Refuse values outside the space of their column."""
+    for j, space in spaces.items():
+        if space.bordered:
+            space.check(to_numpy(x[:, j]), _label(j, names))
+
+
+def _fitted_spaces(estimator: Any) -> Spaces:
+    """The spaces of the columns of a fitted model whose views have densities."""
+    pairs = zip(estimator.views_, getattr(estimator, "components_", ()), strict=False)
+    return {j: view.domain.space for group, view in pairs if getattr(view, "domain", None) is not None for j in group}
+
+
+def _names(estimator: Any) -> Any:
+    return getattr(estimator, "feature_names_in_", None)
+
+
+def _label(column: int, names: Any) -> Any:
+    """A column as sentences name it."""
+    return repr(names[column]) if names is not None else column

@@ -11,14 +11,17 @@ from latentviews._arrays import to_numpy
 from latentviews._numbers import TINY, as_shares, effective_rows
 from latentviews._validation import is_auto
 from latentviews.core import streams
-from latentviews.core.embeddings import BinnedEmbedding, Components, components_in
+from latentviews.core.components import Components
+from latentviews.core.embeddings import BinnedEmbedding
 from latentviews.core.features.base import FeatureMap, raw_vectors
 from latentviews.core.features.bins import BinnedFeatures, GridFeatures, linear_bins, uniform_grid
-from latentviews.core.features.landmarks import LandmarkFeatures, few_landmarks
+from latentviews.core.features.landmarks import LandmarkFeatures, few_landmarks, many_landmarks
+from latentviews.core.features.point_masses import PointMassFeatures, which_mass
 from latentviews.core.kernels.bandwidths import finest
 from latentviews.core.kernels.base import Kernel
 from latentviews.core.kernels.quadrature import Quadrature
 from latentviews.core.moments import from_raw
+from latentviews.core.point_masses import laws_in
 from latentviews.core.streams import row_weights
 from latentviews.core.views import Views, stack_block
 
@@ -44,6 +47,9 @@ def density_maps(
 
 
 def _density_map(phi: Any, x: np.ndarray, posteriors: np.ndarray, bandwidth: Any) -> Any:
+    if isinstance(phi, PointMassFeatures):
+        off = which_mass(x[:, 0], phi.values) < 0
+        return clone(phi).around(_density_map(phi.features_, x[off], posteriors[off], bandwidth), 1.0)
     kernel = getattr(phi, "kernel_", None)
     if kernel is None or "bandwidth" not in kernel.get_params():
         return phi
@@ -53,6 +59,8 @@ def _density_map(phi: Any, x: np.ndarray, posteriors: np.ndarray, bandwidth: Any
         width = float(kernel.get_params()["bandwidth"])
         return GridFeatures(uniform_grid(x[:, 0], width, space=kernel.space), kernel, adaptive, finest(x[:, 0]))
     no_rule = isinstance(bandwidth, str) and bandwidth == "isj" and "isj" not in kernel.space.rules
+    if is_auto(bandwidth) and kernel.space.bordered:  # too few landmarks would lose mass, and no shape is fitted after
+        return many_landmarks(within_classes(kernel, x, posteriors), x, 0)
     if is_auto(bandwidth) or no_rule:
         return few_landmarks(within_classes(kernel, x, posteriors), x, 0)
     return few_landmarks(clone(kernel).set_params(bandwidth=bandwidth), x, 0)
@@ -67,6 +75,7 @@ def within_classes(kernel: Kernel, x: np.ndarray, posteriors: np.ndarray) -> Ker
 
 def in_landmarks(phi: Any) -> bool:
     """Whether densities of a view with this map are seen from landmarks, and not on a grid or in the map itself."""
+    phi = phi.features_ if isinstance(phi, PointMassFeatures) else phi
     kernel = getattr(phi, "kernel_", None)
     narrowed = kernel is not None and "bandwidth" in kernel.get_params() and not isinstance(phi, BinnedFeatures)
     return narrowed or isinstance(phi, LandmarkFeatures)
@@ -106,7 +115,7 @@ def reestimate(
         mass, squares, raw = (np.sum([sums[3 * t + i] for t in members], axis=0) for i in range(3))
         counts = effective_rows(mass, squares)  # that have the view
         vectors = from_raw(views, members[0], raw) / np.maximum(mass, TINY)
-        components[block] = components_in(views.features[members[0]], vectors, domains[members[0]], counts)
+        components[block] = laws_in(views.features[members[0]], vectors, domains[members[0]], counts)
     return share / share.sum(), [components[block] for block in blocks]
 
 

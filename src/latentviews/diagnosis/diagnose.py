@@ -11,13 +11,17 @@ from latentviews._arrays import to_numpy
 from latentviews._numbers import effective_rows
 from latentviews._validation import check_count
 from latentviews.core import streams
+from latentviews.core.features.point_masses import which_mass
+from latentviews.core.point_masses import masses_of
 from latentviews.core.tables import read_table
+from latentviews.core.view_names import view_names
 from latentviews.diagnosis.dependence import FEWEST_MEMBERS, WithinClassDependence, within_class_dependence
 from latentviews.diagnosis.moments import MomentQuality, moment_quality
+from latentviews.diagnosis.point_masses import ExactValues, exact_sentences, exact_values
 from latentviews.diagnosis.splits import classes_within
 from latentviews.mixtures.problem import classes_of, hidden_sentence
 
-ROWS = 20_000  # rows looked at
+ROWS = 10_000  # rows looked at
 CERTAIN = 0.8  # a posterior below this is uncertain
 FAR = 0.01  # rows beyond the range of a fit that are too many
 SQUEEZED = 0.02  # of the spread in a fit: less is another scale
@@ -39,14 +43,14 @@ def outside_range(model: Any, rows: np.ndarray) -> dict[int, float]:
     Those with more than a hundredth of the rows beyond all that the model was fitted to, or with values so close to
     each other that they must be on another scale (then the share is one).
     """
-    found = {}
+    found, masses = {}, masses_of(model)  # where rows may be, wherever the others are
     for view, component in zip(model.views_, model.components_, strict=True):
         domain = component.domain
         if domain is None or not domain.space.ordered:
             continue
         low, high = domain.nodes.min(axis=0) - domain.cell / 2, domain.nodes.max(axis=0) + domain.cell / 2
         for c, j in enumerate(view):
-            x = rows[~np.isnan(rows[:, j]), j]
+            x = rows[~np.isnan(rows[:, j]) & (which_mass(rows[:, j], masses.get(j, ())) < 0), j]
             share = float(np.mean((x < low[c]) | (x > high[c]))) if len(x) else 0.0
             if len(x) >= FEWEST_MEMBERS and np.ptp(np.quantile(x, [0.05, 0.95])) < SQUEEZED * domain.spread[c]:
                 share = 1.0
@@ -94,6 +98,7 @@ class Diagnosis:
     converged: bool
     agreement: float | None = None  # of the starts' partitions, where the fit allows for dependence
     within: np.ndarray | None = None  # (k,), how many classes the rows of each look like; None where views may depend
+    exact: dict[str, ExactValues] = field(default_factory=dict)  # values that many rows of a column have exactly
     tried: bool = False  # whether the fit could have allowed for dependence, and held-out rows spoke against it
 
     @property
@@ -109,7 +114,7 @@ class Diagnosis:
     @property
     def findings(self) -> list[Finding]:
         """Everything that was looked at, in the order of the summary."""
-        parts = (_on_range, _on_moments, _on_components, _on_dependence, _on_splits, _on_starts, _on_rows)
+        parts = (_on_range, _on_exact, _on_moments, _on_components, _on_dependence, _on_splits, _on_starts, _on_rows)
         return [finding for part in parts for finding in part(self)]
 
     @property
@@ -149,7 +154,7 @@ def diagnose(model: Any, X: Any, *, n_permutations: int = 199, random_state: Any
     ----------
     model : fitted MultiViewMixture
     X : data of the kind it was fitted to
-        At most 20,000 rows are looked at. A pair of views is tested on the rows that have both.
+        At most 10,000 rows are looked at. A pair of views is tested on the rows that have both.
     n_permutations : int, default=199
         Null draws of every test; the smallest p-value is 1 / (1 + n_permutations).
     random_state : int, RandomState or None
@@ -176,14 +181,14 @@ def diagnose(model: Any, X: Any, *, n_permutations: int = 199, random_state: Any
     data, columns = read_table(model, X, reset=False)
     sample, *_ = streams.sample(data, ROWS, rng)
     rows = to_numpy(sample)
-    posteriors = classes_of(model).posteriors(rows)
+    classes = classes_of(model)
+    posteriors, dependent = classes.posteriors(rows), classes.dependence is not None
     spaces = [component.space for component in model.components_]
     labels, certainty = most_probable(posteriors)
     names = getattr(model, "feature_names_in_", range(rows.shape[1]))
-    dependent = bool(getattr(model, "dependent_", None))
     return Diagnosis(
         n_rows=len(rows),
-        view_names=_view_names(model),
+        view_names=view_names(model),
         weights=model.weights_,
         moments=moment_quality(model, rows, columns, rng),
         mass=np.stack([component.mass for component in model.components_]),
@@ -197,6 +202,7 @@ def diagnose(model: Any, X: Any, *, n_permutations: int = 199, random_state: Any
         converged=bool(model.converged_),
         agreement=model.agreement_ if dependent else None,
         within=None if dependent else classes_within(rows, columns, spaces, posteriors, rng),
+        exact=exact_values(model, rows, names),
         tried=hasattr(model, "dependence_choice_"),
     )
 
@@ -205,11 +211,6 @@ def _effective_rows(posteriors: np.ndarray) -> np.ndarray:
     """How many rows a class rests on: many rows with small posteriors are no more than those they add up to."""
     expected = posteriors.sum(axis=0)
     return np.minimum(expected, effective_rows(expected, (posteriors**2).sum(axis=0)))
-
-
-def _view_names(model: Any) -> tuple[str, ...]:
-    known = getattr(model, "feature_names_in_", None)
-    return tuple("+".join(str(j if known is None else known[j]) for j in view) for view in model.views_)
 
 
 # ------------------------------------------------------------------------------------------- what a person reads
@@ -221,9 +222,14 @@ def _on_range(diagnosis: Diagnosis) -> Iterator[Finding]:
         yield Finding(False, outside_sentence(shares, list(diagnosis.outside)))
 
 
+def _on_exact(diagnosis: Diagnosis) -> Iterator[Finding]:
+    for sentence in exact_sentences(diagnosis.exact):
+        yield Finding(True, sentence)
+
+
 def _on_moments(diagnosis: Diagnosis) -> Iterator[Finding]:
     k, moments = len(diagnosis.weights), diagnosis.moments
-    if k == 1:
+    if k == 1 or len(diagnosis.view_names) < 3:  # the spectral step takes three views
         return
     if moments is None:
         yield Finding(

@@ -12,7 +12,7 @@ from latentviews.core.tables import read_table
 from latentviews.diagnosis.dependence import within_class_dependence
 from latentviews.mixtures.mixture import MultiViewMixture
 
-ROWS = 5000  # of the pilot fit
+ROWS = 5000  # of the model fit
 N_PERMUTATIONS = 19  # enough for the mean of the null, which is all that the strength takes from it
 TIED = 0.25  # columns this strongly dependent inside the typical class go together: a correlation of some .35
 FEWEST_VIEWS = 3
@@ -27,7 +27,7 @@ class ViewSuggestion:
     views: tuple[tuple[int, ...], ...]  # columns, in the order of the table
     names: tuple[str, ...]  # of all columns
     strength: np.ndarray = field(repr=False)  # (d, d), dependence inside the classes, from 0 to 1; NaN on the diagonal
-    n_components: int  # classes of the pilot fit
+    n_components: int  # classes of the model fit
 
     def summary(self) -> str:
         """What was chosen and why, in plain sentences."""
@@ -69,7 +69,7 @@ def suggest_views(X: Any, n_components: int | str = "auto", *, random_state: Any
     X : array or DataFrame of shape (n_samples, n_features)
         At most 5,000 rows are looked at.
     n_components : int or "auto", default="auto"
-        Classes of the pilot fit.
+        Classes of the model fit.
     random_state : int, RandomState or None
 
     Returns
@@ -88,21 +88,21 @@ def suggest_views(X: Any, n_components: int | str = "auto", *, random_state: Any
     ((0,), (1,), (2, 3))
     """
     rng = np.random.default_rng(random_state)
-    pilot = MultiViewMixture(n_components, random_state=int(rng.integers(2**31)))
-    data, columns = read_table(pilot, X, reset=True)
-    names = tuple(map(str, getattr(pilot, "feature_names_in_", range(len(columns)))))
+    model = MultiViewMixture(n_components, random_state=int(rng.integers(2**31)))
+    data, columns = read_table(model, X, reset=True)
+    names = tuple(map(str, getattr(model, "feature_names_in_", range(len(columns)))))
     if len(columns) > MOST_COLUMNS:
         raise ValueError(
             f"Views are suggested for at most {MOST_COLUMNS} columns; got {len(columns)}. Choose some, or name them."
         )
     rows = to_numpy(streams.sample(data, ROWS, rng)[0])
-    pilot.fit(rows)
-    spaces = [view.space for view in pilot.components_]
-    found = within_class_dependence(rows, columns, spaces, pilot.predict_proba(rows), N_PERMUTATIONS, rng)
+    model.fit(rows)
+    spaces = [view.space for view in model.components_]
+    found = within_class_dependence(rows, columns, spaces, model.predict_proba(rows), N_PERMUTATIONS, rng)
     strength = np.full((len(columns), len(columns)), np.nan)
     for (s, t), effect in zip(found.pairs, found.effect.T, strict=True):
-        strength[s, t] = strength[t, s] = _weighted_median(effect, pilot.weights_)
-    return ViewSuggestion(tuple(_joined(strength)), names, strength, pilot.n_components_)
+        strength[s, t] = strength[t, s] = _weighted_median(effect, model.weights_)
+    return ViewSuggestion(tuple(_joined(strength)), names, strength, model.n_components_)
 
 
 def _weighted_median(values: np.ndarray, weights: np.ndarray) -> float:

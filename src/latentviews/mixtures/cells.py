@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, Protocol
 
 import numpy as np
@@ -10,13 +11,14 @@ from sklearn.base import clone
 
 from latentviews.core.features.bins import grid_and_kernel, linear_bins
 from latentviews.core.features.landmarks import few_landmarks
+from latentviews.core.features.point_masses import beside_indicators, which_mass
 from latentviews.core.kernels.bandwidths import dithered, many_scales
 from latentviews.core.kernels.base import Kernel
 from latentviews.core.kernels.defaults import kernel_on
 from latentviews.core.kernels.discrete import Delta
 from latentviews.core.kernels.spaces import Real
 from latentviews.densities.codebooks import Codebook, fit_codebook
-from latentviews.mixtures.sieve import Cells
+from latentviews.mixtures.sieve import SieveRows
 
 MAX_ATOMS = 400  # narrow kernels for a column
 CODES, ROWS_PER_CODE, CODES_PER_CLASS = 50, 6, 3  # Gaussians for several columns: at most; rows per column; at least
@@ -30,7 +32,7 @@ class Basis(Protocol):
     def points(self) -> np.ndarray:
         """Where its parts stand, (C, d)."""
 
-    def cells(self, x: np.ndarray) -> Cells:
+    def cells(self, x: np.ndarray) -> SieveRows:
         """The cells of some rows of the view, none missing."""
 
 
@@ -43,9 +45,9 @@ class GridBasis:
     atoms: sparse.csr_array  # (C, B), the kernels on the grid
     smoother: Any = None  # (C, C), sparse, for npMSL
 
-    def cells(self, x: np.ndarray) -> Cells:
+    def cells(self, x: np.ndarray) -> SieveRows:
         """The rows shared between the grid points beside them."""
-        return Cells(linear_bins(x[:, 0], self.points[:, 0]), self.atoms, smoother=self.smoother)
+        return SieveRows(linear_bins(x[:, 0], self.points[:, 0]), self.atoms, smoother=self.smoother)
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,9 +57,9 @@ class PointBasis:
     points: np.ndarray  # (C, d)
     kernel: Kernel
 
-    def cells(self, x: np.ndarray) -> Cells:
+    def cells(self, x: np.ndarray) -> SieveRows:
         """The kernels at the rows."""
-        return Cells(self.kernel.gram(x, self.points), None)
+        return SieveRows(self.kernel.gram(x, self.points), None)
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,10 +73,10 @@ class CodebookBasis:
         """The means."""
         return self.codebook.means
 
-    def cells(self, x: np.ndarray) -> Cells:
+    def cells(self, x: np.ndarray) -> SieveRows:
         """The Gaussians at the rows, over the largest for each row."""
         rows, log_units = self.codebook.scaled_densities(x)
-        return Cells(rows, None, log_units=log_units)
+        return SieveRows(rows, None, log_units=log_units)
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,9 +91,46 @@ class SubspaceBasis:
         """A place in all columns, to stand in for what is missing."""
         return np.zeros((1, len(self.directions)))
 
-    def cells(self, x: np.ndarray) -> Cells:
+    def cells(self, x: np.ndarray) -> SieveRows:
         """The cells of the rows in the subspace."""
         return self.inside.cells(x @ self.directions)
+
+
+@dataclass(frozen=True, eq=False)
+class PointMassBasis:
+    """The basis of a column off its point masses, and a cell for each of these."""
+
+    values: tuple[float, ...]
+    inside: Basis
+
+    @property
+    def points(self) -> np.ndarray:
+        """Those of the other values."""
+        return self.inside.points
+
+    def cells(self, x: np.ndarray) -> SieveRows:
+        """The other values in their cells, and point masses in theirs."""
+        found, at = self.inside.cells(x), which_mass(x[:, 0], self.values)
+        parts = {part: self._beside[part] for part in ("atoms", "smoother") if getattr(found, part) is not None}
+        log_units = np.where(at < 0, found.log_units, -np.log(self._height))
+        return replace(found, rows=beside_indicators(found.rows, at, len(self.values)), log_units=log_units, **parts)
+
+    @cached_property
+    def _height(self) -> float:
+        """Of the indicators: all kernels at a grid point, so that a first guess does not favour either."""
+        return float(self.inside.atoms.sum(axis=1).mean()) if isinstance(self.inside, GridBasis) else 1.0
+
+    @cached_property
+    def _beside(self) -> dict[str, sparse.csr_array]:
+        """What is on a grid, with the indicators beside it."""
+        parts = {"atoms": self._height, "smoother": 1.0}
+        each = {part: (getattr(self.inside, part, None), height) for part, height in parts.items()}
+        indicators = sparse.eye_array(len(self.values))
+        return {
+            part: sparse.csr_array(sparse.block_diag([inside, height * indicators]))
+            for part, (inside, height) in each.items()
+            if inside is not None
+        }
 
 
 @dataclass(frozen=True, eq=False)
@@ -102,7 +141,7 @@ class SieveView:
     block: int
     basis: Basis
 
-    def cells(self, table: np.ndarray) -> Cells:
+    def cells(self, table: np.ndarray) -> SieveRows:
         """The cells of the rows of a table, NaN where a view is missing."""
         x = table[:, self.columns]
         present = ~np.isnan(x).any(axis=1)
@@ -196,6 +235,6 @@ def without_negligible(atoms: np.ndarray) -> sparse.csr_array:
     return sparse.csr_array(atoms * (atoms > NEGLIGIBLE * atoms.max()))
 
 
-def view_cells(views: Sequence[SieveView], table: np.ndarray) -> list[Cells]:
+def view_cells(views: Sequence[SieveView], table: np.ndarray) -> list[SieveRows]:
     """The cells of every view of some rows."""
     return [view.cells(table) for view in views]

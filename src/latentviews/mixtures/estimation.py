@@ -1,6 +1,8 @@
 """From data to class weights and components: the spectral estimate, and the polish that starts from it."""
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import partial
 from typing import Any, NamedTuple, cast
 
 import numpy as np
@@ -8,12 +10,15 @@ import numpy as np
 from latentviews._clusters import kmeans_posteriors
 from latentviews._progress import Report
 from latentviews._validation import IdentifiabilityWarning, UnsupportedError, is_auto, warn_user
-from latentviews.core.embeddings import BinnedEmbedding, Components, components_in, domain_for, domain_of
+from latentviews.core.components import Components
+from latentviews.core.embeddings import BinnedEmbedding, domain_for, domain_of
 from latentviews.core.features.landmarks import log_unit
+from latentviews.core.features.point_masses import PointMassFeatures, without_masses
 from latentviews.core.kernels.base import Kernel
 from latentviews.core.kernels.quadrature import Quadrature
 from latentviews.core.kernels.real import Gaussian
 from latentviews.core.kernels.spaces import space_of
+from latentviews.core.point_masses import around_masses, laws_in, with_inside
 from latentviews.core.spectral import SpectralFit, spectral_fit
 from latentviews.core.tensors import Solver
 from latentviews.core.views import Views, stack_block, with_bandwidth
@@ -21,7 +26,7 @@ from latentviews.densities.reestimation import density_maps, in_landmarks, reest
 from latentviews.densities.shapes import with_shapes
 from latentviews.densities.smoothers import weighted_samples
 from latentviews.densities.subspaces import in_subspaces, subspace_samples
-from latentviews.densities.weighted_samples import WeightedSample
+from latentviews.mixtures.counting import classes_upward
 from latentviews.mixtures.dependence.classes import DependentClasses
 from latentviews.mixtures.polish import Halves, MixtureRows, Polished, alternating
 from latentviews.mixtures.problem import Estimate, Problem, label_order
@@ -141,7 +146,7 @@ def as_estimate(spectral: Spectral, blocks: Sequence[int], domains: Sequence[Qua
         block: np.mean([found.vectors[t] for t, b in enumerate(blocks) if b == block], axis=0) for block in set(blocks)
     }
     parts = zip(maps.features, [shared[block] for block in blocks], domains, strict=True)
-    return Estimate(found.weights / found.weights.sum(), [components_in(*part) for part in parts], maps.columns)
+    return Estimate(found.weights / found.weights.sum(), [laws_in(*part) for part in parts], maps.columns)
 
 
 # from the maps of moments, and of densities where they are known, to the pilot's posteriors
@@ -213,7 +218,12 @@ def polished_classes(
 ) -> FoundClasses:
     """A polish from the best guess, and densities weighted by its posteriors over all rows."""
     views = problem.views()
-    polished: Polished = polish.polish(polish_rows(problem, views), guesses.each(), problem.rng, n_jobs, report)
+    rows = polish_rows(problem, views)
+    polished: Polished = polish.polish(rows, guesses.each(), problem.rng, n_jobs, report)
+    more = classes_upward(rows, polished, problem.rng) if _may_grow(problem, polished) else None
+    if more is not None:
+        problem, guesses = replace(problem, rank=more.shape[1]), guesses._replace(posteriors={"splits": more})
+        polished = polish.polish(rows, guesses.each(), problem.rng, n_jobs, report)
     if problem.partial:
         polished = polished.take(problem.name_classes(polished.posteriors))
         for _ in range(FULL_STEPS):
@@ -224,6 +234,12 @@ def polished_classes(
     if is_auto(density_bandwidth):
         components = _stacked(problem, judged, components)
     return FoundClasses(Estimate(weights, components, problem.columns, polished), polish_path(guesses, polished))
+
+
+def _may_grow(problem: Problem, polished: Polished) -> bool:
+    """Whether there may be more classes than the polish was asked for: none are known, and no subspaces depend on k."""
+    counted = problem.rank_test is not None and problem.allowed is None
+    return counted and polished.exact and not problem.directions
 
 
 def polish_rows(problem: Problem, views: Views) -> MixtureRows:
@@ -237,6 +253,11 @@ def polish_rows(problem: Problem, views: Views) -> MixtureRows:
         problem.pilot_weights,
         problem.allowed,
         problem.directions,
+        {
+            block: tuple(phi.values)
+            for block, phi in zip(problem.blocks, views.features, strict=True)
+            if isinstance(phi, PointMassFeatures)
+        },
     )
 
 
@@ -304,25 +325,26 @@ def _block_rows(problem: Problem, block: int, judged: JudgedRows) -> tuple[np.nd
     return x, np.tile(posteriors, (len(x) // len(posteriors), 1))
 
 
-def _sample(problem: Problem, block: int, judged: JudgedRows, phi: Any) -> WeightedSample:
+def _sample(problem: Problem, block: int, judged: JudgedRows, phi: Any) -> Components:
     """The density that the views of a block share, as rows."""
-    x, shares = _block_rows(problem, block, judged)
+    every, shares = _block_rows(problem, block, judged)
+    x = without_masses(phi, every)
     present = ~np.isnan(x).any(axis=1)
     kernel = within_classes(phi.kernel_, x[present], shares[present])
     domain = cast(Quadrature, domain_of(kernel, x[present], problem.rng, log_unit(kernel, x.shape[1])))
     arguments = x, shares, judged.halves(len(x)), domain, problem.rng, judged.n_judged
     if block in problem.directions:
         return subspace_samples(*arguments, problem.directions[block])
-    return weighted_samples(*arguments)
+    return around_masses(phi, weighted_samples(*arguments), every, shares)
 
 
 def _stacked(problem: Problem, judged: JudgedRows, components: Sequence[Components]) -> list[Components]:
     """The densities of one real column stacked with shapes, one per block, and the others as they are."""
     found = dict(zip(problem.blocks, components, strict=True))
     for block, component in found.items():
-        if isinstance(component, BinnedEmbedding):
-            x, shares = _block_rows(problem, block, judged)
-            found[block] = with_shapes(component, x[:, 0], shares, judged.halves(len(x)))
+        x, shares = _block_rows(problem, block, judged)
+        stacked = partial(with_shapes, posteriors=shares, halves=judged.halves(len(x)))
+        found[block] = with_inside(component, stacked, x[:, 0], BinnedEmbedding)
     return [found[block] for block in problem.blocks]
 
 
@@ -332,7 +354,7 @@ def domains_of(problem: Problem, maps: Views, blocks: Sequence[int] | None = Non
     shared: dict[int, Quadrature | None] = {}
     for phi, block in zip(maps.features, blocks, strict=True):
         if block not in shared:
-            table = stack_block(problem.pilot, problem.columns, problem.blocks, block)
+            table = without_masses(phi, stack_block(problem.pilot, problem.columns, problem.blocks, block))
             shared[block] = domain_for(phi, table[~np.isnan(table).any(axis=1)], problem.rng)
     return [shared[block] for block in blocks]
 
@@ -342,5 +364,5 @@ def scaled(phi: Any, problem: Problem, t: int, factor: float) -> Any:
     kernel = getattr(phi, "kernel", None)
     if factor == 1 or not isinstance(kernel, Kernel) or "bandwidth" not in kernel.get_params():
         return phi
-    x = problem.pilot[:, problem.columns[t]]
+    x = without_masses(phi, problem.pilot[:, problem.columns[t]])
     return with_bandwidth(phi, factor * kernel.adapt(x[~np.isnan(x).any(axis=1)]).bandwidth)

@@ -8,8 +8,8 @@ from typing import Any, NamedTuple, Protocol, Self
 import numpy as np
 from scipy.optimize import linear_sum_assignment
 
-from latentviews._numbers import TINY, drawn_labels
-from latentviews.core.embeddings import Components, evaluate
+from latentviews._numbers import TINY, brief, drawn_labels
+from latentviews.core.components import Components, evaluate
 from latentviews.core.tables import Columns
 
 
@@ -44,6 +44,22 @@ class Classes(Protocol):
     @property
     def n_parameters(self) -> float:
         """The effective number of parameters."""
+
+    @property
+    def dependence(self) -> str | None:
+        """How views depend on each other inside classes; None where they are independent."""
+
+    @property
+    def noise_class(self) -> bool:
+        """Whether noise is a class of its own."""
+
+    @property
+    def noise_weight(self) -> float:
+        """How common noise is, beside all classes together; zero where it is none."""
+
+    @property
+    def can_refit(self) -> bool:
+        """Whether ``resampled`` has something to refit."""
 
     def take(self, order: np.ndarray) -> Self:
         """The classes in another order."""
@@ -98,6 +114,9 @@ def expectation(values: np.ndarray, weights: np.ndarray) -> Expectation:
 class Conditional:
     """The distribution of one view given the others, for every row: a mixture of the components."""
 
+    def __repr__(self) -> str:
+        return brief(self)
+
     posteriors: np.ndarray  # (n, k), given the other views
     components: Components
 
@@ -131,6 +150,9 @@ def _then(f: Callable[[np.ndarray], Any], column: Callable[[np.ndarray], Any]) -
 
 class Bootstrap(NamedTuple):
     """Resampled values of weights and functionals, classes aligned, with percentile intervals."""
+
+    def __repr__(self) -> str:
+        return brief(self)
 
     weights: np.ndarray  # (n_resamples, k)
     values: np.ndarray  # (n_resamples, k), of the functional; empty without one

@@ -1,6 +1,6 @@
 """Mixtures of products of distributions without a shape."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, ClassVar, Self
 
@@ -19,6 +19,7 @@ from latentviews._parameters import (
     Flag,
     Jobs,
     NoneOr,
+    Numbers,
     Seed,
     Such,
     Verbosity,
@@ -31,17 +32,18 @@ from latentviews._validation import (
     check_one_batch,
     check_weights,
     is_auto,
+    label_names,
     warn_user,
 )
 from latentviews.core import streams
-from latentviews.core.embeddings import Components
 from latentviews.core.kernels.base import Kernel
-from latentviews.core.tables import check_spaces, read_table
+from latentviews.core.tables import read_table
 from latentviews.core.tensors import JointDiagonalization, Solver
 from latentviews.core.views import has_density
 from latentviews.mixtures.cross_validation import likeliest_maps
 from latentviews.mixtures.dependence.choosing import choose_way
-from latentviews.mixtures.dependence.portfolio import dependent_classes, is_dependence, read_copulas
+from latentviews.mixtures.dependence.consensus import dependent_classes
+from latentviews.mixtures.dependence.settings import is_dependence, read_copulas
 from latentviews.mixtures.estimation import (
     FitPath,
     FoundClasses,
@@ -51,9 +53,6 @@ from latentviews.mixtures.estimation import (
     polished_classes,
     spectral_classes,
     spectral_summary,
-)
-from latentviews.mixtures.inference import (
-    matching_order,
 )
 from latentviews.mixtures.polish import Sieve
 from latentviews.mixtures.problem import Estimate, PosteriorMixin, Problem, classes_of, warn_of_hidden
@@ -67,19 +66,19 @@ class MultiViewMixture(CallbackSupportMixin, ViewQuestionsMixin, PosteriorMixin,
 
     .. math:: p(x_1, \ldots, x_\ell) = \sum_h \pi_h \prod_t p_t(x_t \mid h)
 
-    The distributions p_t(·|h) have no assumed shape. They are found as kernel embeddings by the spectral algorithm
+    The distributions p_t(· | h) have no assumed shape. They are found as kernel embeddings by the spectral algorithm
     of Song, Anandkumar, Dai & Xie (2014): second moments whiten, the third moment is an orthogonal tensor, and its
     eigenvectors are the classes. By default that is the start of a likelihood step (``polish``).
 
     Parameters
     ----------
     n_components : int or "auto", default=2
-        The number of classes k; "auto" counts them by `rank_test`.
-    views : list of lists of column indices or names, or None
-        The columns of every view; by default every column is a view.
+        The number of classes k; "auto" counts them by `rank_test`, then splits while held-out rows are likelier.
+    views : list of lists of column indices or names, dict of them, or None
+        The columns of every view; by default every column is a view. The keys of a dict name the views.
     exchangeable : bool or list of one block id per view, default=False
         Whether all views, or those of a block, have the same distribution in every class (repeated measurements).
-    kernel : Kernel or list of one per view, default=Gaussian("silverman")
+    kernel : Kernel or list of one per view, None for the default, default=Gaussian("silverman")
         Shorthand for features: one-hot for `Delta`, bins for a real column, landmarks for anything else.
         Its space is where values may lie: ``Gaussian(space=HalfLine())`` for durations, ``Interval(0, 1)`` for shares.
     features : transformer or list of one per view, or None
@@ -102,6 +101,11 @@ class MultiViewMixture(CallbackSupportMixin, ViewQuestionsMixin, PosteriorMixin,
         What to do about views that depend on each other inside a class: None assumes that they do not, "copula" is
         `Copulas()`, which takes the place of the polish and finds classes of any shape in real columns. "auto" fits
         both, and takes what held-out rows and the stability of the partition speak for.
+    point_masses : "auto", list of float or None, default="auto"
+        Values that many rows of a single real column have exactly, such as zeros, and that its densities have as point
+        masses. "auto" takes those of at least 5 % of the rows, and ten times as many as any value beside them, so that
+        rounded values are none. Densities are with respect to Lebesgue measure plus counting measure at these values.
+        With ``dependence`` they are smoothed as all others.
     reference : int or None
         The view whose coordinates the whitening uses; by default the best conditioned.
     pilot_size : int or None, default=20_000
@@ -119,7 +123,7 @@ class MultiViewMixture(CallbackSupportMixin, ViewQuestionsMixin, PosteriorMixin,
     ----------
     weights_ : array of shape (k,)
         How common the classes are, decreasing, summing to one.
-    components_ : list of Embedding, BinnedEmbedding or WeightedSample, one per view
+    components_ : list of Embedding, BinnedEmbedding, WeightedSample or WithPointMasses, one per view
         The distribution of the view in every class.
     spectrum_ : array
         Singular values of the pair moment: a gap after the k-th speaks for k classes.
@@ -143,6 +147,10 @@ class MultiViewMixture(CallbackSupportMixin, ViewQuestionsMixin, PosteriorMixin,
     dependent_ : DependentClasses or None
         With ``dependence``: the joint distribution of all columns in every class.
     views_ : tuple of lists of column indices
+    class_names_ : array of shape (k,)
+        Where ``y`` names classes: what class h is called.
+    categories_ : dict
+        The categories of columns of a data frame that have some, by name: code c stands for the c-th.
     n_components_ : int
 
     Examples
@@ -166,6 +174,7 @@ class MultiViewMixture(CallbackSupportMixin, ViewQuestionsMixin, PosteriorMixin,
         "density_bandwidth": NoneOr(Bandwidth()),
         "polish": NoneOr(AutoOr(Ability("polish"))),
         "dependence": Such(is_dependence, 'None, "copula", "auto" or Copulas(...)'),
+        "point_masses": NoneOr(AutoOr(Numbers())),
         "reference": WithData(),
         "pilot_size": NoneOr(Count()),
         "warm_start": Flag(),
@@ -178,7 +187,7 @@ class MultiViewMixture(CallbackSupportMixin, ViewQuestionsMixin, PosteriorMixin,
         self,
         n_components: int | str = 2,
         *,
-        views: Sequence[Any] | None = None,
+        views: Sequence[Any] | Mapping[str, Any] | None = None,
         exchangeable: bool | Sequence[Any] = False,
         kernel: Kernel | Sequence[Kernel] | None = None,
         features: Any = None,
@@ -187,6 +196,7 @@ class MultiViewMixture(CallbackSupportMixin, ViewQuestionsMixin, PosteriorMixin,
         density_bandwidth: Any = "auto",
         polish: Any = "auto",
         dependence: Any = None,
+        point_masses: Any = "auto",
         reference: int | None = None,
         pilot_size: int | None = PILOT,
         warm_start: bool = False,
@@ -204,6 +214,7 @@ class MultiViewMixture(CallbackSupportMixin, ViewQuestionsMixin, PosteriorMixin,
         self.density_bandwidth = density_bandwidth
         self.polish = polish
         self.dependence = dependence
+        self.point_masses = point_masses
         self.reference = reference
         self.pilot_size = pilot_size
         self.warm_start = warm_start
@@ -221,10 +232,14 @@ class MultiViewMixture(CallbackSupportMixin, ViewQuestionsMixin, PosteriorMixin,
         X : array or DataFrame of shape (n_samples, n_features), list of 2-D arrays, one per view, or iterable
             Numbers, NaN where a value is missing. An iterable yields batches and can be read more than once.
         y : array of shape (n_samples,) or None
-            Known classes 0, …, k-1, and -1 where unknown; ignored if no value is -1. They name the classes, and guide
-            the polish.
+            Known classes 0, …, k-1, and -1 where unknown, or names, and None, NaN or "" where unknown; ignored if none
+            is unknown. They name the classes (``class_names_``), and guide the polish.
         sample_weight : array of shape (n_samples,) or None
             As if rows were repeated, but for rules for bandwidths, which count every row once.
+
+        Returns
+        -------
+        self
         """
         check_parameters(self)
         report, finish = reporter(self, self.verbose)
@@ -234,14 +249,21 @@ class MultiViewMixture(CallbackSupportMixin, ViewQuestionsMixin, PosteriorMixin,
         problem = fit(X, y, sample_weight, report)
         if all(view.domain is not None and view.smooths for view in self.components_):  # others have no densities
             warn_of_hidden(self.weights_, classes_of(self).log_joint(problem.pilot))
+        self._name_classes(y)
         finish()
         return self
+
+    def _name_classes(self, y: Any) -> None:
+        """Names for all classes, where ``y`` names some."""
+        self.__dict__.pop("class_names_", None)  # an earlier fit's
+        names = label_names(y)
+        if names is not None:
+            more = [f"class {h}" for h in range(len(names), self.n_components_)]
+            self.class_names_: np.ndarray = np.array([*names, *more], dtype=object)
 
     def _fit_rows(self, X: Any, y: Any, sample_weight: Any, report: Report) -> Problem:
         """Read, check and fit the rows by one way."""
         problem = read_problem(self, X, y, sample_weight)
-        rows = problem.pilot if problem.codes is None else problem.codes
-        check_spaces(rows, problem.columns, problem.prototypes, getattr(self, "feature_names_in_", None))
         self._keep(self._fit(problem, report), problem)
         return problem
 
@@ -257,6 +279,11 @@ class MultiViewMixture(CallbackSupportMixin, ViewQuestionsMixin, PosteriorMixin,
             warn_user(str(one.message), one.category)
         return way.problem
 
+    @property
+    def _fewest_views(self) -> int:
+        """Three views that are independent inside classes determine them; copulas look at the density of all."""
+        return 3 if self.dependence is None else 2
+
     def _can_stream(self) -> bool:
         if self.dependence is not None:
             raise AttributeError(
@@ -270,16 +297,20 @@ class MultiViewMixture(CallbackSupportMixin, ViewQuestionsMixin, PosteriorMixin,
         """One batch of a stream that is seen once: classes of all rows so far, none of which is kept.
 
         The projections are learnt by doubly stochastic steps (`latentviews.stochastic`) from the first ``pilot_size``
-        rows. The polish and ``dependence`` would need rows again, so this is the spectral estimate. Bandwidths and the
-        range of the densities are read off the first batch: give it some thousand rows. Densities of views of several
-        columns stand on at most 200 rows of it as landmarks, or on none with ``features=FourierFeatures(...)`` and
-        ``density_bandwidth=None``.
+        rows. The polish and ``dependence`` would need rows again, so this is the spectral estimate. Bandwidths, point
+        masses and the range of the densities are read off the first batch: give it some thousand rows. Densities of
+        views of several columns stand on at most 200 rows of it as landmarks, or on none with
+        ``features=FourierFeatures(...)`` and ``density_bandwidth=None``.
 
         Parameters
         ----------
         X : array or DataFrame of shape (n_samples, n_features), or list of 2-D arrays, one per view
         y : ignored
         sample_weight : array of shape (n_samples,) or None
+
+        Returns
+        -------
+        self
         """
         check_parameters(self)
         if by_likelihood(self):
@@ -288,17 +319,14 @@ class MultiViewMixture(CallbackSupportMixin, ViewQuestionsMixin, PosteriorMixin,
                 "number or a rule."
             )
         check_one_batch(X)
-        settings = self._settings()
         if not hasattr(self, "stream_"):
             problem = read_problem(self, X, None, sample_weight)
-            names = getattr(self, "feature_names_in_", None)
-            check_spaces(problem.pilot, problem.columns, problem.prototypes, names)
             self._keep_read(problem)
             size = PILOT if self.pilot_size is None else self.pilot_size
             self.stream_: StreamFit = start_stream(problem, self._spectral_bandwidth(), size)
         rows = to_numpy(read_table(self, X, reset=False)[0])
         self.stream_ = self.stream_.add(rows, check_weights(sample_weight, rows), self.reference)
-        found = self.stream_.solve(settings.solver, np.random.default_rng(self.random_state))
+        found = self.stream_.solve(self._settings().solver, np.random.default_rng(self.random_state))
         self._keep_found(FoundClasses(self.stream_.estimate(found), FitPath(spectral_summary(found))))
         self._reorder(np.argsort(-self.weights_, kind="stable"))
         return self
@@ -359,31 +387,6 @@ class MultiViewMixture(CallbackSupportMixin, ViewQuestionsMixin, PosteriorMixin,
         own = Estimate(self.weights_, self.components_, self.views_, self.polished_)
         self.weights_, self.components_, _, self.polished_ = own.take(order)
         self.dependent_ = self.dependent_ and self.dependent_.take(order)
-
-    def predict(self, X: Any) -> np.ndarray:
-        """The most probable class of every row; -1 where it is noise, and ``dependence`` makes noise a class."""
-        labels = super().predict(X)
-        return np.where(labels < self.n_components_, labels, -1)
-
-    def predict_proba(self, X: Any) -> np.ndarray:
-        """The posterior probability of every class, (n_samples, k); what is left to one is that of noise."""
-        return super().predict_proba(X)[:, : self.n_components_]
-
-    def align_to(self, reference: "MultiViewMixture") -> Self:
-        """Rename the classes so that they follow those of another fit, and return this one."""
-        check_is_fitted(self)
-        check_is_fitted(reference)
-        views = getattr(reference, "components_", [None])
-        if not hasattr(reference, "n_components_") or not all(isinstance(view, Components) for view in views):
-            raise TypeError(f"align_to follows the classes of a MultiViewMixture; got a {type(reference).__name__}.")
-        here, there = ([len(columns) for columns in model.views_] for model in (self, reference))
-        if reference.n_components_ != self.n_components_ or here != there:
-            raise ValueError(
-                f"align_to needs a fit with {self.n_components_} classes and views of {here} columns; got "
-                f"{reference.n_components_} and {there}."
-            )
-        self._reorder(matching_order(self.components_, reference.components_))
-        return self
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

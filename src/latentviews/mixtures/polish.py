@@ -25,21 +25,23 @@ from latentviews._parameters import (
 from latentviews._progress import Report
 from latentviews._validation import is_auto
 from latentviews.core import streams
+from latentviews.core.features.point_masses import which_mass
 from latentviews.core.kernels.base import Kernel
 from latentviews.core.streams import row_weights
 from latentviews.core.tables import Columns
 from latentviews.core.views import stack_block
 from latentviews.mixtures.cells import (
     Basis,
+    PointMassBasis,
     SieveView,
     SubspaceBasis,
     basis_rule,
     view_cells,
 )
 from latentviews.mixtures.sieve import (
-    Cells,
     EMFit,
     SieveParameters,
+    SieveRows,
     accelerated_em,
     em_step,
     em_sums,
@@ -70,7 +72,7 @@ class FitRows(Protocol):
     def views(self, shared: dict[int, Basis]) -> tuple[SieveView, ...]:
         """A sieve for every view from the basis of every block."""
 
-    def cells(self, views: Sequence[SieveView]) -> list[Cells]:
+    def cells(self, views: Sequence[SieveView]) -> list[SieveRows]:
         """The rows in the cells of every view."""
 
     def some(self, rows: np.ndarray) -> Self:
@@ -85,13 +87,13 @@ class FitRows(Protocol):
     def clusters(self, rank: int, seed: int) -> np.ndarray:
         """A guess of the posteriors by k-means."""
 
-    def initial(self, cells: Sequence[Cells], posteriors: np.ndarray) -> SieveParameters:
+    def initial(self, cells: Sequence[SieveRows], posteriors: np.ndarray) -> SieveParameters:
         """Parameters from a guess of the posteriors."""
 
-    def step(self, cells: Sequence[Cells], parameters: SieveParameters) -> tuple[SieveParameters, float]:
+    def step(self, cells: Sequence[SieveRows], parameters: SieveParameters) -> tuple[SieveParameters, float]:
         """One step of exact EM, and the mean log-likelihood before it."""
 
-    def score(self, cells: Sequence[Cells], parameters: SieveParameters) -> float:
+    def score(self, cells: Sequence[SieveRows], parameters: SieveParameters) -> float:
         """The mean log-likelihood of the rows."""
 
 
@@ -111,6 +113,7 @@ class MixtureRows(NamedTuple):
     weights: np.ndarray | None = None
     allowed: np.ndarray | None = None  # (n, k), zero for classes that a row is known not to be in
     directions: Mapping[int, np.ndarray] = MappingProxyType({})  # (d, q), of blocks that are seen in a subspace
+    masses: Mapping[int, tuple[float, ...]] = MappingProxyType({})  # of blocks that have point masses
 
     def by_block(self) -> dict[int, tuple[np.ndarray, Kernel]]:
         """The rows of every block's views, one under the other and none missing, and their kernel."""
@@ -118,13 +121,16 @@ class MixtureRows(NamedTuple):
         for block in sorted(set(self.blocks)):
             x = stack_block(self.table, self.columns, self.blocks, block)
             x = x[~np.isnan(x).any(axis=1)]
+            x = x[which_mass(x[:, 0], self.masses.get(block, ())) < 0]
             inside = x @ self.directions[block] if block in self.directions else x
             rows[block] = inside, self.kernels[list(self.blocks).index(block)]
         return rows
 
     def views(self, shared: dict[int, Basis]) -> tuple[SieveView, ...]:
         """A sieve for every view from the basis of every block."""
-        seen = {b: SubspaceBasis(self.directions[b], shared[b]) if b in self.directions else shared[b] for b in shared}
+        seen = dict(shared)
+        seen |= {b: SubspaceBasis(directions, shared[b]) for b, directions in self.directions.items()}
+        seen |= {b: PointMassBasis(values, shared[b]) for b, values in self.masses.items()}
         return tuple(SieveView(self.columns[t], block, seen[block]) for t, block in enumerate(self.blocks))
 
     def some(self, rows: np.ndarray) -> "MixtureRows":
@@ -133,7 +139,7 @@ class MixtureRows(NamedTuple):
         allowed = None if self.allowed is None else self.allowed[rows]
         return self._replace(table=self.table[rows], weights=weights, allowed=allowed)
 
-    def cells(self, views: Sequence[SieveView]) -> list[Cells]:
+    def cells(self, views: Sequence[SieveView]) -> list[SieveRows]:
         """The rows in the cells of every view."""
         return view_cells(views, self.table)
 
@@ -150,15 +156,15 @@ class MixtureRows(NamedTuple):
         used = [j for view in self.columns for j in view]
         return kmeans_posteriors(self.table, used, rank, np.random.default_rng(seed), self.weights, n_init=1)
 
-    def initial(self, cells: Sequence[Cells], posteriors: np.ndarray) -> SieveParameters:
+    def initial(self, cells: Sequence[SieveRows], posteriors: np.ndarray) -> SieveParameters:
         """Parameters from a guess of the posteriors."""
         return initial_parameters(cells, posteriors, self.weights)
 
-    def step(self, cells: Sequence[Cells], parameters: SieveParameters) -> tuple[SieveParameters, float]:
+    def step(self, cells: Sequence[SieveRows], parameters: SieveParameters) -> tuple[SieveParameters, float]:
         """One step of exact EM, and the mean log-likelihood before it."""
         return em_step(cells, parameters, self.weights, self.allowed)
 
-    def score(self, cells: Sequence[Cells], parameters: SieveParameters) -> float:
+    def score(self, cells: Sequence[SieveRows], parameters: SieveParameters) -> float:
         """The mean log-likelihood of the rows."""
         return float(np.average(posterior(cells, parameters)[2], weights=self.weights))
 
@@ -186,7 +192,7 @@ class Polished(NamedTuple):
         """The same with the classes in another order."""
         return self._replace(fit=self.fit._replace(parameters=self.fit.parameters.take(order)))
 
-    def cells(self, table: np.ndarray) -> list[Cells]:
+    def cells(self, table: np.ndarray) -> list[SieveRows]:
         """The cells of every view of some rows."""
         return view_cells(self.views, table)
 
@@ -207,7 +213,7 @@ class Polished(NamedTuple):
 
 
 class Sieve(BaseEstimator):
-    """Exact EM on a sieve of narrow kernels, from the best of several starts; the default polish.
+    """Exact maximum likelihood (EM) with densities made of many narrow bumps, a sieve; the default polish.
 
     Parameters
     ----------
@@ -255,7 +261,23 @@ class Sieve(BaseEstimator):
         n_jobs: int | None = None,
         report: Report = lambda task, n_iter, objective: False,
     ) -> Polished:
-        """Fit the sieve to rows from guesses of their posteriors."""
+        """Fit the sieve to rows from guesses of their posteriors.
+
+        Parameters
+        ----------
+        rows : rows of a fit
+        starts : dict of arrays of shape (n, k)
+            Posteriors to start from, by name.
+        rng : numpy Generator
+        n_jobs : int or None
+            Threads.
+        report : callable
+            Told of every step.
+
+        Returns
+        -------
+        Polished
+        """
         check_parameters(self)
         seed, rank = int(rng.integers(2**31)), starts[0].shape[1]
         rules = {block: basis_rule(x, kernel, rank, seed) for block, (x, kernel) in rows.by_block().items()}

@@ -5,14 +5,14 @@ from typing import Any
 
 import numpy as np
 
-from latentviews._validation import allowed_classes, is_auto
+from latentviews._validation import allowed_classes, is_auto, label_names
 from latentviews.core import streams
 from latentviews.core.kernels.spaces import space_of
 from latentviews.core.selection import RankTest, dependence_rank
-from latentviews.core.tables import Columns, TrainingRows, check_varying, read_table, training_rows
-from latentviews.core.views import feature_prototypes, fit_views, landmarks_where_scales_differ, read_blocks
+from latentviews.core.tables import Columns, TrainingRows, check_varying, read_table, rows_inside, training_rows
+from latentviews.core.views import ViewFits, Views, feature_prototypes, fitting_maps, read_blocks
 from latentviews.densities.subspaces import shared_directions
-from latentviews.mixtures.dependence.portfolio import check_dependence
+from latentviews.mixtures.dependence.settings import check_dependence
 from latentviews.mixtures.problem import Problem
 
 PILOT = 20_000
@@ -29,13 +29,17 @@ def read_problem(model: Any, X: Any, y: Any, sample_weight: Any) -> Problem:
     rows = training_rows(data, size, apart, sample_weight, y)
     _check_rows(model, rows, columns, rank)
     blocks = read_blocks(model.exchangeable, len(columns))
-    prototypes = _prototypes(model, rows.pilot, columns, blocks)
-    rank_test = None
+    prototypes = _prototypes(model, rows.counted().pilot, columns, blocks)
+    rows = rows_inside(rows, columns, prototypes, getattr(model, "feature_names_in_", None))
+    fits, rank_test = ViewFits(rows.pilot, columns, blocks, rows.codes), None
     if model.dependence is not None:
         check_dependence(model, blocks, prototypes, rows.labels)
     elif is_auto(model.n_components):
-        rank_test = _rank_test(rows, columns, blocks, prototypes, rng)
+        rank_test = _rank_test(rows, fits.views(prototypes, rng), rng)
         rank = rank_test.n_components
+    names = label_names(y)
+    if names is not None and len(names) > rank:
+        raise ValueError(f"y names {len(names)} classes ({', '.join(names)}), and there are {rank}; ask for as many.")
     allowed = None if rows.pilot_labels is None else allowed_classes(rows.pilot_labels, rank)
     return Problem(
         **vars(rows),
@@ -46,6 +50,7 @@ def read_problem(model: Any, X: Any, y: Any, sample_weight: Any) -> Problem:
         rng=rng,
         allowed=allowed,
         rank_test=rank_test,
+        fits=fits,
         directions={} if model.dependence is not None else _directions(rows, columns, blocks, prototypes, rank),
     )
 
@@ -79,11 +84,9 @@ def _prototypes(model: Any, pilot: np.ndarray, columns: Columns, blocks: Sequenc
     bandwidth = None if by_likelihood(model) else model.bandwidth
     prototypes = feature_prototypes(model.kernel, model.features, bandwidth, columns)
     given = (model.kernel, model.features, model.bandwidth, model.dependence)
-    return (
-        landmarks_where_scales_differ(prototypes, pilot, columns, blocks)
-        if all(one is None for one in given)
-        else prototypes
-    )
+    masses = model.point_masses if model.dependence is None else None  # copulas smooth them
+    default = all(one is None for one in given)
+    return fitting_maps(prototypes, pilot, columns, blocks, masses, scales=default)
 
 
 def by_likelihood(model: Any) -> bool:
@@ -91,11 +94,9 @@ def by_likelihood(model: Any) -> bool:
     return isinstance(model.bandwidth, str) and model.bandwidth == "likelihood"
 
 
-def _rank_test(
-    rows: TrainingRows, columns: Columns, blocks: Sequence[int], prototypes: Sequence[Any], rng: np.random.Generator
-) -> RankTest:
+def _rank_test(rows: TrainingRows, views: Views, rng: np.random.Generator) -> RankTest:
     """How many classes the rows of the pilot tell apart."""
     pilot = rows.pilot
     if rows.pilot_weights is not None:  # rows kept with their weights as chances sample the weighted population
         pilot = pilot[rng.random(len(pilot)) * rows.pilot_weights.max() < rows.pilot_weights]
-    return dependence_rank(pilot, fit_views(pilot, columns, prototypes, rng, blocks), rng)
+    return dependence_rank(pilot, views, rng)

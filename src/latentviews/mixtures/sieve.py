@@ -19,7 +19,7 @@ FLOOR = 1e-100  # least density of a row: three views of it, and one over it, ar
 
 
 @dataclass(frozen=True, eq=False)
-class Cells:
+class SieveRows:
     """One view of some rows: their shares in cells, and the sieve's narrow densities on those cells."""
 
     rows: Any  # (n, C), dense or sparse
@@ -103,7 +103,7 @@ def as_probabilities(values: np.ndarray) -> np.ndarray:
 
 
 def posterior(
-    cells: Sequence[Cells], parameters: SieveParameters, allowed: np.ndarray | None = None
+    cells: Sequence[SieveRows], parameters: SieveParameters, allowed: np.ndarray | None = None
 ) -> tuple[np.ndarray, list[np.ndarray], np.ndarray]:
     """The E-step: P(h | row), the densities of every view, and the log-likelihood of every row.
 
@@ -126,7 +126,7 @@ def posterior(
 
 
 def em_sums(
-    cells: Sequence[Cells],
+    cells: Sequence[SieveRows],
     parameters: SieveParameters,
     weights: np.ndarray | None = None,
     allowed: np.ndarray | None = None,
@@ -140,7 +140,7 @@ def em_sums(
 
 
 def gathered_sums(
-    cells: Sequence[Cells], parameters: SieveParameters, posteriors: np.ndarray, densities: Sequence[np.ndarray]
+    cells: Sequence[SieveRows], parameters: SieveParameters, posteriors: np.ndarray, densities: Sequence[np.ndarray]
 ) -> list[np.ndarray]:
     """The classes' mass in every block, then their gathered atoms."""
     masses = [np.zeros(len(parameters.weights)) for _ in parameters.coefficients]
@@ -168,7 +168,7 @@ def updated_coefficients(parameters: SieveParameters, gathered: Sequence[np.ndar
 
 
 def smoothing_step(
-    cells: Sequence[Cells],
+    cells: Sequence[SieveRows],
     parameters: SieveParameters,
     weights: np.ndarray | None = None,
     allowed: np.ndarray | None = None,
@@ -191,7 +191,7 @@ def smoothing_step(
 
 
 def em_step(
-    cells: Sequence[Cells],
+    cells: Sequence[SieveRows],
     parameters: SieveParameters,
     weights: np.ndarray | None = None,
     allowed: np.ndarray | None = None,
@@ -201,7 +201,7 @@ def em_step(
 
 
 def initial_parameters(
-    cells: Sequence[Cells], posteriors: np.ndarray, weights: np.ndarray | None = None
+    cells: Sequence[SieveRows], posteriors: np.ndarray, weights: np.ndarray | None = None
 ) -> SieveParameters:
     """Parameters from a guess of the posteriors: every atom's share of each class."""
     if weights is not None:

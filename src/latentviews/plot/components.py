@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 from latentviews._arrays import take_columns, to_numpy
 from latentviews._numbers import thinned
 from latentviews.core import streams
-from latentviews.core.embeddings import Components
+from latentviews.core.components import Components
 from latentviews.core.tables import read_table
 from latentviews.plot._axes import DATA, class_label, class_style, panels_on
 from latentviews.plot.view_densities import ViewDensities, histogram, levels, shares, view_densities
@@ -174,6 +174,19 @@ def _draw_curves(panel: Any, view: ViewDensities, weights: np.ndarray, options: 
         panel.plot(ticks, weight * view.densities[:, h], **style)
     panel.set(xlabel=view.names[0], ylabel="weight × probability" if view.discrete else "weight × density")
     panel.set_ylim(bottom=0, auto=None)  # what is drawn later may still lift the top
+    if len(view.values):
+        _draw_masses(panel.twinx(), view, weights)
+
+
+def _draw_masses(panel: Any, view: ViewDensities, weights: np.ndarray) -> None:
+    """A stem for every point mass and class, π_h m_ah high, side by side, on an axis of their own."""
+    step = 0.008 * np.ptp(view.ticks[0])
+    for h, weight in enumerate(weights):
+        places, style = view.values + step * (h - (len(weights) - 1) / 2), class_style(h)
+        panel.vlines(places, 0, weight * view.masses[:, h], **style)
+        panel.plot(places, weight * view.masses[:, h], "o", color=style["color"], markersize=4)
+    panel.set_ylabel("weight × probability of exactly " + ", ".join(f"{value:g}" for value in view.values))
+    panel.set_ylim(0, max(1.15 * float((weights * view.masses).max()), 1e-12))
 
 
 def _draw_contours(

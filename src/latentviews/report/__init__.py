@@ -76,7 +76,13 @@ def write_report(
 
 
 def write_contents(contents: Contents, path: Path) -> None:
-    """The page at ``path``, whole or not at all: written aside, then renamed."""
+    """The page at ``path``, whole or not at all: written aside, then renamed.
+
+    Parameters
+    ----------
+    contents : Contents
+    path : str or Path
+    """
     text = page(contents)
     aside = path.with_name(f".{path.name}.{os.getpid()}")
     try:

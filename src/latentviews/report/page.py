@@ -11,6 +11,7 @@ from latentviews import __version__
 from latentviews.plot._axes import PALETTE
 from latentviews.report import sections
 from latentviews.report.contents import Contents
+from latentviews.report.figures import class_title
 from latentviews.report.markup import Html, counted, name, script_json, tag
 
 SECTIONS = {
@@ -114,19 +115,24 @@ def _header(contents: Contents) -> Html:
     )
 
 
+def _only(h: int, contents: Contents) -> Html | None:
+    """A button that leaves one class alone, and at a second click brings all back."""
+    what = f"class {h}" if h < len(contents.counts) else "noise"
+    return tag("button", "only", type="button", class_="only", data_only=h, aria_label=f"Show only {what}")
+
+
 def _toggles(contents: Contents) -> Html:
     chips = [
         tag(
             "label",
             tag("input", type="checkbox", checked="", data_class=h),
-            tag("i", class_=f"swatch h{h} shape{h // len(PALETTE) % 3}"),
-            f"class {h}",
-            class_="chip",
+            class_title(h),
         )
         for h in range(len(contents.counts))
     ]
     if contents.n_noise:
         box = tag("input", type="checkbox", checked="", data_class=len(chips))
-        chips.append(tag("label", box, tag("i", class_="swatch shape2 noise"), "noise", class_="chip"))
+        chips.append(tag("label", box, tag("i", class_="swatch shape2 noise"), "noise"))
+    chips = [tag("span", chip, _only(h, contents), class_="chip") for h, chip in enumerate(chips)]
     legend = tag("legend", "Classes shown")
     return tag("fieldset", legend, *chips, tag("button", "Show all", type="button", id="all"), class_="toggles")

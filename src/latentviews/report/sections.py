@@ -33,7 +33,7 @@ def answer_section(contents: Contents) -> Html:
     whole = contents.n_classified == contents.n_rows
     rows = [
         (
-            f"class {h}",
+            figures.class_title(h),
             percent(sizes.weights[h]),
             f"{percent(sizes.lower[h])} to {percent(sizes.upper[h])}",
             f"{counts[h]:,}",
@@ -44,7 +44,7 @@ def answer_section(contents: Contents) -> Html:
     ]
     if contents.n_noise:
         noise = contents.n_noise
-        rows.append(("noise", "–", "–", f"{noise:,}", percent(noise / contents.n_classified), "–"))
+        rows.append((Html("noise"), "–", "–", f"{noise:,}", percent(noise / contents.n_classified), "–"))
     head = ["class", "size", "95 % interval", "rows most probably in it", "share of rows", "rows it rests on"]
     behind = table(head, rows, "Sizes of the classes")
     caption = "The size of every class with its 95 % interval. " + sizes.method
@@ -86,9 +86,9 @@ def _profile(contents: Contents) -> Html:
     k = len(contents.counts)
     shown = contents.columns[:AXES]
     rows = [(name(column.name), *(_typical(column, h) for h in range(k))) for column in shown]
-    heads = [join([tag("i", class_=f"swatch h{h}"), f"class {h}"]) for h in range(k)]
+    heads = [figures.class_title(h) for h in range(k)]
     said = {
-        "number": "the median and the middle half of a number (darker is higher)",
+        "number": "the median and the middle half of a number (the stronger the colour, the higher)",
         "angle": "the mean direction of an angle",
         "code": "the commonest code",
     }
@@ -121,12 +121,15 @@ def densities_section(contents: Contents) -> Html:
     """One picture per view."""
     parts = []
     for t, view in zip(contents.panel_views, contents.panels, strict=True):
-        title = join(["View ", str(t), ": ", name(" + ".join(view.names))])
+        title = join([_view_title(contents, t), ": ", name(" + ".join(view.names))])
         parts.append(tag("figure", tag("h3", title), figures.view_figure(view, contents.sizes.weights)))
     said = (
         "The distribution of every view inside each class, times the size of the class, over all rows in grey. "
         "Numbers mark where a class is highest."
     )
+    if any(len(view.values) for view in contents.panels):
+        said += " Stems stand at values that many rows have exactly: as high as the share of the class that has them, "
+        said += "times the size of the class, on a scale of their own."
     if any(len(view.ticks) == 2 for view in contents.panels):
         said += " Contours enclose 90, 50 and 10 % of each class."
     if len(set(contents.panel_views)) < len(contents.panels):
@@ -136,6 +139,12 @@ def densities_section(contents: Contents) -> Html:
     return _section(
         "densities", "Each view, class by class", tag("p", said, class_="lead"), tag("div", *parts, class_="grid")
     )
+
+
+def _view_title(contents: Contents, t: int) -> Html:
+    """The number of a view, and its name where it is not that of its columns."""
+    named = contents.named_views
+    return join([f"View {t}", *([", ", name(contents.view_names[t])] if named else [])])
 
 
 def rows_section(contents: Contents) -> Html:
@@ -158,7 +167,13 @@ def rows_section(contents: Contents) -> Html:
         note += " Codes are drawn a little apart, so that rows do not hide each other."
     missing = tag("noscript", tag("p", "This plot needs JavaScript; everything else is readable without."))
     caption = tag("figcaption", tag("span", id="scatter-text", aria_live="polite"), " ", note)
-    return _section("rows", "The rows, two columns at a time", controls, tag("figure", canvas, missing, caption))
+    keys = [
+        tag("span", tag("i", class_="key", style=f"background:var(--{key})"), text)
+        for key, text in figures.ROW_CERTAINTIES.items()
+    ]
+    legend = tag("p", "The class of a row is certain to", *keys, class_="keys", id="certainties", hidden="")
+    plot = tag("figure", legend, canvas, missing, caption)
+    return _section("rows", "The rows, two columns at a time", controls, plot)
 
 
 def _telling_axes(contents: Contents) -> tuple[int, int]:
@@ -166,7 +181,8 @@ def _telling_axes(contents: Contents) -> tuple[int, int]:
     scores = []
     for c in contents.points.columns:
         column = contents.columns[c]
-        spread = np.nanmean(column.typical[:, 2] - column.typical[:, 0]) if column.kind == "number" else np.nan
+        widths = (column.typical[:, 2] - column.typical[:, 0]) if column.kind == "number" else np.empty(0)
+        spread = np.nanmean(widths) if np.isfinite(widths).any() else np.nan
         scores.append(np.nanstd(column.typical[:, 1]) / spread if spread > 0 else 0.0)
     order = np.argsort(-np.array(scores), kind="stable").tolist()
     first = order[0]
@@ -181,7 +197,7 @@ def _select(key: str, text: str, options: list[str], chosen: int) -> Html:
 
 def certainty_section(contents: Contents) -> Html:
     """How certain the rows' classes are."""
-    rows = [(f"class {h}", *(percent(float(v)) for v in row)) for h, row in enumerate(contents.certainty)]
+    rows = [(figures.class_title(h), *(percent(float(v)) for v in row)) for h, row in enumerate(contents.certainty)]
     behind = table(["class", *figures.CERTAINTIES], rows, "Rows of each class by their largest posterior")
     caption = "Rows of each class, parted by the posterior probability of the class they were given."
     if contents.confused is not None:
@@ -266,7 +282,7 @@ def _dependence(contents: Contents) -> Html:
     )
     if len(order) < len(found.pairs):
         caption += f" The {len(order)} strongest of {len(found.pairs)} pairs."
-    return table(["views", *(f"class {h}" for h in range(len(found.effect)))], rows, caption, "heat")
+    return table(["views", *(figures.class_title(h) for h in range(len(found.effect)))], rows, caption, "heat")
 
 
 def _effect(effect: float, pvalue: float) -> Html:
@@ -308,7 +324,11 @@ def fit_section(contents: Contents) -> Html:
         ),
     ]
     views = [
-        (f"view {t}", join(_spaced([name(c.name) for c in contents.columns if c.view == t])), _kind(contents, t))
+        (
+            _view_title(contents, t),
+            join(_spaced([name(c.name) for c in contents.columns if c.view == t])),
+            _kind(contents, t),
+        )
         for t in range(len(contents.view_names))
     ]
     settings = [

@@ -14,8 +14,8 @@ from latentviews.core.kernels.base import Kernel
 from latentviews.mixtures.cells import Basis, SieveView, view_cells
 from latentviews.mixtures.polish import Halves, MixtureRows, alternating
 from latentviews.mixtures.sieve import (
-    Cells,
     SieveParameters,
+    SieveRows,
     as_probabilities,
     gathered_sums,
     initial_parameters,
@@ -24,7 +24,7 @@ from latentviews.mixtures.sieve import (
 from latentviews.sequences.chains import Smoothing, first_rows, smooth_states
 from latentviews.sequences.stretches import WINDOW, draw_windows, stretches, windows
 
-CellStream = Iterable[tuple[slice, Sequence[Cells]]]  # the cells of some rows at a time, read more than once
+CellStream = Iterable[tuple[slice, Sequence[SieveRows]]]  # the cells of some rows at a time, read more than once
 
 
 def chain_smoothing(stream: CellStream, parameters: SieveParameters, lengths: np.ndarray) -> Smoothing:
@@ -89,7 +89,7 @@ class ChainRows:
         """A sieve for every view."""
         return self.rows.views(shared)
 
-    def cells(self, views: Sequence[SieveView]) -> list[Cells]:
+    def cells(self, views: Sequence[SieveView]) -> list[SieveRows]:
         """The rows in the cells of every view."""
         return self.rows.cells(views)
 
@@ -114,18 +114,18 @@ class ChainRows:
         """A guess of the posteriors by k-means of the rows."""
         return self.rows.clusters(rank, seed)
 
-    def initial(self, cells: Sequence[Cells], posteriors: np.ndarray) -> SieveParameters:
+    def initial(self, cells: Sequence[SieveRows], posteriors: np.ndarray) -> SieveParameters:
         """Parameters from a guess of the posteriors."""
         inner = ~first_rows(self.lengths)[1:]
         moves = posteriors[:-1][inner].T @ posteriors[1:][inner]
         coefficients = initial_parameters(cells, posteriors).coefficients
         return SieveParameters(chain_weights(posteriors, moves, self.lengths), coefficients)
 
-    def step(self, cells: Sequence[Cells], parameters: SieveParameters) -> tuple[SieveParameters, float]:
+    def step(self, cells: Sequence[SieveRows], parameters: SieveParameters) -> tuple[SieveParameters, float]:
         """One step of Baum–Welch, and the mean log-likelihood before it."""
         return chain_step([(slice(None), cells)], parameters, self.lengths)
 
-    def score(self, cells: Sequence[Cells], parameters: SieveParameters) -> float:
+    def score(self, cells: Sequence[SieveRows], parameters: SieveParameters) -> float:
         """The mean log-likelihood of a row."""
         return float(chain_smoothing([(slice(None), cells)], parameters, self.lengths).log_likelihood.mean())
 
@@ -137,7 +137,7 @@ class CellBatches:
     table: np.ndarray
     views: Sequence[SieveView]
 
-    def __iter__(self) -> Iterator[tuple[slice, list[Cells]]]:
+    def __iter__(self) -> Iterator[tuple[slice, list[SieveRows]]]:
         for low in range(0, len(self.table), BATCH):
             rows = slice(low, low + BATCH)
             yield rows, view_cells(self.views, self.table[rows])

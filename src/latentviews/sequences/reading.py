@@ -10,10 +10,10 @@ from latentviews.core.kernels.bandwidths import median
 from latentviews.core.selection import RankTest, dependence_rank
 from latentviews.core.tables import Columns, check_spaces, check_varying, read_sequences, training_rows
 from latentviews.core.views import (
+    ViewFits,
     feature_prototypes,
-    fit_views,
+    fitting_maps,
     has_density,
-    landmarks_where_scales_differ,
     with_bandwidth,
 )
 from latentviews.mixtures.problem import Problem
@@ -40,8 +40,9 @@ def read_sequence_problem(model: Any, X: Any, y: Any, lengths: Any) -> SequenceP
     check_spaces(table, columns, prototypes, getattr(model, "feature_names_in_", None))
     chosen, blocks = draw_windows(lengths, size, rng), list(range(len(columns)))
     rows = training_rows(table, size, rng, draw=lambda table, *_: (table[chosen], None, None))
-    if model.kernel is None and model.features is None and model.bandwidth is None:
-        prototypes = landmarks_where_scales_differ(prototypes, rows.pilot, columns, blocks)
+    default = model.kernel is None and model.features is None and model.bandwidth is None
+    prototypes = fitting_maps(prototypes, rows.pilot, columns, blocks, model.point_masses, scales=default)
+    if default:
         prototypes = [
             _in_standard_units(phi, rows.pilot[:, group]) for phi, group in zip(prototypes, columns, strict=True)
         ]
@@ -49,8 +50,8 @@ def read_sequence_problem(model: Any, X: Any, y: Any, lengths: Any) -> SequenceP
     problem = SequenceProblem(views, lengths, stretches(chosen, first_rows(lengths)))
     if not is_auto(model.n_states):
         return problem
-    test = _rank_test(problem)
-    return problem._replace(rows=replace(views, rank=test.n_components, rank_test=test))
+    test, fits = _rank_test(problem)
+    return problem._replace(rows=replace(views, rank=test.n_components, rank_test=test), triple_fits=fits)
 
 
 def _in_standard_units(phi: Any, x: np.ndarray) -> Any:
@@ -59,7 +60,8 @@ def _in_standard_units(phi: Any, x: np.ndarray) -> Any:
     if x.shape[1] == 1 or not len(whole):
         return phi
     spread = whole.std(axis=0)
-    return with_bandwidth(phi, spread * median(whole / spread))
+    spread = np.where(spread > 0, spread, 1.0)  # a column that varies may not do so in the rows of the pilot
+    return with_bandwidth(phi, spread * (median(whole / spread) or 1.0))
 
 
 def _check_table(model: Any, table: np.ndarray, columns: Columns, lengths: np.ndarray, rank: int) -> None:
@@ -74,9 +76,8 @@ def _check_table(model: Any, table: np.ndarray, columns: Columns, lengths: np.nd
     check_varying(table, columns, getattr(model, "feature_names_in_", None))
 
 
-def _rank_test(problem: SequenceProblem) -> RankTest:
-    """The rank of the dependence between rows that follow each other."""
+def _rank_test(problem: SequenceProblem) -> tuple[RankTest, ViewFits]:
+    """The rank of the dependence between rows that follow each other, and the feature maps that were made for it."""
     three = problem.triples()
-    views = fit_views(three.pilot, three.columns, three.prototypes, three.rng, three.blocks)
     times = [tuple(range(time, len(three.columns), 3)) for time in range(3)]  # groups of sensors at one time each
-    return dependence_rank(three.pilot, views, three.rng, units=times)
+    return dependence_rank(three.pilot, three.views(), three.rng, units=times), three.view_fits

@@ -17,6 +17,7 @@ from array_api_compat import device
 from scipy import linalg
 
 from latentviews._arrays import in_library_of, is_foreign, moved_to, namespace, to_numpy
+from latentviews._numbers import TINY
 from latentviews._validation import DivergenceError, UnsupportedError, check_range
 from latentviews.core.features.fourier import waves
 from latentviews.core.features.points import hashed_points, lattice_points
@@ -235,7 +236,7 @@ def step_sizes(values: np.ndarray, rank: int, factor: float, batch_size: int) ->
 
 
 def _check_rank(values: np.ndarray, rank: int) -> None:
-    found = int(np.sum(values[:rank] > 1e-12 * max(values[0], 1e-300)))
+    found = int(np.sum(values[:rank] > 1e-12 * max(values[0], TINY)))
     if found < rank:
         raise UnsupportedError(
             f"The first batch shows {found} direction(s) with any variance, and {rank} are asked for. Give a larger "

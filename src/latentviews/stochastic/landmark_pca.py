@@ -28,7 +28,8 @@ from latentviews.core import streams
 from latentviews.core.features.landmarks import SELECTIONS, LandmarkFeatures
 from latentviews.core.kernels.base import Kernel, UnitHeight
 from latentviews.core.kernels.real import Gaussian
-from latentviews.core.tables import checked_batches, is_stream
+from latentviews.core.kernels.spaces import space_of
+from latentviews.core.tables import Spaces, checked_batches, is_stream, refuse_outside
 from latentviews.stochastic.expansions import (
     rotation_of,
 )
@@ -113,23 +114,53 @@ class LandmarkPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         """Pick landmarks among the rows of ``X`` and add up all rows.
 
         ``X`` is an array, or an iterable of batches that can be read more than once: arrays, or pairs (rows, weights).
+
+        Parameters
+        ----------
+        X : array or DataFrame of shape (n_samples, n_features)
+        y : ignored
+
+        Returns
+        -------
+        self
         """
         check_parameters(self)
         rng, stream = np.random.default_rng(self.random_state), is_stream(X) or holds_batches(X)
         data = checked_batches(self, X, reset=True, missing=False) if stream else check_rows(self, X, reset=True)
+        data = data.inside(self._spaces()) if stream else self._inside(data)
         self._pick(to_numpy(streams.sample(data, self.pilot_size, rng)[0]), rng)
         return self._add(data)
 
     @all_or_nothing
     def partial_fit(self, X: Any, y: Any = None) -> Self:
-        """Add the rows of ``X``; the first call picks landmarks among them."""
+        """Add the rows of ``X``; the first call picks landmarks among them.
+
+        Parameters
+        ----------
+        X : array or DataFrame of shape (n_samples, n_features)
+        y : ignored
+
+        Returns
+        -------
+        self
+        """
         check_parameters(self)
         check_one_batch(X)
         first = not hasattr(self, "features_")
-        rows = check_rows(self, X, reset=first)
+        rows = self._inside(check_rows(self, X, reset=first))
         if first:
             self._pick(to_numpy(streams.head(rows, self.pilot_size)), np.random.default_rng(self.random_state))
         return self._add(rows)
+
+    def _spaces(self) -> Spaces:
+        """The space of every column, which is that of the kernel."""
+        space = None if self.kernel is None else space_of(self.kernel)
+        return {} if space is None else dict.fromkeys(range(self.n_features_in_), space)
+
+    def _inside(self, rows: Any) -> Any:
+        """The rows, or a sentence on values outside the kernel's space."""
+        refuse_outside(rows, self._spaces(), getattr(self, "feature_names_in_", None))
+        return rows
 
     def _pick(self, pilot: np.ndarray, rng: np.random.Generator) -> None:
         kernel = Gaussian("median") if self.kernel is None else self.kernel
@@ -178,9 +209,18 @@ class LandmarkPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         self._n_features_out = self.n_components
 
     def transform(self, X: Any) -> Any:
-        """The coordinates of the rows of ``X`` along the components, (n_samples, n_components)."""
+        """The coordinates of the rows of ``X`` along the components, (n_samples, n_components).
+
+        Parameters
+        ----------
+        X : array or DataFrame of shape (n_samples, n_features)
+
+        Returns
+        -------
+        array of shape (n_samples, n_features_out)
+        """
         check_is_fitted(self)
-        x = check_rows(self, X, reset=False)
+        x = self._inside(check_rows(self, X, reset=False))
         down, offset = self.features_.tail_ @ self.components_.T, self.components_ @ self.mean_
         down, offset = in_library_of(down, x), in_library_of(offset, x)
         return namespace(x).concat([self._raw(rows) @ down - offset for rows, _ in streams.batches(x)], axis=0)

@@ -11,7 +11,8 @@ from sklearn.base import BaseEstimator, clone
 from sklearn.utils.metaestimators import available_if
 
 from latentviews._arrays import namespace
-from latentviews.core.kernels.spaces import Real, Space
+from latentviews.core.kernels.space import Space
+from latentviews.core.kernels.spaces import Real
 
 
 class Kernel(BaseEstimator):
@@ -28,26 +29,75 @@ class Kernel(BaseEstimator):
     space: Space | None = Real()
 
     def gram(self, x: Any, y: Any) -> Any:
-        """The matrix k(x_i, y_j)."""
+        """The matrix k(x_i, y_j).
+
+        Parameters
+        ----------
+        x : array of shape (n,) or (n, d)
+        y : array of shape (m, d)
+
+        Returns
+        -------
+        array of shape (n, m)
+        """
         raise TypeError(f"{type(self).__name__} is a kernel without `gram`: write gram(x, y) for it.")
 
     def diagonal(self, x: Any) -> Any:
-        """The values k(x_i, x_i)."""
+        """The values k(x_i, x_i).
+
+        Parameters
+        ----------
+        x : array of shape (n,) or (n, d)
+
+        Returns
+        -------
+        array of shape (n,)
+        """
         xp = namespace(x)
         return xp.concat([xp.reshape(self.gram(x[i : i + 1, :], x[i : i + 1, :]), (1,)) for i in range(x.shape[0])])
 
     def correlation(self, x: Any, y: Any) -> Any:
-        """The matrix k(x_i, y_j) / √(k(x_i, x_i) k(y_j, y_j))."""
+        """The matrix k(x_i, y_j) / √(k(x_i, x_i) k(y_j, y_j)).
+
+        Parameters
+        ----------
+        x : array of shape (n,) or (n, d)
+        y : array of shape (m, d)
+
+        Returns
+        -------
+        array of shape (n, m)
+            The kernel over its height.
+        """
         xp = namespace(x)
-        heights = xp.sqrt(self.diagonal(x)[:, None] * self.diagonal(y)[None, :])
+        heights = xp.sqrt(self.diagonal(x))[:, None] * xp.sqrt(self.diagonal(y))[None, :]
         return self.gram(x, y) / xp.clip(heights, min=float(np.finfo(np.float32).tiny))  # zero has no direction
 
     def unit_diagonal(self, x: Any) -> Any:
-        """The values ``correlation(x_i, x_i)``."""
+        """The values ``correlation(x_i, x_i)``.
+
+        Parameters
+        ----------
+        x : array of shape (n,) or (n, d)
+
+        Returns
+        -------
+        bool or array
+        """
         return namespace(x).ones_like(x[:, 0])
 
     def adapt(self, x: Any) -> Self:
-        """A copy in which every rule (such as ``bandwidth="median"``) is a number read off the rows ``x``."""
+        """A copy in which every rule (such as ``bandwidth="median"``) is a number read off the rows ``x``.
+
+        Parameters
+        ----------
+        x : array of shape (n,) or (n, d)
+
+        Returns
+        -------
+        Kernel
+            With numbers in place of rules.
+        """
         return clone(self)
 
     def __add__(self, other: "Kernel") -> "Sum":

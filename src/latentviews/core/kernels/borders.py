@@ -10,11 +10,11 @@ from typing import Any
 
 import numpy as np
 from scipy import stats
-from scipy.special import logsumexp
 from scipy.stats import qmc
 
+from latentviews._numbers import TINY, log_cauchy, thinned
 from latentviews.core.kernels import bandwidths
-from latentviews.core.kernels.quadrature import DRAWS, Quadrature, around_values
+from latentviews.core.kernels.quadrature import NEAR, Quadrature, around_values
 from latentviews.core.kernels.spaces import Real
 
 
@@ -64,26 +64,27 @@ class Bordered(Real):
         """Nodes around the rows, inside the borders: quasi-random ones of several columns are mirrored there."""
         if x.shape[1] == 1:
             return around_values(x, scale, self.low, self.high)
-        scale, dim = 1.5 * scale, x.shape[1]
-        centers = x[np.linspace(0, len(x) - 1, min(len(x), 512)).astype(int)]
-        uniform = qmc.Sobol(dim + 1, rng=rng).random(DRAWS)
+        scale, dim = np.minimum(1.5 * scale, (self.high - self.low) / 2), x.shape[1]
+        centers = thinned(x, 512)
+        uniform = qmc.Sobol(dim + 1, rng=rng).random(NEAR)
         picked = centers[(uniform[:, 0] * len(centers)).astype(int)]
         nodes = self.reflected(picked + scale * stats.norm.ppf(uniform[:, 1:].clip(1e-12, 1 - 1e-12)))
-        logs = sum(self._log_normals(nodes[:, j], centers[:, j], float(scale[j])) for j in range(dim))
-        return nodes, np.exp(log_unit - logsumexp(logs, axis=1) + math.log(len(centers))) / DRAWS
+        heights = np.prod([self._normals(nodes[:, j], centers[:, j], float(scale[j])) for j in range(dim)], axis=0)
+        log_density = np.log(np.maximum(heights.mean(axis=1), TINY)) - np.log(math.sqrt(2 * math.pi) * scale).sum()
+        return nodes, np.exp(log_unit - log_density) / NEAR
 
-    def _log_normals(self, x: np.ndarray, centers: np.ndarray, scale: float) -> np.ndarray:
-        """The logs of mirrored normal densities, (n, m)."""
+    def _normals(self, x: np.ndarray, centers: np.ndarray, scale: float) -> np.ndarray:
+        """Mirrored normal densities over the height of a normal density, (n, m)."""
         images = self.images(centers, 9 * scale)
-        logs = [-0.5 * ((x[:, None] - image) / scale) ** 2 for image in images]
-        return np.logaddexp.reduce(logs) - math.log(scale) - 0.5 * math.log(2 * math.pi)
+        return sum((np.exp(-0.5 * ((x[:, None] - image) / scale) ** 2) for image in images), np.zeros(()))
 
 
 @dataclass(frozen=True)
 class HalfLine(Bordered):
     """The numbers from zero on: durations, concentrations, counts.
 
-    No density has mass below zero, and none falls off towards it for want of rows beyond.
+    No density has mass below zero, and none falls off towards it for want of rows beyond. A negative value is refused,
+    in the rows of a fit and in those that a fitted model is asked about.
 
     Examples
     --------
@@ -109,7 +110,7 @@ class HalfLine(Bordered):
 
     def log_background(self, x: np.ndarray, quadrature: Quadrature) -> np.ndarray:
         """A mirrored Cauchy density per column, as wide as the data; none below zero."""
-        logs = [stats.cauchy.logpdf(image, quadrature.center, quadrature.spread) for image in (x, -x)]
+        logs = [log_cauchy(image, quadrature.center, quadrature.spread) for image in (x, -x)]
         return np.where(self.contains(x), np.logaddexp(*logs), -np.inf).sum(axis=1)
 
 
@@ -117,7 +118,8 @@ class HalfLine(Bordered):
 class Interval(Bordered):
     """The numbers between two ends: shares, scores.
 
-    No density has mass beyond the ends, and none falls off towards them for want of rows beyond.
+    No density has mass beyond the ends, and none falls off towards them for want of rows beyond. A value beyond is
+    refused, in the rows of a fit and in those that a fitted model is asked about.
 
     Parameters
     ----------
@@ -138,14 +140,24 @@ class Interval(Bordered):
     high: float = 1.0  # type: ignore[misc]
 
     def __post_init__(self) -> None:
-        if not (-math.inf < self.low < self.high < math.inf):
+        for name in ("low", "high"):  # numbers of Python's, which any array library takes
+            end = getattr(self, name)
+            object.__setattr__(self, name, end.item() if isinstance(end, np.number) else end)
+        numbers = all(isinstance(end, int | float) for end in (self.low, self.high))
+        if not numbers or not (-math.inf < self.low < self.high < math.inf):
             raise ValueError(f"Interval needs two finite ends, the first below the second; got {self!r}.")
 
     def images(self, x: Any, reach: float) -> list[Any]:
-        """The points and mirrored at the lower end, each moved by twice the length and its multiples."""
+        """The points and mirrored at the lower end, each moved by multiples of twice the length, as far as they count.
+
+        From a point of the interval it is n periods less a length at least to the points n periods away, and n periods
+        to those mirrored at the lower end (n ≤ 0) or at the upper one (n + 1). They count up to a length beyond the
+        reach: so far may the point itself be.
+        """
         period = 2.0 * (self.high - self.low)
-        turns = range(-math.ceil(reach / period + 0.5), math.ceil(reach / period + 0.5) + 1)
-        return [image + n * period for n in turns for image in (x, 2 * self.low - x)]
+        moved, mirrored = math.floor(reach / period + 1), math.floor(reach / period + 0.5)
+        there = [x + n * period for n in range(-moved, moved + 1)]
+        return there + [2 * self.low - x + n * period for n in range(-mirrored, mirrored + 2)]
 
     def reflected(self, x: np.ndarray) -> np.ndarray:
         """Mirrored at either end until inside."""

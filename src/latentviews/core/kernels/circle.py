@@ -51,7 +51,17 @@ class VonMises(_ShiftInvariant):
         return self.gram(x[:1, :], x[:1, :])[0, 0] * namespace(x).ones_like(x[:, 0])
 
     def draw(self, x: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-        """A draw from k(x_i, ·) for every row, (n, d)."""
+        """A draw from k(x_i, ·) for every row, (n, d).
+
+        Parameters
+        ----------
+        x : array of shape (n,) or (n, d)
+        rng : numpy Generator
+
+        Returns
+        -------
+        array of shape (n, d)
+        """
         return rng.vonmises(0.0, self._concentration(), size=x.shape) + x
 
     def spectral(self, points: Any, dim: int) -> Any:

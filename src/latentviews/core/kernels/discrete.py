@@ -27,5 +27,15 @@ class Delta(Kernel):
         return namespace(x).ones_like(x[:, 0])
 
     def draw(self, x: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-        """The rows themselves: all mass of k(x_i, ·) is there."""
+        """The rows themselves: all mass of k(x_i, ·) is there.
+
+        Parameters
+        ----------
+        x : array of shape (n,) or (n, d)
+        rng : numpy Generator
+
+        Returns
+        -------
+        array of shape (n, d)
+        """
         return x

@@ -10,10 +10,13 @@ from sklearn.utils.metaestimators import available_if
 
 from latentviews._arrays import in_library_of, namespace, normal_quantile, to_numpy
 from latentviews.core.kernels.base import Kernel
-from latentviews.core.kernels.spaces import Real, Space
+from latentviews.core.kernels.space import Space
+from latentviews.core.kernels.spaces import Real
 
 Bandwidth = float | str | np.ndarray
 LINE = Real()
+WIDE = 0.5  # bandwidths over the length of an interval from which few cosines say a Gaussian mirrored there …
+WAVES = 7  # … namely so many: the next is exp(-60) as large
 
 
 def _has_no_border(kernel: Kernel) -> bool:
@@ -25,16 +28,50 @@ class _ShiftInvariant(Kernel):
     """Kernels known by their spectral measure: ``frequencies`` from ``spectral``."""
 
     def spectral_size(self, dim: int) -> int:
-        """How many uniform numbers make a frequency in ``dim`` dimensions."""
+        """How many uniform numbers make a frequency in ``dim`` dimensions.
+
+        Parameters
+        ----------
+        dim : int
+            The number of columns.
+
+        Returns
+        -------
+        int
+        """
         return dim
 
     def spectral(self, points: Any, dim: int) -> Any:
-        """The frequencies at ``points`` of the unit cube, (size, spectral_size), one frequency per column."""
+        """The frequencies at ``points`` of the unit cube, (size, spectral_size), one frequency per column.
+
+        Parameters
+        ----------
+        points : array
+        dim : int
+            The number of columns.
+
+        Returns
+        -------
+        the result
+        """
         raise TypeError(f"{type(self).__name__} does not say what its spectral measure is.")
 
     @available_if(_has_no_border)
     def frequencies(self, size: int, dim: int, rng: np.random.Generator) -> np.ndarray:
-        """Draws from the spectral measure, one frequency per column."""
+        """Draws from the spectral measure, one frequency per column.
+
+        Parameters
+        ----------
+        size : int
+            How many.
+        dim : int
+            The number of columns.
+        rng : numpy Generator
+
+        Returns
+        -------
+        array of shape (d, size)
+        """
         return self.spectral(rng.random((size, self.spectral_size(dim))), dim)
 
 
@@ -101,7 +138,17 @@ class _Scaled(_ShiftInvariant):
         raise TypeError(f"{type(self).__name__} does not say what it is at bandwidth one.")
 
     def log_height(self, dim: int) -> float:
-        """The log of k(0), such that the kernel is a density."""
+        """The log of k(0), such that the kernel is a density.
+
+        Parameters
+        ----------
+        dim : int
+            The number of columns.
+
+        Returns
+        -------
+        float
+        """
         unit = dim * self._log_unit_height(1) if self.space.bordered else self._log_unit_height(dim)
         return unit - float(np.log(self._scale(dim)).sum())
 
@@ -148,7 +195,8 @@ def _squares(x: Any, y: Any) -> Any:
     if x.shape[1] == 1:
         with np.errstate(over="ignore"):  # infinitely far
             return (x - y.T) ** 2
-    center = xp.mean(y, axis=0)  # large offsets would cost digits in the difference below
+    # large offsets would cost digits in the difference below, and so would a mean that an outlier draws away
+    center = np.median(y, axis=0) if isinstance(y, np.ndarray) and len(y) else xp.mean(y, axis=0)
     x -= center
     y -= center
     limit = math.sqrt(float(xp.finfo(x.dtype).max) / (8 * x.shape[1]))  # squares of larger numbers are out of range
@@ -197,12 +245,61 @@ class Gaussian(_Scaled):
     def _unit_spectral(self, points: Any) -> Any:
         return normal_quantile(points)
 
+    def _mirrored(self, x: Any, y: Any, scale: float) -> Any:
+        if scale < WIDE * (self.space.high - self.space.low):
+            return super()._mirrored(x, y, scale)
+        return self._waves(x, scale) @ self._waves(y, scale).T
+
+    def _own(self, x: Any, scale: float) -> Any:
+        if scale < WIDE * (self.space.high - self.space.low):
+            return super()._own(x, scale)
+        waves = self._waves(x, scale)
+        return namespace(x).vecdot(waves, waves)
+
+    def _waves(self, x: Any, scale: float) -> Any:
+        """Cosines of one column of an interval whose inner products are the mirrored kernel, (n, WAVES).
+
+        Poisson's sum over the images: √(2π) s / L (1 + 2 Σ_m exp(-(mπs/L)² / 2) cos(mπx/L) cos(mπy/L)).
+        """
+        low, high = self.space.low, self.space.high
+        rates = math.pi / (high - low) * np.arange(WAVES)
+        sizes = np.sqrt(math.sqrt(2 * math.pi) * scale / (high - low) * np.where(rates > 0, 2, 1))
+        sizes *= np.exp(-0.25 * (scale * rates) ** 2)
+        xp = namespace(x)
+        inside = xp.astype(self.space.contains(x), x.dtype)
+        return (
+            xp.cos((xp.clip(x, min=low, max=high) - low) * in_library_of(rates, x)) * in_library_of(sizes, x) * inside
+        )
+
     def radii(self, size: int, dim: int, rng: np.random.Generator) -> np.ndarray:
-        """Lengths of frequencies at bandwidth one, whose directions are uniform."""
+        """Lengths of frequencies at bandwidth one, whose directions are uniform.
+
+        Parameters
+        ----------
+        size : int
+            How many.
+        dim : int
+            The number of columns.
+        rng : numpy Generator
+
+        Returns
+        -------
+        array of shape (size,)
+        """
         return np.sqrt(rng.chisquare(dim, size=size))
 
     def draw(self, x: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-        """A draw from k(x_i, ·) for every row, (n, d)."""
+        """A draw from k(x_i, ·) for every row, (n, d).
+
+        Parameters
+        ----------
+        x : array of shape (n,) or (n, d)
+        rng : numpy Generator
+
+        Returns
+        -------
+        array of shape (n, d)
+        """
         return self.space.reflected(x + self._scale(x.shape[1]) * rng.normal(size=x.shape))
 
 
@@ -272,7 +369,20 @@ class Matern(_Scaled):
         )
 
     def radii(self, size: int, dim: int, rng: np.random.Generator) -> np.ndarray:
-        """Lengths of frequencies at bandwidth one, whose directions are uniform."""
+        """Lengths of frequencies at bandwidth one, whose directions are uniform.
+
+        Parameters
+        ----------
+        size : int
+            How many.
+        dim : int
+            The number of columns.
+        rng : numpy Generator
+
+        Returns
+        -------
+        array of shape (size,)
+        """
         self._degree()
         return np.sqrt(rng.chisquare(dim, size=size) * 2 * self.smoothness / rng.chisquare(2 * self.smoothness, size))
 

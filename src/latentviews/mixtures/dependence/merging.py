@@ -12,6 +12,7 @@ from sklearn.neighbors import NearestNeighbors
 
 from latentviews._numbers import TINY, as_shares, row_shares
 from latentviews.core.kernels.real import Gaussian
+from latentviews.metrics import adjusted_rand
 
 ROWS = 4000  # rows among which neighbours are sought
 GRAM_ROWS = 2000  # and between which kernels are evaluated
@@ -21,7 +22,7 @@ CROSSINGS = 5  # edges between two parts at least as high as their saddle; fewer
 PEAK = 0.9  # the quantile of the density in a part that counts as its peak
 
 
-class Parts(NamedTuple):
+class ComponentStatistics(NamedTuple):
     """What merging asks of the parts of a mixture; what it asks of a union follows from its parts."""
 
     mass: np.ndarray  # (J,), summing to one
@@ -48,14 +49,14 @@ class Parts(NamedTuple):
         """The share of the smaller part's rows that the other claims."""
         return self.overlap / np.maximum(np.minimum.outer(self.mass, self.mass), TINY)
 
-    def take(self, kept: np.ndarray) -> "Parts":
+    def take(self, kept: np.ndarray) -> "ComponentStatistics":
         """Some of the parts."""
-        return Parts(*(table[kept] if table.ndim == 1 else table[np.ix_(kept, kept)] for table in self))
+        return ComponentStatistics(*(table[kept] if table.ndim == 1 else table[np.ix_(kept, kept)] for table in self))
 
-    def union(self, a: int, b: int) -> "Parts":
+    def union(self, a: int, b: int) -> "ComponentStatistics":
         """The parts with b put into a."""
         joins = (np.add, np.add, np.add, np.maximum, np.maximum)
-        return Parts(*(_joined(table, a, b, join) for table, join in zip(self, joins, strict=True)))
+        return ComponentStatistics(*(_joined(table, a, b, join) for table, join in zip(self, joins, strict=True)))
 
 
 def _joined(table: np.ndarray, a: int, b: int, join: Callable[..., np.ndarray]) -> np.ndarray:
@@ -68,15 +69,15 @@ def _joined(table: np.ndarray, a: int, b: int, join: Callable[..., np.ndarray]) 
     return np.delete(table, b)
 
 
-Cost = Callable[[Parts], np.ndarray]
+Cost = Callable[[ComponentStatistics], np.ndarray]
 
 
-def valley_cost(parts: Parts) -> np.ndarray:
+def valley_cost(parts: ComponentStatistics) -> np.ndarray:
     """Small where parts are near and no valley of the density lies between them, (J, J)."""
     return parts.ward * (1 - parts.ratio + 1e-3)
 
 
-def confusion_cost(parts: Parts) -> np.ndarray:
+def confusion_cost(parts: ComponentStatistics) -> np.ndarray:
     """Small where parts are near and claim the same rows, (J, J)."""
     return parts.ward * np.exp(-20 * parts.confusion)
 
@@ -105,14 +106,14 @@ class Landscape:
         few = some[:GRAM_ROWS]
         self.gram = Gaussian(1.0).gram(few, few)
 
-    def parts(self, posteriors: np.ndarray, log_density: np.ndarray) -> Parts:
+    def parts(self, posteriors: np.ndarray, log_density: np.ndarray) -> ComponentStatistics:
         """How the parts with these posteriors (n, J) lie in a density with these logarithms (n,)."""
         some = posteriors[self.picked]
         few = some[: len(self.gram)]
         few = as_shares(few, axis=0)
         mass = self.weights @ posteriors
         labels, density = some.argmax(axis=1), np.exp(log_density[self.picked] - log_density.max())
-        return Parts(
+        return ComponentStatistics(
             mass,
             np.outer(mass, mass) * (few.T @ self.gram @ few),
             (posteriors * self.weights[:, None]).T @ posteriors,
@@ -134,7 +135,7 @@ class Landscape:
         return saddle
 
 
-def merge(parts: Parts, n_classes: int, cost: Cost) -> np.ndarray:
+def merge(parts: ComponentStatistics, n_classes: int, cost: Cost) -> np.ndarray:
     """The class 0, …, n_classes - 1 of every part: the cheapest two are put together until so many are left."""
     groups = np.arange(len(parts.mass))
     while len(parts.mass) > n_classes:
@@ -142,7 +143,7 @@ def merge(parts: Parts, n_classes: int, cost: Cost) -> np.ndarray:
     return groups
 
 
-def merge_until(parts: Parts, ratio: float, least: float) -> np.ndarray:
+def merge_until(parts: ComponentStatistics, ratio: float, least: float) -> np.ndarray:
     """The class of every part, however many there are.
 
     A part that wins no row has no peak, so that no valley tells where it belongs: it goes to the one it shares rows
@@ -165,22 +166,14 @@ def merge_until(parts: Parts, ratio: float, least: float) -> np.ndarray:
     return groups
 
 
-def _put_together(parts: Parts, groups: np.ndarray, cost: np.ndarray) -> tuple[Parts, np.ndarray]:
+def _put_together(
+    parts: ComponentStatistics, groups: np.ndarray, cost: np.ndarray
+) -> tuple[ComponentStatistics, np.ndarray]:
     """The two with the least cost made one."""
     cost = cost.copy()
     np.fill_diagonal(cost, np.inf)
     a, b = sorted(int(i) for i in np.unravel_index(cost.argmin(), cost.shape))
     return parts.union(a, b), np.where(groups == b, a, groups - (groups > b))
-
-
-def adjusted_rand(a: np.ndarray, b: np.ndarray) -> float:
-    """The adjusted Rand index of two partitions with labels 0, 1, …, of many rows in little time."""
-    size = int(b.max()) + 1
-    counts = np.bincount(a * size + b, minlength=(int(a.max()) + 1) * size).reshape(-1, size).astype(float)
-    both, one, other = (np.sum(n * (n - 1)) for n in (counts, counts.sum(axis=1), counts.sum(axis=0)))
-    chance = one * other / max(len(a) * (len(a) - 1.0), 1.0)
-    most = (one + other) / 2
-    return float((both - chance) / (most - chance)) if most > chance else 1.0
 
 
 class Medoid(NamedTuple):

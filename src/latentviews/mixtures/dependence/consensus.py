@@ -1,21 +1,21 @@
-"""The fit for views that depend inside classes: several starts, more components than classes, merging, a medoid."""
+"""Classes of dependent views by consensus: several starts, more components than classes, merging, a medoid."""
 
 from collections.abc import Iterator, Sequence
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.optimize import linear_sum_assignment
 from scipy.special import gammaln
-from sklearn.base import BaseEstimator
 from sklearn.neighbors import NearestNeighbors
 from sklearn.utils.parallel import Parallel, delayed
 
 from latentviews._numbers import TINY
-from latentviews._parameters import Constraint, Count, Share, Such, check_parameters, is_number
+from latentviews._parameters import check_parameters
 from latentviews._progress import Part, Report
 from latentviews._validation import IdentifiabilityWarning, is_auto, warn_user
 from latentviews.core.kernels.bandwidths import resolution
-from latentviews.core.kernels.spaces import Real, space_of
+from latentviews.core.kernels.spaces import Real
+from latentviews.metrics import adjusted_rand
 from latentviews.mixtures.dependence.classes import DependentClasses, DependentView
 from latentviews.mixtures.dependence.copulas import (
     CopulaFit,
@@ -27,121 +27,24 @@ from latentviews.mixtures.dependence.copulas import (
 )
 from latentviews.mixtures.dependence.grids import ColumnGrids
 from latentviews.mixtures.dependence.merging import (
+    ComponentStatistics,
     Landscape,
-    Parts,
-    adjusted_rand,
     confusion_cost,
     medoid,
     merge,
     merge_until,
     valley_cost,
 )
+from latentviews.mixtures.dependence.settings import Copulas
 from latentviews.mixtures.dependence.starts import START_ROWS, Start, dependence_starts, spectral_parts
 from latentviews.mixtures.estimation import FULL_STEPS, FitPath, FoundClasses, SpectralSettings, no_spectral
 from latentviews.mixtures.problem import Estimate, Problem
 
 DOUBTFUL = 0.5  # agreement of starts below which their answer is one of several
 FEWEST = 20  # rows per component should have
+WIDEST = 0.2  # standard deviations of a column, which no margin of "auto" width exceeds
+POINT = 0.01  # of the rows at one value may be a point mass
 NEIGHBORS = 10  # of a row tell how sparse its place is
-
-
-class Copulas(BaseEstimator):
-    """Classes whose views may depend on each other, for `MultiViewMixture`'s ``dependence``.
-
-    More components than classes, each a Gaussian copula over margins without a shape, are fitted by EM from several
-    starts and merged into classes by two costs. Of all the partitions the one that agrees best with the others is
-    kept. Nothing is asked of the views but that they are real columns.
-
-    Parameters
-    ----------
-    n_starts : int, default=4
-        Gaussian mixtures and runs of k-means to start from, so many of each; the spectral estimate is one more.
-    n_parts : int, default=10
-        Components before merging; at least twice as many as classes are used, and fewer where rows are few.
-    bandwidth : float, default=0.2
-        Of the margins, in standard deviations of their columns; at least the step of rounded or counted values.
-    noise : bool, default=False
-        Whether noise is a class of its own, -1: rows that a uniform background explains best, rows of components that
-        are sparser than if all rows were spread evenly over the range of the columns, and rows of components lighter
-        than ``least`` that a valley parts from all others. Rows far outside the range are noise then, too. If not, all
-        rows go to the class that is most probable without the background.
-    ratio : float, default=0.75
-        Where the number of classes is not given: valleys of the density above this share of the lower peak beside
-        them do not part classes.
-    least : float, default=0.005
-        Where the number of classes is not given, or noise is a class: the weight below which a component is no class.
-    max_iter : int, default=60
-    tol : float, default=1e-4
-        EM stops when a step gains less log-likelihood per row.
-    """
-
-    _parameters: ClassVar[dict[str, Constraint]] = {
-        "n_starts": Count(),
-        "n_parts": Count(),
-        "bandwidth": Such(
-            lambda s: is_number(s) and 0 < s < np.inf, "positive and finite, in standard deviations of the columns"
-        ),
-        "noise": Such(lambda v: isinstance(v, bool | np.bool_), "True, for a class of stray rows, or False"),
-        "ratio": Share("in (0, 1]", one=True),
-        "least": Share("a weight in [0, 1)", zero=True),
-        "max_iter": Count(),
-        "tol": Such(lambda gain: is_number(gain) and gain > 0, "positive, a gain of log-likelihood per row"),
-    }
-
-    def __init__(
-        self,
-        n_starts: int = 4,
-        n_parts: int = 10,
-        bandwidth: float = 0.2,
-        noise: bool = False,
-        ratio: float = 0.75,
-        least: float = 0.005,
-        max_iter: int = 60,
-        tol: float = 1e-4,
-    ):
-        self.n_starts = n_starts
-        self.n_parts = n_parts
-        self.bandwidth = bandwidth
-        self.noise = noise
-        self.ratio = ratio
-        self.least = least
-        self.max_iter = max_iter
-        self.tol = tol
-
-
-def is_dependence(dependence: Any) -> bool:
-    """Whether a value of the parameter ``dependence`` stands for something."""
-    named = isinstance(dependence, str) and dependence in ("copula", "auto")
-    return dependence is None or named or isinstance(dependence, Copulas)
-
-
-def read_copulas(dependence: Any) -> Copulas:
-    """What the parameter ``dependence`` stands for."""
-    return Copulas() if isinstance(dependence, str) else dependence
-
-
-def check_dependence(model: Any, blocks: Sequence[int], prototypes: Sequence[Any], labels: np.ndarray | None) -> None:
-    """Sentences on what does not go with dependent views."""
-    read_copulas(model.dependence)
-    for name in ("polish", "density_bandwidth"):
-        if not isinstance(getattr(model, name), str) or getattr(model, name) != "auto":
-            raise ValueError(
-                f"With dependence, {name} has no part in the fit, so it must stay 'auto'; got "
-                f"{getattr(model, name)!r}. Copulas(bandwidth=...) sets the width of the densities."
-            )
-    if len(set(blocks)) < len(blocks):
-        raise ValueError("With dependence, every view has distributions of its own; exchangeable must be False.")
-    spaces = [space_of(phi) for phi in prototypes]
-    if any(space is None or not space.affine for space in spaces):
-        view, space = next((t, space) for t, space in enumerate(spaces) if space is None or not space.affine)
-        raise ValueError(
-            f"With dependence, views are real columns; view {view} has a kernel for {space and space.name} data. Leave "
-            "the view out, or dependence at None."
-        )
-    if model.warm_start:
-        raise ValueError("With dependence there is no warm start; every fit tries its starts anew.")
-    if labels is not None and is_auto(model.n_components):
-        raise ValueError('Known classes in y need their number: give n_components instead of "auto".')
 
 
 def dependent_classes(
@@ -190,15 +93,27 @@ def _ground(problem: Problem, settings: Copulas) -> tuple[np.ndarray, ColumnGrid
     """The pilot in columns of one scale, the grids of its margins, the log-volume of its box, and the rows' weights."""
     used = [j for columns in problem.columns for j in columns]
     rows, scales = _standardised(problem.pilot[:, used])
-    units = [resolution(x[~np.isnan(x)]) for x in problem.pilot[:, used].T]  # what rounded or counted values resolve
-    grids = ColumnGrids.around(
-        problem.pilot, used, np.maximum(settings.bandwidth * scales, units), boxed=settings.noise
-    )
+    columns = [x[~np.isnan(x)] for x in problem.pilot[:, used].T]
+    units = np.array([resolution(x) for x in columns])  # of rounded or counted values
+    own = is_auto(settings.bandwidth)
+    widest = np.maximum((WIDEST if own else settings.bandwidth) * scales, units)
+    points = [len(point_masses(x, width)) for x, width in zip(columns, widest, strict=True)]
+    least = np.where(points, widest, units) if own else None  # narrow kernels would make a class of a point
+    grids = ColumnGrids.around(problem.pilot, used, widest, boxed=settings.noise, least=least)
     if grids.box is None:
         return rows, grids, 0.0, problem.pilot_weights
     volume = float(np.log(np.ptp(grids.box, axis=0)).sum())
     inside = volume - float(np.log(scales).sum())
     return rows, grids, volume, _without_strays(rows, problem.pilot_weights, inside, problem.rng)
+
+
+def point_masses(x: np.ndarray, width: float) -> np.ndarray:
+    """The values of a column that have most of the rows within so much of them, where values are rounded finer."""
+    if width <= resolution(x):
+        return np.empty(0)
+    values, counts = np.unique(x, return_counts=True)
+    common = np.flatnonzero(counts > POINT * len(x))
+    return np.array([values[i] for i in common if counts[i] > counts[np.abs(values - values[i]) <= width].sum() / 2])
 
 
 def _fit(
@@ -289,8 +204,7 @@ def _choose(
 def _classes(problem: Problem, mixture: CopulaMixture, chosen: Choice, noise: bool) -> DependentClasses:
     """The classes, with steps over all rows, named as known rows name them."""
     steps = FULL_STEPS if problem.partial else 1
-    if noise:
-        mixture = reweigh(mixture, problem.data, problem.weights, steps)
+    mixture = reweigh(mixture, problem.data, problem.weights, steps) if noise else mixture.sharpened()
     for _ in range(0 if noise else steps):
         mixture = refit(mixture, problem.data, problem.weights)
     classes = DependentClasses(mixture, chosen.groups, problem.columns, noise)
@@ -302,7 +216,9 @@ def _heights(expected: Expected, volume: float) -> np.ndarray:
     return expected.log_density @ expected.shares / np.maximum(expected.shares.sum(axis=0), TINY) + volume
 
 
-def _mergers(parts: Parts, heights: np.ndarray, settings: Copulas, n_classes: int | None) -> list[np.ndarray]:
+def _mergers(
+    parts: ComponentStatistics, heights: np.ndarray, settings: Copulas, n_classes: int | None
+) -> list[np.ndarray]:
     """The classes of the parts of a fit, in every way that is tried; -1 is noise."""
     kept = np.arange(len(parts.mass))
     if settings.noise:
@@ -346,7 +262,9 @@ def _components(problem: Problem, classes: DependentClasses) -> list[DependentVi
         places = classes.places(view)
         x = problem.pilot[:, columns]
         x = x[~np.isnan(x).any(axis=1)]
-        domain = Real().quadrature(x, classes.mixture.margins.grids.bandwidths[places], problem.rng)
+        margins = classes.mixture.margins
+        widths = margins.bandwidths.min(axis=1) if len(places) == 1 else margins.grids.bandwidths
+        domain = Real().quadrature(x, widths[places], problem.rng)
         view_parts = classes.mixture.some_columns(places).take(inside)
         views.append(DependentView(domain, view_parts, classes.groups[inside]))
     return views

@@ -1,0 +1,51 @@
+"""What a reader of the package may count on: one class per name, files and functions that fit in a glance."""
+
+import ast
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+import latentviews
+
+pytestmark = pytest.mark.cheap
+
+ROOT = Path(latentviews.__file__).parent
+FILES = sorted(ROOT.rglob("*.py"))
+PAGES = {"cli", "report"}  # whose functions list what is shown
+
+
+def nodes(path, kinds):
+    return [node for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))) if isinstance(node, kinds)]
+
+
+def code_lines(function):
+    """The lines of a function without its docstring."""
+    documented = function.body[0] if ast.get_docstring(function) else None
+    length = function.end_lineno - function.lineno + 1
+    return length - (documented.end_lineno - documented.lineno + 1 if documented else 0)
+
+
+def test_no_two_classes_have_one_name():
+    names = Counter(node.name for path in FILES for node in nodes(path, ast.ClassDef))
+
+    assert [name for name, count in names.items() if count > 1] == []
+
+
+def test_no_file_has_more_than_400_lines():
+    assert [path.name for path in FILES if path.read_text(encoding="utf-8").count("\n") > 400] == []
+
+
+def test_no_function_has_more_than_40_lines():
+    long = [
+        f"{path.relative_to(ROOT)}: {function.name}"
+        for path in FILES
+        if path.relative_to(ROOT).parts[0] not in PAGES
+        for function in nodes(path, ast.FunctionDef)
+        if code_lines(function) > 40
+    ]
+    assert long == []
+
+
+def test_every_room_and_module_says_what_it_is():
+    assert [path.name for path in FILES if not ast.get_docstring(ast.parse(path.read_text(encoding="utf-8")))] == []
