@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+sys.path[0] = str(Path(__file__).resolve().parents[1])  # in place of this folder, whose coverage.py hides a package
 
 import _record
 from latentviews import (
