@@ -62,12 +62,16 @@ class Nonnegative:
         check_nonnegative(name, value)
 
 
+@dataclass(frozen=True)
 class Bandwidth:
-    """A positive number, one per column, or the name of a rule."""
+    """A positive number, one per column, or the name of one of some rules."""
+
+    rules: tuple[str, ...]
 
     def check(self, name: str, value: Any) -> None:
-        """A sentence on what is none."""
-        check_bandwidth(name, value)
+        """A sentence on what is none, with all rules."""
+        if isinstance(check_bandwidth(name, value), str) and value not in self.rules:
+            raise ValueError(f"{name} must be a positive number or one of {sorted(self.rules)}; got {value!r}.")
 
 
 @dataclass(frozen=True)

@@ -6,8 +6,9 @@ from scipy import integrate, stats
 from sklearn.base import clone
 
 from catalogue import SPACES
-from latentviews import FourierFeatures
+from latentviews import FourierFeatures, LandmarkFeatures
 from latentviews.core.embeddings import BinnedEmbedding
+from latentviews.core.features.bins import BinnedFeatures
 from latentviews.core.kernels.bandwidths import isj
 from latentviews.core.kernels.borders import HalfLine, Interval
 from latentviews.core.kernels.defaults import kernel_on
@@ -383,3 +384,11 @@ def test_every_space_integrates_its_own_kernel_and_background(space, rng):
     assert len(space.typical(x[:, 0])) == 3
     low, high = space.axis(0.2, 0.8)
     assert low < 0.2 < 0.8 < high
+
+
+@pytest.mark.parametrize("features", [LandmarkFeatures, BinnedFeatures])
+def test_features_of_values_outside_the_space_are_refused(features, rng):
+    x = rng.exponential(size=(50, 1))
+
+    with pytest.raises(ValueError, match=r"Column 0 holds -[\d.]+, which is outside HalfLine\(\)"):
+        features(Gaussian(1.0, space=HalfLine())).fit(-x)

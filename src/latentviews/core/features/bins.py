@@ -11,6 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 from latentviews._arrays import to_numpy
 from latentviews._parameters import Ability, Constraint, Count, NoneOr, Nonnegative, check_parameters
 from latentviews._validation import all_or_nothing, check_rows
+from latentviews.core.features.base import check_inside
 from latentviews.core.features.cholesky import largest, pivoted_cholesky
 from latentviews.core.kernels.base import Kernel
 from latentviews.core.kernels.real import Gaussian
@@ -64,6 +65,7 @@ class BinnedFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         if x.shape[1] != 1:
             raise ValueError(f"BinnedFeatures bins one column; got {x.shape[1]}. LandmarkFeatures takes any number.")
         self.kernel_ = (Gaussian() if self.kernel is None else self.kernel).adapt(x)
+        check_inside(self.kernel_, x)
         self.grid_, self.kernel_ = grid_and_kernel(x[:, 0], self.kernel_, self.n_bins)
         size = min(self.max_features, len(self.grid_))
         _, self.tail_ = pivoted_cholesky(self.kernel_, self.grid_[:, None], size, self.tol, largest)
