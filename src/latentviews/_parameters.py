@@ -3,6 +3,9 @@
 A class says ``_parameters = {"n_components": AutoOr(Count()), "solver": NoneOr(Ability("decompose")), ...}``, and its
 ``fit`` begins with ``check_parameters(self)``. What depends on the data is checked where the data are read, and
 declared as `WithData`, so that every parameter has its line.
+
+Kernels have no table. They have no ``fit`` that could begin with a check, and may be used as they are made: a kernel
+checks its parameters at use, in ``adapt`` and ``gram``, where the columns say how many bandwidths it needs.
 """
 
 from collections.abc import Callable, Collection, Mapping, Sequence

@@ -55,7 +55,7 @@ class LowRankDensity(CallbackSupportMixin, DensityMixin, BaseEstimator):
 
     Parameters
     ----------
-    rank : int, "auto" or one an edge, default="auto"
+    rank : int, "auto" or one per edge, default="auto"
         The number of components, or of singular vectors at every edge of the tree (or at each, for `SignedTrain`, in
         the order of ``tree_.edges``). "auto" chooses, or combines several, by held-out likelihood.
     tree : "caterpillar", "auto", nested tuples of columns or networkx tree, default="caterpillar"
@@ -73,7 +73,7 @@ class LowRankDensity(CallbackSupportMixin, DensityMixin, BaseEstimator):
     Attributes
     ----------
     density_ : StackedMixture or SignedDensity
-    rank_ : int, or one an edge
+    rank_ : int, or one per edge
         The rank that was chosen: of the part with the largest share in a stack; at every edge of ``tree_`` where they
         follow from the tolerance of `SignedTrain`.
     mass_ : float

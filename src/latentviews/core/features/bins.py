@@ -104,7 +104,7 @@ class GridFeatures:
 def uniform_grid(x: np.ndarray, width: float, most: int = 4096, space: Space | None = None) -> np.ndarray:
     """Points over the range of ``x`` inside a space, four per bandwidth if there may be as many.
 
-    Where one a bandwidth is too many, the grid ends before a few values that lie far out: it then covers the middle
+    Where one per bandwidth is too many, the grid ends before a few values that lie far out: it then covers the middle
     99 %, and as much beyond, up to twice their span, as a point a bandwidth can.
     """
     width = width or 1.0  # a constant column has no width of its own
