@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from latentviews._arrays import on_host
-from latentviews.core.kernels.spaces import space_of
+from latentviews.core.kernels.spaces import is_discrete
 
 MISSING = -1  # the code of a missing value
 
@@ -231,17 +231,12 @@ def _discrete_columns(estimator: Any, X: Any) -> set[int]:
     size = len(names) or len(X[0])
     given = getattr(estimator, "features", None) or getattr(estimator, "kernel", None)
     if not isinstance(given, list | tuple):
-        return set(range(size)) if given is not None and _is_discrete(given) else set()
+        return set(range(size)) if is_discrete(given) else set()
     views = getattr(estimator, "views", None) or range(size)
     views = views.values() if isinstance(views, Mapping) else views
     found: set[int] = set()
     for view, one in zip(views, given, strict=False):
-        if _is_discrete(one):
+        if is_discrete(one):
             listed: Any = [view] if isinstance(view, str | int) else view
             found.update(names.index(name) if name in names else name % size for name in listed)
     return found
-
-
-def _is_discrete(thing: Any) -> bool:
-    space = None if thing is None else space_of(thing)
-    return space is not None and space.finite

@@ -108,7 +108,7 @@ class BinnedEmbedding(Components):
         space, reach = self.kernel.space or Real(), float(np.ptp(self.wide_grid[[0, -1]]))
         if not space.bordered:
             return self._on_the_line(x[:, 0])
-        inside = space.contains(x)
+        inside = space.contains(x) | np.isnan(x)  # of which there is no saying
         images = space.images(np.where(inside, x, self.grid[0]), reach)
         return np.sum([self._on_the_line(image[:, 0]) for image in images], axis=0) * inside
 

@@ -16,16 +16,15 @@ from latentviews.core.features.landmarks import LandmarkFeatures
 from latentviews.core.features.point_masses import PointMassFeatures, find_point_masses, without_masses
 from latentviews.core.kernels.bandwidths import many_scales
 from latentviews.core.kernels.base import Kernel
-from latentviews.core.kernels.discrete import Delta
 from latentviews.core.kernels.real import Gaussian
-from latentviews.core.kernels.spaces import space_of
+from latentviews.core.kernels.spaces import is_discrete, space_of
 from latentviews.core.streams import weigh
 from latentviews.core.tables import Columns
 
 
 def features_for(kernel: Kernel, n_columns: int) -> Any:
     """The map that serves a kernel when the user names none."""
-    if isinstance(kernel, Delta):  # indicators are its own map
+    if is_discrete(kernel):  # any kernel on finitely many values is linear in indicators
         return OneHotFeatures()
     if n_columns == 1 and hasattr(kernel, "log_height"):  # a density of one bandwidth, which a grid can hold
         return BinnedFeatures(kernel)
@@ -138,17 +137,16 @@ def _fit(prototype: Any, table: np.ndarray, seed: int) -> Any:
 
 def feature_prototypes(kernel: Any, features: Any, bandwidth: Any, columns: Columns) -> list[Any]:
     """An unfitted feature map for every view, from what the user gave."""
-    n_views = len(columns)
     if kernel is not None and features is not None:
         raise ValueError("kernel is shorthand for features: pass one of them, not both.")
     if features is None:
-        given = _one_per_view("kernel", kernel, n_views)
+        given = _one_per_view("kernel", kernel, columns)
         kernels = [_default_kernel(group) if one is None else one for one, group in zip(given, columns, strict=True)]
         for one in kernels:
             check_ability("kernel", one, "gram")
         maps = [features_for(kernel, len(group)) for kernel, group in zip(kernels, columns, strict=True)]
     else:
-        maps = [check_ability("features", phi, "transform") for phi in _one_per_view("features", features, n_views)]
+        maps = [check_ability("features", phi, "transform") for phi in _one_per_view("features", features, columns)]
     if bandwidth is None:
         return maps
     return [with_bandwidth(phi, check_bandwidth("bandwidth", bandwidth)) for phi in maps]
@@ -220,11 +218,14 @@ def _default_kernel(columns: list[int]) -> Gaussian:
     return Gaussian("silverman" if len(columns) == 1 else "median")
 
 
-def _one_per_view(name: str, given: Any, n_views: int) -> list[Any]:
+def _one_per_view(name: str, given: Any, columns: Columns) -> list[Any]:
     if not isinstance(given, list | tuple):
-        return [given] * n_views
-    if len(given) != n_views:
-        raise ValueError(f"{name} must be one object or one per view; got {len(given)} for {n_views} views.")
+        return [given] * len(columns)
+    if len(given) != len(columns):
+        flat = [[int(j)] for group in columns for j in group]
+        views = f"{str(flat[:3])[:-1]}, …]" if len(flat) > 3 else str(flat)
+        hint = f" For one per column, pass views={views}." if len(flat) == len(given) else ""
+        raise ValueError(f"{name} must be one object or one per view; got {len(given)} for {len(columns)} views.{hint}")
     return list(given)
 
 

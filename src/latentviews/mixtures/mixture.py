@@ -13,7 +13,6 @@ from latentviews._arrays import to_numpy
 from latentviews._parameters import (
     Ability,
     AutoOr,
-    Bandwidth,
     Constraint,
     Count,
     Flag,
@@ -36,6 +35,7 @@ from latentviews._validation import (
     warn_user,
 )
 from latentviews.core import streams
+from latentviews.core.kernels.bandwidths import OF_DENSITIES
 from latentviews.core.kernels.base import Kernel
 from latentviews.core.tables import read_table
 from latentviews.core.tensors import JointDiagonalization, Solver
@@ -171,7 +171,7 @@ class MultiViewMixture(CallbackSupportMixin, ViewQuestionsMixin, PosteriorMixin,
         "features": WithData(),
         "solver": NoneOr(Ability("decompose")),
         "bandwidth": WithData(),
-        "density_bandwidth": NoneOr(Bandwidth()),
+        "density_bandwidth": OF_DENSITIES,
         "polish": NoneOr(AutoOr(Ability("polish"))),
         "dependence": Such(is_dependence, 'None, "copula", "auto" or Copulas(...)'),
         "point_masses": NoneOr(AutoOr(Numbers())),

@@ -9,7 +9,6 @@ from sklearn.base import BaseEstimator
 from latentviews._parameters import (
     Ability,
     AutoOr,
-    Bandwidth,
     Constraint,
     Count,
     Jobs,
@@ -28,6 +27,7 @@ from latentviews._validation import (
     is_auto,
     warn_user,
 )
+from latentviews.core.kernels.bandwidths import OF_DENSITIES
 from latentviews.core.kernels.base import Kernel
 from latentviews.core.tables import read_sequences
 from latentviews.core.tensors import JointDiagonalization, Solver
@@ -137,7 +137,7 @@ class KernelHMM(CallbackSupportMixin, ChainAnswersMixin, BaseEstimator):
         "features": WithData(),
         "solver": NoneOr(Ability("decompose")),
         "bandwidth": WithData(),
-        "density_bandwidth": NoneOr(Bandwidth()),
+        "density_bandwidth": OF_DENSITIES,
         "polish": WithData(),
         "point_masses": NoneOr(AutoOr(Numbers())),
         "pilot_size": Count(3),

@@ -209,6 +209,12 @@ def space_of(thing: Any) -> Space | None:
     return space
 
 
+def is_discrete(thing: Any) -> bool:
+    """Whether a kernel or feature map, if any, is on finitely many values, so that indicators are features enough."""
+    space = None if thing is None else space_of(thing)
+    return space is not None and space.finite
+
+
 # Quadratures as files of format 1 hold them: a class per space.
 real_domain = partial(Quadrature, space=Real())
 circle_domain = partial(Quadrature, space=Circle())
