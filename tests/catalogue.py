@@ -57,6 +57,7 @@ from latentviews.core.features.landmarks import SELECTIONS as LANDMARKS
 from latentviews.core.kernels.bandwidths import RULES
 from latentviews.core.kernels.base import UnitHeight
 from latentviews.core.kernels.borders import HalfLine, Interval
+from latentviews.core.kernels.product_space import ProductSpace
 from latentviews.core.kernels.spaces import Circle, Discrete, Real
 from latentviews.datasets import make_multiview
 from latentviews.losses import Hinge, Huber, Logistic, Quantile, Squared
@@ -78,7 +79,15 @@ __all__ = ["RULES"]  # a table of the package's own; the rest is below
 
 # -------------------------------------------------------------------------------------------------- parts of models
 
-SPACES = [Real(), HalfLine(), Interval(0, 1), Interval(-2.0, 5.0), Circle(), Discrete()]
+SPACES = [
+    Real(),
+    HalfLine(),
+    Interval(0, 1),
+    Interval(-2.0, 5.0),
+    Circle(),
+    Discrete(),
+    ProductSpace((Circle(),), ((0,),)),
+]
 
 DENSITIES = [  # kernels that are densities on the line and in the plane, by one bandwidth
     Gaussian(0.7),
@@ -101,6 +110,7 @@ KERNELS = [  # of one column and of two
     Gaussian(np.array([0.5, 6.5]), space=Interval(-6, 6)),
     Laplace(0.8, space=Interval(-6, 6)),
     Matern(0.9, space=HalfLine()),
+    Gaussian(0.7).on([0]),
 ]
 SHIFT_INVARIANT = [kernel for kernel in KERNELS if hasattr(kernel, "frequencies")]
 
@@ -188,6 +198,8 @@ MODELS = [  # one of every estimator
 
 BORDERED = Gaussian(space=Interval(np.floor(ROWS.min()), np.ceil(ROWS.max())))
 
+MIXED = [Gaussian().on([0]) * VonMises().on([1]), Gaussian(), Gaussian()]
+
 VARIANTS = [  # the same estimators made of other parts
     Model(MultiViewMixture(2), "score_samples"),
     Model(MultiViewMixture(2, polish=None), "predict_proba"),
@@ -205,6 +217,7 @@ VARIANTS = [  # the same estimators made of other parts
     ),
     Model(MultiViewMixture(2, kernel=[VonMises(), Gaussian(), Gaussian(), Gaussian()]), "predict_proba"),
     Model(MultiViewMixture(2, kernel=BORDERED), "predict_proba"),
+    Model(MultiViewMixture(2, polish=QUICK_POLISH, kernel=MIXED, views=[[0, 1], [2], [3]]), "score_samples"),
     Model(MultiViewMixture(2, kernel=BORDERED, polish=None, views=[[0, 1], [2], [3]]), "score_samples"),
     *[Model(MultiViewMixture(2, dependence=dependence), "predict_proba") for dependence in DEPENDENCES],
     Model(KernelHMM(2, polish=None), "predict_proba"),

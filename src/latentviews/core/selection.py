@@ -98,10 +98,11 @@ def rank_test(
     if not isinstance(level, float) or not 0 < level < 1:
         raise ValueError(f"level must be between 0 and 1; got {level!r}.")
     rng = np.random.default_rng(random_state)
-    data, columns = read_table(_TableReader(views), X, reset=True)
+    reader = _TableReader(views)
+    data, columns = read_table(reader, X, reset=True)
     rows = to_numpy(streams.sample(data, ROWS, rng)[0])
     check_varying(rows, columns)
-    maps = feature_prototypes(kernel, features, None, columns)
+    maps = feature_prototypes(kernel, features, None, columns, getattr(reader, "feature_names_in_", None))
     fitted = fit_views(rows, columns, maps, rng, list(range(len(columns))))
     return dependence_rank(rows, fitted, rng, level, n_permutations)
 

@@ -14,8 +14,9 @@ from latentviews.core.features.bins import BinnedFeatures
 from latentviews.core.features.indicators import OneHotFeatures
 from latentviews.core.features.landmarks import LandmarkFeatures
 from latentviews.core.kernels.bandwidths import many_scales
-from latentviews.core.kernels.base import Kernel
+from latentviews.core.kernels.base import Kernel, column_factors
 from latentviews.core.kernels.discrete import Delta
+from latentviews.core.kernels.mixed import in_view
 from latentviews.core.kernels.real import Gaussian
 from latentviews.core.kernels.spaces import space_of
 from latentviews.core.streams import weigh
@@ -24,7 +25,8 @@ from latentviews.core.tables import Columns
 
 def features_for(kernel: Kernel, n_columns: int) -> Any:
     """The map that serves a kernel when the user names none."""
-    if isinstance(kernel, Delta):  # indicators are its own map
+    codes = [isinstance(part.kernel, Delta) for part in column_factors(kernel)]
+    if isinstance(kernel, Delta) or (codes and all(codes)):  # indicators are its own map
         return OneHotFeatures()
     if n_columns == 1 and hasattr(kernel, "log_height"):  # a density of one bandwidth, which a grid can hold
         return BinnedFeatures(kernel)
@@ -135,8 +137,8 @@ def _fit(prototype: Any, table: np.ndarray, seed: int) -> Any:
     return phi.fit(table)
 
 
-def feature_prototypes(kernel: Any, features: Any, bandwidth: Any, columns: Columns) -> list[Any]:
-    """An unfitted feature map for every view, from what the user gave."""
+def feature_prototypes(kernel: Any, features: Any, bandwidth: Any, columns: Columns, names: Any = None) -> list[Any]:
+    """An unfitted feature map for every view, from what the user gave; ``names`` are those of the table's columns."""
     n_views = len(columns)
     if kernel is not None and features is not None:
         raise ValueError("kernel is shorthand for features: pass one of them, not both.")
@@ -148,12 +150,28 @@ def feature_prototypes(kernel: Any, features: Any, bandwidth: Any, columns: Colu
         )
         for one in kernels:
             check_ability("kernel", one, "gram")
+        kernels = [in_view(one, _in(names, group), len(group)) for one, group in zip(kernels, columns, strict=True)]
         maps = [features_for(kernel, len(group)) for kernel, group in zip(kernels, columns, strict=True)]
     else:
         maps = [check_ability("features", phi, "transform") for phi in _one_per_view("features", features, n_views)]
+        maps = [_map_in_view(phi, _in(names, group), len(group)) for phi, group in zip(maps, columns, strict=True)]
     if bandwidth is None:
         return maps
     return [with_bandwidth(phi, check_bandwidth("bandwidth", bandwidth)) for phi in maps]
+
+
+def _in(names: Any, columns: list[int]) -> list[str] | None:
+    """The names of some columns; None where they have none."""
+    return None if names is None else [str(names[j]) for j in columns]
+
+
+def _map_in_view(phi: Any, names: list[str] | None, n_columns: int) -> Any:
+    """A feature map whose kernel takes columns by their places in the view."""
+    kernel = getattr(phi, "kernel", None)
+    if not isinstance(kernel, Kernel):
+        return phi
+    found = in_view(kernel, names, n_columns)
+    return phi if found is kernel else clone(phi).set_params(kernel=found)
 
 
 def landmarks_where_scales_differ(

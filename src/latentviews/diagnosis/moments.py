@@ -52,9 +52,9 @@ def moment_quality(model: Any, rows: np.ndarray, columns: Columns, rng: np.rando
     """The model's spectral step on ``rows``, and again on resamples of them; None where it fails."""
     rank = len(model.weights_)
     blocks = read_blocks(model.exchangeable, len(columns))
-    views = fit_views(
-        rows, columns, feature_prototypes(model.kernel, model.features, model.bandwidth, columns), rng, blocks
-    )
+    names = getattr(model, "feature_names_in_", None)
+    maps = feature_prototypes(model.kernel, model.features, model.bandwidth, columns, names)
+    views = fit_views(rows, columns, maps, rng, blocks)
     solver = JointDiagonalization() if model.solver is None else model.solver
     shared = len(set(blocks)) == 1
     try:

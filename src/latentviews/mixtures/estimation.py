@@ -4,19 +4,22 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, cast
 
 import numpy as np
+from sklearn.base import clone
 
 from latentviews._clusters import kmeans_posteriors
 from latentviews._progress import Report
 from latentviews._validation import IdentifiabilityWarning, UnsupportedError, is_auto, warn_user
 from latentviews.core.embeddings import BinnedEmbedding, Components, components_in, domain_for, domain_of
 from latentviews.core.features.landmarks import log_unit
-from latentviews.core.kernels.base import Kernel
+from latentviews.core.kernels.base import Kernel, column_factors
+from latentviews.core.kernels.mixed import has_width, widened
 from latentviews.core.kernels.quadrature import Quadrature
 from latentviews.core.kernels.real import Gaussian
 from latentviews.core.kernels.spaces import space_of
 from latentviews.core.spectral import SpectralFit, spectral_fit
 from latentviews.core.tensors import Solver
-from latentviews.core.views import Views, stack_block, with_bandwidth
+from latentviews.core.views import Views, stack_block
+from latentviews.densities.kernel_samples import KernelSample, kernel_samples
 from latentviews.densities.reestimation import density_maps, in_landmarks, reestimate, within_classes
 from latentviews.densities.shapes import with_shapes
 from latentviews.densities.smoothers import weighted_samples
@@ -292,6 +295,8 @@ def _smoothed(
             continue
         if space.affine:
             found[block] = _sample(problem, block, judged, phi)
+        elif space.mixed and column_factors(getattr(phi, "kernel_", None)):
+            found[block] = _kernel_sample(problem, block, judged, phi)
         elif of_angles is not None:
             found[block] = of_angles(t)
     return found
@@ -314,6 +319,12 @@ def _sample(problem: Problem, block: int, judged: JudgedRows, phi: Any) -> Weigh
     if block in problem.directions:
         return subspace_samples(*arguments, problem.directions[block])
     return weighted_samples(*arguments)
+
+
+def _kernel_sample(problem: Problem, block: int, judged: JudgedRows, phi: Any) -> KernelSample:
+    """The density that the views of a block share, where their columns are of several spaces."""
+    x, shares = _block_rows(problem, block, judged)
+    return kernel_samples(x, shares, phi.kernel_, judged.halves(len(x)), problem.rng, judged.n_judged)
 
 
 def _stacked(problem: Problem, judged: JudgedRows, components: Sequence[Components]) -> list[Components]:
@@ -340,7 +351,7 @@ def domains_of(problem: Problem, maps: Views, blocks: Sequence[int] | None = Non
 def scaled(phi: Any, problem: Problem, t: int, factor: float) -> Any:
     """A feature map whose kernel is ``factor`` times as wide as its rule says."""
     kernel = getattr(phi, "kernel", None)
-    if factor == 1 or not isinstance(kernel, Kernel) or "bandwidth" not in kernel.get_params():
+    if factor == 1 or not isinstance(kernel, Kernel) or not has_width(kernel):
         return phi
     x = problem.pilot[:, problem.columns[t]]
-    return with_bandwidth(phi, factor * kernel.adapt(x[~np.isnan(x).any(axis=1)]).bandwidth)
+    return clone(phi).set_params(kernel=widened(kernel.adapt(x[~np.isnan(x).any(axis=1)]), factor))

@@ -101,8 +101,9 @@ class Forecast:
 
 def _quantiles(view: Components, states: np.ndarray, level: float) -> np.ndarray:
     """The level's quantile of every column under every mixture of the states, (n, d)."""
-    result, codes = np.empty((len(states), view.dim)), view.space.finite
+    result = np.empty((len(states), view.dim))
     for j in range(view.dim):
+        codes = view.space.column(j).finite
         values, shares = view.marginal(j)
         for i, up_to in enumerate(states @ shares.T):
             place = min(int(np.searchsorted(up_to, level - 1e-12)), len(values) - 1)

@@ -47,11 +47,16 @@ class Space(ABC):
         False  # any stretch or turn of several columns stays inside, so Gaussians may have any shape
     )
     bordered: ClassVar[bool] = False  # whether there are images
+    mixed: ClassVar[bool] = False  # whether columns of a view have spaces of their own
     low: ClassVar[float] = -math.inf  # where the space ends
     high: ClassVar[float] = math.inf
     rule: ClassVar[str] = "isj"  # for bandwidths as narrow as one distribution allows
     rules: ClassVar[tuple[str, ...]] = ()  # all that are known
     padding: ClassVar[str] = "constant"  # what lies beyond the ends of an axis, in words of scipy.ndimage
+
+    def column(self, place: int) -> "Space":
+        """The space of one column of a view."""
+        return self
 
     @abstractmethod
     def quadrature(
@@ -160,7 +165,7 @@ class Real(Space):
         means = posteriors.T @ x / masses[:, None]
         squares = sum(r @ (x - m) ** 2 for r, m in zip(posteriors.T, means, strict=True))
         finest = [bandwidths.finest(column) for column in x.T]
-        return np.maximum(_rate(masses, x.shape[1]) * np.sqrt(np.asarray(squares) / masses.sum()), finest)
+        return np.maximum(class_rate(masses, x.shape[1]) * np.sqrt(np.asarray(squares) / masses.sum()), finest)
 
     def typical(self, values: np.ndarray) -> Sequence[float]:
         """The quartiles."""
@@ -203,14 +208,14 @@ class Circle(Space):
         if rule == "silverman":
             resultant = np.abs(np.exp(1j * x).mean(axis=0)).clip(0.05, 1 - 1e-12)
             spread = float(np.sqrt(-2 * np.log(resultant)).mean())
-            return spread * (4 / (len(x) * (x.shape[1] + 2))) ** (1 / (x.shape[1] + 4))
+            return spread * silverman_rate(len(x), x.shape[1])
         raise ValueError(f"VonMises takes a positive bandwidth or one of {list(self.rules)}; got {rule!r}.")
 
     def within_class_bandwidth(self, x: np.ndarray, posteriors: np.ndarray) -> float:
         """Silverman's rule with the circular spread inside classes, one for all columns."""
         masses = np.maximum(posteriors.sum(axis=0), TINY)
         resultants = np.abs(posteriors.T @ np.exp(1j * x)) / masses[:, None]
-        return _rate(masses, x.shape[1]) * float(np.sqrt(-2 * np.log(resultants.clip(0.05, 1 - 1e-9))).mean())
+        return class_rate(masses, x.shape[1]) * float(np.sqrt(-2 * np.log(resultants.clip(0.05, 1 - 1e-9))).mean())
 
     def mean(self, average: Callable[[Callable[[np.ndarray], np.ndarray]], np.ndarray]) -> np.ndarray:
         """The direction of the mean point on the circle."""
@@ -270,9 +275,14 @@ class Discrete(Space):
         return float(codes[counts.argmax()]), counts.max() / len(values), np.nan
 
 
-def _rate(masses: np.ndarray, dim: int) -> float:
+def class_rate(masses: np.ndarray, dim: int) -> float:
     """Silverman's bandwidth over the standard deviation, for classes of an average size."""
-    return (4 / (masses.sum() / len(masses) * (dim + 2))) ** (1 / (dim + 4))
+    return silverman_rate(masses.sum() / len(masses), dim)
+
+
+def silverman_rate(n_rows: float, dim: int) -> float:
+    """Silverman's bandwidth over the standard deviation."""
+    return (4 / (n_rows * (dim + 2))) ** (1 / (dim + 4))
 
 
 def entry_for(space: Space, table: Mapping[type[Space], Entry]) -> Entry:
