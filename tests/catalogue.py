@@ -54,6 +54,7 @@ from latentviews.baselines import HistogramSpectral, LatentTreeSpectral, Nonpara
 from latentviews.core.features.bins import BinnedFeatures
 from latentviews.core.features.fourier import SELECTIONS as FREQUENCIES
 from latentviews.core.features.landmarks import SELECTIONS as LANDMARKS
+from latentviews.core.features.point_masses import PointMassFeatures
 from latentviews.core.kernels.bandwidths import RULES
 from latentviews.core.kernels.base import UnitHeight
 from latentviews.core.kernels.borders import HalfLine, Interval
@@ -117,6 +118,7 @@ SHIFT_INVARIANT = [kernel for kernel in KERNELS if hasattr(kernel, "frequencies"
 FEATURES = [
     *[LandmarkFeatures(Gaussian(1.0), 10, selection=name, random_state=0) for name in LANDMARKS],
     BinnedFeatures(Gaussian(1.0)),
+    PointMassFeatures(BinnedFeatures(Gaussian(1.0))),
     OneHotFeatures(),
     *[FourierFeatures(Gaussian(1.0), 16, selection=name, random_state=0) for name in FREQUENCIES],
     TensorSketchFeatures(n_sketch=16, random_state=0),
@@ -306,6 +308,7 @@ EXPECTED_FAILURES = {
         ),
     },
     BinnedFeatures: {name: f"feeds {n} columns; BinnedFeatures bins one" for name, n in SEVERAL_COLUMNS.items()},
+    PointMassFeatures: {name: f"feeds {n} columns; point masses are of one" for name, n in SEVERAL_COLUMNS.items()},
 }
 
 # ------------------------------------------------------------------------------------- displays, streams and files

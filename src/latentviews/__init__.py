@@ -1,4 +1,4 @@
-"""Latent-variable models whose parts have no assumed shape."""
+"""Hidden groups in tables and series, and what each group looks like, with no bell curve or other shape assumed."""
 
 from latentviews._validation import IdentifiabilityWarning
 from latentviews.comparison.change_points import ChangePoints

@@ -162,6 +162,16 @@ class AutoOr:
             self.other.check(name, value)
 
 
+class Numbers:
+    """A list of different finite numbers."""
+
+    def check(self, name: str, value: Any) -> None:
+        """A sentence on what is none."""
+        several = isinstance(value, Sequence | np.ndarray) and not isinstance(value, str) and len(value) > 0
+        if not several or not all(is_number(one) and np.isfinite(one) for one in value):
+            raise ValueError(f'{name} must be "auto", None or a list of numbers such as [0.0]; got {value!r}.')
+
+
 class Flag:
     """True or False."""
 

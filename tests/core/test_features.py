@@ -15,6 +15,7 @@ from latentviews.core.features.bins import BinnedFeatures, GridFeatures, linear_
 from latentviews.core.features.fourier import FourierFeatures
 from latentviews.core.features.indicators import OneHotFeatures
 from latentviews.core.features.landmarks import SELECTIONS, LandmarkFeatures
+from latentviews.core.features.point_masses import PointMassFeatures
 from latentviews.core.features.sketches import TensorSketchFeatures
 from latentviews.core.kernels.circle import VonMises
 from latentviews.core.kernels.discrete import Delta
@@ -24,7 +25,9 @@ from latentviews.core.views import features_for
 
 pytestmark = pytest.mark.cheap
 
-ON_OTHER_ARRAYS = [phi for phi in FEATURES if not isinstance(phi, BinnedFeatures)]  # its bins are sparse SciPy rows
+ON_OTHER_ARRAYS = [  # bins are sparse SciPy rows
+    phi for phi in FEATURES if not isinstance(phi, BinnedFeatures | PointMassFeatures)
+]
 EXACT = [Gaussian(0.7), Gaussian(np.array([0.5, 1.3])), Laplace(0.8), Matern(0.9), VonMises(0.6), Delta(), Linear()]
 
 features = pytest.mark.parametrize("features", FEATURES, ids=repr)

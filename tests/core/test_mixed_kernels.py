@@ -80,7 +80,7 @@ def test_a_kernel_is_on_columns_once():
 
 
 def test_names_without_a_table_are_a_sentence(rng):
-    with pytest.raises(ValueError, match="by name, .'psi'.; without a table that has names"):
+    with pytest.raises(ValueError, match=r"by name, .'psi'.; without a table that has names"):
         VonMises(0.5).on(["psi"]).gram(mixed_rows(rng), mixed_rows(rng))
 
 

@@ -61,7 +61,7 @@ class NonparametricEM(OneColumnViews):
     responsibilities_ : array of shape (n_samples, k)
         Of the rows fitted, after the last step.
     bandwidths_ : array of shape (n_views, k)
-    objective_path_ : array of shape (n_iter_,)
+    objective_path_ : array, one value per iteration
         The mean log-likelihood before every step, smoothed if ``smoothed``; only then is it monotone.
     n_iter_ : int
     converged_ : bool

@@ -81,7 +81,7 @@ def independence_test(
     Returns
     -------
     TestResult
-        With ``statistic``, ``pvalue``, the draws ``null``, and ``effect``, somewhat below |correlation| for
+        With ``statistic``, ``pvalue``, the draws ``null``, and ``effect``, somewhat below the absolute correlation for
         dependence as in a Gaussian.
 
     Examples

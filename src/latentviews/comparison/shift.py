@@ -28,9 +28,9 @@ def covariate_shift_weights(
     .. math:: \min_w \Big\| \frac1n \sum_i w_i \varphi(x_i) - \bar\varphi_{\text{target}} \Big\|^2
               + \frac{\lambda}{n} \sum_i (w_i - 1)^2, \qquad 0 \le w_i \le b,
 
-    with λ the noise of the two means, (1/n + 1/m)(1 − |mean|²), over the number of rows, so that nothing is fitted
-    that a sample of the same distribution would show. Pass them as ``sample_weight`` to a regression that is used on
-    the target.
+    with λ the noise of the two means, (1/n + 1/m) (1 − the squared norm of the mean), over the number of rows, so that
+    nothing is fitted that a sample of the same distribution would show. Pass them as ``sample_weight`` to a regression
+    that is used on the target.
 
     Parameters
     ----------

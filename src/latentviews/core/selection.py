@@ -12,10 +12,11 @@ from sklearn.utils.parallel import Parallel, delayed
 
 from latentviews._arrays import to_numpy
 from latentviews._numbers import TINY
+from latentviews._parameters import AutoOr, NoneOr, Numbers
 from latentviews._validation import UnsupportedError, check_count
 from latentviews.core import streams
 from latentviews.core.tables import check_varying, read_table
-from latentviews.core.views import Views, feature_prototypes, fit_views, with_bandwidth
+from latentviews.core.views import Views, feature_prototypes, fit_views, fitting_maps, with_bandwidth
 
 DIRECTIONS = 30  # leading feature directions of a view; dependence beyond them is below any noise
 ROWS = 10_000  # rows that permutations are made of
@@ -68,6 +69,7 @@ def rank_test(
     views: Sequence[Any] | None = None,
     kernel: Any = None,
     features: Any = None,
+    point_masses: Any = "auto",
     level: float = 0.05,
     n_permutations: int = 99,
     random_state: Any = None,
@@ -83,7 +85,7 @@ def rank_test(
     Parameters
     ----------
     X : array or DataFrame of shape (n_samples, n_features), or list of 2-D arrays, one per view
-    views, kernel, features, random_state
+    views, kernel, features, point_masses, random_state
         As in `MultiViewMixture`.
     level : float, default=0.05
     n_permutations : int, default=99
@@ -102,8 +104,11 @@ def rank_test(
     data, columns = read_table(reader, X, reset=True)
     rows = to_numpy(streams.sample(data, ROWS, rng)[0])
     check_varying(rows, columns)
-    maps = feature_prototypes(kernel, features, None, columns, getattr(reader, "feature_names_in_", None))
-    fitted = fit_views(rows, columns, maps, rng, list(range(len(columns))))
+    names = getattr(reader, "feature_names_in_", None)
+    NoneOr(AutoOr(Numbers())).check("point_masses", point_masses)
+    maps, blocks = feature_prototypes(kernel, features, None, columns, names), list(range(len(columns)))
+    maps = fitting_maps(maps, rows, columns, blocks, point_masses, scales=False)
+    fitted = fit_views(rows, columns, maps, rng, blocks)
     return dependence_rank(rows, fitted, rng, level, n_permutations)
 
 

@@ -8,11 +8,12 @@ import numpy as np
 from sklearn.base import clone
 
 from latentviews._arrays import in_one_library, is_foreign, take_columns
-from latentviews._validation import check_ability, check_bandwidth
+from latentviews._validation import check_ability, check_bandwidth, is_auto
 from latentviews.core.features.base import FeatureMap, raw_vectors, tail_of
 from latentviews.core.features.bins import BinnedFeatures
 from latentviews.core.features.indicators import OneHotFeatures
 from latentviews.core.features.landmarks import LandmarkFeatures
+from latentviews.core.features.point_masses import PointMassFeatures, find_point_masses, without_masses
 from latentviews.core.kernels.bandwidths import many_scales
 from latentviews.core.kernels.base import Kernel, column_factors
 from latentviews.core.kernels.discrete import Delta
@@ -132,8 +133,8 @@ def read_blocks(exchangeable: Any, n_views: int) -> list[int]:
 
 def _fit(prototype: Any, table: np.ndarray, seed: int) -> Any:
     phi = clone(prototype)
-    if "random_state" in phi.get_params() and phi.get_params()["random_state"] is None:
-        phi.set_params(random_state=seed)
+    unset = {"random_state", "features__random_state"}  # its own, or that of a map inside
+    phi.set_params(**{key: seed for key, value in phi.get_params().items() if key in unset and value is None})
     return phi.fit(table)
 
 
@@ -186,6 +187,48 @@ def landmarks_where_scales_differ(
             found.add(block)
     wide = [bins and block in found for block, bins in zip(blocks, binned, strict=True)]
     return [LandmarkFeatures(Gaussian("median")) if many else phi for phi, many in zip(prototypes, wide, strict=True)]
+
+
+def fitting_maps(
+    prototypes: Sequence[Any],
+    table: np.ndarray,
+    columns: Columns,
+    blocks: Sequence[int],
+    point_masses: Any,
+    *,
+    scales: bool,
+) -> list[Any]:
+    """The same maps, but apart from point masses where binned columns have some.
+
+    ``point_masses`` is "auto" for what `find_point_masses` finds, a list of values, or None. With ``scales``, landmarks
+    take the place of bins for columns whose scales are too many for a grid.
+    """
+    masses = _point_masses(prototypes, table, columns, blocks, point_masses)
+    if masses:
+        apart = [PointMassFeatures(phi, masses.get(block, ())) for phi, block in zip(prototypes, blocks, strict=True)]
+        table = table.copy()
+        for phi, group in zip(apart, columns, strict=True):
+            table[:, group] = without_masses(phi, table[:, group])
+    maps = landmarks_where_scales_differ(prototypes, table, columns, blocks) if scales else list(prototypes)
+    return [
+        PointMassFeatures(phi, masses[block]) if block in masses else phi
+        for phi, block in zip(maps, blocks, strict=True)
+    ]
+
+
+def _point_masses(
+    prototypes: Sequence[Any], table: np.ndarray, columns: Columns, blocks: Sequence[int], asked: Any
+) -> dict[int, tuple[float, ...]]:
+    """The point masses of every block that has some."""
+    found: dict[int, tuple[float, ...]] = {}
+    for phi, block in zip(prototypes, blocks, strict=True):
+        if asked is None or block in found or not isinstance(phi, BinnedFeatures):
+            continue
+        x = stack_block(table, columns, blocks, block)[:, 0]
+        x = x[~np.isnan(x)]
+        values = find_point_masses(x) if is_auto(asked) else np.intersect1d(asked, x)
+        found[block] = tuple(values.tolist())
+    return {block: values for block, values in found.items() if values}
 
 
 def _stretches(phi: Any) -> bool:

@@ -11,16 +11,18 @@ from latentviews._arrays import to_numpy
 from latentviews._numbers import TINY, as_shares, effective_rows
 from latentviews._validation import is_auto
 from latentviews.core import streams
-from latentviews.core.embeddings import BinnedEmbedding, Components, components_in
+from latentviews.core.embeddings import BinnedEmbedding, Components
 from latentviews.core.features.base import FeatureMap, raw_vectors
 from latentviews.core.features.bins import BinnedFeatures, GridFeatures, linear_bins, uniform_grid
 from latentviews.core.features.landmarks import LandmarkFeatures, few_landmarks, many_landmarks
+from latentviews.core.features.point_masses import PointMassFeatures, which_mass
 from latentviews.core.kernels.bandwidths import finest
 from latentviews.core.kernels.base import Kernel, column_factors
 from latentviews.core.kernels.mixed import product_on, widened
 from latentviews.core.kernels.product_space import ProductSpace
 from latentviews.core.kernels.quadrature import Quadrature
 from latentviews.core.moments import from_raw
+from latentviews.core.point_masses import laws_in
 from latentviews.core.streams import row_weights
 from latentviews.core.views import Views, stack_block
 
@@ -46,6 +48,9 @@ def density_maps(
 
 
 def _density_map(phi: Any, x: np.ndarray, posteriors: np.ndarray, bandwidth: Any) -> Any:
+    if isinstance(phi, PointMassFeatures):
+        off = which_mass(x[:, 0], phi.values) < 0
+        return clone(phi).around(_density_map(phi.features_, x[off], posteriors[off], bandwidth), 1.0)
     kernel = getattr(phi, "kernel_", None)
     if kernel is None or "bandwidth" not in kernel.get_params():
         return phi
@@ -76,6 +81,7 @@ def within_classes(kernel: Kernel, x: np.ndarray, posteriors: np.ndarray) -> Ker
 
 def in_landmarks(phi: Any) -> bool:
     """Whether densities of a view with this map are seen from landmarks, and not on a grid or in the map itself."""
+    phi = phi.features_ if isinstance(phi, PointMassFeatures) else phi
     kernel = getattr(phi, "kernel_", None)
     narrowed = kernel is not None and "bandwidth" in kernel.get_params() and not isinstance(phi, BinnedFeatures)
     return narrowed or isinstance(phi, LandmarkFeatures)
@@ -115,7 +121,7 @@ def reestimate(
         mass, squares, raw = (np.sum([sums[3 * t + i] for t in members], axis=0) for i in range(3))
         counts = effective_rows(mass, squares)  # that have the view
         vectors = from_raw(views, members[0], raw) / np.maximum(mass, TINY)
-        components[block] = components_in(views.features[members[0]], vectors, domains[members[0]], counts)
+        components[block] = laws_in(views.features[members[0]], vectors, domains[members[0]], counts)
     return share / share.sum(), [components[block] for block in blocks]
 
 

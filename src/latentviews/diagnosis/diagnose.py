@@ -11,9 +11,12 @@ from latentviews._arrays import to_numpy
 from latentviews._numbers import effective_rows
 from latentviews._validation import check_count
 from latentviews.core import streams
+from latentviews.core.features.point_masses import which_mass
+from latentviews.core.point_masses import masses_of
 from latentviews.core.tables import read_table
 from latentviews.diagnosis.dependence import FEWEST_MEMBERS, WithinClassDependence, within_class_dependence
 from latentviews.diagnosis.moments import MomentQuality, moment_quality
+from latentviews.diagnosis.point_masses import ExactValues, exact_sentences, exact_values
 from latentviews.diagnosis.splits import classes_within
 from latentviews.mixtures.problem import classes_of, hidden_sentence
 
@@ -39,14 +42,14 @@ def outside_range(model: Any, rows: np.ndarray) -> dict[int, float]:
     Those with more than a hundredth of the rows beyond all that the model was fitted to, or with values so close to
     each other that they must be on another scale (then the share is one).
     """
-    found = {}
+    found, masses = {}, masses_of(model)  # where rows may be, wherever the others are
     for view, component in zip(model.views_, model.components_, strict=True):
         domain = component.domain
         if domain is None or not any(domain.space.column(c).ordered for c in range(len(view))):
             continue
         low, high = domain.nodes.min(axis=0) - domain.cell / 2, domain.nodes.max(axis=0) + domain.cell / 2
         for c, j in [(c, j) for c, j in enumerate(view) if domain.space.column(c).ordered]:
-            x = rows[~np.isnan(rows[:, j]), j]
+            x = rows[~np.isnan(rows[:, j]) & (which_mass(rows[:, j], masses.get(j, ())) < 0), j]
             share = float(np.mean((x < low[c]) | (x > high[c]))) if len(x) else 0.0
             if len(x) >= FEWEST_MEMBERS and np.ptp(np.quantile(x, [0.05, 0.95])) < SQUEEZED * domain.spread[c]:
                 share = 1.0
@@ -94,6 +97,7 @@ class Diagnosis:
     converged: bool
     agreement: float | None = None  # of the starts' partitions, where the fit allows for dependence
     within: np.ndarray | None = None  # (k,), how many classes the rows of each look like; None where views may depend
+    exact: dict[str, ExactValues] = field(default_factory=dict)  # values that many rows of a column have exactly
     tried: bool = False  # whether the fit could have allowed for dependence, and held-out rows spoke against it
 
     @property
@@ -109,7 +113,7 @@ class Diagnosis:
     @property
     def findings(self) -> list[Finding]:
         """Everything that was looked at, in the order of the summary."""
-        parts = (_on_range, _on_moments, _on_components, _on_dependence, _on_splits, _on_starts, _on_rows)
+        parts = (_on_range, _on_exact, _on_moments, _on_components, _on_dependence, _on_splits, _on_starts, _on_rows)
         return [finding for part in parts for finding in part(self)]
 
     @property
@@ -197,6 +201,7 @@ def diagnose(model: Any, X: Any, *, n_permutations: int = 199, random_state: Any
         converged=bool(model.converged_),
         agreement=model.agreement_ if dependent else None,
         within=None if dependent else classes_within(rows, columns, spaces, posteriors, rng),
+        exact=exact_values(model, rows, names),
         tried=hasattr(model, "dependence_choice_"),
     )
 
@@ -219,6 +224,11 @@ def _on_range(diagnosis: Diagnosis) -> Iterator[Finding]:
     if diagnosis.outside:
         shares = dict(enumerate(diagnosis.outside.values()))
         yield Finding(False, outside_sentence(shares, list(diagnosis.outside)))
+
+
+def _on_exact(diagnosis: Diagnosis) -> Iterator[Finding]:
+    for sentence in exact_sentences(diagnosis.exact):
+        yield Finding(True, sentence)
 
 
 def _on_moments(diagnosis: Diagnosis) -> Iterator[Finding]:

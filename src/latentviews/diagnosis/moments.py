@@ -13,7 +13,7 @@ from latentviews.core.moments import Pairs, WhitenedMoments, pair_moments, white
 from latentviews.core.spectral import SpectralFit, spectral_fit
 from latentviews.core.tables import Columns
 from latentviews.core.tensors import JointDiagonalization
-from latentviews.core.views import Views, feature_prototypes, fit_views, read_blocks
+from latentviews.core.views import Views, feature_prototypes, fit_views, fitting_maps, read_blocks
 from latentviews.core.whitening import symmetric, symmetric_tensor, symmetric_whitening, triple_whitening
 
 RESAMPLES = 10  # of the rows, for the error of the moments
@@ -54,7 +54,8 @@ def moment_quality(model: Any, rows: np.ndarray, columns: Columns, rng: np.rando
     blocks = read_blocks(model.exchangeable, len(columns))
     names = getattr(model, "feature_names_in_", None)
     maps = feature_prototypes(model.kernel, model.features, model.bandwidth, columns, names)
-    views = fit_views(rows, columns, maps, rng, blocks)
+    masses = None if model.dependent_ is not None else model.point_masses
+    views = fit_views(rows, columns, fitting_maps(maps, rows, columns, blocks, masses, scales=False), rng, blocks)
     solver = JointDiagonalization() if model.solver is None else model.solver
     shared = len(set(blocks)) == 1
     try:

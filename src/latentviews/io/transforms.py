@@ -58,7 +58,7 @@ class Logicle:
 
     @classmethod
     def for_data(cls, x: np.ndarray, top: float = TOP) -> "Logicle":
-        """Parks et al. (2006): W = (M - log₁₀(T / |r|)) / 2, where r is the 5 % quantile of the negative values."""
+        """Parks et al. (2006): W = (M - log₁₀(T / abs(r))) / 2, where r is the 5 % quantile of the negative values."""
         x = x[np.isfinite(x)]
         top = max(top, float(x.max(initial=0.0)))
         negative = x[x < 0]

@@ -31,7 +31,8 @@ class WhitenScale(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
     mean_ : array of shape (n_features,)
     matrix_ : array of shape (n_features, n_features), Wᵀ
     log_jacobian_ : float
-        log |det W|: add it to a log-density of transformed rows to have that of the rows as they were.
+        The log of the absolute determinant of W: add it to a log-density of transformed rows to have that of the rows
+        as they were.
     shrinkage_ : float
 
     Examples

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, Protocol
 
 import numpy as np
@@ -9,6 +10,7 @@ from scipy import sparse
 
 from latentviews.core.features.bins import grid_and_kernel, linear_bins
 from latentviews.core.features.landmarks import few_landmarks
+from latentviews.core.features.point_masses import beside_indicators, which_mass
 from latentviews.core.kernels.bandwidths import dithered, many_scales
 from latentviews.core.kernels.base import Kernel
 from latentviews.core.kernels.defaults import thumb_kernel
@@ -92,6 +94,43 @@ class SubspaceBasis:
     def cells(self, x: np.ndarray) -> SieveRows:
         """The cells of the rows in the subspace."""
         return self.inside.cells(x @ self.directions)
+
+
+@dataclass(frozen=True, eq=False)
+class PointMassBasis:
+    """The basis of a column off its point masses, and a cell for each of these."""
+
+    values: tuple[float, ...]
+    inside: Basis
+
+    @property
+    def points(self) -> np.ndarray:
+        """Those of the other values."""
+        return self.inside.points
+
+    def cells(self, x: np.ndarray) -> SieveRows:
+        """The other values in their cells, and point masses in theirs."""
+        found, at = self.inside.cells(x), which_mass(x[:, 0], self.values)
+        parts = {part: self._beside[part] for part in ("atoms", "smoother") if getattr(found, part) is not None}
+        log_units = np.where(at < 0, found.log_units, -np.log(self._height))
+        return replace(found, rows=beside_indicators(found.rows, at, len(self.values)), log_units=log_units, **parts)
+
+    @cached_property
+    def _height(self) -> float:
+        """Of the indicators: all kernels at a grid point, so that a first guess does not favour either."""
+        return float(self.inside.atoms.sum(axis=1).mean()) if isinstance(self.inside, GridBasis) else 1.0
+
+    @cached_property
+    def _beside(self) -> dict[str, sparse.csr_array]:
+        """What is on a grid, with the indicators beside it."""
+        parts = {"atoms": self._height, "smoother": 1.0}
+        each = {part: (getattr(self.inside, part, None), height) for part, height in parts.items()}
+        indicators = sparse.eye_array(len(self.values))
+        return {
+            part: sparse.csr_array(sparse.block_diag([inside, height * indicators]))
+            for part, (inside, height) in each.items()
+            if inside is not None
+        }
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,6 +1,7 @@
 """From data to class weights and components: the spectral estimate, and the polish that starts from it."""
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, NamedTuple, cast
 
 import numpy as np
@@ -9,13 +10,15 @@ from sklearn.base import clone
 from latentviews._clusters import kmeans_posteriors
 from latentviews._progress import Report
 from latentviews._validation import IdentifiabilityWarning, UnsupportedError, is_auto, warn_user
-from latentviews.core.embeddings import BinnedEmbedding, Components, components_in, domain_for, domain_of
+from latentviews.core.embeddings import BinnedEmbedding, Components, domain_for, domain_of
 from latentviews.core.features.landmarks import log_unit
+from latentviews.core.features.point_masses import PointMassFeatures, without_masses
 from latentviews.core.kernels.base import Kernel, column_factors
 from latentviews.core.kernels.mixed import has_width, widened
 from latentviews.core.kernels.quadrature import Quadrature
 from latentviews.core.kernels.real import Gaussian
 from latentviews.core.kernels.spaces import space_of
+from latentviews.core.point_masses import around_masses, laws_in, with_inside
 from latentviews.core.spectral import SpectralFit, spectral_fit
 from latentviews.core.tensors import Solver
 from latentviews.core.views import Views, stack_block
@@ -24,7 +27,6 @@ from latentviews.densities.reestimation import density_maps, in_landmarks, reest
 from latentviews.densities.shapes import with_shapes
 from latentviews.densities.smoothers import weighted_samples
 from latentviews.densities.subspaces import in_subspaces, subspace_samples
-from latentviews.densities.weighted_samples import WeightedSample
 from latentviews.mixtures.dependence.classes import DependentClasses
 from latentviews.mixtures.polish import Halves, MixtureRows, Polished, alternating
 from latentviews.mixtures.problem import Estimate, Problem, label_order
@@ -144,7 +146,7 @@ def as_estimate(spectral: Spectral, blocks: Sequence[int], domains: Sequence[Qua
         block: np.mean([found.vectors[t] for t, b in enumerate(blocks) if b == block], axis=0) for block in set(blocks)
     }
     parts = zip(maps.features, [shared[block] for block in blocks], domains, strict=True)
-    return Estimate(found.weights / found.weights.sum(), [components_in(*part) for part in parts], maps.columns)
+    return Estimate(found.weights / found.weights.sum(), [laws_in(*part) for part in parts], maps.columns)
 
 
 # from the maps of moments, and of densities where they are known, to the pilot's posteriors
@@ -240,6 +242,11 @@ def polish_rows(problem: Problem, views: Views) -> MixtureRows:
         problem.pilot_weights,
         problem.allowed,
         problem.directions,
+        {
+            block: tuple(phi.values)
+            for block, phi in zip(problem.blocks, views.features, strict=True)
+            if isinstance(phi, PointMassFeatures)
+        },
     )
 
 
@@ -309,16 +316,17 @@ def _block_rows(problem: Problem, block: int, judged: JudgedRows) -> tuple[np.nd
     return x, np.tile(posteriors, (len(x) // len(posteriors), 1))
 
 
-def _sample(problem: Problem, block: int, judged: JudgedRows, phi: Any) -> WeightedSample:
+def _sample(problem: Problem, block: int, judged: JudgedRows, phi: Any) -> Components:
     """The density that the views of a block share, as rows."""
-    x, shares = _block_rows(problem, block, judged)
+    every, shares = _block_rows(problem, block, judged)
+    x = without_masses(phi, every)
     present = ~np.isnan(x).any(axis=1)
     kernel = within_classes(phi.kernel_, x[present], shares[present])
     domain = cast(Quadrature, domain_of(kernel, x[present], problem.rng, log_unit(kernel, x.shape[1])))
     arguments = x, shares, judged.halves(len(x)), domain, problem.rng, judged.n_judged
     if block in problem.directions:
         return subspace_samples(*arguments, problem.directions[block])
-    return weighted_samples(*arguments)
+    return around_masses(phi, weighted_samples(*arguments), every, shares)
 
 
 def _kernel_sample(problem: Problem, block: int, judged: JudgedRows, phi: Any) -> KernelSample:
@@ -331,9 +339,9 @@ def _stacked(problem: Problem, judged: JudgedRows, components: Sequence[Componen
     """The densities of one real column stacked with shapes, one per block, and the others as they are."""
     found = dict(zip(problem.blocks, components, strict=True))
     for block, component in found.items():
-        if isinstance(component, BinnedEmbedding):
-            x, shares = _block_rows(problem, block, judged)
-            found[block] = with_shapes(component, x[:, 0], shares, judged.halves(len(x)))
+        x, shares = _block_rows(problem, block, judged)
+        stacked = partial(with_shapes, posteriors=shares, halves=judged.halves(len(x)))
+        found[block] = with_inside(component, stacked, x[:, 0], BinnedEmbedding)
     return [found[block] for block in problem.blocks]
 
 
@@ -343,7 +351,7 @@ def domains_of(problem: Problem, maps: Views, blocks: Sequence[int] | None = Non
     shared: dict[int, Quadrature | None] = {}
     for phi, block in zip(maps.features, blocks, strict=True):
         if block not in shared:
-            table = stack_block(problem.pilot, problem.columns, problem.blocks, block)
+            table = without_masses(phi, stack_block(problem.pilot, problem.columns, problem.blocks, block))
             shared[block] = domain_for(phi, table[~np.isnan(table).any(axis=1)], problem.rng)
     return [shared[block] for block in blocks]
 
@@ -353,5 +361,6 @@ def scaled(phi: Any, problem: Problem, t: int, factor: float) -> Any:
     kernel = getattr(phi, "kernel", None)
     if factor == 1 or not isinstance(kernel, Kernel) or not has_width(kernel):
         return phi
-    x = problem.pilot[:, problem.columns[t]]
-    return clone(phi).set_params(kernel=widened(kernel.adapt(x[~np.isnan(x).any(axis=1)]), factor))
+    x = without_masses(phi, problem.pilot[:, problem.columns[t]])
+    key = "kernel" if "kernel" in phi.get_params(deep=False) else "features__kernel"
+    return clone(phi).set_params(**{key: widened(kernel.adapt(x[~np.isnan(x).any(axis=1)]), factor)})

@@ -19,6 +19,7 @@ from latentviews._parameters import (
     Flag,
     Jobs,
     NoneOr,
+    Numbers,
     Seed,
     Such,
     Verbosity,
@@ -26,13 +27,7 @@ from latentviews._parameters import (
     check_parameters,
 )
 from latentviews._progress import CallbackSupportMixin, Report, reporter, with_callbacks
-from latentviews._validation import (
-    all_or_nothing,
-    check_one_batch,
-    check_weights,
-    is_auto,
-    warn_user,
-)
+from latentviews._validation import all_or_nothing, check_one_batch, check_weights, is_auto, warn_user
 from latentviews.core import streams
 from latentviews.core.embeddings import Components
 from latentviews.core.kernels.base import Kernel
@@ -53,9 +48,7 @@ from latentviews.mixtures.estimation import (
     spectral_classes,
     spectral_summary,
 )
-from latentviews.mixtures.inference import (
-    matching_order,
-)
+from latentviews.mixtures.inference import matching_order
 from latentviews.mixtures.polish import Sieve
 from latentviews.mixtures.problem import Estimate, PosteriorMixin, Problem, classes_of, warn_of_hidden
 from latentviews.mixtures.questions import ViewQuestionsMixin
@@ -68,7 +61,7 @@ class MultiViewMixture(CallbackSupportMixin, ViewQuestionsMixin, PosteriorMixin,
 
     .. math:: p(x_1, \ldots, x_\ell) = \sum_h \pi_h \prod_t p_t(x_t \mid h)
 
-    The distributions p_t(·|h) have no assumed shape. They are found as kernel embeddings by the spectral algorithm
+    The distributions p_t(· | h) have no assumed shape. They are found as kernel embeddings by the spectral algorithm
     of Song, Anandkumar, Dai & Xie (2014): second moments whiten, the third moment is an orthogonal tensor, and its
     eigenvectors are the classes. By default that is the start of a likelihood step (``polish``).
 
@@ -103,6 +96,11 @@ class MultiViewMixture(CallbackSupportMixin, ViewQuestionsMixin, PosteriorMixin,
         What to do about views that depend on each other inside a class: None assumes that they do not, "copula" is
         `Copulas()`, which takes the place of the polish and finds classes of any shape in real columns. "auto" fits
         both, and takes what held-out rows and the stability of the partition speak for.
+    point_masses : "auto", list of float or None, default="auto"
+        Values that many rows of a single real column have exactly, such as zeros, and that its densities have as point
+        masses. "auto" takes those of at least 5 % of the rows, and ten times as many as any value beside them, so that
+        rounded values are none. Densities are with respect to Lebesgue measure plus counting measure at these values.
+        With ``dependence`` they are smoothed as all others.
     reference : int or None
         The view whose coordinates the whitening uses; by default the best conditioned.
     pilot_size : int or None, default=20_000
@@ -120,7 +118,7 @@ class MultiViewMixture(CallbackSupportMixin, ViewQuestionsMixin, PosteriorMixin,
     ----------
     weights_ : array of shape (k,)
         How common the classes are, decreasing, summing to one.
-    components_ : list of Embedding, BinnedEmbedding or WeightedSample, one per view
+    components_ : list of Embedding, BinnedEmbedding, WeightedSample or WithPointMasses, one per view
         The distribution of the view in every class.
     spectrum_ : array
         Singular values of the pair moment: a gap after the k-th speaks for k classes.
@@ -167,6 +165,7 @@ class MultiViewMixture(CallbackSupportMixin, ViewQuestionsMixin, PosteriorMixin,
         "density_bandwidth": NoneOr(Bandwidth()),
         "polish": NoneOr(AutoOr(Ability("polish"))),
         "dependence": Such(is_dependence, 'None, "copula", "auto" or Copulas(...)'),
+        "point_masses": NoneOr(AutoOr(Numbers())),
         "reference": WithData(),
         "pilot_size": NoneOr(Count()),
         "warm_start": Flag(),
@@ -188,6 +187,7 @@ class MultiViewMixture(CallbackSupportMixin, ViewQuestionsMixin, PosteriorMixin,
         density_bandwidth: Any = "auto",
         polish: Any = "auto",
         dependence: Any = None,
+        point_masses: Any = "auto",
         reference: int | None = None,
         pilot_size: int | None = PILOT,
         warm_start: bool = False,
@@ -205,6 +205,7 @@ class MultiViewMixture(CallbackSupportMixin, ViewQuestionsMixin, PosteriorMixin,
         self.density_bandwidth = density_bandwidth
         self.polish = polish
         self.dependence = dependence
+        self.point_masses = point_masses
         self.reference = reference
         self.pilot_size = pilot_size
         self.warm_start = warm_start
@@ -269,10 +270,10 @@ class MultiViewMixture(CallbackSupportMixin, ViewQuestionsMixin, PosteriorMixin,
         """One batch of a stream that is seen once: classes of all rows so far, none of which is kept.
 
         The projections are learnt by doubly stochastic steps (`latentviews.stochastic`) from the first ``pilot_size``
-        rows. The polish and ``dependence`` would need rows again, so this is the spectral estimate. Bandwidths and the
-        range of the densities are read off the first batch: give it some thousand rows. Densities of views of several
-        columns stand on at most 200 rows of it as landmarks, or on none with ``features=FourierFeatures(...)`` and
-        ``density_bandwidth=None``.
+        rows. The polish and ``dependence`` would need rows again, so this is the spectral estimate. Bandwidths, point
+        masses and the range of the densities are read off the first batch: give it some thousand rows. Densities of
+        views of several columns stand on at most 200 rows of it as landmarks, or on none with
+        ``features=FourierFeatures(...)`` and ``density_bandwidth=None``.
 
         Parameters
         ----------

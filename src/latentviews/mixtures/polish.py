@@ -25,12 +25,14 @@ from latentviews._parameters import (
 from latentviews._progress import Report
 from latentviews._validation import is_auto
 from latentviews.core import streams
+from latentviews.core.features.point_masses import which_mass
 from latentviews.core.kernels.base import Kernel
 from latentviews.core.streams import row_weights
 from latentviews.core.tables import Columns
 from latentviews.core.views import stack_block
 from latentviews.mixtures.cells import (
     Basis,
+    PointMassBasis,
     SieveView,
     SubspaceBasis,
     basis_rule,
@@ -111,6 +113,7 @@ class MixtureRows(NamedTuple):
     weights: np.ndarray | None = None
     allowed: np.ndarray | None = None  # (n, k), zero for classes that a row is known not to be in
     directions: Mapping[int, np.ndarray] = MappingProxyType({})  # (d, q), of blocks that are seen in a subspace
+    masses: Mapping[int, tuple[float, ...]] = MappingProxyType({})  # of blocks that have point masses
 
     def by_block(self) -> dict[int, tuple[np.ndarray, Kernel]]:
         """The rows of every block's views, one under the other and none missing, and their kernel."""
@@ -118,13 +121,16 @@ class MixtureRows(NamedTuple):
         for block in sorted(set(self.blocks)):
             x = stack_block(self.table, self.columns, self.blocks, block)
             x = x[~np.isnan(x).any(axis=1)]
+            x = x[which_mass(x[:, 0], self.masses.get(block, ())) < 0]
             inside = x @ self.directions[block] if block in self.directions else x
             rows[block] = inside, self.kernels[list(self.blocks).index(block)]
         return rows
 
     def views(self, shared: dict[int, Basis]) -> tuple[SieveView, ...]:
         """A sieve for every view from the basis of every block."""
-        seen = {b: SubspaceBasis(self.directions[b], shared[b]) if b in self.directions else shared[b] for b in shared}
+        seen = dict(shared)
+        seen |= {b: SubspaceBasis(directions, shared[b]) for b, directions in self.directions.items()}
+        seen |= {b: PointMassBasis(values, shared[b]) for b, values in self.masses.items()}
         return tuple(SieveView(self.columns[t], block, seen[block]) for t, block in enumerate(self.blocks))
 
     def some(self, rows: np.ndarray) -> "MixtureRows":
@@ -207,7 +213,7 @@ class Polished(NamedTuple):
 
 
 class Sieve(BaseEstimator):
-    """Exact EM on a sieve of narrow kernels, from the best of several starts; the default polish.
+    """Exact maximum likelihood (EM) with densities made of many narrow bumps, a sieve; the default polish.
 
     Parameters
     ----------

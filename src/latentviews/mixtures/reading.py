@@ -10,7 +10,7 @@ from latentviews.core import streams
 from latentviews.core.kernels.spaces import space_of
 from latentviews.core.selection import RankTest, dependence_rank
 from latentviews.core.tables import Columns, TrainingRows, check_varying, read_table, rows_inside, training_rows
-from latentviews.core.views import ViewFits, Views, feature_prototypes, landmarks_where_scales_differ, read_blocks
+from latentviews.core.views import ViewFits, Views, feature_prototypes, fitting_maps, read_blocks
 from latentviews.densities.subspaces import shared_directions
 from latentviews.mixtures.dependence.settings import check_dependence
 from latentviews.mixtures.problem import Problem
@@ -29,7 +29,7 @@ def read_problem(model: Any, X: Any, y: Any, sample_weight: Any) -> Problem:
     rows = training_rows(data, size, apart, sample_weight, y)
     _check_rows(model, rows, columns, rank)
     blocks = read_blocks(model.exchangeable, len(columns))
-    prototypes = _prototypes(model, rows.pilot, columns, blocks)
+    prototypes = _prototypes(model, rows.counted().pilot, columns, blocks)
     rows = rows_inside(rows, columns, prototypes, getattr(model, "feature_names_in_", None))
     fits, rank_test = ViewFits(rows.pilot, columns, blocks, rows.codes), None
     if model.dependence is not None:
@@ -83,11 +83,9 @@ def _prototypes(model: Any, pilot: np.ndarray, columns: Columns, blocks: Sequenc
         model.kernel, model.features, bandwidth, columns, getattr(model, "feature_names_in_", None)
     )
     given = (model.kernel, model.features, model.bandwidth, model.dependence)
-    return (
-        landmarks_where_scales_differ(prototypes, pilot, columns, blocks)
-        if all(one is None for one in given)
-        else prototypes
-    )
+    masses = model.point_masses if model.dependence is None else None  # copulas smooth them
+    default = all(one is None for one in given)
+    return fitting_maps(prototypes, pilot, columns, blocks, masses, scales=default)
 
 
 def by_likelihood(model: Any) -> bool:

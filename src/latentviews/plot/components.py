@@ -177,6 +177,19 @@ def _draw_curves(panel: Any, view: ViewDensities, weights: np.ndarray, options: 
         panel.plot(ticks, weight * view.densities[:, h], **style)
     panel.set(xlabel=view.names[0], ylabel="weight × probability" if view.discrete else "weight × density")
     panel.set_ylim(bottom=0, auto=None)  # what is drawn later may still lift the top
+    if len(view.values):
+        _draw_masses(panel.twinx(), view, weights)
+
+
+def _draw_masses(panel: Any, view: ViewDensities, weights: np.ndarray) -> None:
+    """A stem for every point mass and class, π_h m_ah high, side by side, on an axis of their own."""
+    step = 0.008 * np.ptp(view.ticks[0])
+    for h, weight in enumerate(weights):
+        places, style = view.values + step * (h - (len(weights) - 1) / 2), class_style(h)
+        panel.vlines(places, 0, weight * view.masses[:, h], **style)
+        panel.plot(places, weight * view.masses[:, h], "o", color=style["color"], markersize=4)
+    panel.set_ylabel("weight × probability of exactly " + ", ".join(f"{value:g}" for value in view.values))
+    panel.set_ylim(0, max(1.15 * float((weights * view.masses).max()), 1e-12))
 
 
 def _draw_contours(

@@ -1,6 +1,6 @@
 """What is drawn of a view: densities on points that cover their mass, and the data on the same scale."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Self
 
 import numpy as np
@@ -8,9 +8,11 @@ from scipy.ndimage import gaussian_filter1d
 
 from latentviews._numbers import TINY, as_shares
 from latentviews.core.embeddings import Components
+from latentviews.core.features.point_masses import which_mass
 from latentviews.core.kernels.bandwidths import resolution, weighted_isj
 from latentviews.core.kernels.quadrature import Quadrature
 from latentviews.core.kernels.spaces import Space
+from latentviews.core.point_masses import WithPointMasses
 
 TAIL = 1e-3  # the share of the mass that may lie beyond either end of an axis
 REGIONS = (0.9, 0.5, 0.1)  # a contour encloses this share of its class
@@ -25,6 +27,8 @@ class ViewDensities:
     densities: np.ndarray  # (n, k) for one column, (n, n, k) for two
     rows: np.ndarray | None = None  # (n_rows, n_columns), the data beneath
     discrete: bool = False  # finitely many values: one share per value instead of a density
+    values: np.ndarray = field(default_factory=lambda: np.empty(0))  # (A,), point masses
+    masses: np.ndarray = field(default_factory=lambda: np.empty((0, 0)))  # (A, k), their shares of every class
 
     @property
     def points(self) -> np.ndarray:
@@ -34,7 +38,10 @@ class ViewDensities:
     def of(self, components: Any) -> Self:
         """The same picture of other ``components``: anything with ``density(x)``, (n, k)."""
         shape = [len(ticks) for ticks in self.ticks]
-        return replace(self, densities=components.density(self.points).reshape(*shape, -1), rows=None)
+        densities = _smooth(components, self.points).reshape(*shape, -1)
+        if not isinstance(components, WithPointMasses):
+            return replace(self, densities=densities, rows=None)
+        return replace(self, densities=densities, rows=None, values=components.values, masses=components.masses)
 
 
 def view_densities(
@@ -50,9 +57,17 @@ def view_densities(
         view = ViewDensities(names, (domain.nodes[:, 0],), np.empty(0), discrete=True)
     else:
         size = resolution or (512 if len(names) == 1 else 96)
-        limits = _limits(domain, domain.weights * (components.density(domain.nodes) @ weights))
+        limits = _limits(domain, domain.weights * (_smooth(components, domain.nodes) @ weights))
+        if isinstance(components, WithPointMasses):
+            ends = domain.space.axis(components.values[0], components.values[-1])
+            limits = [(min(limits[0][0], ends[0]), max(limits[0][1], ends[1]))]
         view = ViewDensities(names, tuple(np.linspace(low, high, size) for low, high in limits), np.empty(0))
     return replace(view.of(components), rows=None if rows is None else domain.space.wrapped(rows))
+
+
+def _smooth(components: Any, x: np.ndarray) -> np.ndarray:
+    """The densities of every class, (n, k), off its point masses."""
+    return components.elsewhere(x) if isinstance(components, WithPointMasses) else components.density(x)
 
 
 def _limits(domain: Quadrature, mass: np.ndarray) -> list[tuple[float, float]]:
@@ -75,11 +90,15 @@ def shares(view: ViewDensities) -> tuple[np.ndarray, np.ndarray, float]:
 
 
 def histogram(view: ViewDensities) -> tuple[np.ndarray, np.ndarray, float]:
-    """Middles of equal bins, the density of the rows there, and the bins' width; rows beyond the axis still count."""
+    """Middles of equal bins, the density of the rows there, and the bins' width; rows beyond the axis still count.
+
+    So do rows at point masses, which are in no bin.
+    """
     assert view.rows is not None
     low, high = view.ticks[0][[0, -1]]
     n_bins = int(np.clip(2 * len(view.rows) ** (1 / 3), 10, 80))
-    counts, edges = np.histogram(view.rows[:, 0], bins=n_bins, range=(low, high))
+    off = view.rows[which_mass(view.rows[:, 0], view.values) < 0, 0]
+    counts, edges = np.histogram(off, bins=n_bins, range=(low, high))
     width = float(edges[1] - edges[0])
     return edges[:-1] + width / 2, counts / (len(view.rows) * width), width
 

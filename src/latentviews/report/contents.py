@@ -307,8 +307,9 @@ def _diagnosis(
     tests = len(model.weights_) * n_views * (n_views - 1) // 2
     found = diagnose(model, table, n_permutations=199 if tests <= 12 else 79, random_state=rng)
     outside = {names[int(j)]: share for j, share in found.outside.items()}
+    exact = {names[int(j)]: values for j, values in found.exact.items()}
     view_names = tuple("+".join(names[j] for j in view) for view in model.views_)
-    return replace(found, view_names=view_names, counts=counts, outside=outside)
+    return replace(found, view_names=view_names, counts=counts, outside=outside, exact=exact)
 
 
 def _rank(model: Any, table: np.ndarray, rng: np.random.Generator) -> RankTest | None:
@@ -323,7 +324,8 @@ def _rank(model: Any, table: np.ndarray, rng: np.random.Generator) -> RankTest |
         value = getattr(model, setting, None)
         return list(value)[: len(views)] if isinstance(value, list | tuple) else value
 
-    options = {"kernel": own("kernel"), "features": own("features"), "n_permutations": 99 if few else 19}
+    options = {name: own(name) for name in ("kernel", "features")}
+    options |= {"point_masses": getattr(model, "point_masses", "auto"), "n_permutations": 99 if few else 19}
     try:
         return rank_test(rows, views=views, random_state=rng, **options)
     except UnsupportedError:

@@ -86,15 +86,35 @@ def _curves(view: ViewDensities, weights: np.ndarray) -> Html:
             parts.append(line(at, top, class_=class_names(h, "curve")))
         tops.append((at, top))
     parts += [_peak_label(h, *places) for h, places in enumerate(tops)]
+    parts += _mass_stems(view, weights, x, y)
     modes = ", ".join(f"class {h} at {number(ticks[heights[:, h].argmax()])}" for h in range(len(weights)))
     kind = "Shares of the values" if view.discrete else "Densities"
     title = f"{kind} of {view.names[0]} in every class, over a histogram of the rows. Highest: {modes}."
+    for value, masses in zip(view.values, view.masses, strict=True):
+        exactly = ", ".join(f"{percent(float(mass))} of class {h}" for h, mass in enumerate(masses))
+        title += f" Exactly {number(value)}: {exactly}."
     codes = [(v, number(v)) for v in ticks] if view.discrete and len(ticks) <= 12 else None
     axes = (
         x_axis(x, 176, view.names[0], codes),
         y_axis(y, LEFT, "weight × share" if view.discrete else "weight × density"),
     )
     return picture(360, 214, title, *parts, *axes)
+
+
+def _mass_stems(view: ViewDensities, weights: np.ndarray, x: Scale, y: Scale) -> list[Html]:
+    """A stem for every point mass and class, side by side, the tallest as high as the panel, with its share."""
+    heights = view.masses * weights
+    parts = []
+    for h in range(len(weights) if len(view.values) else 0):
+        at = x(view.values) + 3.0 * (h - (len(weights) - 1) / 2)
+        top = y(0.95 * y.high * heights[:, h] / max(heights.max(), 1e-12))
+        stems = "".join(f"M{coordinates((a, y(0)))}V{b:.1f}" for a, b in zip(at, top, strict=True))
+        parts += [tag("path", d=stems, class_=class_names(h, "stem")), dots(at, top, class_=class_names(h, "dot"))]
+    tallest = [
+        label(float(x(v)) + 6, 14, f"{percent(float(m.sum()))} at {number(v)}", class_="tick")
+        for v, m in zip(view.values, heights, strict=True)
+    ]
+    return parts + tallest
 
 
 def _bars(places: np.ndarray, heights: np.ndarray, width: float, x: Scale, y: Scale) -> Html:

@@ -127,6 +127,9 @@ def densities_section(contents: Contents) -> Html:
         "The distribution of every view inside each class, times the size of the class, over all rows in grey. "
         "Numbers mark where a class is highest."
     )
+    if any(len(view.values) for view in contents.panels):
+        said += " Stems stand at values that many rows have exactly: as high as the share of the class that has them, "
+        said += "times the size of the class, on a scale of their own."
     if any(len(view.ticks) == 2 for view in contents.panels):
         said += " Contours enclose 90, 50 and 10 % of each class."
     if len(set(contents.panel_views)) < len(contents.panels):

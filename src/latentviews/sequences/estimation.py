@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any, NamedTuple, cast
 
 import numpy as np
@@ -9,9 +10,10 @@ import numpy as np
 from latentviews._clusters import CLUSTER_ROWS, cluster_posteriors, kmeans
 from latentviews._progress import Report
 from latentviews._validation import UnsupportedError, is_auto
-from latentviews.core.embeddings import BinnedEmbedding, Components, Embedding, components_in, domain_for
+from latentviews.core.embeddings import BinnedEmbedding, Components, Embedding, domain_for
 from latentviews.core.features.landmarks import LandmarkFeatures
 from latentviews.core.moments import feature_vectors
+from latentviews.core.point_masses import laws_in, with_inside
 from latentviews.core.tables import Columns
 from latentviews.core.views import ViewFits, Views
 from latentviews.densities.reestimation import held_out_bandwidths
@@ -152,7 +154,7 @@ def spectral_chain(
     transition = (transition + rare) / (1 + len(transition) * rare)
     places = domains_of(three, spectral.maps)
     components = [
-        components_in(spectral.maps.features[t], spectral.fit.vectors[t], places[t])
+        laws_in(spectral.maps.features[t], spectral.fit.vectors[t], places[t])
         for t in range(MIDDLE, len(three.columns), 3)
     ]
     return ChainEstimate(stationary(transition), transition, components, problem.rows.columns), spectral
@@ -240,10 +242,9 @@ def _emissions(
     _, found = densities(rows, judged, views, bandwidth, of_angles)
     if not is_auto(bandwidth):
         return found
+    smoothed = partial(held_out_bandwidths, posteriors=posteriors, halves=halves)
     return [
-        held_out_bandwidths(view, rows.data[:, columns[0]], posteriors, halves)
-        if isinstance(view, BinnedEmbedding)
-        else view
+        with_inside(view, smoothed, rows.data[:, columns[0]], BinnedEmbedding)
         for view, columns in zip(found, rows.columns, strict=True)
     ]
 

@@ -15,6 +15,7 @@ from latentviews._parameters import (
     Count,
     Jobs,
     NoneOr,
+    Numbers,
     Seed,
     Verbosity,
     WithData,
@@ -84,6 +85,10 @@ class KernelHMM(CallbackSupportMixin, DensityMixin, BaseEstimator):
         and Gaussians, that held-out stretches prefer.
     polish : Sieve, None or "auto", default="auto"
         How Baum–Welch is run; None stops at the spectral estimate.
+    point_masses : "auto", list of float or None, default="auto"
+        Values that many rows of a sensor of one real column have exactly, such as dry days, and that its emissions have
+        as point masses. "auto" takes those of at least 5 % of the rows, and ten times as many as any value beside them.
+        Densities are with respect to Lebesgue measure plus counting measure at these values.
     pilot_size : int, default=20_000
         Rows, in stretches, to which Baum–Welch is fitted before steps over all rows.
     n_jobs : int or None, default=None
@@ -98,7 +103,7 @@ class KernelHMM(CallbackSupportMixin, DensityMixin, BaseEstimator):
         starts from the stationary law.
     transition_ : array of shape (k, k)
         P(next state | state), one row per state.
-    components_ : list of Embedding, BinnedEmbedding or WeightedSample, one per view
+    components_ : list of Embedding, BinnedEmbedding, WeightedSample or WithPointMasses, one per view
         The emissions of every state.
     weights_ : array of shape (k,)
         The share of the rows in every state, decreasing.
@@ -136,6 +141,7 @@ class KernelHMM(CallbackSupportMixin, DensityMixin, BaseEstimator):
         "bandwidth": WithData(),
         "density_bandwidth": NoneOr(Bandwidth()),
         "polish": WithData(),
+        "point_masses": NoneOr(AutoOr(Numbers())),
         "pilot_size": Count(3),
         "n_jobs": Jobs(),
         "verbose": Verbosity(),
@@ -153,6 +159,7 @@ class KernelHMM(CallbackSupportMixin, DensityMixin, BaseEstimator):
         bandwidth: Any = None,
         density_bandwidth: Any = "auto",
         polish: Any = "auto",
+        point_masses: Any = "auto",
         pilot_size: int = PILOT,
         n_jobs: int | None = None,
         verbose: int = 0,
@@ -166,6 +173,7 @@ class KernelHMM(CallbackSupportMixin, DensityMixin, BaseEstimator):
         self.bandwidth = bandwidth
         self.density_bandwidth = density_bandwidth
         self.polish = polish
+        self.point_masses = point_masses
         self.pilot_size = pilot_size
         self.n_jobs = n_jobs
         self.verbose = verbose
@@ -208,9 +216,9 @@ class KernelHMM(CallbackSupportMixin, DensityMixin, BaseEstimator):
         without ``lengths`` goes on with the last of them. So whatever the batches, the triples are those of ``fit``.
 
         The projections are learnt by doubly stochastic steps (`latentviews.stochastic`) from the first ``pilot_size``
-        triples. Baum–Welch would need rows again, so this is the spectral estimate. Bandwidths and the range of the
-        densities are read off the first batch: give it some thousand rows. Densities of views of several columns stand
-        on at most 200 rows of it as landmarks, or on none with ``features=FourierFeatures(...)`` and
+        triples. Baum–Welch would need rows again, so this is the spectral estimate. Bandwidths, point masses and the
+        range of the densities are read off the first batch: give it some thousand rows. Densities of views of several
+        columns stand on at most 200 rows of it as landmarks, or on none with ``features=FourierFeatures(...)`` and
         ``density_bandwidth=None``.
 
         Parameters

@@ -12,8 +12,8 @@ from latentviews.core.tables import Columns, check_spaces, check_varying, read_s
 from latentviews.core.views import (
     ViewFits,
     feature_prototypes,
+    fitting_maps,
     has_density,
-    landmarks_where_scales_differ,
     with_bandwidth,
 )
 from latentviews.mixtures.problem import Problem
@@ -41,8 +41,9 @@ def read_sequence_problem(model: Any, X: Any, y: Any, lengths: Any) -> SequenceP
     check_spaces(table, columns, prototypes, names)
     chosen, blocks = draw_windows(lengths, size, rng), list(range(len(columns)))
     rows = training_rows(table, size, rng, draw=lambda table, *_: (table[chosen], None, None))
-    if model.kernel is None and model.features is None and model.bandwidth is None:
-        prototypes = landmarks_where_scales_differ(prototypes, rows.pilot, columns, blocks)
+    default = model.kernel is None and model.features is None and model.bandwidth is None
+    prototypes = fitting_maps(prototypes, rows.pilot, columns, blocks, model.point_masses, scales=default)
+    if default:
         prototypes = [
             _in_standard_units(phi, rows.pilot[:, group]) for phi, group in zip(prototypes, columns, strict=True)
         ]

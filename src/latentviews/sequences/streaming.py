@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from latentviews.core.embeddings import components_in
+from latentviews.core.point_masses import laws_in
 from latentviews.core.spectral import SpectralFit
 from latentviews.core.tables import Columns
 from latentviews.mixtures.streaming import StreamFit, start_stream
@@ -41,9 +41,7 @@ class ChainStream:
         fit, whitening = self.fit, found.whitening
         ahead = np.sum([whitening.down[t].T @ found.vectors[t + 1] for t in fit.middles], axis=0)
         transition = as_transitions(found, ahead)
-        components = [
-            components_in(fit.component_maps.features[t], found.vectors[t], fit.domains[t]) for t in fit.middles
-        ]
+        components = [laws_in(fit.component_maps.features[t], found.vectors[t], fit.domains[t]) for t in fit.middles]
         return ChainEstimate(stationary(transition), transition, components, self.columns)
 
 

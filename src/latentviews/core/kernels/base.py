@@ -1,7 +1,8 @@
 """Kernels on rows: what two points have in common.
 
-A kernel needs one method, ``gram``; ``+`` and ``*`` come free, and ``on`` says which columns of a view it sees. Those that are densities in their first argument
-(all but `Delta`, `Linear` and `Polynomial`) make embeddings whose values are densities.
+A kernel needs one method, ``gram``; ``+`` and ``*`` come free, and ``on`` says which columns of a view it sees. Those
+that are densities in their first argument (all but `Delta`, `Linear` and `Polynomial`) make embeddings whose values are
+densities.
 """
 
 from collections.abc import Sequence

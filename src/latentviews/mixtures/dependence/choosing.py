@@ -1,14 +1,16 @@
 """Independent views or copulas: the choice by held-out likelihood and by the stability of the partition."""
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from copy import copy
 from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from latentviews.core.features.point_masses import which_mass
 from latentviews.core.kernels.bandwidths import resolution
+from latentviews.core.point_masses import masses_of
 from latentviews.metrics import adjusted_rand
 from latentviews.mixtures.dependence.copulas import fit_copulas
 from latentviews.mixtures.problem import Problem, classes_of
@@ -16,6 +18,7 @@ from latentviews.mixtures.problem import Problem, classes_of
 STABLE = 0.5  # adjusted Rand index between partitions by copulas below which they are not taken
 ALIKE = 0.05  # log-likelihoods per row, and stabilities, that differ by less do not decide
 WIDTHS = (1.0, 0.5, 0.25)  # of copulas' margins, at which held-out rows are judged
+SPREAD = 0.2  # of point masses then, in standard deviations of their column: wide beside the narrowest of these widths
 
 
 class DependenceChoice(NamedTuple):
@@ -53,7 +56,8 @@ def choose_way(model: Any, fit: Fit, rows: Any, labels: Any, weights: Any) -> tu
     except ValueError as error:
         nothing = (np.nan, np.nan, np.nan, (np.nan, np.nan), np.nan)
         return plain, DependenceChoice("independence", *nothing, f"Views are taken as independent: {error}")
-    (independence, copula), stability = zip(*(_held_out(way, fit) for way in (plain, copulas)), strict=True)
+    spread = without_ties(plain.problem.pilot, masses_of(plain.model))
+    (independence, copula), stability = zip(*(_held_out(way, fit, spread) for way in (plain, copulas)), strict=True)
     between = adjusted_rand(*(_partition(way.model, plain.problem.pilot) for way in (plain, copulas)))
     numbers = (independence, copula, float(copulas.model.agreement_), stability, between)
     taken, sentence = _judged(*numbers)
@@ -87,23 +91,48 @@ def _way(model: Any, dependence: Any, fit: Fit, rows: Any, labels: Any, weights:
     return TriedFit(own, problem, told)
 
 
-def _held_out(way: TriedFit, fit: Fit) -> tuple[float, float]:
+def without_ties(table: np.ndarray, masses: Mapping[int, np.ndarray]) -> np.ndarray:
+    """The rows with point masses spread out a little, as if they were none.
+
+    Copulas smooth them, so that only of such rows both ways have a density with respect to the same measure.
+    """
+    if not masses:
+        return table
+    table, rng = table.copy(), np.random.default_rng(0)
+    for column, values in masses.items():
+        x = table[:, column]
+        noise = SPREAD * np.nanstd(x) * rng.normal(size=len(x))
+        table[:, column] = np.where(which_mass(x, values) < 0, x, x + noise)
+    return table
+
+
+def _held_out(way: TriedFit, fit: Fit, pilot: np.ndarray) -> tuple[float, float]:
     """The mean log-likelihood of half of the pilot under a fit to the other, and how well their partitions agree."""
-    problem, half = way.problem, copy(way.model)
-    half.views, half.n_components = problem.columns, way.model.n_components_
-    order = np.random.default_rng(0).permutation(len(problem.pilot))
+    problem, order = way.problem, np.random.default_rng(0).permutation(len(pilot))
     fitted, held = order[::2], order[1::2]
-    labels, weights = (None if a is None else a[fitted] for a in (problem.pilot_labels, problem.pilot_weights))
+    weights, judging = (None if problem.pilot_weights is None else problem.pilot_weights[i] for i in (fitted, held))
+    half = _fit_to(way, fit, pilot, fitted, None)
+    if half is None:
+        return -np.inf, 0.0
+    scores = _scores(half, pilot[fitted], pilot[held], weights)
+    likelihood = max(float(np.average(each, weights=judging)) for each in scores)
+    if pilot is not problem.pilot and half.dependent_ is None:  # partitions are those of rows as they are
+        half = _fit_to(way, fit, problem.pilot, fitted, way.model.point_masses) or half
+    return likelihood, adjusted_rand(*(_partition(one, problem.pilot) for one in (way.model, half)))
+
+
+def _fit_to(way: TriedFit, fit: Fit, pilot: np.ndarray, some: np.ndarray, point_masses: Any) -> Any:
+    """The same model fitted to some rows; None where they are too few."""
+    problem, half = way.problem, copy(way.model)
+    half.views, half.n_components, half.point_masses = problem.columns, way.model.n_components_, point_masses
+    labels, weights = (None if a is None else a[some] for a in (problem.pilot_labels, problem.pilot_weights))
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            fit(half, problem.pilot[fitted], labels, weights)
-    except ValueError:  # too few rows for a half
-        return -np.inf, 0.0
-    judging = None if problem.pilot_weights is None else problem.pilot_weights[held]
-    scores = _scores(half, problem.pilot[fitted], problem.pilot[held], weights)
-    likelihood = max(float(np.average(each, weights=judging)) for each in scores)
-    return likelihood, adjusted_rand(*(_partition(one, problem.pilot) for one in (way.model, half)))
+            fit(half, pilot[some], labels, weights)
+    except ValueError:
+        return None
+    return half
 
 
 def _scores(half: Any, fitted: np.ndarray, held: np.ndarray, weights: np.ndarray | None) -> list[np.ndarray]:

@@ -1,0 +1,52 @@
+"""Values that many rows have exactly, and what a fit makes of them."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from latentviews.core.features.point_masses import find_point_masses
+from latentviews.core.point_masses import masses_of
+
+
+class ExactValues(NamedTuple):
+    """Values of one column that many rows have exactly."""
+
+    values: np.ndarray  # (A,)
+    shares: np.ndarray  # (A,), of the rows that have the column
+    separate: bool  # whether the fit has them as point masses; if not, it smooths them as all others
+
+
+def exact_values(model: Any, rows: np.ndarray, names: Any) -> dict[str, ExactValues]:
+    """The point masses of a fitted model, and those that it might have had, by the names of their columns."""
+    known, found = masses_of(model), {}
+    for columns, view in zip(model.views_, model.components_, strict=True):
+        if model.point_masses is None or view.domain is None or not view.space.ordered:
+            continue
+        for j in columns:
+            x = rows[~np.isnan(rows[:, j]), j]
+            values = known.get(j, find_point_masses(x))
+            shares = np.array([np.mean(x == value) for value in values])
+            if len(values):
+                found[str(names[j])] = ExactValues(values, shares, j in known)
+    return found
+
+
+def exact_sentences(found: Mapping[str, ExactValues]) -> Iterator[str]:
+    """What is said of them: those that are point masses of the fit, then those that are not."""
+    listed: dict[bool, list[str]] = {True: [], False: []}
+    for name, (values, shares, separate) in found.items():
+        column = f"column {name}" if name.isdigit() else name
+        listed[separate] += [f"{m:.0%} of {column} are exactly {v:g}" for v, m in zip(values, shares, strict=True)]
+    if listed[True]:
+        yield f"Point masses: {_some(listed[True])}. They are treated as point masses of the densities."
+    if listed[False]:
+        yield (
+            f"Values that many rows have: {_some(listed[False])}. They are smoothed as all others, so that densities "
+            "are too wide there and samples are never exactly such a value. Views of one column without `dependence` "
+            "have them as point masses."
+        )
+
+
+def _some(sentences: list[str]) -> str:
+    return "; ".join(sentences[:5]) + (f"; and {len(sentences) - 5} more" if len(sentences) > 5 else "")
