@@ -1,6 +1,6 @@
 """What a fitted mixture can be asked of its views: expectations, conditionals, intervals."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -12,7 +12,7 @@ from latentviews._validation import (
     check_weights,
 )
 from latentviews.core import streams
-from latentviews.core.embeddings import evaluate
+from latentviews.core.embeddings import Query, evaluate
 from latentviews.core.tables import Columns, read_table
 from latentviews.mixtures.inference import (
     Bootstrap,
@@ -29,6 +29,8 @@ class ViewQuestionsMixin:
     """Questions about single views, for a fitted mixture."""
 
     views_: Columns
+    weights_: np.ndarray
+    components_: list[Any]
 
     def expectation(
         self, f: Callable[[np.ndarray], Any], X: Any, view: int = 0, sample_weight: Any = None
@@ -68,6 +70,42 @@ class ViewQuestionsMixin:
         table, rng = self._table(X), np.random.default_rng(random_state)
         n_resamples, weights = check_count("n_resamples", n_resamples, 2), check_weights(sample_weight, table)
         return resample(classes_of(self), table, f, self._view_index(view), n_resamples, rng, weights)
+
+    def product_expectation(self, functions: Mapping[int, Query]) -> float:
+        """The mean of a product of functions of several views, E[Π_t f_t(x_t)] = Σ_h π_h Π_t E[f_t(x_t) | h].
+
+        The multilinear query of Song, Anandkumar, Dai & Xie (2014), section 3.1: views are independent inside classes,
+        so their functions are averaged one by one, and rows that have all of these views are not needed.
+
+        Parameters
+        ----------
+        functions : dict from the number of a view to a function of its rows (n, d_t)
+            Or to a pair (points, coefficients), as ``components_[t].expectation`` takes it.
+
+        Returns
+        -------
+        float
+
+        Examples
+        --------
+        >>> from latentviews import MultiViewMixture
+        >>> from latentviews.datasets import make_multiview
+        >>> X, y, truth = make_multiview(2000, 2, design="gaussian", random_state=0)
+        >>> model = MultiViewMixture(2, random_state=0).fit(X)
+        >>> both = model.product_expectation({0: lambda x: x[:, 0], 2: lambda x: x[:, 0]})
+        >>> bool(abs(both - (X[:, 0] * X[:, 2]).mean()) < 0.2)
+        True
+        """
+        check_is_fitted(self)
+        if not isinstance(functions, Mapping) or not functions:
+            raise ValueError(f"product_expectation takes {{view: function}} for one view or more; got {functions!r}.")
+        if classes_of(self).dependence is not None:
+            raise ValueError(
+                "product_expectation multiplies the means of views, which are dependent inside the classes of this "
+                "fit; average over draws from `sample` instead, or fit with dependence=None."
+            )
+        means = [self.components_[self._view_index(view)].expectation(f) for view, f in functions.items()]
+        return float(self.weights_ @ np.prod(means, axis=0))
 
     def _table(self, X: Any) -> np.ndarray:
         """All rows in memory."""

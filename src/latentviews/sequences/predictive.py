@@ -18,8 +18,9 @@ from latentviews.core.kernels.bandwidths import silverman
 from latentviews.core.kernels.base import Kernel
 from latentviews.core.kernels.real import Gaussian
 from latentviews.core.tables import check_column
+from latentviews.mixtures.quantiles import check_levels
 from latentviews.sequences.dynamics import Dynamics, Series, run
-from latentviews.sequences.stretches import check_lengths, check_levels, check_origins, check_place
+from latentviews.sequences.stretches import check_lengths, check_origins, check_place
 from latentviews.sequences.two_stage import TwoStageRegression
 
 ANCHORS = 1000  # held-out residuals that forecasts are spread by
