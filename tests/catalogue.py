@@ -49,6 +49,7 @@ from latentviews import (
     TwoStageRegression,
     VonMises,
     WhitenScale,
+    WrappedGaussian,
 )
 from latentviews.baselines import HistogramSpectral, LatentTreeSpectral, NonparametricEM, SphericalSpectral
 from latentviews.core.features.bins import BinnedFeatures
@@ -104,6 +105,9 @@ KERNELS = [  # of one column and of two
     Linear(),
     Polynomial(2),
     VonMises(0.6),
+    VonMises(35.0, period=360),
+    WrappedGaussian(0.6),
+    WrappedGaussian(2.5),
     Gaussian(0.5) + Laplace(1.0),
     Gaussian(0.5) * Matern(1.0, 1.5),
     UnitHeight(Gaussian(0.7)),

@@ -15,7 +15,7 @@ from latentviews.core.features.landmarks import LandmarkFeatures
 from latentviews.core.features.sketches import TensorSketchFeatures
 from latentviews.core.kernels.base import Kernel
 from latentviews.core.kernels.borders import HalfLine, Interval
-from latentviews.core.kernels.circle import VonMises
+from latentviews.core.kernels.circle import VonMises, WrappedGaussian
 from latentviews.core.kernels.discrete import Delta
 from latentviews.core.kernels.polynomial import Linear, Polynomial
 from latentviews.core.kernels.real import Gaussian, Laplace, Matern
@@ -96,6 +96,7 @@ __all__ = [
     "TwoStageRegression",
     "VonMises",
     "WhitenScale",
+    "WrappedGaussian",
     "covariate_shift_weights",
     "diagnose",
     "independence_test",

@@ -225,6 +225,7 @@ CLASSES = {
     "WithPointMasses": "core.point_masses",
     "WithinClassDependence": "diagnosis.dependence",
     "Witness": "comparison.results",
+    "WrappedGaussian": "core.kernels.circle",
     "Written": "stochastic.convergence",
 }
 # Classes of other packages that may stand in a model, where feature maps of scikit-learn take the place of ours. Their

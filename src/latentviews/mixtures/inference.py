@@ -132,7 +132,10 @@ class Conditional:
         return self.posteriors @ self.components.density(x).T
 
     def quantile(self, q: Any) -> np.ndarray:
-        """The quantile of every column by itself, (n, d), and a last axis if ``q`` is a list; angles are cut at ±π."""
+        """The quantile of every column by itself, (n, d), and a last axis if ``q`` is a list.
+
+        Angles are cut at half a turn.
+        """
         parts = [mixture_quantiles(self.components, self.posteriors, level) for level in check_levels(q)]
         return parts[0] if np.ndim(q) == 0 else np.stack(parts, axis=-1)
 

@@ -53,7 +53,7 @@ class Forecast:
     def quantile(self, q: Any) -> np.ndarray:
         """The quantile of every column by itself, (..., horizon, n_columns), and a last axis if ``q`` is a list.
 
-        Angles are cut at ±π.
+        Angles are cut at half a turn.
         """
         levels = check_levels(q)
         flat = self.states.reshape(-1, self.states.shape[-1])

@@ -1,7 +1,7 @@
 """What two points have in common; bandwidths by rule, and the spaces that densities live on."""
 
 from latentviews.core.kernels.base import Kernel, Product, Sum, UnitHeight
-from latentviews.core.kernels.circle import VonMises
+from latentviews.core.kernels.circle import VonMises, WrappedGaussian
 from latentviews.core.kernels.discrete import Delta
 from latentviews.core.kernels.polynomial import Linear, Polynomial
 from latentviews.core.kernels.real import Gaussian, Laplace, Matern
@@ -18,4 +18,5 @@ __all__ = [
     "Sum",
     "UnitHeight",
     "VonMises",
+    "WrappedGaussian",
 ]

@@ -15,7 +15,7 @@ from latentviews.core.kernels.spaces import Circle, Discrete, Real, Space, entry
 
 KERNELS: Mapping[type[Space], Callable[[Any, Any], Kernel]] = {
     Real: lambda space, bandwidth: Gaussian(bandwidth, space=space),
-    Circle: lambda space, bandwidth: VonMises(bandwidth),
+    Circle: lambda space, bandwidth: VonMises(bandwidth, period=space.period),
     Discrete: lambda space, bandwidth: Delta(),
     ProductSpace: lambda space, bandwidth: product_on(
         [kernel_on(part, bandwidth) for part in space.parts], space.columns
