@@ -20,6 +20,7 @@ from latentviews.core.kernels.discrete import Delta
 from latentviews.core.kernels.polynomial import Linear, Polynomial
 from latentviews.core.kernels.real import Gaussian, Laplace, Matern
 from latentviews.core.kernels.spaces import Circle, Discrete, Real
+from latentviews.core.kernels.structured import Precomputed
 from latentviews.core.selection import likelihood_curve, rank_test
 from latentviews.core.tensors import JointDiagonalization, PowerMethod
 from latentviews.decomposition.ica import KernelICA
@@ -82,6 +83,7 @@ __all__ = [
     "OneHotFeatures",
     "Polynomial",
     "PowerMethod",
+    "Precomputed",
     "PredictiveStateModel",
     "ProductMixture",
     "QuadraticMMD",

@@ -1,5 +1,6 @@
 """Views X_t: which columns belong together, and the feature map φ_t of each, chosen and fitted."""
 
+import inspect
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -20,6 +21,7 @@ from latentviews.core.kernels.discrete import Delta
 from latentviews.core.kernels.mixed import in_view
 from latentviews.core.kernels.real import Gaussian
 from latentviews.core.kernels.spaces import space_of
+from latentviews.core.kernels.structured import FunctionKernel
 from latentviews.core.streams import weigh
 from latentviews.core.tables import Columns
 
@@ -149,6 +151,7 @@ def feature_prototypes(kernel: Any, features: Any, bandwidth: Any, columns: Colu
             if kernel is None
             else _one_per_view("kernel", kernel, n_views)
         )
+        kernels = [FunctionKernel(one) if inspect.isroutine(one) else one for one in kernels]
         for one in kernels:
             check_ability("kernel", one, "gram")
         kernels = [in_view(one, _in(names, group), len(group)) for one, group in zip(kernels, columns, strict=True)]

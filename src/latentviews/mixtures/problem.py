@@ -18,6 +18,7 @@ from latentviews.core.embeddings import Components
 from latentviews.core.selection import RankTest
 from latentviews.core.tables import Columns, TrainingRows
 from latentviews.core.views import ViewFits, Views
+from latentviews.mixtures.functionals import functional_posteriors, without_density
 from latentviews.mixtures.inference import Classes, Conditional, signed_weights
 from latentviews.mixtures.polish import Polished
 from latentviews.mixtures.sieve import accelerated_em, posterior
@@ -111,10 +112,14 @@ class Estimate(NamedTuple):
         )
 
     def log_joint(self, table: Any) -> np.ndarray:
-        """Log π_h + Σ_t log p_t(x_t | h) over the views a row has, (n, k)."""
+        """Log π_h + Σ_t log p_t(x_t | h) over the views a row has, (n, k); views without density count by P(h | x)."""
         table = to_numpy(table)
         joint = np.tile(np.log(np.maximum(self.weights, TINY)), (len(table), 1))
-        for columns, view in zip(self.columns, self.components, strict=True):
+        blind = without_density(self.components)
+        if blind:  # their P(h | x) is all that is known, up to a factor of the row's
+            joint = np.log(functional_posteriors(table, self.columns, self.components, blind, self.weights) + TINY)
+        seen = [t for t in range(len(self.components)) if t not in blind]
+        for columns, view in [(self.columns[t], self.components[t]) for t in seen]:
             x = table[:, columns]
             present = ~np.isnan(x).any(axis=1)
             if present.all():
@@ -209,6 +214,9 @@ class PosteriorMixin(DensityMixin):
 
     def score_samples(self, X: Any) -> np.ndarray:
         """The log-density of every row, over the views it has."""
+        check_is_fitted(self)
+        for t in without_density(self.components_):
+            self.components_[t]._domain()  # which says that there is none
         return logsumexp(self._log_joint(X), axis=1)
 
     def score(self, X: Any, y: Any = None) -> float:
