@@ -83,7 +83,7 @@ def test_a_period_that_is_none_is_a_sentence(period):
         (
             Circle(),
             350.0,
-            "radians, and goes from 0 to 350; say period=360 in the kernel, or turn degrees into radians with np.deg2rad",
+            "from 0 to 350; say period=360 in the kernel, or turn degrees into radians with np.deg2rad",
         ),
         (Circle(360), 6.2, "a full turn is 360, and goes from 0 to 6.2 only, as radians would"),
         (Circle(24), 200.0, "a full turn is 24, and goes from 0 to 200; say in the kernel what a full turn is"),

@@ -244,6 +244,11 @@ def _default_kernel(columns: list[int]) -> Gaussian:
     return Gaussian("silverman" if len(columns) == 1 else "median")
 
 
+def default_features(n_columns: int) -> Any:
+    """The map of real columns of which nobody says more."""
+    return features_for(_default_kernel(list(range(n_columns))), n_columns)
+
+
 def _one_per_view(name: str, given: Any, n_views: int) -> list[Any]:
     if not isinstance(given, list | tuple):
         return [given] * n_views

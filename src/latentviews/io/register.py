@@ -37,6 +37,7 @@ CLASSES = {
     "Conditional": "mixtures.inference",
     "ConditionalDistributions": "comparison.conditional",
     "ConditionalEmbedding": "comparison.conditional",
+    "CoordinateEmbedding": "densities.coordinates",
     "Copulas": "mixtures.dependence.settings",
     "Cytometry": "datasets.collections",
     "Decomposition": "core.tensors",

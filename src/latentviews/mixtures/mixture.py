@@ -54,7 +54,7 @@ from latentviews.mixtures.problem import Estimate, PosteriorMixin, Problem, clas
 from latentviews.mixtures.questions import ViewQuestionsMixin
 from latentviews.mixtures.reading import PILOT, by_likelihood, read_problem
 from latentviews.mixtures.streaming import StreamFit, start_stream
-from latentviews.mixtures.without_density import functional_classes
+from latentviews.mixtures.without_density import coordinate_classes
 
 
 class MultiViewMixture(CallbackSupportMixin, ViewQuestionsMixin, PosteriorMixin, BaseEstimator):
@@ -91,8 +91,8 @@ class MultiViewMixture(CallbackSupportMixin, ViewQuestionsMixin, PosteriorMixin,
         for them; a number or a rule gives kernels alone. Without a polish it is "isj", or None where ``kernel``,
         ``features`` or ``bandwidth="likelihood"`` are given.
     polish : polish, None or "auto", default="auto"
-        The likelihood step after the spectral start; "auto" is `Sieve()`, and where a kernel has no density (`Linear`,
-        `Precomputed`, a function), a few more steps on the embeddings. None stops at the spectral estimate: the paper's
+        The likelihood step after the spectral start; "auto" is `Sieve()`, for kernels without density (`Precomputed`,
+        `Linear`, a function) on coordinates of their feature vectors. None stops at the spectral estimate: the paper's
         own, where ``density_bandwidth`` is None.
     dependence : Copulas, "copula", "auto" or None, default=None
         What to do about views that depend on each other inside a class: None assumes that they do not, "copula" is
@@ -320,7 +320,7 @@ class MultiViewMixture(CallbackSupportMixin, ViewQuestionsMixin, PosteriorMixin,
             copulas = read_copulas(self.dependence)
             return dependent_classes(problem, copulas, settings, is_auto(self.n_components), self.n_jobs, report)
         if is_auto(polish) and not all(has_density(phi) for phi in problem.prototypes):
-            return functional_classes(problem, settings, self._spectral_bandwidth(), report)
+            return coordinate_classes(problem, settings, self.n_jobs, report)
         polish = Sieve() if is_auto(polish) else polish
         if by_likelihood(self):
             problem = replace(problem, prototypes=likeliest_maps(problem, settings, self._spectral_bandwidth()))

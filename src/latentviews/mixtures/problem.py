@@ -18,7 +18,7 @@ from latentviews.core.embeddings import Components
 from latentviews.core.selection import RankTest
 from latentviews.core.tables import Columns, TrainingRows
 from latentviews.core.views import ViewFits, Views
-from latentviews.mixtures.functionals import functional_posteriors, without_density
+from latentviews.mixtures.functionals import functional_posteriors, judged_by_functionals
 from latentviews.mixtures.inference import Classes, Conditional, signed_weights
 from latentviews.mixtures.polish import Polished
 from latentviews.mixtures.sieve import accelerated_em, posterior
@@ -115,7 +115,7 @@ class Estimate(NamedTuple):
         """Log π_h + Σ_t log p_t(x_t | h) over the views a row has, (n, k); views without density count by P(h | x)."""
         table = to_numpy(table)
         joint = np.tile(np.log(np.maximum(self.weights, TINY)), (len(table), 1))
-        blind = without_density(self.components)
+        blind = judged_by_functionals(self.components)
         if blind:  # their P(h | x) is all that is known, up to a factor of the row's
             joint = np.log(functional_posteriors(table, self.columns, self.components, blind, self.weights) + TINY)
         seen = [t for t in range(len(self.components)) if t not in blind]
@@ -215,8 +215,9 @@ class PosteriorMixin(DensityMixin):
     def score_samples(self, X: Any) -> np.ndarray:
         """The log-density of every row, over the views it has."""
         check_is_fitted(self)
-        for t in without_density(self.components_):
-            self.components_[t]._domain()  # which says that there is none
+        for view in self.components_:
+            if isinstance(view, Components) and view.domain is None:
+                view._domain()  # which says that there is no density
         return logsumexp(self._log_joint(X), axis=1)
 
     def score(self, X: Any, y: Any = None) -> float:

@@ -4,8 +4,8 @@ from latentviews.core.kernels.base import Kernel, Product, Sum, UnitHeight
 from latentviews.core.kernels.circle import VonMises, WrappedGaussian
 from latentviews.core.kernels.discrete import Delta
 from latentviews.core.kernels.polynomial import Linear, Polynomial
-from latentviews.core.kernels.structured import Precomputed
 from latentviews.core.kernels.real import Gaussian, Laplace, Matern
+from latentviews.core.kernels.structured import Precomputed
 
 __all__ = [
     "Delta",

@@ -97,8 +97,8 @@ def check_gram(matrix: Any) -> None:
     except np.linalg.LinAlgError:
         low, high = np.linalg.eigvalsh(values)[[0, -1]]
         raise ValueError(
-            f"A Gram matrix has no negative eigenvalue; the least of this one is {low:.3g}, the largest {high:.3g}. Use "
-            "a positive semidefinite kernel, or drop the directions below zero."
+            f"A Gram matrix has no negative eigenvalue; the least of this one is {low:.3g}, the largest {high:.3g}. "
+            "Use a positive semidefinite kernel, or drop the directions below zero."
         ) from None
 
 
