@@ -8,6 +8,7 @@ each activity: `KernelHMM` finds states whose emissions have no assumed shape, a
 `PredictiveStateModel` forecasts the readings with no states at all.
 
 The file is ``series/chest_accel_p13.csv.gz`` in the folder that the environment variable ``LATENTVIEWS_DATA`` names.
+Without that folder the example makes up a recording of the same kind, and runs anywhere.
 """
 
 # %%
@@ -16,18 +17,36 @@ The file is ``series/chest_accel_p13.csv.gz`` in the folder that the environment
 # Readings are counts. One unit of jitter keeps rounding from looking like structure. A second of readings has its
 # level and its vigour: how much the chest moves, on a log scale. Both are taken twice a second.
 
+import os
+
 import numpy as np
 from matplotlib import pyplot as plt
 
 from latentviews import KernelHMM, PredictiveStateModel
-from latentviews.datasets import load_series
+from latentviews.datasets import SeriesData, load_series
 from latentviews.plot import ComponentDisplay, ForecastDisplay, StateDisplay, TransitionDisplay
 
-data = load_series("chest_accel")
+HZ = 52
+LEVELS = {"1": (1950, 2380, 2000), "3": (1900, 2300, 1990), "4": (1920, 2350, 1960), "5": (1930, 2400, 1930)}
+STEPS = {"1": (0.1, 4), "3": (0.2, 9), "4": (2.0, 160), "5": (1.6, 90)}  # a second, and how far they shake the chest
+
+
+def made_up(order="14351451", seconds=70):
+    """Readings of a chest through activities, some seconds each: a level, steps that are not quite regular, noise."""
+    rng, parts = np.random.default_rng(1), []
+    for name in order:
+        rate, vigour = STEPS[name]
+        phase = 2 * np.pi * np.cumsum(rate / HZ * rng.normal(1, 0.3, size=seconds * HZ))
+        waves = np.stack([np.sin(phase + shift) for shift in (0, 1, 2)], axis=1)
+        parts.append(LEVELS[name] + vigour * (waves + 0.3 * rng.normal(size=waves.shape)))
+    X = np.round(np.concatenate(parts))
+    return SeriesData(X, np.array([len(X)]), np.repeat(list(order), seconds * HZ), ("x", "y", "z"))
+
+
+data = load_series("chest_accel") if "LATENTVIEWS_DATA" in os.environ else made_up()
 rng = np.random.default_rng(0)
 raw = data.X + rng.uniform(-0.5, 0.5, size=data.X.shape)
 
-HZ = 52
 begins = np.arange(0, len(raw) - HZ, HZ // 2)
 seconds = np.stack([raw[begin : begin + HZ] for begin in begins])
 level, vigour = seconds.mean(axis=1), np.log(seconds.std(axis=1).mean(axis=1))

@@ -1,6 +1,6 @@
 """One of everything the package offers, for tests that hold for each of a kind: a new class is a line here."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -15,6 +15,7 @@ from latentviews import (
     ChangePoints,
     ConditionalEmbedding,
     Copulas,
+    CrowdLabels,
     Delta,
     DoublyStochasticClassifier,
     DoublyStochasticPCA,
@@ -30,6 +31,7 @@ from latentviews import (
     LandmarkFeatures,
     LandmarkPCA,
     Laplace,
+    LatentClass,
     Linear,
     LowRankDensity,
     Matern,
@@ -38,6 +40,7 @@ from latentviews import (
     OneHotFeatures,
     Polynomial,
     PowerMethod,
+    Precomputed,
     PredictiveStateModel,
     ProductMixture,
     Sieve,
@@ -45,6 +48,7 @@ from latentviews import (
     SmoothedEM,
     Stack,
     TensorSketchFeatures,
+    TopicModel,
     TransformedDensity,
     TwoStageRegression,
     VonMises,
@@ -61,6 +65,7 @@ from latentviews.core.kernels.base import UnitHeight
 from latentviews.core.kernels.borders import HalfLine, Interval
 from latentviews.core.kernels.product_space import ProductSpace
 from latentviews.core.kernels.spaces import Circle, Discrete, Real
+from latentviews.core.kernels.structured import FunctionKernel
 from latentviews.datasets import make_multiview
 from latentviews.losses import Hinge, Huber, Logistic, Quantile, Squared
 from latentviews.mixtures.dependence.merging import confusion_cost, valley_cost
@@ -71,9 +76,11 @@ from latentviews.plot import (
     DependenceDisplay,
     DriftDisplay,
     ForecastDisplay,
+    ItemProfileDisplay,
     ResponsibilityDisplay,
     SpectrumDisplay,
     StateDisplay,
+    TopicDisplay,
     TransitionDisplay,
 )
 
@@ -117,6 +124,7 @@ KERNELS = [  # of one column and of two
     Matern(0.9, space=HalfLine()),
     Gaussian(0.7).on([0]),
 ]
+OBJECT_KERNELS = [Precomputed(np.eye(3)), FunctionKernel(np.equal.outer)]  # on rows that are no numbers
 SHIFT_INVARIANT = [kernel for kernel in KERNELS if hasattr(kernel, "frequencies")]
 
 FEATURES = [
@@ -162,16 +170,19 @@ class Model:
     estimator: BaseEstimator
     answer: str
     numpy_only: bool = False  # where rows of other array libraries are refused
+    takes_text: bool = False  # where words are values like any other
+    rows: Any = field(default_factory=lambda: ROWS, repr=False)  # what it is fitted to
 
-    def fit(self, X: Any = ROWS) -> BaseEstimator:
+    def fit(self, X: Any = None) -> BaseEstimator:
         """The estimator, fitted with a seed, and with labels, where it takes them."""
+        X = self.rows if X is None else X
         seed = {"random_state": 0} if "random_state" in self.estimator.get_params(deep=False) else {}
         targets = [LABELS] if get_tags(self.estimator).target_tags.required else []
         return clone(self.estimator).set_params(**seed).fit(X, *targets)
 
-    def answers(self, fitted: BaseEstimator, X: Any = ROWS) -> Any:
+    def answers(self, fitted: BaseEstimator, X: Any = None) -> Any:
         """What a fitted estimator says of rows."""
-        return getattr(fitted, self.answer)(X)
+        return getattr(fitted, self.answer)(self.rows if X is None else X)
 
     def __repr__(self) -> str:
         return " ".join(repr(self.estimator).split())
@@ -184,6 +195,7 @@ MODELS = [  # one of every estimator
     Model(KernelHMM(2, polish=QUICK_POLISH), "predict_proba"),
     Model(PredictiveStateModel(DYNAMICS[0], horizon=2), "filter"),
     Model(LowRankDensity(2, method=Stack(n_folds=2, max_iter=3)), "score_samples"),
+    Model(LatentClass(2, n_starts=2, max_iter=50), "predict_proba", takes_text=True),
     Model(WhitenScale(), "transform"),
     Model(TransformedDensity(LowRankDensity(2, method=METHODS[-1], random_state=0)), "score_samples"),
     Model(LandmarkPCA(n_landmarks=20), "transform"),
@@ -203,6 +215,13 @@ MODELS = [  # one of every estimator
 ]
 
 BORDERED = Gaussian(space=Interval(np.floor(ROWS.min()), np.ceil(ROWS.max())))
+COUNTS = np.random.default_rng(0).poisson(np.repeat([[3, 3, 1, 0.2], [0.2, 1, 3, 3]], 30, axis=0))
+ANSWERS = [[task, worker, int(COUNTS[task, worker] > 1)] for task in range(60) for worker in range(4)]
+
+OF_OTHER_ROWS = [  # estimators whose rows are no table of real numbers
+    Model(CrowdLabels(), "predict_proba", rows=np.array(ANSWERS)),
+    Model(TopicModel(2, concentration=1.0), "transform", rows=COUNTS),
+]
 
 MIXED = [Gaussian().on([0]) * VonMises().on([1]), Gaussian(), Gaussian()]
 
@@ -324,8 +343,10 @@ DISPLAYS = {  # the estimator that each draws, and what else it is told
     DependenceDisplay: (MultiViewMixture, (ROWS,)),
     DensityDisplay: (LowRankDensity, (ROWS,)),
     StateDisplay: (KernelHMM, (ROWS,)),
+    TopicDisplay: (TopicModel, ()),
     TransitionDisplay: (KernelHMM, ()),
     ForecastDisplay: (KernelHMM, (ROWS, 3)),
+    ItemProfileDisplay: (LatentClass, ()),
     ChangePointDisplay: (ChangePoints, (ROWS,)),
     DriftDisplay: (DriftMonitor, ()),
 }

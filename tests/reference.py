@@ -187,3 +187,46 @@ def doubly_stochastic_pca(rows, features, start, rates):
             alpha[j] = alpha[j] @ (np.eye(len(y)) - rate * np.outer(y, y))
         alpha.append(rate * np.outer(features(i)(x), y))
     return alpha
+
+
+def anandkumar_discrete(codes, k, solver, rng):
+    """Three discrete views given the class by explicit moment tables (Anandkumar et al. 2012/2014, section 3.3).
+
+    x̃₁ = E[x₃ x₂ᵀ] E[x₁ x₂ᵀ]† x₁ and x̃₂ = E[x₃ x₁ᵀ] E[x₂ x₁ᵀ]† x₂ with pseudo-inverses of rank k, then
+    M₂ = E[x̃₁ x̃₂ᵀ] and M₃ = E[x̃₁ ⊗ x̃₂ ⊗ x₃]. Returns π̂ and the distributions of the third view in columns.
+    """
+    sizes = codes.max(axis=0) + 1
+    joint = np.zeros(sizes)
+    for a, b, c in codes:
+        joint[a, b, c] += 1 / len(codes)
+    p12, p13, p23 = joint.sum(axis=2), joint.sum(axis=1), joint.sum(axis=0)
+    u, s, vt = np.linalg.svd(p12)
+    inverse = vt[:k].T @ np.diag(1 / s[:k]) @ u[:, :k].T  # of rank k
+    first, second = p23.T @ inverse, p13.T @ inverse.T
+    m2 = symmetric(first @ p12 @ second.T)
+    m3 = symmetric_tensor(np.einsum("abc,ia,jb->ijc", joint, first, second))
+    values, vectors = leading(m2, k)
+    whitener, back = vectors / np.sqrt(values), vectors * np.sqrt(values)
+    found = solver.decompose(np.einsum("ijl,ia,jb,lc->abc", m3, whitener, whitener, whitener), rng)
+    order = np.argsort(found.values)
+    components = back @ (found.vectors * found.values)
+    return found.values[order] ** -2, components[:, order]
+
+
+def latent_class_em_step(codes, row_weights, weights, items):
+    """A step of EM for latent classes, row by row and item by item, and the log-likelihood before it; -1 is missing."""
+    k = len(weights)
+    new_weights, counts = np.zeros(k), [np.zeros_like(item) for item in items]
+    log_likelihood = 0.0
+    for row, count in zip(codes, row_weights, strict=True):
+        joint = np.array(weights)
+        for answer, item in zip(row, items, strict=True):
+            if answer >= 0:
+                joint = joint * item[answer]
+        log_likelihood += count * np.log(joint.sum())
+        posterior = count * joint / joint.sum()
+        new_weights += posterior
+        for answer, table in zip(row, counts, strict=True):
+            if answer >= 0:
+                table[answer] += posterior
+    return new_weights / new_weights.sum(), [table / table.sum(axis=0) for table in counts], log_likelihood

@@ -10,13 +10,16 @@ from sklearn.base import BaseEstimator
 import catalogue
 import latentviews
 from latentviews.core.kernels.base import Kernel
-from latentviews.core.kernels.spaces import Space
+from latentviews.core.kernels.space import Space
 from latentviews.io import MAGIC, _kind
 from latentviews.losses import Loss
 from latentviews.mixtures.dependence import merging
 
 KINDS = {  # what makes a class one of a kind, and the list it belongs on
-    "kernels": (lambda kind: issubclass(kind, Kernel) and kind is not Kernel, catalogue.KERNELS),
+    "kernels": (
+        lambda kind: issubclass(kind, Kernel) and kind is not Kernel,
+        [*catalogue.KERNELS, *catalogue.OBJECT_KERNELS],
+    ),
     "solvers": (lambda kind: hasattr(kind, "decompose"), catalogue.SOLVERS),
     "polishes": (lambda kind: hasattr(kind, "polish"), catalogue.POLISHES),
     "methods": (lambda kind: hasattr(kind, "estimate"), catalogue.METHODS),
@@ -24,7 +27,7 @@ KINDS = {  # what makes a class one of a kind, and the list it belongs on
     "losses": (lambda kind: issubclass(kind, Loss) and kind is not Loss, catalogue.LOSSES),
     "models and feature maps": (
         lambda kind: hasattr(kind, "fit"),
-        [*(model.estimator for model in catalogue.MODELS), *catalogue.FEATURES],
+        [*(model.estimator for model in (*catalogue.MODELS, *catalogue.OF_OTHER_ROWS)), *catalogue.FEATURES],
     ),
 }
 

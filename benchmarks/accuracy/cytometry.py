@@ -33,7 +33,7 @@ from sklearn.neighbors import NearestNeighbors
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 import _record
-from latentviews import Gaussian, MultiViewMixture
+from latentviews import MultiViewMixture
 from latentviews.baselines import HistogramSpectral, NonparametricEM, SphericalSpectral
 from latentviews.datasets import flowcap_samples, load_flowcap
 from latentviews.datasets.collections import FLOWCAP
@@ -110,7 +110,7 @@ METHODS: dict[str, Method] = {  # the quick ones first
     AUTO: mixture(dependence="copula", given=False),
     PEER: hdbscan,
     "MultiViewMixture": mixture(),
-    "the paper's estimate": mixture(polish=None, kernel=Gaussian("isj")),
+    "the paper's estimate": mixture(polish=None, bandwidth="likelihood"),
     "HistogramSpectral": mixture(model=HistogramSpectral),
     "SphericalSpectral": mixture(model=SphericalSpectral),
     "NonparametricEM": mixture(model=NonparametricEM),

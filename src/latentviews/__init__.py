@@ -1,112 +1,26 @@
 """Hidden groups in tables and series, and what each group looks like, with no bell curve or other shape assumed."""
 
-from latentviews._validation import IdentifiabilityWarning
-from latentviews.comparison.change_points import ChangePoints
-from latentviews.comparison.conditional import ConditionalEmbedding
-from latentviews.comparison.independence import independence_test
-from latentviews.comparison.monitor import DriftMonitor
-from latentviews.comparison.selection import HSICSelector
-from latentviews.comparison.shift import covariate_shift_weights, label_shift
-from latentviews.comparison.two_sample import BlockMMD, LandmarkMMD, QuadraticMMD, two_sample_test
-from latentviews.core.embeddings import Embedding
-from latentviews.core.features.fourier import FourierFeatures
-from latentviews.core.features.indicators import OneHotFeatures
-from latentviews.core.features.landmarks import LandmarkFeatures
-from latentviews.core.features.sketches import TensorSketchFeatures
-from latentviews.core.kernels.base import Kernel
-from latentviews.core.kernels.borders import HalfLine, Interval
-from latentviews.core.kernels.circle import VonMises, WrappedGaussian
-from latentviews.core.kernels.discrete import Delta
-from latentviews.core.kernels.polynomial import Linear, Polynomial
-from latentviews.core.kernels.real import Gaussian, Laplace, Matern
-from latentviews.core.kernels.spaces import Circle, Discrete, Real
-from latentviews.core.kernels.structured import Precomputed
-from latentviews.core.selection import likelihood_curve, rank_test
-from latentviews.core.tensors import JointDiagonalization, PowerMethod
-from latentviews.decomposition.ica import KernelICA
-from latentviews.diagnosis.diagnose import diagnose
-from latentviews.diagnosis.grouping import suggest_views
-from latentviews.io.saving import load, save
-from latentviews.joint.comparing import TreeMMD
-from latentviews.joint.density import LowRankDensity
-from latentviews.joint.methods import ProductMixture, Stack
-from latentviews.joint.propagation import KernelBeliefPropagation
-from latentviews.joint.signed_train import SignedTrain
-from latentviews.joint.transformed import TransformedDensity, WhitenScale
-from latentviews.mixtures.dependence.settings import Copulas
-from latentviews.mixtures.mixture import MultiViewMixture
-from latentviews.mixtures.polish import Sieve
-from latentviews.mixtures.smoothed_em import SmoothedEM
-from latentviews.sequences.hmm import KernelHMM
-from latentviews.sequences.operators import ObservableOperators
-from latentviews.sequences.predictive import PredictiveStateModel
-from latentviews.sequences.two_stage import TwoStageRegression
-from latentviews.stochastic.kernel_pca import DoublyStochasticPCA
-from latentviews.stochastic.landmark_pca import LandmarkPCA
-from latentviews.stochastic.machines import DoublyStochasticClassifier, DoublyStochasticRegressor
-
 __version__ = "0.1.0"
 
-__all__ = [
-    "BlockMMD",
-    "ChangePoints",
-    "Circle",
-    "ConditionalEmbedding",
-    "Copulas",
-    "Delta",
-    "Discrete",
-    "DoublyStochasticClassifier",
-    "DoublyStochasticPCA",
-    "DoublyStochasticRegressor",
-    "DriftMonitor",
-    "Embedding",
-    "FourierFeatures",
-    "Gaussian",
-    "HSICSelector",
-    "HalfLine",
-    "IdentifiabilityWarning",
-    "Interval",
-    "JointDiagonalization",
-    "Kernel",
-    "KernelBeliefPropagation",
-    "KernelHMM",
-    "KernelICA",
-    "LandmarkFeatures",
-    "LandmarkMMD",
-    "LandmarkPCA",
-    "Laplace",
-    "Linear",
-    "LowRankDensity",
-    "Matern",
-    "MultiViewMixture",
-    "ObservableOperators",
-    "OneHotFeatures",
-    "Polynomial",
-    "PowerMethod",
-    "Precomputed",
-    "PredictiveStateModel",
-    "ProductMixture",
-    "QuadraticMMD",
-    "Real",
-    "Sieve",
-    "SignedTrain",
-    "SmoothedEM",
-    "Stack",
-    "TensorSketchFeatures",
-    "TransformedDensity",
-    "TreeMMD",
-    "TwoStageRegression",
-    "VonMises",
-    "WhitenScale",
-    "WrappedGaussian",
-    "covariate_shift_weights",
-    "diagnose",
-    "independence_test",
-    "label_shift",
-    "likelihood_curve",
-    "load",
-    "rank_test",
-    "save",
-    "suggest_views",
-    "two_sample_test",
-]
+TYPE_CHECKING = False  # as type checkers know it; importing typing would take longer than the rest of a start
+if TYPE_CHECKING:
+    from latentviews._public import *  # noqa: F403
+    from latentviews._public import __all__  # noqa: F401
+else:
+
+    def __getattr__(name: str) -> object:
+        """A public name or a room; the first imports the library, so that what needs none of it starts at once."""
+        from importlib import import_module
+        from importlib.util import find_spec
+
+        if name == "__all__" or not name.startswith("_"):
+            public = import_module("latentviews._public")
+            if name == "__all__" or name in public.__all__:
+                return getattr(public, name)
+            if find_spec(f"latentviews.{name}") is not None:
+                return import_module(f"latentviews.{name}")
+        raise AttributeError(f"module 'latentviews' has no attribute {name!r}")
+
+    def __dir__() -> list[str]:
+        """The public names, for completion."""
+        return sorted([*globals(), *__getattr__("__all__")])

@@ -1,10 +1,13 @@
 """Small mathematics that many modules need."""
 
+from typing import Any
+
 import numpy as np
 from scipy import fft
-from scipy.special import logsumexp
 
 TINY = np.finfo(float).tiny
+LINE = 90  # characters of a value that a record shows in full
+LARGEST = 1e150  # values beyond have squares that overflow
 NORMAL_QUARTILES = 1.349  # from the first quartile to the third of a normal law, in standard deviations
 
 
@@ -19,8 +22,24 @@ def row_shares(n_rows: int, weights: np.ndarray | None) -> np.ndarray:
 
 
 def posteriors_of(log_joint: np.ndarray) -> np.ndarray:
-    """P(h | row) from log p(row, h), over the last axis."""
-    return np.exp(log_joint - logsumexp(log_joint, axis=-1, keepdims=True))
+    """P(h | row) from log p(row, h), over the last axis; equal where a row can be of no class at all.
+
+    The largest is taken away before anything is added: of rows far away, logs are so large that log k is lost in them.
+    """
+    largest = log_joint.max(axis=-1, keepdims=True)
+    nowhere = largest == -np.inf
+    return as_shares(np.exp(np.where(nowhere, 0.0, log_joint) - np.where(nowhere, 0.0, largest)), axis=-1)
+
+
+def standardised(x: np.ndarray, center: np.ndarray | float, scale: np.ndarray | float) -> np.ndarray:
+    """(x − center) / scale, cut where squares would no longer be numbers: so far away, all is equally far."""
+    with np.errstate(over="ignore"):
+        return np.clip((x - center) / scale, -LARGEST, LARGEST)
+
+
+def log_cauchy(x: np.ndarray, center: np.ndarray | float, scale: np.ndarray | float) -> np.ndarray:
+    """The log of the Cauchy density, at any distance."""
+    return -np.log(np.pi * np.asarray(scale)) - np.log1p(standardised(x, center, scale) ** 2)
 
 
 def drawn_labels(chances: np.ndarray, rng: np.random.Generator, shape: tuple[int, ...] = ()) -> np.ndarray:
@@ -61,3 +80,19 @@ def smoothed_bins(mass: np.ndarray, width: np.ndarray | float, axis: int = 0, *,
     frequencies = np.moveaxis(np.expand_dims(2 * np.pi * fft.rfftfreq(padded), tuple(range(1, mass.ndim))), 0, axis)
     smooth = fft.irfft(fft.rfft(mass, padded, axis=axis) * np.exp(-0.5 * (frequencies * width) ** 2), padded, axis=axis)
     return np.maximum(np.take(smooth, range(size), axis=axis), 0.0)
+
+
+def brief(record: Any) -> str:
+    """A record in a line: what is large by its kind and size. Classes take it as their ``__repr__``."""
+    shown = getattr(record, "__dataclass_fields__", {})
+    names = getattr(record, "_fields", None) or [name for name, field in shown.items() if field.repr]
+    return f"{type(record).__name__}({', '.join(f'{name}={_brief(getattr(record, name))}' for name in names)})"
+
+
+def _brief(value: Any) -> str:
+    text = " ".join(repr(value).split())
+    if len(text) <= LINE:
+        return text
+    if isinstance(value, np.ndarray):
+        return f"<array of {' × '.join(map(str, value.shape))}>"
+    return f"<{type(value).__name__}{f' of {len(value)}' if isinstance(value, dict | list) else ''}>"

@@ -2,14 +2,15 @@
 
 import sys
 import warnings
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from functools import wraps
 from typing import Any
 
 import numpy as np
 from sklearn.utils.validation import validate_data
 
-from latentviews._arrays import is_foreign, namespace
+from latentviews._arrays import is_foreign, namespace, to_numpy
+from latentviews._numbers import LARGEST
 
 
 class IdentifiabilityWarning(UserWarning):
@@ -62,7 +63,9 @@ def check_rows(estimator: Any, X: Any, *, reset: bool, missing: bool = False) ->
     """
     name = type(estimator).__name__
     if not is_foreign(X):
-        x = validate_data(estimator, X, reset=reset, dtype=[np.float64, np.float32], ensure_all_finite="allow-nan")
+        x = _validated(estimator, X, reset)
+        if reset:
+            _check_squares(x, getattr(X, "columns", range(x.shape[1])))
         with np.errstate(all="ignore"):
             suspect = not missing and np.isnan(x.sum())  # no table of flags for rows that are all there
         if suspect and np.isnan(x).any():
@@ -84,6 +87,70 @@ def check_rows(estimator: Any, X: Any, *, reset: bool, missing: bool = False) ->
             f"X has {X.shape[1]} features, but {name} is expecting {estimator.n_features_in_} features as input."
         )
     return X
+
+
+def _validated(estimator: Any, X: Any, reset: bool) -> np.ndarray:
+    """scikit-learn's checks; where they fail over names, text or a stream, a sentence that says so."""
+    name, columns = type(estimator).__name__, list(getattr(X, "columns", []))
+    if len(set(columns)) < len(columns):
+        twice = next(column for column in columns if columns.count(column) > 1)
+        raise ValueError(f"{name} expects columns of different names; {twice!r} occurs more than once. Rename one.")
+    if is_batches(X):
+        raise TypeError(f"{name} expects one table here; got {type(X).__name__}. Put its batches together.")
+    dtypes = [np.float64, np.float32]
+    try:
+        with np.errstate(all="ignore"):  # its sum of infinities of both signs, before it refuses them
+            return validate_data(estimator, X, reset=reset, dtype=dtypes, ensure_all_finite="allow-nan")
+    except (TypeError, ValueError) as error:
+        found = _first_text(X, columns)
+        if found is None:
+            raise
+        column, text = found
+        raise ValueError(
+            f"{name} expects numbers; column {column!r} holds text, such as {text!r:.60}. Leave the column out, or "
+            "turn its values into numbers."
+        ) from error
+
+
+def _check_squares(x: np.ndarray, names: Sequence[Any]) -> None:
+    """Refuse values whose squares are beyond the range of numbers."""
+    if max(float(np.fmax.reduce(x, axis=None, initial=0)), -float(np.fmin.reduce(x, axis=None, initial=0))) > LARGEST:
+        row, column = np.argwhere(np.abs(x) > LARGEST)[0]
+        raise ValueError(
+            f"Column {names[column]!r} holds {x[row, column]:.3g}, whose square is no number; scale the column, or "
+            "take that row out."
+        )
+
+
+def as_numbers(name: str, values: Any) -> np.ndarray:
+    """An argument that is no table of an estimator as floats, NaN where a value is missing."""
+    expected = f"{name} must hold real numbers, NaN where one is missing"
+    if np.iscomplexobj(values):
+        raise ValueError(f"{expected}; got complex ones. Pass real and imaginary parts as columns.")
+    try:
+        if hasattr(values, "convert_dtypes"):  # pandas, whose NA no other library knows
+            return np.asarray(values.to_numpy(dtype=float, na_value=np.nan))
+        return to_numpy(values)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"{expected}; got a {type(values).__name__} that holds something else ({error}).") from error
+
+
+def _first_text(X: Any, names: Sequence[Any]) -> tuple[Any, str] | None:
+    """The first column with a text that is no number, and the text."""
+    table = np.asarray(X, dtype=object)
+    for j, column in enumerate(table.T if table.ndim == 2 else ()):
+        text = next((value for value in column if isinstance(value, str) and not _is_numeral(value)), None)
+        if text is not None:
+            return names[j] if len(names) else j, str(text)
+    return None
+
+
+def _is_numeral(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
 
 
 def _as_floats(name: str, x: Any) -> Any:
@@ -137,6 +204,11 @@ def check_count(name: str, value: Any, low: int = 1) -> int:
     return int(value)
 
 
+def draws_of(estimator: Any, random_state: Any) -> np.random.Generator:
+    """A generator of its own for draws from a fitted model; by default the one of its ``random_state``."""
+    return np.random.default_rng(estimator.random_state if random_state is None else random_state)
+
+
 def check_positive(name: str, value: Any) -> float:
     """``value`` as a positive, finite float."""
     if isinstance(value, bool) or not isinstance(value, int | float | np.number) or not 0 < value < np.inf:
@@ -179,7 +251,7 @@ def check_weights(weights: Any, data: Any) -> np.ndarray | None:
         return None
     if not hasattr(data, "shape"):
         raise ValueError("sample_weight goes with an array; in a stream, yield pairs (rows, weights) instead.")
-    weights = np.asarray(weights, dtype=float)
+    weights = as_numbers("sample_weight", weights)
     if weights.ndim == 0:
         weights = np.full(data.shape[0], float(weights))
     if weights.shape != (data.shape[0],):
@@ -191,7 +263,8 @@ def check_weights(weights: Any, data: Any) -> np.ndarray | None:
 
 def as_labels(y: Any, data: Any) -> np.ndarray | None:
     """Known classes 0, 1, … and -1 where unknown; None unless some are known and some are not."""
-    labels = _numbers(y)
+    names = label_names(y)
+    labels = _numbers(y) if names is None else _codes(y, names)
     if labels is None:
         return None
     unknown = np.isnan(labels)
@@ -205,6 +278,30 @@ def as_labels(y: Any, data: Any) -> np.ndarray | None:
     if len(labels) != data.shape[0]:
         raise ValueError(f"y needs one label per row, {data.shape[0]}; got {len(labels)}.")
     return labels
+
+
+def label_names(y: Any) -> list[str] | None:
+    """The names of known classes in their order, where ``y`` holds text and marks some rows as unknown; else None.
+
+    Unknown are None, NaN, -1 and empty text.
+    """
+    if y is None or np.asarray(y).dtype.kind not in "UOT" or np.ndim(y) != 1:
+        return None
+    values = np.asarray(y, dtype=object).tolist()
+    if not any(isinstance(value, str) for value in values) or not any(map(_is_unknown, values)):
+        return None
+    return sorted({str(value) for value in values if not _is_unknown(value)}) or None
+
+
+def _is_unknown(value: Any) -> bool:
+    """Whether a label stands for none."""
+    return value is None or value != value or str(value).strip() in ("", "-1", "<NA>")  # NaN is not itself
+
+
+def _codes(y: Any, names: list[str]) -> np.ndarray:
+    """The places of labels among their names, -1 where unknown."""
+    place = {name: float(h) for h, name in enumerate(names)}
+    return np.array([-1.0 if _is_unknown(value) else place[str(value)] for value in np.asarray(y, dtype=object)])
 
 
 def _numbers(y: Any) -> np.ndarray | None:

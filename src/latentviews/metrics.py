@@ -11,6 +11,17 @@ def match_labels(true: Any, found: Any) -> np.ndarray:
     """For every true class, the found class that shares most rows with it, one to one.
 
     ``true`` and ``found`` are labels 0, …, k-1. ``match[h]`` is the found name of true class h.
+
+    Parameters
+    ----------
+    true : array of shape (n,)
+        Labels.
+    found : array of shape (n,)
+        Labels of any names.
+
+    Returns
+    -------
+    array
     """
     true, found = np.asarray(true, dtype=int), np.asarray(found, dtype=int)
     if true.shape != found.shape:
@@ -24,7 +35,19 @@ def match_labels(true: Any, found: Any) -> np.ndarray:
 
 
 def label_accuracy(true: Any, found: Any) -> float:
-    """The share of rows whose class is right once classes are matched."""
+    """The share of rows whose class is right once classes are matched.
+
+    Parameters
+    ----------
+    true : array of shape (n,)
+        Labels.
+    found : array of shape (n,)
+        Labels of any names.
+
+    Returns
+    -------
+    float
+    """
     return float(np.mean(match_labels(true, found)[np.asarray(true, dtype=int)] == np.asarray(found)))
 
 
@@ -32,6 +55,17 @@ def adjusted_rand(a: np.ndarray, b: np.ndarray) -> float:
     """How well two partitions of the same rows agree (Hubert & Arabie 1985): one where they are the same, 0 by chance.
 
     ``a`` and ``b`` are labels 0, 1, …; many rows take little time.
+
+    Parameters
+    ----------
+    a : array of shape (n,)
+        Labels.
+    b : array of shape (n,)
+        Labels of any names.
+
+    Returns
+    -------
+    float
     """
     size = int(b.max()) + 1
     counts = np.bincount(a * size + b, minlength=(int(a.max()) + 1) * size).reshape(-1, size).astype(float)
@@ -48,6 +82,19 @@ def f_measure(true: Any, found: Any, *, unknown: int | None = 0) -> float:
 
     n_ij rows are in true class i and found class j, n_i and m_j are the sums. Every true class is matched with the
     found class that suits it best. Rows whose true label is ``unknown`` are left out; None leaves out no row.
+
+    Parameters
+    ----------
+    true : array of shape (n,)
+        Labels.
+    found : array of shape (n,)
+        Labels of any names.
+    unknown : label or None
+        The label of rows that belong to no class.
+
+    Returns
+    -------
+    float
     """
     true, found = np.asarray(true), np.asarray(found)
     if true.shape != found.shape:
@@ -69,6 +116,21 @@ def density_error(true: Any, found: Any, grids: Sequence[np.ndarray], weights: n
 
     ``true`` and ``found`` are sequences of objects with ``density(x)``, one per view, classes in the same order
     (see `match_components`); ``grids`` are the test points x_j of every view.
+
+    Parameters
+    ----------
+    true : sequence of components
+        One per view.
+    found : sequence of components
+        One per view.
+    grids : list of arrays
+        One per view.
+    weights : array of shape (k,)
+        Of the true classes.
+
+    Returns
+    -------
+    float
     """
     errors = [
         np.sqrt(((p.density(x) - q.density(x)) ** 2).sum(axis=0)) @ weights
@@ -78,7 +140,23 @@ def density_error(true: Any, found: Any, grids: Sequence[np.ndarray], weights: n
 
 
 def match_components(true: Any, found: Any, grids: Sequence[np.ndarray], weights: np.ndarray) -> np.ndarray:
-    """For every true class, the found class with the closest densities over all views, one to one."""
+    """For every true class, the found class with the closest densities over all views, one to one.
+
+    Parameters
+    ----------
+    true : sequence of components
+        One per view.
+    found : sequence of components
+        One per view.
+    grids : list of arrays
+        One per view.
+    weights : array of shape (k,)
+        Of the true classes.
+
+    Returns
+    -------
+    array
+    """
     k = len(weights)
     cost = np.zeros((k, k))
     for p, q, x in zip(true, found, grids, strict=True):
@@ -88,7 +166,17 @@ def match_components(true: Any, found: Any, grids: Sequence[np.ndarray], weights
 
 
 def weight_error(true: Any, found: Any) -> float:
-    """The largest error of a class weight, classes in the same order."""
+    """The largest error of a class weight, classes in the same order.
+
+    Parameters
+    ----------
+    true : array of shape (k,)
+    found : array of shape (k,)
+
+    Returns
+    -------
+    float
+    """
     return float(np.abs(np.asarray(true) - np.asarray(found)).max())
 
 
@@ -100,7 +188,16 @@ class Reordered:
         self.order = order
 
     def density(self, x: Any) -> np.ndarray:
-        """The densities of the reordered classes, (n, k)."""
+        """The densities of the reordered classes, (n, k).
+
+        Parameters
+        ----------
+        x : array of shape (n,) or (n, d)
+
+        Returns
+        -------
+        array of shape (n, k)
+        """
         return self.components.density(x)[:, self.order]
 
 
@@ -111,6 +208,15 @@ def amari_error(product: Any) -> float:
               + \sum_j \Big(\frac{\sum_i |p_{ij}|}{\max_i |p_{ij}|} - 1\Big)\Big]
 
     From 0, every source alone in one component, to 1.
+
+    Parameters
+    ----------
+    product : array of shape (k, k)
+        The unmixing found times the true mixing.
+
+    Returns
+    -------
+    float
     """
     p = np.abs(np.asarray(product, dtype=float))
     if p.ndim != 2 or p.shape[0] != p.shape[1]:

@@ -131,7 +131,7 @@ def test_version_is_that_of_the_package(capsys):
     assert capsys.readouterr().out == f"latentviews {__version__}\n"
 
 
-@pytest.mark.parametrize("argv", [[], ["nonsense"], ["demo", "--nonsense"], ["fit"], ["predict", "m"]], ids=str)
+@pytest.mark.parametrize("argv", [["nonsense"], ["demo", "--nonsense"], ["fit"], ["predict", "m"]], ids=str)
 def test_wrong_usage_exits_with_two(argv, capsys):
     with pytest.raises(SystemExit) as stop:
         main(argv)

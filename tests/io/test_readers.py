@@ -450,7 +450,12 @@ def test_parquet_takes_any_numbers_and_missing_ones(tmp_path):
 
     np.testing.assert_array_equal(values, [[1, 0.5, 1], [np.nan, 1, 0], [3, np.nan, np.nan]])
     with pytest.raises(InputError, match=r"a.parquet, column 't': it holds string, not numbers"):
-        read_table(tmp_path / "a.parquet")
+        read_table(tmp_path / "a.parquet", ["i", "t"])
+    rest = read_table(tmp_path / "a.parquet")
+    assert rest.columns == ("i", "f", "b")
+    assert rest.texts == ("t",)
+    with pytest.raises(InputError, match="The option `exclude` leaves no column"):
+        read_table(tmp_path / "a.parquet", exclude=["i", "f", "b", "t"])
 
 
 def test_an_index_of_pandas_is_not_a_column(tmp_path):

@@ -1,5 +1,7 @@
 """Mixtures of Gaussian copulas over margins without a shape."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from scipy import stats
@@ -73,6 +75,21 @@ def test_margins_are_kernel_density_estimates_with_a_tail(rng):
     tail = stats.norm.pdf(points, x.mean(), np.sqrt(9 * x.var() + 0.04))
     found = np.exp(margins.at(grids.cells(points[:, None]))[0][0])
     np.testing.assert_allclose(found, 0.99 * estimate + 0.01 * tail, rtol=0.01)
+
+
+def test_margins_have_the_width_of_their_own_component(rng):
+    x = np.concatenate([rng.normal(0, 0.1, size=400), rng.normal(20, 2, size=600)])[:, None]
+    rows = np.arange(1000) < 400
+    posteriors = np.column_stack([rows, ~rows]).astype(float)
+    wide = ColumnGrids.around(x, [0], np.array([1.9]), least=np.array([0.01]))
+    deviations = np.array([x[rows].std(), x[~rows].std()])
+    for grids, factors in ((wide, 1.0), (replace(wide, sharp=True), (4 / 3 / np.array([400, 600])) ** 0.2)):
+        margins = grids.margins(grids.cells(x).shares(posteriors), np.array([400.0, 600.0]))
+        binned = np.sqrt(deviations**2 + grids.steps**2 / 6)  # a row between two grid points is shared out
+        expected = np.clip(factors * binned, grids.steps, 1.9)
+        np.testing.assert_allclose(margins.bandwidths[0], expected, rtol=0.02)
+    fixed = grids_of(x, 1.9)
+    assert np.all(fixed.margins(fixed.cells(x).shares(posteriors), np.ones(2)).bandwidths == 1.9)
 
 
 def test_a_missing_value_leaves_the_margin_of_the_others(mixture):

@@ -12,11 +12,14 @@ from scipy.special import logsumexp
 from sklearn.base import clone
 from sklearn.datasets import load_breast_cancer
 from sklearn.metrics import adjusted_rand_score
+from sklearn.mixture import GaussianMixture
 from sklearn.model_selection import GridSearchCV
 
 from latentviews import Copulas, Delta, IdentifiabilityWarning, MultiViewMixture, diagnose
 from latentviews.datasets import make_multiview
 from latentviews.metrics import label_accuracy
+from latentviews.mixtures.dependence.choosing import _judged
+from latentviews.mixtures.dependence.consensus import point_masses
 from latentviews.mixtures.problem import warn_of_hidden
 from latentviews.plot import DensityDisplay
 
@@ -103,6 +106,24 @@ def test_the_joint_density_is_better_than_a_product(one_rng):
     model = robust().fit(X[:1500])
     product = MultiViewMixture(2, random_state=0).fit(X[:1500])
     assert model.score(X[1500:]) > product.score(X[1500:]) + 0.3
+
+
+def test_narrow_classes_are_not_smoothed_over(one_rng):
+    y = one_rng.integers(7, size=2000)  # seven classes over a range of forty times their deviations
+    centers = np.column_stack([6.0 * one_rng.permutation(7) for _ in range(3)])
+    X = centers[y] + one_rng.uniform(0.4, 1.2, size=(7, 3))[y] * one_rng.normal(size=(2000, 3))
+    gaussian = GaussianMixture(7, n_init=5, random_state=0).fit(X[:1000])
+    model = robust(7).fit(X[:1000])
+    assert model.score(X[1000:]) > gaussian.score(X[1000:]) - 0.25
+    assert label_accuracy(y, model.predict(X)) > 0.99
+
+
+def test_columns_with_a_point_mass_keep_wide_kernels(one_rng):
+    X = one_rng.normal(size=(1000, 3)) + 6 * (one_rng.random((1000, 1)) < 0.4)
+    X[:, 0] = np.maximum(X[:, 0], 0)
+    margins = robust(max_iter=5).fit(X).dependent_.mixture.margins
+    assert np.all(margins.bandwidths[0] == margins.grids.bandwidths[0])
+    assert np.all(margins.bandwidths[1:].min(axis=1) < margins.grids.bandwidths[1:])
 
 
 def test_components_are_the_margins_of_the_classes(fitted):
@@ -361,6 +382,41 @@ def test_held_out_rows_say_whether_views_depend(design, taken, one_rng):
     np.testing.assert_array_equal(model.predict_proba(X), other.predict_proba(X))
     assert model.dependence == "auto"
     assert not hasattr(model.set_params(dependence=None).fit(X), "dependence_choice_")
+
+
+def test_point_masses_do_not_choose(one_rng):
+    X, y = slanted(one_rng)
+    unseen = one_rng.random((1000, 2)) < 0.5  # narrow kernels at zero make independent views as likely as one likes
+    X = np.column_stack([X, np.where(unseen, 0.0, one_rng.gamma(3.0, size=(1000, 2)) + y[:, None])])
+    model = MultiViewMixture(2, dependence="auto", random_state=0).fit(X)
+    assert model.dependence_choice_.taken == "copula"
+    assert label_accuracy(y, model.predict(X)) > 0.95
+
+
+@pytest.mark.parametrize(
+    ("agreement", "stability", "likelier", "taken"),
+    [
+        (0.9, (0.9, 0.9), "copula", "copula"),
+        (0.9, (0.9, 0.9), "independence", "independence"),
+        (0.4, (0.9, 0.9), "copula", "independence"),
+        (0.9, (0.9, 0.4), "copula", "independence"),
+        (0.9, (0.4, 0.9), "independence", "copula"),
+        (0.9, (0.4, 0.4), "independence", "independence"),
+        (0.4, (0.4, 0.9), "copula", "copula"),
+    ],
+)
+def test_a_way_whose_classes_are_unstable_is_not_taken(agreement, stability, likelier, taken):
+    likelihoods = (-1.0, -2.0) if likelier == "independence" else (-2.0, -1.0)
+    found, sentence = _judged(*likelihoods, agreement, stability, 0.5)
+    assert found == taken
+    assert ("unstable" in sentence) == (taken != likelier)
+
+
+def test_point_masses_are_values_more_common_than_all_near_them(one_rng):
+    x = one_rng.normal(size=1000)
+    np.testing.assert_array_equal(point_masses(np.concatenate([np.maximum(x, -0.5), np.full(100, 7)]), 0.2), [-0.5, 7])
+    assert len(point_masses(np.round(10 * x), 3.0)) == 0
+    assert len(point_masses(np.round(x), 0.2)) == 0  # rounded: all rows are at a few values
 
 
 def test_wide_margins_do_not_speak_against_copulas(one_rng):

@@ -8,11 +8,19 @@ import pandas as pd
 import pytest
 from sklearn.exceptions import NotFittedError
 
-from catalogue import DISPLAYS, MODELS
+from catalogue import DISPLAYS, MODELS, OF_OTHER_ROWS
 from latentviews import Delta, Linear, MultiViewMixture, VonMises, diagnose
 from latentviews.datasets import make_multiview
 from latentviews.diagnosis.dependence import WithinClassDependence
-from latentviews.plot import ComponentDisplay, DependenceDisplay, ResponsibilityDisplay, SpectrumDisplay, offscreen_axes
+from latentviews.plot import (
+    ComponentDisplay,
+    DependenceDisplay,
+    ItemProfileDisplay,
+    ResponsibilityDisplay,
+    SpectrumDisplay,
+    TopicDisplay,
+    offscreen_axes,
+)
 from latentviews.plot._axes import PALETTE
 
 mpl.use("Agg")
@@ -110,7 +118,7 @@ def test_axes_are_labelled_with_feature_names(data):
 def estimators():
     """A fitted model of every kind that some display draws, by its class."""
     drawn = {kind for kind, _ in DISPLAYS.values()}
-    return {type(model.estimator): model.fit() for model in MODELS if type(model.estimator) in drawn}
+    return {type(model.estimator): model.fit() for model in (*MODELS, *OF_OTHER_ROWS) if type(model.estimator) in drawn}
 
 
 @pytest.mark.parametrize("display", DISPLAYS)
@@ -118,7 +126,8 @@ def test_every_display_draws_on_axes_given_and_opens_no_figure(display, estimato
     from matplotlib import pyplot
 
     kind, told = DISPLAYS[display]
-    count = {ComponentDisplay: 4, DependenceDisplay: 2}.get(display, 1)  # one per view, one per class
+    panels = {ComponentDisplay: 4, DependenceDisplay: 2, ItemProfileDisplay: 2, TopicDisplay: 2}
+    count = panels.get(display, 1)  # one per view, one per class
     axes = offscreen_axes(count)
 
     found = display.from_estimator(estimators[kind], *told, ax=axes if count > 1 else axes[0])

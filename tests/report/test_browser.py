@@ -235,3 +235,40 @@ def test_paper_is_light_and_shows_what_is_folded(browser):
     assert (browser.execute_script(folded), browser.execute_script(panel)) == (0, "#fff")
     browser.execute_script("dispatchEvent(new Event('afterprint'))")
     assert (browser.execute_script(folded), browser.execute_script(panel)) == screen
+
+
+def test_one_click_leaves_a_class_alone_and_a_second_brings_all_back(browser):
+    buttons = browser.find_elements(By.CSS_SELECTOR, "button.only")
+    boxes = browser.find_elements(By.CSS_SELECTOR, "input[data-class]")
+
+    buttons[1].click()
+    assert [box.is_selected() for box in boxes] == [False, True, False]
+    assert "class 1 only" in browser.find_element(By.ID, "scatter-text").text
+
+    buttons[1].click()
+    assert all(box.is_selected() for box in boxes)
+
+
+def test_certainty_has_a_legend_where_rows_are_drawn_by_it(browser):
+    legend = browser.find_element(By.ID, "certainties")
+    assert not legend.is_displayed()
+
+    Select(browser.find_element(By.ID, "how")).select_by_index(2)
+
+    WebDriverWait(browser, PATIENCE).until(lambda _: legend.is_displayed())
+    assert [part in legend.text for part in ("over 95 %", "80 to 95 %", "under 80 %")] == [True] * 3
+
+
+def test_a_table_wider_than_the_window_says_so(browser):
+    wide = "return [...document.querySelectorAll('#answer .table')].map((part) => part.className)"
+    assert not any("wide" in names for names in browser.execute_script(wide))
+
+    show(browser, 260, "light")
+
+    WebDriverWait(browser, PATIENCE).until(
+        lambda _: any("wide" in names and "right" in names for names in browser.execute_script(wide))
+    )
+    browser.execute_script("document.querySelector('.wide.right .scroll').scrollLeft = 1e6")
+    WebDriverWait(browser, PATIENCE).until(
+        lambda _: any("wide" in names and "left" in names for names in browser.execute_script(wide))
+    )

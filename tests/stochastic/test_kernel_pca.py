@@ -12,7 +12,18 @@ from sklearn.decomposition import KernelPCA
 from sklearn.exceptions import ConvergenceWarning
 
 from catalogue import KERNEL_PCAS
-from latentviews import DoublyStochasticPCA, Gaussian, LandmarkPCA, Laplace, Linear, Matern, VonMises, load, save
+from latentviews import (
+    DoublyStochasticPCA,
+    Gaussian,
+    LandmarkPCA,
+    Laplace,
+    Linear,
+    Matern,
+    Polynomial,
+    VonMises,
+    load,
+    save,
+)
 from latentviews._arrays import in_library_of, on_host
 from latentviews._validation import DivergenceError, UnsupportedError
 from latentviews.core.kernels.base import Kernel
@@ -308,10 +319,18 @@ def test_rows_that_the_kernel_does_not_see_get_a_sentence(selection):
 
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
 @pytest.mark.parametrize("selection", ["random_cholesky", "uniform"])
-@pytest.mark.parametrize(("size", "what"), [(1e80, "sums of kernel values"), (1e160, "values of the kernel")])
-def test_numbers_out_of_range_get_a_sentence(size, what, selection, rng):
-    with pytest.raises(ValueError, match=f"The {what} are out of range; scale the rows"):
-        LandmarkPCA(1, kernel=Linear(), selection=selection).fit(size * rng.normal(size=(50, 2)))
+@pytest.mark.parametrize(
+    ("kernel", "size", "what"),
+    [
+        (Linear(), 1e80, "The sums of kernel values are out of range; scale the rows"),
+        (Polynomial(3), 1e100, "The values of the kernel are out of range; scale the rows"),
+        (Linear(), 1e160, "whose square is no number; scale the column"),
+    ],
+    ids=["sums", "values", "rows"],
+)
+def test_numbers_out_of_range_get_a_sentence(kernel, size, what, selection, rng):
+    with pytest.raises(ValueError, match=what):
+        LandmarkPCA(1, kernel=kernel, selection=selection).fit(size * rng.normal(size=(50, 2)))
 
 
 def test_an_empty_stream_gets_a_sentence():

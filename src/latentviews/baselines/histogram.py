@@ -5,14 +5,13 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from scipy import stats
 from scipy.special import logsumexp
 
-from latentviews._numbers import TINY, as_shares
+from latentviews._numbers import TINY, as_shares, log_cauchy
 from latentviews._parameters import Ability, Constraint, Count, NoneOr, OneOf, Seed, WithData
 from latentviews._validation import UnsupportedError, all_or_nothing, check_count, is_auto
 from latentviews.baselines._shared import OneColumnViews, log_joint
-from latentviews.core.embeddings import as_rows
+from latentviews.core.components import as_rows
 from latentviews.core.features.indicators import OneHotFeatures
 from latentviews.core.spectral import spectral_fit
 from latentviews.core.tensors import JointDiagonalization, Solver
@@ -41,7 +40,7 @@ class HistogramView:
     def log_density(self, x: Any) -> np.ndarray:
         """The log of ``density`` mixed with a millionth of a Cauchy density, so that it is finite everywhere."""
         x = np.asarray(as_rows(x))[:, 0]
-        background = np.log(BACKGROUND) + stats.cauchy.logpdf(x, self.center, self.spread)
+        background = np.log(BACKGROUND) + log_cauchy(x, self.center, self.spread)
         return np.logaddexp(np.log(np.maximum(self.density(x), TINY)), background[:, None])
 
     @property
@@ -111,7 +110,17 @@ class HistogramSpectral(OneColumnViews):
 
     @all_or_nothing
     def fit(self, X: Any, y: Any = None) -> Self:
-        """Cut the views into bins and decompose the moments of their indicators."""
+        """Cut the views into bins and decompose the moments of their indicators.
+
+        Parameters
+        ----------
+        X : array or DataFrame of shape (n_samples, n_features)
+        y : ignored
+
+        Returns
+        -------
+        self
+        """
         table, columns, rank = self._read(X)
         rng = np.random.default_rng(self.random_state)
         self.n_bins_ = self._count(table, rank, rng)

@@ -14,7 +14,7 @@ from latentviews._parameters import Constraint, Count, Seed, Share, Such, check_
 from latentviews._validation import all_or_nothing, check_rows
 from latentviews.core.kernels.bandwidths import median
 from latentviews.core.kernels.real import Gaussian
-from latentviews.joint.signed import ProductKDE, SignedDensity, column_features
+from latentviews.joint.signed import ProductKDE, SignedDensity, column_features, in_range
 from latentviews.joint.tensor_trees import TreeEmbedding, khatri_rao, leaf_features
 from latentviews.joint.trees import caterpillar
 
@@ -65,7 +65,17 @@ class LatentTreeSpectral(DensityMixin, BaseEstimator):
 
     @all_or_nothing
     def fit(self, X: Any, y: Any = None) -> Self:
-        """Moments of neighbours, and the operators from them."""
+        """Moments of neighbours, and the operators from them.
+
+        Parameters
+        ----------
+        X : array or DataFrame of shape (n_samples, n_features)
+        y : ignored
+
+        Returns
+        -------
+        self
+        """
         check_parameters(self)
         rank, by_rule = int(self.rank), isinstance(self.bandwidth, str)
         rows = to_numpy(check_rows(self, X, reset=True))
@@ -77,6 +87,11 @@ class LatentTreeSpectral(DensityMixin, BaseEstimator):
         if np.all(rows == rows[0]):
             raise ValueError(f"All {rows.shape[1]} columns are constant over {len(rows)} rows; there is no density.")
         width = median(rows) if by_rule else float(self.bandwidth)
+        if not in_range(np.full(rows.shape[1], width)):
+            raise ValueError(
+                f"The product of {rows.shape[1]} kernels with the bandwidth {width:.2g} leaves the range of floating "
+                "point; scale the columns first."
+            )
         kernels = {j: Gaussian(width) for j in range(rows.shape[1])}
         features = [column_features(kernels[j], rows[:, [j]], 100) for j in kernels]
         cores = chain_operators(leaf_features(features, range(rows.shape[1]), rows), rank)
@@ -87,12 +102,32 @@ class LatentTreeSpectral(DensityMixin, BaseEstimator):
         return self
 
     def score_samples(self, X: Any) -> np.ndarray:
-        """The log of the floored and normalised estimate at every row."""
+        """The log of the floored and normalised estimate at every row.
+
+        Parameters
+        ----------
+        X : array or DataFrame of shape (n_samples, n_features)
+
+        Returns
+        -------
+        array of shape (n_samples,)
+        """
         check_is_fitted(self)
         return self.density_.log_density(to_numpy(check_rows(self, X, reset=False)))
 
     def score(self, X: Any, y: Any = None) -> float:
-        """The mean over the rows."""
+        """The mean over the rows.
+
+        Parameters
+        ----------
+        X : array or DataFrame of shape (n_samples, n_features)
+        y : ignored
+
+        Returns
+        -------
+        float
+            Higher is better.
+        """
         return float(self.score_samples(X).mean())
 
 

@@ -114,7 +114,17 @@ class NonparametricEM(OneColumnViews):
 
     @all_or_nothing
     def fit(self, X: Any, y: Any = None) -> Self:
-        """Alternate between posteriors and weighted densities."""
+        """Alternate between posteriors and weighted densities.
+
+        Parameters
+        ----------
+        X : array or DataFrame of shape (n_samples, n_features)
+        y : ignored
+
+        Returns
+        -------
+        self
+        """
         table, columns, rank = self._read(X)
         rng = np.random.default_rng(self.random_state)
         blocks = read_blocks(self.exchangeable, table.shape[1])

@@ -7,10 +7,11 @@ from typing import Any, ClassVar, NamedTuple, Self
 import numpy as np
 from scipy import stats
 
+from latentviews._numbers import standardised
 from latentviews._parameters import Ability, Constraint, Count, NoneOr, Seed, WithData
 from latentviews._validation import UnsupportedError, all_or_nothing
 from latentviews.baselines._shared import OneColumnViews
-from latentviews.core.embeddings import as_rows
+from latentviews.core.components import as_rows
 from latentviews.core.tensors import JointDiagonalization, Solver
 from latentviews.core.whitening import symmetric_tensor, symmetric_whitening
 
@@ -28,7 +29,8 @@ class GaussianView:
 
     def log_density(self, x: Any) -> np.ndarray:
         """The log-densities, (n, k)."""
-        return stats.norm.logpdf(np.asarray(as_rows(x))[:, :1], self.means, self.deviations)
+        z = standardised(np.asarray(as_rows(x))[:, :1], self.means, self.deviations)
+        return stats.norm.logpdf(z) - np.log(self.deviations)
 
     @property
     def n_parameters(self) -> np.ndarray:
@@ -94,7 +96,17 @@ class SphericalSpectral(OneColumnViews):
 
     @all_or_nothing
     def fit(self, X: Any, y: Any = None) -> Self:
-        """Match the first three moments."""
+        """Match the first three moments.
+
+        Parameters
+        ----------
+        X : array or DataFrame of shape (n_samples, n_features)
+        y : ignored
+
+        Returns
+        -------
+        self
+        """
         table, columns, rank = self._read(X)
         if rank > table.shape[1]:
             raise UnsupportedError(
@@ -104,12 +116,14 @@ class SphericalSpectral(OneColumnViews):
             )
         rng = np.random.default_rng(self.random_state)
         solver = JointDiagonalization() if self.solver is None else self.solver
-        origin = _origin(table, rank)
-        moments = raw_moments(table - origin)
+        unit = _unit(table)
+        origin = _origin(table / unit, rank)
+        moments = raw_moments(table / unit - origin)
         found = spherical_components(*moments, rank, solver, rng)
         order = np.argsort(-found.weights, kind="stable")
-        self.means_, self.variances_ = (found.means + origin)[order], found.variances[order]
-        views = [GaussianView(means, np.sqrt(found.variances)) for means in (found.means + origin).T]
+        means, variances = unit * (found.means + origin), unit**2 * found.variances
+        self.means_, self.variances_ = means[order], variances[order]
+        views = [GaussianView(column, np.sqrt(variances)) for column in means.T]
         self._keep(found.weights / found.weights.sum(), views, columns, order)
         return self
 
@@ -123,6 +137,11 @@ class SphericalComponents(NamedTuple):
     weights: np.ndarray  # (k,), the raw λ⁻²
     means: np.ndarray  # (k, d)
     variances: np.ndarray  # (k,)
+
+
+def _unit(table: np.ndarray) -> float:
+    """A power of two near the range of the data: third powers in it are numbers, and no digit is lost by it."""
+    return float(2.0 ** np.floor(np.log2(np.ptp(table, axis=0).max())))
 
 
 def _origin(table: np.ndarray, rank: int) -> np.ndarray:

@@ -1,57 +1,56 @@
 """The command line: ``latentviews demo``, ``fit``, ``predict``, ``report`` and ``info``."""
 
-import argparse
-import errno
+from __future__ import annotations
+
 import os
 import signal
 import sys
-import threading
-import traceback
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
-from typing import Any
+import time
 
-from latentviews import __version__
-from latentviews.cli import apply, demo, fit
-from latentviews.cli.common import CommandError, in_options
-from latentviews.cli.output import FULL
-from latentviews.io import InputError
-from latentviews.io.saving import SavingError
+TYPE_CHECKING = False  # as type checkers know it: until signals are seen to, as little as can be is imported
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from typing import Any
 
 OK, UNEXPECTED, INPUT, INTERRUPTED, BROKEN_PIPE, TERMINATED = 0, 1, 2, 130, 141, 143
-
-EPILOG = """\
-examples:
-  latentviews demo                                       the main job on made-up data; results in ./demo
-  latentviews info cells.fcs                             what is in a file
-  latentviews fit cells.fcs --views "FSC-A,SSC-A" CD3 CD19 -k 3 --out cells
-  latentviews fit cells.csv --views auto -k auto         find the views and the number of classes
-  latentviews predict cells other.fcs --out other.csv    the classes of other rows, by the model in ./cells
-  latentviews fit --help                                 all about a command
-
-exit status:
-  0  the work is done      1    an unexpected error, which is a bug
-  2  a wrong option or input, told in one sentence; nothing was written
-  130, 143  interrupted (SIGINT, SIGTERM); no file was left half-written
-  141  whoever read the output stopped doing so
-"""
+LOADING = "starting …"
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run a command and return the exit status: see ``latentviews --help``."""
-    arguments = build_parser().parse_args(argv)
+    """Run a command and return the exit status: see ``latentviews --help``.
+
+    Parameters
+    ----------
+    argv : sequence of str or None
+        The words after ``latentviews``; by default those of this process.
+
+    Returns
+    -------
+    int
+        The exit status, zero where the work is done.
+    """
+    started = time.perf_counter()
+    with _leaving_at_once():
+        from latentviews.cli.options import build_parser
+
+        parser = build_parser()
+        words = sys.argv[1:] if argv is None else list(argv)
+        if not words:
+            parser.print_help()
+            return OK
+        arguments = parser.parse_args(words)
+        arguments.started = started
+        with _Waiting(not getattr(arguments, "quiet", False)):
+            run = arguments.load()
 
     def say(text: str) -> None:
         print(f"latentviews {arguments.command}: {text}", file=sys.stderr)
 
     try:
         with _terminations():
-            arguments.run(arguments)
+            run(arguments)
             if sys.stdout is not None:  # it is where standard output is closed
                 sys.stdout.flush()
-    except (CommandError, InputError, SavingError) as error:
-        say(in_options(str(error)))
-        return INPUT
     except KeyboardInterrupt:
         say("interrupted; no file was left half-written.")
         return INTERRUPTED
@@ -61,15 +60,33 @@ def main(argv: Sequence[str] | None = None) -> int:
     except BrokenPipeError:
         _forget_output()
         return BROKEN_PIPE
-    except OSError as error:
-        if error.errno not in (*FULL, errno.EBADF):  # the latter where it is open for reading alone
-            return _unexpected(error, say)
+    except Exception as error:
+        return _failed(error, say)
+    return OK
+
+
+def _failed(error: Exception, say: Callable[[str], None]) -> int:
+    """One sentence where the person at the keyboard can put it right; else a traceback, since it is a bug."""
+    import errno
+
+    from latentviews.cli.common import in_options
+    from latentviews.cli.options import CommandError
+    from latentviews.cli.output import FULL
+    from latentviews.io import InputError
+    from latentviews.io.saving import SavingError
+
+    if isinstance(error, CommandError | InputError | SavingError):
+        say(in_options(str(error)))
+        return INPUT
+    if isinstance(error, OSError) and error.errno in (*FULL, errno.EBADF):  # the latter where it is open for reading
         _forget_output()
         say(f"cannot write to standard output ({(error.strerror or str(error)).lower()}).")
         return INPUT
-    except Exception as error:
-        return _unexpected(error, say)
-    return OK
+    import traceback
+
+    traceback.print_exc()
+    say(f"unexpected {type(error).__name__}: {error}. This is a bug; please report it with the lines above.")
+    return UNEXPECTED
 
 
 def _forget_output() -> None:
@@ -77,43 +94,66 @@ def _forget_output() -> None:
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
-def _unexpected(error: Exception, say: Callable[[str], None]) -> int:
-    traceback.print_exc()
-    say(f"unexpected {type(error).__name__}: {error}. This is a bug; please report it with the lines above.")
-    return UNEXPECTED
-
-
 class _TerminatedError(BaseException):
     """SIGTERM, raised where the program was, so that it cleans up."""
 
 
-@contextmanager
-def _terminations() -> Iterator[None]:
+class _Handling:
+    """Signals to handlers for a while; as they were in other threads, where Python lets nobody set them."""
+
+    def __init__(self, handlers: dict[Any, Callable[[int, Any], None]]):
+        self.handlers = handlers
+        self.before: dict[Any, Any] = {}
+
+    def __enter__(self) -> None:
+        for number, handler in self.handlers.items():
+            try:
+                self.before[number] = signal.signal(number, handler)
+            except ValueError:  # not in the main thread
+                return
+
+    def __exit__(self, *_: object) -> None:
+        for number, handler in self.before.items():
+            signal.signal(number, handler)
+
+
+def _leaving_at_once() -> _Handling:
+    """End at the first signal: libraries that are being imported turn exceptions into their own, and print them."""
+
+    def leave(number: int, frame: Any) -> None:
+        interrupted = number == signal.SIGINT
+        word = "interrupted" if interrupted else "terminated"
+        os.write(2, f"{_CLEAR if sys.stderr.isatty() else ''}latentviews: {word}; nothing was written.\n".encode())
+        os._exit(INTERRUPTED if interrupted else TERMINATED)
+
+    return _Handling({signal.SIGINT: leave, signal.SIGTERM: leave})
+
+
+def _terminations() -> _Handling:
     """Turn SIGTERM into an exception."""
 
     def terminate(number: int, frame: Any) -> None:
         raise _TerminatedError
 
-    if threading.current_thread() is not threading.main_thread():  # where Python lets nobody set it
-        yield
-        return
-    before = signal.signal(signal.SIGTERM, terminate)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, before)
+    return _Handling({signal.SIGTERM: terminate})
 
 
-def build_parser() -> argparse.ArgumentParser:
-    """The commands and their options; a command sets ``run``, a function of the parsed arguments."""
-    parser = argparse.ArgumentParser(
-        prog="latentviews",
-        description="Hidden classes from several views of each object, with no assumed shape.",
-        epilog=EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    parser.add_argument("--version", action="version", version=f"latentviews {__version__}")
-    commands = parser.add_subparsers(dest="command", required=True, metavar="command")
-    for add in (demo.add_demo, fit.add_fit, apply.add_predict, apply.add_report, apply.add_info):
-        add(commands)
-    return parser
+_CLEAR = "\r\x1b[K"  # to the start of the line, and nothing on it
+
+
+class _Waiting:
+    """A word on a terminal while the libraries are imported, gone when they are."""
+
+    def __init__(self, shown: bool):
+        self.shown = shown and sys.stderr is not None and sys.stderr.isatty()
+
+    def __enter__(self) -> None:
+        self._write(LOADING)
+
+    def __exit__(self, *_: object) -> None:
+        self._write(_CLEAR)
+
+    def _write(self, text: str) -> None:
+        if self.shown:
+            sys.stderr.write(text)
+            sys.stderr.flush()

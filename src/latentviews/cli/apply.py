@@ -7,67 +7,33 @@ from typing import Any
 
 import numpy as np
 
+from latentviews.cli.columns import split_names
 from latentviews.cli.common import (
-    MODEL,
-    CommandError,
-    add_file,
-    add_manners,
-    add_out,
-    add_scales,
-    add_seed,
     blamed_on,
     check_not_input,
     dependence_of,
     gathered_warnings,
     has_noise,
     load_model,
-    new_command,
     noise_of,
     noise_weight,
     read,
     read_for,
     rows_of,
     tell,
-    view_names,
 )
-from latentviews.cli.fit import LABELS, find_posteriors, split_names, stem
+from latentviews.cli.fit import find_posteriors, stem
+from latentviews.cli.options import LABELLED, MODEL, CommandError
 from latentviews.cli.output import output_file
 from latentviews.cli.progress import Progress
+from latentviews.core.view_names import view_names
 from latentviews.diagnosis.diagnose import CERTAIN, most_probable, outside_range, outside_sentence
 from latentviews.io import InputError, Table, open_source, unusable_columns, write_labels
-from latentviews.io.h5ad import write_labels as write_h5ad_labels
+from latentviews.io.labels import write_labelled
 from latentviews.report import write_report
 from latentviews.report.markup import counted
 
 NUMBERS = ("least", "median", "most")
-
-
-def add_model(parser: argparse.ArgumentParser) -> None:
-    """Where the model is."""
-    parser.add_argument("model", type=Path, metavar="MODEL", help="a directory that `fit` wrote, or the model file")
-
-
-def add_predict(commands: Any) -> None:
-    """Options of ``predict``."""
-    parser = new_command(
-        commands,
-        "predict",
-        "find the classes of other rows with a saved model",
-        "Write the class and posterior probabilities of every row of a file, by a model that was fitted before. The "
-        "file is read as the first one was: the same columns by name, the same scales.",
-        "  latentviews predict cells other.fcs --out other.csv\n"
-        "  latentviews predict cells/model.latentviews other.h5ad --out labelled.h5ad   # classes in obs of a copy\n",
-    )
-    add_model(parser)
-    add_file(parser)
-    add_out(
-        parser,
-        metavar="FILE",
-        help="a .csv or .parquet file, or .h5ad for data that are (default: FILE-labels.csv)",
-    )
-    parser.add_argument("--labels-format", choices=list(LABELS), help="(default: as --out is called, else csv)")
-    add_manners(parser)
-    parser.set_defaults(run=run_predict)
 
 
 def run_predict(arguments: argparse.Namespace) -> None:
@@ -80,14 +46,15 @@ def run_predict(arguments: argparse.Namespace) -> None:
     with output_file(out, force=arguments.force) as aside, Progress(not arguments.quiet) as progress:
         with progress.stage("reading"):
             table = read_for(model, arguments)
-        if kind == "h5ad" and table.format != "h5ad":
-            raise CommandError(f"{arguments.file} is no AnnData file, so {out} cannot be one; name a .csv or .parquet.")
+        if kind in LABELLED and table.format != kind:
+            what = {"fcs": "FCS", "h5ad": "AnnData"}[kind]
+            raise CommandError(f"{arguments.file} is no {what} file, so {out} cannot be one; name a .csv or .parquet.")
         with gathered_warnings(told), blamed_on(arguments.file):
             posteriors = find_posteriors(model, rows_of(table, model), progress)
         told += outside(model, table)
         labels, certainty = most_probable(posteriors)
-        if kind == "h5ad":
-            write_h5ad_labels(arguments.file, aside, labels, posteriors, noise_of(model, posteriors))
+        if kind in LABELLED:
+            write_labelled(kind, arguments.file, aside, labels, posteriors, noise_of(model, posteriors))
         else:
             write_labels(aside, labels, posteriors, kind, noise_of(model, posteriors))
     counts = [int(np.sum(labels == h)) for h in range(posteriors.shape[1])]
@@ -121,31 +88,12 @@ def outside(model: Any, table: Table) -> list[str]:
 def _labels_kind(out: Path, asked: str | None) -> str:
     """What is written: as asked, or as the name says."""
     suffix = out.suffix.lower().lstrip(".")
-    named = {"csv": "csv", "parquet": "parquet", "pq": "parquet", "h5ad": "h5ad"}.get(suffix)
+    named = {"csv": "csv", "parquet": "parquet", "pq": "parquet", "h5ad": "h5ad", "fcs": "fcs"}.get(suffix)
     if asked and named and asked != named:
         raise CommandError(f"--out {out} and --labels-format {asked} do not agree; leave one out.")
     if asked is None and named is None:
-        raise CommandError(f"--out needs a name that ends in .csv, .parquet or .h5ad; got {out}.")
+        raise CommandError(f"--out needs a name that ends in .csv, .parquet, .fcs or .h5ad; got {out}.")
     return asked or named or "csv"
-
-
-def add_report(commands: Any) -> None:
-    """Options of ``report``."""
-    parser = new_command(
-        commands,
-        "report",
-        "write a report on a saved model and data",
-        "Write one self-contained HTML file on a saved model and the rows of a file.",
-        "  latentviews report cells cells.fcs --out cells.html\n"
-        '  latentviews report cells other.fcs --title "Patient 7"\n',
-    )
-    add_model(parser)
-    add_file(parser)
-    add_out(parser, metavar="FILE", help="an .html file (default: FILE-report.html)")
-    parser.add_argument("--title", help="of the report")
-    add_seed(parser)
-    add_manners(parser)
-    parser.set_defaults(run=run_report)
 
 
 def run_report(arguments: argparse.Namespace) -> None:
@@ -172,22 +120,6 @@ def run_report(arguments: argparse.Namespace) -> None:
     tell(arguments, f"wrote   {out}", summary)
 
 
-def add_info(commands: Any) -> None:
-    """Options of ``info``."""
-    parser = new_command(
-        commands,
-        "info",
-        "say what is in a file or a saved model",
-        "Say what is in a data file (rows, columns, ranges, scales that `fit` would use) or in a saved model.",
-        "  latentviews info cells.fcs\n  latentviews info cells --json\n",
-    )
-    add_file(parser)
-    parser.add_argument("--columns", metavar="NAMES", help="the columns to look at, with commas between (default: all)")
-    add_scales(parser)
-    add_manners(parser, writes=False)
-    parser.set_defaults(run=run_info)
-
-
 def run_info(arguments: argparse.Namespace) -> None:
     """Print."""
     path = arguments.file
@@ -205,7 +137,8 @@ def read_usable(arguments: argparse.Namespace) -> tuple[Table, dict[str, str]]:
     if arguments.columns is not None:
         return read(arguments, split_names(arguments.columns)), {}
     try:
-        return read(arguments), {}
+        table = read(arguments)
+        return table, dict.fromkeys(table.texts, "not numbers")
     except InputError:
         source = open_source(arguments.file, compensate=False, delimiter=arguments.delimiter, header=arguments.header)
         unusable = unusable_columns(arguments.file, delimiter=arguments.delimiter, header=arguments.header)
@@ -232,7 +165,7 @@ def summarize_model(model: Any) -> dict[str, Any]:
         "dependence": dependence_of(model),
         "noise_weight": noise_weight(model),
         "agreement": float(model.agreement_) if dependence_of(model) else None,
-        "views": view_names(model),
+        "views": list(view_names(model)),
         "transforms": None if reading is None else [None if one is None else repr(one) for one in reading.transforms],
         "columns": list(map(str, getattr(model, "feature_names_in_", range(model.n_features_in_)))),
     }
@@ -302,5 +235,5 @@ def describe_table(table: Table, summary: dict[str, Any]) -> str:
         lines += ["", f"left out unless named: {', '.join(left_out)}"]
     if unusable:
         listed = ", ".join(f"{name} ({why})" for name, why in unusable.items())
-        lines += ["", f"of no use to `fit`, which takes others with --columns or --views: {listed}"]
+        lines += ["", f"of no use to `fit`: {listed}"]
     return "\n".join(lines)

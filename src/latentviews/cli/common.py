@@ -1,131 +1,35 @@
-"""What the commands share: their options, what they say, and a report where the library can write one."""
+"""What the commands share: reading files and models, and what is said of them."""
 
 import argparse
 import json
-import math
 import re
 import sys
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from latentviews.io import TRANSFORMS, InputError, Reading, Table, read_table
+from latentviews._constants import COFACTOR
+from latentviews.cli.options import MODEL, CommandError
+from latentviews.io import InputError, Reading, Table, read_table
 from latentviews.io.saving import load
-from latentviews.io.transforms import COFACTOR
 from latentviews.mixtures.problem import classes_of
 
-MODEL, SUMMARY, REPORT = "model.latentviews", "summary.json", "report.html"
 
-
-class CommandError(Exception):
-    """Something the person at the keyboard can put right; the message says what."""
-
-
-def new_command(commands: Any, name: str, help: str, description: str, examples: str) -> argparse.ArgumentParser:
-    """A parser for one command."""
-    return commands.add_parser(
-        name,
-        help=help,
-        description=description,
-        epilog=f"examples:\n{examples}",
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-
-
-def add_file(parser: argparse.ArgumentParser) -> None:
-    """The data, and how text in it is written."""
-    parser.add_argument(
-        "file", type=Path, metavar="FILE", help="a CSV, TSV (gzipped or not), Parquet, NPY, Zarr, FCS or h5ad file"
-    )
-    text = parser.add_argument_group("how text files are written, where that is not found out")
-    text.add_argument("--delimiter", type=one_character, metavar="C", help=r"the character between cells; \t for a tab")
-    text.add_argument(
-        "--header",
-        action=argparse.BooleanOptionalAction,
-        help="whether the first line names the columns; without names they are called 1, 2 and so on",
-    )
-
-
-def add_scales(parser: argparse.ArgumentParser) -> None:
-    """How columns are transformed before anything else."""
-    scales = parser.add_argument_group("scales (cytometry)")
-    scales.add_argument(
-        "--transform",
-        choices=TRANSFORMS,
-        default="auto",
-        help="the scale of fluorescence in FCS files, or of all columns in others (default: auto, which is logicle for "
-        "FCS and none for others)",
-    )
-    scales.add_argument(
-        "--cofactor",
-        type=positive,
-        default=COFACTOR,
-        metavar="X",
-        help=f"of arcsinh (default: {COFACTOR:g}, usual for fluorescence; 5 for mass cytometry)",
-    )
-    scales.add_argument("--no-compensation", action="store_true", help="do not use the spillover matrix of an FCS file")
-
-
-def add_seed(parser: argparse.ArgumentParser) -> None:
-    """Where random choices start."""
-    parser.add_argument("--seed", type=whole, default=0, metavar="N", help="of all random choices (default: 0)")
-
-
-def add_out(parser: argparse.ArgumentParser, **options: Any) -> None:
-    """Where results go."""
-    parser.add_argument("--out", type=named, **options)
-
-
-def one_character(text: str) -> str:
-    """A delimiter."""
-    text = text.replace("\\t", "\t")
-    if len(text) != 1 or not text.isascii() or text in '"\n\r\0':
-        raise argparse.ArgumentTypeError(f"it is one character, such as , or ; or \\t; got {text!r}")
-    return text
-
-
-def positive(text: str) -> float:
-    """A positive, finite number."""
-    try:
-        value = float(text)
-    except ValueError:
-        value = math.nan
-    if not 0 < value < math.inf:
-        raise argparse.ArgumentTypeError(f"it is a positive, finite number; got {text!r}")
-    return value
-
-
-def whole(text: str) -> int:
-    """A whole number, zero or more."""
-    if not text.isascii() or not text.isdecimal():
-        raise argparse.ArgumentTypeError(f"it is a whole number, zero or more; got {text!r}")
-    return int(text)
-
-
-def named(text: str) -> Path:
-    """A place that has a name."""
-    if not text.strip():
-        raise argparse.ArgumentTypeError("it names a place, and the name is empty")
-    return Path(text)
-
-
-def add_manners(parser: argparse.ArgumentParser, *, writes: bool = True) -> None:
-    """What is printed and overwritten."""
-    parser.add_argument("--json", action="store_true", help="print the summary as JSON")
-    if writes:
-        parser.add_argument("--quiet", action="store_true", help="print nothing but errors, and show no progress")
-        parser.add_argument("--force", action="store_true", help="replace files that are already there")
-
-
-def read(arguments: argparse.Namespace, columns: list[str] | None = None, reading: Reading | None = None) -> Table:
+def read(
+    arguments: argparse.Namespace,
+    columns: list[str] | None = None,
+    reading: Reading | None = None,
+    exclude: Sequence[str] = (),
+) -> Table:
     """The table in FILE, as the options say."""
     return read_table(
         arguments.file,
         columns,
+        exclude=exclude,
         reading=reading,
         transform=getattr(arguments, "transform", "auto"),
         cofactor=getattr(arguments, "cofactor", COFACTOR),
@@ -146,7 +50,7 @@ def load_model(path: Path) -> Any:
         model = load(path)
     except OSError as error:
         raise CommandError(f"{path} cannot be read ({(error.strerror or str(error)).lower()}).") from error
-    if not hasattr(model, "predict_proba") or not hasattr(model, "weights_"):
+    if not all(hasattr(model, part) for part in ("predict_proba", "weights_", "components_")):
         raise CommandError(f"{path} holds a {type(model).__name__}, which is no fitted mixture.")
     try:
         fault = _fault(model)
@@ -207,12 +111,6 @@ def read_for(model: Any, arguments: argparse.Namespace) -> Table:
 def rows_of(table: Table, model: Any) -> Any:
     """The table as the model was fitted to it: with names, or without."""
     return table.frame() if hasattr(model, "feature_names_in_") else table.values
-
-
-def view_names(model: Any) -> list[str]:
-    """The columns of every view, joined by +."""
-    names = getattr(model, "feature_names_in_", range(model.n_features_in_))
-    return ["+".join(str(names[j]) for j in view) for view in model.views_]
 
 
 def has_noise(model: Any) -> bool:

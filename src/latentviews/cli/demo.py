@@ -3,39 +3,17 @@
 import argparse
 import time
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from latentviews import MultiViewMixture
-from latentviews.cli.common import REPORT, CommandError, add_out, new_command
+from latentviews.cli.options import FIGURE, REPORT, CommandError
 from latentviews.cli.output import output_directory
 from latentviews.datasets import MultiViewData, make_multiview
 from latentviews.metrics import Reordered, density_error, label_accuracy, match_components
 from latentviews.plot import ComponentDisplay, offscreen_axes
 from latentviews.report import write_report
-
-FIGURE = "components.png"
-
-
-def add_demo(commands: Any) -> None:
-    """Options of the command."""
-    parser = new_command(
-        commands,
-        "demo",
-        "find hidden classes in made-up data whose truth is known",
-        "Draw 5,000 rows of three views from three classes, two Gaussian and one exponential; find the classes; print "
-        f"how close they come to the truth; write the figure {FIGURE} and {REPORT}.",
-        "  latentviews demo --out figures",
-    )
-    add_out(
-        parser,
-        default=Path("demo"),
-        metavar="DIR",
-        help="where the files go, made if it is not there (default: demo); those of an older demo are replaced",
-    )
-    parser.set_defaults(run=run)
 
 
 @dataclass(frozen=True, eq=False)

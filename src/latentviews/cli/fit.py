@@ -1,132 +1,63 @@
 """``latentviews fit``: from a file to classes, a saved model and a report."""
 
 import argparse
-import csv
 import json
 import time
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
-from latentviews import Copulas, MultiViewMixture, __version__
-from latentviews.cli.common import (
-    MODEL,
-    REPORT,
-    SUMMARY,
-    CommandError,
-    add_file,
-    add_manners,
-    add_out,
-    add_scales,
-    add_seed,
-    blamed_on,
-    chosen_dependence,
-    dependence_of,
-    gathered_warnings,
-    new_command,
-    noise_of,
-    noise_weight,
-    read,
-    tell,
-    view_names,
+from latentviews import Copulas, MultiViewMixture
+from latentviews.cli.columns import (
+    ASKED,
+    Chosen,
+    Wanted,
+    ask_at_terminal,
+    kernels_of,
+    parse_columns,
+    read_columns,
+    settle,
 )
+from latentviews.cli.common import blamed_on, gathered_warnings, noise_of, tell
+from latentviews.cli.options import LABELLED, LABELS, MODEL, REPORT, SUMMARY, CommandError
 from latentviews.cli.output import output_directory
 from latentviews.cli.progress import Progress
-from latentviews.diagnosis.diagnose import CERTAIN, Diagnosis, diagnose, most_probable
+from latentviews.cli.summary import Fitted, describe, summarize
+from latentviews.core.view_names import short_name
+from latentviews.diagnosis.diagnose import Diagnosis, diagnose, most_probable
 from latentviews.diagnosis.grouping import suggest_views
-from latentviews.io import Table, write_labels
-from latentviews.io.h5ad import write_labels as write_h5ad_labels
+from latentviews.io import InputError, Table, write_labels
+from latentviews.io.labels import write_labelled
 from latentviews.io.saving import save
 from latentviews.report import write_contents
 from latentviews.report.contents import report_contents
 from latentviews.report.markup import counted
 
 BATCH = 50_000  # rows whose classes are found between two looks at the progress bar
-LABELLED = "labelled.h5ad"
 CELLS = ("fcs", "h5ad")  # formats of single cells, whose markers often depend on each other inside populations
-LABELS = {"csv": "labels.csv", "parquet": "labels.parquet"}
-OURS = (MODEL, SUMMARY, REPORT, LABELLED, *LABELS.values())
-
-EXAMPLES = """\
-  latentviews fit cells.fcs --views "FS,SS" "CD3,CD5" CD19 -k 3 --out cells
-  latentviews fit cells.csv.gz --views auto -k auto --out cells
-  latentviews fit raw.csv --columns CD3,CD5,CD19,CD4 --transform arcsinh --cofactor 150 -k 4
-  latentviews fit cells.h5ad -k 5 --labels-format parquet --json
-"""
-
-
-def add_fit(commands: Any) -> None:
-    """Options of the command."""
-    parser = new_command(
-        commands,
-        "fit",
-        "find the classes in a file",
-        f"Find hidden classes in a table; write {MODEL}, the class and posterior probabilities of every row, "
-        f"{SUMMARY} and {REPORT} into a directory. AnnData files also come back as {LABELLED}, with classes in obs.",
-        EXAMPLES,
-    )
-    add_file(parser)
-    parser.add_argument(
-        "--views",
-        nargs="+",
-        metavar="VIEW",
-        help="the columns of every view, with commas between; `auto` puts columns together that depend on each other "
-        "inside classes (default: every column is a view)",
-    )
-    parser.add_argument("-k", "--classes", default="auto", metavar="K", help="the number of classes (default: auto)")
-    parser.add_argument(
-        "--dependence",
-        choices=["none", "copula", "auto"],
-        help="`copula` for classes inside which views may depend on each other, `auto` to fit both ways and take what "
-        "held-out rows and the stability of the classes speak for (default: auto for FCS and AnnData files, none for "
-        "others)",
-    )
-    parser.add_argument(
-        "--noise",
-        action="store_true",
-        help="leave stray rows to a class of noise, called -1, rather than to the likeliest class; brings --dependence "
-        "copula with it",
-    )
-    parser.add_argument("--columns", metavar="NAMES", help="the columns to use, with commas between (default: all)")
-    add_out(parser, metavar="DIR", help="where results go (default: the name of FILE)")
-    add_seed(parser)
-    parser.add_argument("--labels-format", choices=list(LABELS), default="csv", help="(default: csv)")
-    parser.add_argument("--no-report", action="store_true", help="write no report; the checks are still made and told")
-    add_scales(parser)
-    add_manners(parser)
-    parser.set_defaults(run=run)
-
-
-class Fitted(NamedTuple):
-    """A fit and what is told of it."""
-
-    table: Table
-    model: MultiViewMixture
-    posteriors: np.ndarray
-    seconds: float
-    suggestion: str | None  # why the views are what they are
-    warnings: list[str]
-    log_likelihood: float  # the mean over all rows
+OURS = (MODEL, SUMMARY, REPORT, *LABELLED.values(), *LABELS.values())
 
 
 def run(arguments: argparse.Namespace) -> None:
     """Read, fit, write."""
-    k = parse_classes(arguments.classes)
-    views, columns = parse_views(arguments.views, arguments.columns)
+    k, wanted = parse_classes(arguments.classes), parse_columns(arguments)
     check_noise(arguments.dependence, arguments.noise)
     out = arguments.out or Path(stem(arguments.file))
     names = [MODEL, LABELS[arguments.labels_format], SUMMARY, *([] if arguments.no_report else [REPORT])]
-    started = time.perf_counter()
     with output_directory(out, names, force=arguments.force, ours=OURS) as aside:
-        with Progress(not arguments.quiet) as progress:
+        with Progress(not arguments.quiet, arguments.started) as progress:
             with progress.stage("reading"):
-                table = read(arguments, columns)
-            fitted = fit_table(table, k, views, arguments, progress)
+                chosen = read_columns(arguments, wanted)
+            if wanted.columns is None and chosen.table.format in ASKED:
+                with progress.paused():
+                    chosen = settle(chosen, ask_at_terminal(arguments))
+            progress.say(chosen.notes)
+            fitted = fit_table(chosen, k, wanted, arguments, progress)
             files = write_results(aside, fitted, arguments, progress)
             with progress.stage("report"):
                 diagnosis = judge(aside, fitted, arguments)
-        summary = summarize(fitted, diagnosis, arguments, names + files, time.perf_counter() - started)
+        summary = summarize(fitted, diagnosis, arguments, names + files, progress.seconds())
         (aside / SUMMARY).write_text(json.dumps(summary, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
     tell(arguments, describe(fitted, summary, out), summary)
 
@@ -146,39 +77,16 @@ def check_noise(asked: str | None, noise: bool) -> None:
         raise CommandError(f"--noise goes with --dependence copula, not with {asked}; leave one out.")
 
 
-def parse_dependence(asked: str | None, noise: bool, file_format: str) -> Copulas | str | None:
-    """--dependence and --noise as the model takes them; cells are judged both ways unless one is asked for."""
-    if noise:
+def parse_dependence(arguments: argparse.Namespace, chosen: Chosen, n_views: int) -> Copulas | str | None:
+    """--dependence and --noise as the model takes them.
+
+    Unless one is asked for, cells are judged both ways, and two views are left to copulas; codes have none.
+    """
+    if arguments.noise:
         return Copulas(noise=True)
-    asked = asked or ("auto" if file_format in CELLS else "none")
+    usual = "auto" if chosen.table.format in CELLS else "copula" if n_views == 2 else "none"
+    asked = arguments.dependence or ("none" if chosen.codes else usual)
     return None if asked == "none" else asked
-
-
-def parse_views(views: list[str] | None, columns: str | None) -> tuple[list[list[str]] | str | None, list[str] | None]:
-    """--views as "auto", None or lists of names, and the columns that are needed."""
-    chosen = None if columns is None else split_names(columns)
-    if views is None or views == ["auto"]:
-        return (None if views is None else "auto"), chosen
-    if chosen is not None:
-        raise CommandError("--views names the columns already; --columns goes with `--views auto` or none.")
-    groups = [split_names(view) for view in views]
-    flat = [name for group in groups for name in group]
-    twice = sorted({name for name in flat if flat.count(name) > 1})
-    if twice:
-        raise CommandError(f"--views names {', '.join(twice)} more than once; a column belongs to one view.")
-    if len(groups) < 3:
-        raise CommandError(
-            f"--views needs at least three views, since two do not determine the classes; got {len(groups)}."
-        )
-    return groups, flat
-
-
-def split_names(text: str) -> list[str]:
-    """Names with commas between; quotes around a name that has one inside."""
-    names = [name.strip() for name in next(csv.reader([text], skipinitialspace=True), [])]
-    if not names or not all(names):
-        raise CommandError(f"{text!r} does not name columns; write them with commas between.")
-    return names
 
 
 def stem(path: Path) -> str:
@@ -187,33 +95,42 @@ def stem(path: Path) -> str:
 
 
 def fit_table(
-    table: Table,
-    k: int | str,
-    views: list[list[str]] | str | None,
-    arguments: argparse.Namespace,
-    progress: Progress,
+    chosen: Chosen, k: int | str, wanted: Wanted, arguments: argparse.Namespace, progress: Progress
 ) -> Fitted:
     """Views, the model, and the posteriors of all rows."""
+    table = chosen.table
     if isinstance(k, int) and k > len(table.values):
         rows = counted(len(table.values), "row")
         raise CommandError(f"{arguments.file} has {rows}, too few for the {k} classes of -k.")
-    started, frame, suggestion = time.perf_counter(), table.frame(), None
+    frame, suggestion = table.frame(), None
     told: list[str] = []
     with blamed_on(arguments.file), gathered_warnings(told):
-        if views == "auto":
-            with progress.fitting("looking for views"):
-                found = suggest_views(frame, k, random_state=arguments.seed)
-            groups, suggestion = [list(view) for view in found.views], found.summary()
+        if wanted.views == "auto":
+            with progress.stage("looking for views", follow=True):
+                groups, suggestion = suggested_views(frame, k, chosen.codes, arguments.seed)
         else:
-            groups = in_table_order(views, table)
-        dependence = parse_dependence(arguments.dependence, arguments.noise, table.format)
-        model: Any = MultiViewMixture(k, views=groups, dependence=dependence, random_state=arguments.seed)
-        with progress.fitting("fitting"):
+            groups = in_table_order(wanted.views, table)
+        dependence = parse_dependence(arguments, chosen, len(groups))
+        views: Any = with_names(groups, wanted.view_names, table.columns)
+        kernel = kernels_of(groups, table.columns, chosen.codes)
+        model: Any = MultiViewMixture(k, views=views, kernel=kernel, dependence=dependence, random_state=arguments.seed)
+        with progress.stage("fitting", follow=True):
             model.fit(frame)
         model.reading_ = table.reading
         posteriors = find_posteriors(model, frame, progress)
         log_likelihood = mean_score(model, frame)
-    return Fitted(table, model, posteriors, time.perf_counter() - started, suggestion, told, log_likelihood)
+    return Fitted(table, model, posteriors, suggestion, told, log_likelihood, chosen.codes, chosen.notes)
+
+
+def suggested_views(frame: Any, k: int | str, codes: tuple[str, ...], seed: int) -> tuple[list[list[int]], str]:
+    """Columns of numbers put together by their dependence; every column of codes is a view."""
+    columns = list(frame.columns)
+    numbers = [name for name in columns if name not in codes]
+    if len(numbers) < 3:
+        return [[j] for j in range(len(columns))], "Every column is a view: fewer than three hold numbers."
+    found = suggest_views(frame[numbers], k, random_state=seed)
+    groups = [[columns.index(numbers[j]) for j in view] for view in found.views]
+    return groups + [[columns.index(name)] for name in codes], found.summary()
 
 
 def in_table_order(views: Any, table: Table) -> list[list[int]]:
@@ -221,6 +138,17 @@ def in_table_order(views: Any, table: Table) -> list[list[int]]:
     sizes = [1] * len(table.columns) if views is None else [len(view) for view in views]
     ends = np.cumsum(sizes)
     return [list(range(end - size, end)) for size, end in zip(sizes, ends.tolist(), strict=True)]
+
+
+def with_names(groups: list[list[int]], names: list[str | None], columns: tuple[str, ...]) -> Any:
+    """The views, under their names where some were given."""
+    if not any(names):
+        return groups
+    own = [name or short_name([columns[j] for j in view]) for name, view in zip(names, groups, strict=True)]
+    twice = sorted({name for name in own if own.count(name) > 1})
+    if twice:
+        raise CommandError(f"--views calls two views {', '.join(twice)}; give each a name of its own.")
+    return dict(zip(own, groups, strict=True))
 
 
 def mean_score(model: Any, rows: Any) -> float:
@@ -252,9 +180,15 @@ def write_results(aside: Path, fitted: Fitted, arguments: argparse.Namespace, pr
     with progress.stage("writing"):
         save(model, aside / MODEL)
         write_labels(aside / name, labels, posteriors, noise=noise)
-        if table.format == "h5ad":
-            write_h5ad_labels(arguments.file, aside / LABELLED, labels, posteriors, noise)
-    return [LABELLED] if table.format == "h5ad" else []
+        if table.format not in LABELLED:
+            return []
+        copy = LABELLED[table.format]
+        try:
+            write_labelled(table.format, arguments.file, aside / copy, labels, posteriors, noise)
+        except InputError as error:
+            fitted.warnings.append(str(error))
+            return []
+    return [copy]
 
 
 def judge(aside: Path, fitted: Fitted, arguments: argparse.Namespace) -> Diagnosis:
@@ -273,104 +207,3 @@ def judge(aside: Path, fitted: Fitted, arguments: argparse.Namespace) -> Diagnos
     )
     write_contents(contents, aside / REPORT)
     return contents.diagnosis
-
-
-def summarize(
-    fitted: Fitted, diagnosis: Diagnosis, arguments: argparse.Namespace, files: list[str], seconds: float
-) -> dict[str, Any]:
-    """What was done and found, for machines."""
-    table, model, posteriors = fitted[:3]
-    labels, certainty = most_probable(posteriors)
-    names = view_names(model)
-    return {
-        "latentviews": __version__,
-        "command": "fit",
-        "file": str(arguments.file),
-        "format": table.format,
-        "n_rows": len(table.values),
-        "columns": list(table.columns),
-        "left_out": list(table.left_out),
-        "transforms": {
-            name: None if scale is None else repr(scale)
-            for name, scale in zip(table.columns, table.reading.transforms, strict=True)
-        },
-        "views": [[table.columns[j] for j in view] for view in model.views_],
-        "view_names": names,
-        "views_chosen": fitted.suggestion,
-        "dependence": dependence_of(model),
-        "dependence_chosen": chosen_dependence(model),
-        "n_classes": model.n_components_,
-        "n_classes_chosen": "auto" if model.n_components == "auto" else "given",
-        "classes": [
-            {
-                "class": h,
-                "weight": float(weight),
-                "n_rows": int(np.sum(labels == h)),
-                "mean_certainty": float(certainty[labels == h].mean()) if np.any(labels == h) else None,
-            }
-            for h, weight in enumerate(model.weights_)
-        ],
-        "noise_weight": noise_weight(model),
-        "noise_rows": int(np.sum(labels == -1)),
-        "uncertain_rows": float(np.mean(certainty < CERTAIN)),
-        "log_likelihood": _number(fitted.log_likelihood),
-        "converged": bool(model.converged_),
-        "n_iter": int(model.n_iter_),
-        "seed": arguments.seed,
-        "seconds": round(seconds, 3),
-        "seconds_fitting": round(fitted.seconds, 3),
-        "checks": [finding._asdict() for finding in diagnosis.findings],
-        "worst_check": diagnosis.worst,
-        "warnings": fitted.warnings,
-        "files": files,
-    }
-
-
-def _number(value: float) -> float | None:
-    return float(value) if np.isfinite(value) else None
-
-
-def verdict(summary: dict[str, Any]) -> str:
-    """How many checks failed, and the worst of them."""
-    checks = summary["checks"]
-    failed = sum(not check["trusted"] for check in checks)
-    if not failed:
-        return f"checks   all {len(checks)} passed: nothing was found that speaks against these classes"
-    return f"checks   {failed} of {len(checks)} FAILED, the worst: {summary['worst_check']}"
-
-
-def dependence_lines(summary: dict[str, Any]) -> list[str]:
-    """What the fit does about views that depend on each other, and why where that was chosen."""
-    if summary["dependence_chosen"]:
-        return [summary["dependence_chosen"]]
-    return ["views may depend on each other inside classes (copula)"] if summary["dependence"] else []
-
-
-def describe(fitted: Fitted, summary: dict[str, Any], out: Path) -> str:
-    """The same for people."""
-    noise = f"noise   {summary['noise_weight'] or 0:6.3f}   {summary['noise_rows']:9,d}   (beside the classes)"
-    how = "counted" if summary["n_classes_chosen"] == "auto" else "as asked for"
-    lines = [
-        f"{summary['file']}: {counted(summary['n_rows'], 'row')}, {counted(len(summary['columns']), 'column')}",
-        f"views: {' | '.join(summary['view_names'])}",
-        *([f"  {fitted.suggestion}"] if fitted.suggestion else []),
-        *([f"left out: {', '.join(summary['left_out'])}"] if summary["left_out"] else []),
-        f"{summary['n_classes']} class{'' if summary['n_classes'] == 1 else 'es'}, {how}",
-        *dependence_lines(summary),
-        "",
-        "class   weight        rows   mean certainty",
-        *(
-            f"{one['class']:5d}   {one['weight']:6.3f}   {one['n_rows']:9,d}   "
-            + (f"{one['mean_certainty']:14.3f}" if one["n_rows"] else f"{'-':>14}")
-            for one in summary["classes"]
-        ),
-        *([noise] if summary["noise_weight"] is not None else []),
-        *(f"no row is most probably in class {one['class']}" for one in summary["classes"] if not one["n_rows"]),
-        "",
-        f"rows of no class above {CERTAIN}   {summary['uncertain_rows']:.1%}",
-        f"converged   {'yes' if summary['converged'] else 'no'}, after {summary['n_iter']} steps",
-        verdict(summary),
-        f"time   {summary['seconds']:.1f} s, of which fitting {summary['seconds_fitting']:.1f} s",
-        f"wrote   {out}: {', '.join(summary['files'])}",
-    ]
-    return "\n".join(lines)

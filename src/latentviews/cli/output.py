@@ -4,15 +4,14 @@ import errno
 import os
 import shutil
 import signal
-import socket
 import tempfile
 import threading
 from collections.abc import Container, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from latentviews.cli.common import CommandError
-from latentviews.io.saving import written_aside
+from latentviews.cli.options import CommandError
+from latentviews.io.saving import name_aside, remove_leftovers, written_aside
 
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
@@ -26,8 +25,9 @@ def output_directory(path: Path, names: Sequence[str], *, force: bool, ours: Seq
     """
     _check_free([path / name for name in names], path, force)
     base = path if path.is_dir() else next(parent for parent in path.absolute().parents if parent.exists())
-    _remove_leftovers(base, path.name)
-    aside = base / f".{path.name}.{socket.gethostname()}-{os.getpid()}.partial"
+    for place in {base, path.absolute().parent}:  # a run that was killed may have found no directory yet
+        remove_leftovers(place)
+    aside = base / name_aside(path.name)
     try:
         with _failures_told(path):
             _make(aside)
@@ -110,25 +110,3 @@ def _uninterrupted() -> Iterator[None]:
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
-
-
-def _remove_leftovers(base: Path, name: str) -> None:
-    """Directories of runs that were killed on this machine."""
-    here = f".{name}.{socket.gethostname()}-"
-    for leftover in base.glob(f"{here}*.partial"):
-        process = leftover.name.removeprefix(here).removesuffix(".partial")
-        if process.isdigit() and not _is_running(int(process)):
-            shutil.rmtree(leftover, ignore_errors=True)
-
-
-def _is_running(process: int) -> bool:
-    """Whether a process may still be at work; where that cannot be asked without harm, it may."""
-    if os.name != "posix":
-        return True
-    try:
-        os.kill(process, 0)
-    except ProcessLookupError:
-        return False
-    except OSError:
-        return True
-    return True

@@ -1,10 +1,10 @@
-"""A progress bar on standard error, with rate and time left; nothing where nobody is looking."""
+"""A progress bar on standard error, with rate, time gone and time left; nothing where nobody is looking."""
 
 import math
 import sys
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, nullcontext
 from typing import Any
 
 from latentviews._progress import WHOLE, Part, observed
@@ -13,8 +13,17 @@ from latentviews._progress import WHOLE, Part, observed
 class Progress:
     """Bars for the stages of a command, one after the other."""
 
-    def __init__(self, shown: bool):
+    def __init__(self, shown: bool, started: float | None = None):
+        self._shown = shown
         self._bars = _bars() if shown and sys.stderr.isatty() else None
+        now = time.perf_counter()
+        self._started = now if started is None else started
+        self._seconds = {"starting": now - self._started}
+
+    def seconds(self) -> dict[str, float]:
+        """What the stages have taken so far, and what was between them; the sum is the time since the start."""
+        rest = time.perf_counter() - self._started - sum(self._seconds.values())
+        return {**self._seconds, "the rest": rest}
 
     def __enter__(self) -> "Progress":
         if self._bars is not None:
@@ -26,23 +35,38 @@ class Progress:
             self._bars.stop()
 
     @contextmanager
-    def stage(self, name: str, total: float | None = None) -> Iterator["Stage"]:
-        """A stage of the work; its bar goes when it is over."""
-        if self._bars is None:
-            yield Stage(None, None)
-            return
-        task = self._bars.add_task(name, total=total, rate="")
+    def stage(self, name: str, total: float | None = None, *, follow: bool = False) -> Iterator["Stage"]:
+        """A stage of the work, which may follow the steps of the fits inside; its bar goes when it is over."""
+        begun = time.perf_counter()
+        task = None if self._bars is None else self._bars.add_task(name, total=total, rate="")
+        stage = Stage(self._bars, task)
         try:
-            yield Stage(self._bars, task)
+            with observed(FitObserver(stage)) if follow else nullcontext():
+                yield stage
         finally:
-            self._bars.refresh()  # a stage is seen however short it is
-            self._bars.remove_task(task)
+            self._seconds[name] = self._seconds.get(name, 0.0) + time.perf_counter() - begun
+            if self._bars is not None:
+                self._bars.refresh()  # a stage is seen however short it is
+                self._bars.remove_task(task)
 
     @contextmanager
-    def fitting(self, name: str) -> Iterator[None]:
-        """A stage that follows the steps of the fits inside."""
-        with self.stage(name) as stage, observed(FitObserver(stage)):
+    def paused(self) -> Iterator[None]:
+        """No bars for a while, so that somebody can be asked something."""
+        if self._bars is None:
             yield
+            return
+        self._bars.stop()
+        try:
+            yield
+        finally:
+            self._bars.start()
+
+    def say(self, notes: Iterable[str]) -> None:
+        """Sentences on standard error, above the bars."""
+        if self._shown:
+            with self.paused():
+                for note in notes:
+                    print(f"note: {note}", file=sys.stderr)
 
 
 class Stage:
@@ -90,12 +114,20 @@ class FitObserver:
 
 
 def _bars() -> Any:
-    """Bars of rich; None where it is not installed."""
+    """Bars of rich, which a thread of their own keeps moving; None where it is not installed."""
     try:
         from rich.console import Console
-        from rich.progress import BarColumn, TextColumn, TimeRemainingColumn
+        from rich.progress import BarColumn, SpinnerColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
         from rich.progress import Progress as Bars
     except ImportError:
         return None
-    columns = TextColumn("{task.description}"), BarColumn(), TextColumn("{task.fields[rate]}"), TimeRemainingColumn()
+    columns = (
+        SpinnerColumn(),
+        TextColumn("{task.description}"),
+        BarColumn(),
+        TextColumn("{task.fields[rate]}"),
+        TimeElapsedColumn(),
+        TextColumn("left"),
+        TimeRemainingColumn(),
+    )
     return Bars(*columns, console=Console(stderr=True), transient=True)

@@ -217,7 +217,16 @@ class ConditionalEmbedding(BaseEstimator):
         return ConditionalDistributions(self.points_, weights, self.kernel_x_)
 
     def predict(self, X: Any) -> np.ndarray:
-        """E[x | z] for every row of z, (m,) or (m, e)."""
+        """E[x | z] for every row of z, (m,) or (m, e).
+
+        Parameters
+        ----------
+        X : array or DataFrame of shape (n_samples, n_features)
+
+        Returns
+        -------
+        array of shape (n_samples,)
+        """
         found = self.at(X).mean()
         return found[:, 0] if found.shape[1] == 1 else found
 

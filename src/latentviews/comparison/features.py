@@ -7,7 +7,7 @@ import numpy as np
 from array_api_compat import is_array_api_obj
 
 from latentviews._arrays import is_foreign, namespace, to_numpy
-from latentviews._validation import check_count
+from latentviews._validation import as_numbers, check_count
 from latentviews.core.features.landmarks import LandmarkFeatures
 from latentviews.core.kernels.base import Kernel
 from latentviews.core.kernels.real import Gaussian
@@ -23,7 +23,7 @@ SCALES = (0.03, 0.09, 0.25, 0.7, 2.0)  # bandwidths to try, in median distances
 
 def as_rows(name: str, values: Any) -> Any:
     """``values`` as finite rows (n, d) in their own library, enough of them for a test."""
-    rows = values if is_array_api_obj(values) and is_foreign(values) else to_numpy(values)
+    rows = values if is_array_api_obj(values) and is_foreign(values) else as_numbers(name, values)
     rows = rows[:, None] if rows.ndim == 1 else rows
     if rows.ndim != 2 or rows.shape[1] == 0:
         raise ValueError(f"{name} needs shape (n,) or (n, d); got {tuple(rows.shape)}.")

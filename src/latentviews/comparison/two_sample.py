@@ -68,7 +68,23 @@ class QuadraticMMD:
     def draws(
         self, samples: TwoSamples, kernel: Kernel, n_permutations: int, n_landmarks: int, rng: np.random.Generator
     ) -> Draws:
-        """The statistic of the two samples and of rows given to them at random."""
+        """The statistic of the two samples and of rows given to them at random.
+
+        Parameters
+        ----------
+        rng : numpy Generator
+        samples : pair of arrays
+            The rows of both samples.
+        kernel : Kernel
+            With numbers in place of rules.
+        n_permutations : int
+        n_landmarks : int
+            The most features per row.
+
+        Returns
+        -------
+        Draws
+        """
         gram = kernel.gram(samples.rows, samples.rows)
         weights = in_library_of(samples.weights, gram)
 
@@ -92,7 +108,23 @@ class LandmarkMMD:
     def draws(
         self, samples: TwoSamples, kernel: Kernel, n_permutations: int, n_landmarks: int, rng: np.random.Generator
     ) -> Draws:
-        """The statistic of the two samples and of rows given to them at random."""
+        """The statistic of the two samples and of rows given to them at random.
+
+        Parameters
+        ----------
+        rng : numpy Generator
+        samples : pair of arrays
+            The rows of both samples.
+        kernel : Kernel
+            With numbers in place of rules.
+        n_permutations : int
+        n_landmarks : int
+            The most features per row.
+
+        Returns
+        -------
+        Draws
+        """
         phi = mapped(fitted_map(kernel, some_rows(samples.rows, rng), n_landmarks, rng), samples.rows)
         return permuted_draws(samples, phi, n_permutations, rng)
 
@@ -116,7 +148,23 @@ class BlockMMD:
     def draws(
         self, samples: TwoSamples, kernel: Kernel, n_permutations: int, n_landmarks: int, rng: np.random.Generator
     ) -> Draws:
-        """The statistic of the two samples and of pairs that changed places at random."""
+        """The statistic of the two samples and of pairs that changed places at random.
+
+        Parameters
+        ----------
+        rng : numpy Generator
+        samples : pair of arrays
+            The rows of both samples.
+        kernel : Kernel
+            With numbers in place of rules.
+        n_permutations : int
+        n_landmarks : int
+            The most features per row.
+
+        Returns
+        -------
+        Draws
+        """
         if np.ptp(samples.weights) > 0:
             raise ValueError("BlockMMD takes no sample_weight; use LandmarkMMD() or QuadraticMMD().")
         n_pairs = min(samples.n_first, samples.n_rows - samples.n_first)

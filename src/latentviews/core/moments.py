@@ -15,7 +15,7 @@ import numpy as np
 from latentviews._arrays import in_library_of, namespace, to_numpy
 from latentviews._numbers import TINY
 from latentviews._validation import UnsupportedError
-from latentviews.core.streams import Total, total, weigh
+from latentviews.core.streams import Total, is_array, total, weigh
 
 Pairs = dict[tuple[int, int], np.ndarray]
 
@@ -68,7 +68,25 @@ def feature_vectors(batch: Any, embed: Embed) -> list[np.ndarray]:
 
 def pair_moments(data: Any, embed: Embed, weights: Any = None) -> Pairs:
     """C_st = E[φ_s φ_tᵀ] for every pair of views s < t, over the rows that have both (Song et al. 2014, eq. 8)."""
+    if is_array(data) and data.shape[0] < min((len(tail) for tail in embed.tails if tail is not None), default=0):
+        embed = InFeatures(embed)
     return as_pairs(pair_total(data, embed, weights), embed)
+
+
+class InFeatures:
+    """An embedding whose raw vectors are the feature vectors: cheaper where rows are fewer than raw coordinates."""
+
+    def __init__(self, embed: Embed):
+        self.embed = embed
+        self.tails = (None,) * len(embed.tails)
+
+    def __call__(self, batch: Any) -> list[np.ndarray]:
+        """The feature vectors of every view, zero where it is missing."""
+        return feature_vectors(batch, self.embed)
+
+    def present(self, batch: Any) -> np.ndarray | None:
+        """One where a row has a view and zero where it is missing, (n, n_views); None where nothing is missing."""
+        return self.embed.present(batch)
 
 
 def pair_total(data: Any, embed: Embed, weights: Any = None) -> Total:

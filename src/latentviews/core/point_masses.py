@@ -9,7 +9,8 @@ import numpy as np
 
 from latentviews._arrays import to_numpy
 from latentviews._numbers import TINY
-from latentviews.core.embeddings import BACKGROUND, Components, as_rows, components_in, evaluate
+from latentviews.core.components import BACKGROUND, Components, as_rows, evaluate
+from latentviews.core.embeddings import components_in
 from latentviews.core.features.point_masses import PointMassFeatures, which_mass
 from latentviews.core.kernels.quadrature import Quadrature
 

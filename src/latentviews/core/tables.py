@@ -7,13 +7,20 @@ from typing import Any, TypeVar
 import numpy as np
 
 from latentviews._arrays import to_numpy
+from latentviews._numbers import LARGEST
 from latentviews._validation import as_labels, check_rows, check_weights, is_batches, warn_user
+from latentviews.core.categories import coded, coded_first
 from latentviews.core.kernels.spaces import Real, Space, space_of
 from latentviews.core.streams import is_array, is_empty, sample
 
+ROUNDING = 1000 * np.finfo(float).eps  # of the largest value: so much comes of arithmetic alone
 Columns = tuple[list[int], ...]
 Spaces = Mapping[int, Space]  # of columns, by number
 NOWHERE: Spaces = {}
+
+
+class FewViewsError(ValueError):
+    """Fewer views than determine the classes."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,6 +73,12 @@ def training_rows(
     weights = None if weights is None else weights / weights.mean()
     drawn, pilot_weights, pilot_labels = draw(data, pilot_size, rng, weights, labels)
     pilot = to_numpy(drawn)
+    unseen = np.flatnonzero(np.isnan(pilot).all(axis=0))
+    if len(unseen) and is_array(data) and not np.isnan(to_numpy(data)[:, unseen]).all():
+        raise ValueError(
+            f"None of the {len(pilot)} rows of the pilot has a value in column {unseen[0]}, though other rows do; take "
+            "a larger pilot_size."
+        )
     # a pilot that is not full holds the whole stream
     partial = len(pilot) < data.shape[0] if is_array(data) else len(pilot) >= pilot_size
     return TrainingRows(data, weights, labels, pilot, pilot_weights, pilot_labels, partial)
@@ -84,8 +97,8 @@ def read_sequences(estimator: Any, X: Any, *, reset: bool) -> tuple[np.ndarray, 
             "lengths = [len(part) for part in parts]."
         )
     if hasattr(X, "columns"):
-        X = _named_columns(X, estimator.views)
-    table = to_numpy(check_rows(estimator, X, reset=reset, missing=True))
+        X = _named_columns(X, _listed(estimator.views))
+    table = to_numpy(check_rows(estimator, coded(estimator, X, reset=reset), reset=reset, missing=True))
     if reset and estimator.views is None:
         return table, (list(range(table.shape[1])),)
     columns = _columns(estimator, reset, least=1)
@@ -107,8 +120,8 @@ def read_table(estimator: Any, X: Any, *, reset: bool) -> tuple[Any, Columns]:
             raise ValueError("X is a list of arrays, one per view, so `views` must be None; pass one or the other.")
         X, columns = _stack([np.asarray(view) for view in X])
     elif hasattr(X, "columns"):
-        X = _named_columns(X, estimator.views)
-    table = check_rows(estimator, X, reset=reset, missing=True)
+        X = _named_columns(X, _listed(estimator.views))
+    table = check_rows(estimator, coded(estimator, X, reset=reset), reset=reset, missing=True)
     refuse_outside(table, spaces, _names(estimator))
     return table, columns or _columns(estimator, reset)
 
@@ -134,6 +147,7 @@ class CheckedBatches:
             rows, weights = batch if isinstance(batch, tuple) else (batch, None)
             if is_empty(rows):
                 continue
+            rows = coded(self.estimator, rows, reset=False)
             rows = check_rows(self.estimator, rows, reset=False, missing=self.missing)
             refuse_outside(rows, self.spaces, _names(self.estimator))
             if weights is not None:
@@ -154,7 +168,7 @@ def checked_batches(
         first = next((rows for rows in every if not is_empty(rows)), None)
         if first is None:
             raise ValueError("The stream holds no batch; at least one row is needed.")
-        check_rows(estimator, first, reset=True, missing=missing)
+        check_rows(estimator, coded_first(estimator, X, first), reset=True, missing=missing)
     return CheckedBatches(estimator, X, missing, spaces)
 
 
@@ -184,11 +198,12 @@ def _is_list_of_views(X: Any) -> bool:
 
 def _stack(views: list[np.ndarray]) -> tuple[np.ndarray, Columns]:
     """Arrays side by side, and where each of them went."""
-    rows = [len(view) for view in views]
-    if len(set(rows)) > 1:
-        raise ValueError(f"All views must have the same rows; got {rows} rows.")
+    if len({len(view) for view in views}) > 1:
+        raise ValueError(f"All views must have the same rows; got {[len(view) for view in views]} rows.")
     ends = np.cumsum([view.shape[1] for view in views])
     columns = [list(range(end - view.shape[1], end)) for view, end in zip(views, ends, strict=True)]
+    kinds = {view.dtype.kind in "OUS" for view in views}
+    views = [view.astype(object) for view in views] if len(kinds) > 1 else views  # numbers beside text stay numbers
     return np.concatenate(views, axis=1), _checked(columns, int(ends[-1]))
 
 
@@ -200,30 +215,25 @@ def _named_columns(frame: Any, views: Any) -> Any:
         if absent:
             raise ValueError(f"views name columns {absent} that the table lacks; it has {list(frame.columns)}.")
         frame = frame[list(dict.fromkeys(names))]
-    texts = [name for name, kind in zip(frame.columns, frame.dtypes, strict=True) if not _is_numeric(kind)]
-    if texts:
-        raise ValueError(
-            f"Columns {texts} are not numbers; encode them as numbers (with the Delta kernel for codes), or name the "
-            "columns to use in `views`."
-        )
     return frame
-
-
-def _is_numeric(dtype: Any) -> bool:
-    """Whether a column of a pandas or polars frame holds numbers."""
-    return dtype.is_numeric() if hasattr(dtype, "is_numeric") else getattr(dtype, "kind", "O") in "biuf"
 
 
 def _columns(estimator: Any, reset: bool, least: int = 3) -> Columns:
     if not reset:
         return estimator.views_
     names = list(getattr(estimator, "feature_names_in_", []))
-    size = estimator.n_features_in_
-    if estimator.views is not None and (isinstance(estimator.views, str) or not isinstance(estimator.views, Iterable)):
-        raise ValueError(f"views must be a list with the columns of every view; got {estimator.views!r}.")
-    if estimator.views is None:
-        return _checked([[j] for j in range(size)], size)
-    return _checked([[_index(name, names) for name in _as_list(view)] for view in estimator.views], size, least)
+    size, views = estimator.n_features_in_, _listed(estimator.views)
+    least = min(least, getattr(estimator, "_fewest_views", least))
+    if views is None:
+        return _checked([[j] for j in range(size)], size, least)
+    return _checked([[_index(name, names) for name in _as_list(view)] for view in views], size, least)
+
+
+def _listed(views: Any) -> Any:
+    """The columns of every view, without the names that a dict gives the views."""
+    if views is not None and (isinstance(views, str) or not isinstance(views, Iterable)):
+        raise ValueError(f"views must be a list with the columns of every view, or a dict; got {views!r}.")
+    return list(views.values()) if isinstance(views, Mapping) else views
 
 
 def _as_list(view: Any) -> list[Any]:
@@ -247,9 +257,10 @@ def _checked(columns: list[list[int]], size: int, least: int = 3) -> Columns:
     if not columns:
         raise ValueError("views is empty; name the columns of at least one view.")
     if len(columns) < least:
-        raise ValueError(
-            f"A multi-view model needs at least three views; got {len(columns)} from n_features = {size} column(s). "
-            "Two views do not determine the classes."
+        raise FewViewsError(
+            f"A multi-view model needs at least {'three' if least == 3 else least} views; got {len(columns)} from "
+            f"n_features = {size} column(s). Two views do not determine the classes, unless `MultiViewMixture` is "
+            'given dependence="copula".'
         )
     flat = [j for view in columns for j in view]
     outside = [j for j in flat if not -size <= j < size]
@@ -264,11 +275,8 @@ def _checked(columns: list[list[int]], size: int, least: int = 3) -> Columns:
     return tuple([j % size for j in view] for view in columns)
 
 
-LARGEST = 1e150  # values beyond have squares that overflow
-
-
 def check_varying(x: np.ndarray, columns: Columns, names: Any = None) -> None:
-    """Refuse columns that are empty or constant, which say nothing of the classes, or too large to be squared."""
+    """Refuse columns that are empty or constant, which say nothing of the classes."""
     x = to_numpy(x)
     for view, group in enumerate(columns):
         for j in group:
@@ -281,19 +289,20 @@ def check_varying(x: np.ndarray, columns: Columns, names: Any = None) -> None:
 
 
 def check_column(x: np.ndarray, label: Any, asked: str) -> None:
-    """Refuse a column that is empty or constant, which says nothing of what is asked, or has squares out of range."""
+    """Refuse a column that is empty or constant, which says nothing of what is asked, or varies by next to nothing."""
     values = x[~np.isnan(x)]
     if not len(values):
         raise ValueError(f"Column {label} is missing in all {len(x)} rows; leave it out.")
-    if np.abs(values).max() > LARGEST:
-        raise ValueError(
-            f"Column {label} holds {values[np.abs(values).argmax()]:.3g}, whose square is no number; scale the column, "
-            "or take that row out."
-        )
     if np.all(values == values[0]):
         raise ValueError(f"Column {label} is constant over {len(x)} rows and says nothing of {asked}; leave it out.")
     if np.ptp(values) < 1 / LARGEST:
         raise ValueError(f"Column {label} varies by {np.ptp(values):.3g}, whose square is no number; scale the column.")
+    if np.ptp(values) < ROUNDING * np.abs(values).max():
+        raise ValueError(
+            f"Column {label} varies by {np.ptp(values):.3g} beside values of {np.abs(values).max():.3g}, which is no "
+            f"more than rounding and says nothing of {asked}; leave it out, or keep more digits by measuring from a "
+            "number nearer to the values."
+        )
 
 
 def check_spaces(x: np.ndarray, columns: Columns, prototypes: Sequence[Any], names: Any) -> Spaces:

@@ -50,7 +50,19 @@ class PowerMethod(BaseEstimator):
         self.threshold = threshold
 
     def decompose(self, tensor: np.ndarray, rng: np.random.Generator) -> Decomposition:
-        """Eigenpairs, one after the other."""
+        """Eigenpairs, one after the other.
+
+        Parameters
+        ----------
+        tensor : array of shape (k, k, k)
+            A symmetric tensor.
+        rng : numpy Generator
+
+        Returns
+        -------
+        Decomposition
+            Eigenpairs and the residual.
+        """
         check_parameters(self)
         rank = len(tensor)
         values, vectors = np.empty(0), np.empty((rank, 0))
@@ -99,7 +111,19 @@ class JointDiagonalization(BaseEstimator):
         self.tol = tol
 
     def decompose(self, tensor: np.ndarray, rng: np.random.Generator) -> Decomposition:
-        """Eigenpairs, all together."""
+        """Eigenpairs, all together.
+
+        Parameters
+        ----------
+        tensor : array of shape (k, k, k)
+            A symmetric tensor.
+        rng : numpy Generator
+
+        Returns
+        -------
+        Decomposition
+            Eigenpairs and the residual.
+        """
         check_parameters(self)
         vectors = rotated_to_diagonal(np.moveaxis(tensor, 2, 0), rng, self.max_sweeps, self.tol)
         return _ordered(tensor, vectors)

@@ -146,11 +146,8 @@ def feature_prototypes(kernel: Any, features: Any, bandwidth: Any, columns: Colu
     if kernel is not None and features is not None:
         raise ValueError("kernel is shorthand for features: pass one of them, not both.")
     if features is None:
-        kernels = (
-            [_default_kernel(group) for group in columns]
-            if kernel is None
-            else _one_per_view("kernel", kernel, n_views)
-        )
+        given = _one_per_view("kernel", kernel, n_views)
+        kernels = [_default_kernel(group) if one is None else one for one, group in zip(given, columns, strict=True)]
         kernels = [FunctionKernel(one) if inspect.isroutine(one) else one for one in kernels]
         for one in kernels:
             check_ability("kernel", one, "gram")

@@ -11,6 +11,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from latentviews._numbers import brief
+
 
 class SeriesFile(NamedTuple):
     """Which columns of a file make a series, and which say where sequences begin and what happens."""
@@ -45,6 +47,9 @@ class SeriesData(NamedTuple):
     labels: np.ndarray | None  # (n_samples,), what happens at every row, where it is known
     columns: tuple[str, ...]
 
+    def __repr__(self) -> str:
+        return brief(self)
+
 
 def load_series(name: str, folder: Any = None) -> SeriesData:
     """One of six recorded series.
@@ -57,6 +62,10 @@ def load_series(name: str, folder: Any = None) -> SeriesData:
         a slot car; waiting times and durations of a geyser's eruptions.
     folder : path or None
         Where the collections are, ``series`` among them; by default the environment variable LATENTVIEWS_DATA says.
+
+    Returns
+    -------
+    SeriesData
     """
     if name not in SERIES:
         raise ValueError(f"name must be one of {sorted(SERIES)}; got {name!r}.")
@@ -67,7 +76,18 @@ def load_series(name: str, folder: Any = None) -> SeriesData:
 
 
 def read_series(path: str | Path, layout: SeriesFile) -> SeriesData:
-    """Sequences from a CSV file with a header, compressed by gzip or not; blank cells are missing values."""
+    """Sequences from a CSV file with a header, compressed by gzip or not; blank cells are missing values.
+
+    Parameters
+    ----------
+    path : str or Path
+    layout : SeriesFile
+        How the file is laid out.
+
+    Returns
+    -------
+    SeriesData
+    """
     opener: Any = gzip.open if str(path).endswith(".gz") else open
     with opener(path, "rt", newline="") as file:
         rows = list(csv.DictReader(file))
@@ -98,7 +118,16 @@ FLOWCAP = ("dlbcl", "gvhd", "hsct")
 
 
 def flowcap_samples(collection: str) -> list[str]:
-    """The names of the samples of a FlowCAP-I collection ("dlbcl", "gvhd", "hsct") that `load_flowcap` knows."""
+    """The names of the samples of a FlowCAP-I collection ("dlbcl", "gvhd", "hsct") that `load_flowcap` knows.
+
+    Parameters
+    ----------
+    collection : str
+
+    Returns
+    -------
+    list[str]
+    """
     return [name for name in _flowcap_hashes() if name.startswith(f"{collection}_")]
 
 
@@ -116,6 +145,10 @@ def load_flowcap(sample: str, folder: Any = None) -> Cytometry:
         One of the names that `flowcap_samples` lists.
     folder : path or None
         Where the collections are; by default the environment variable LATENTVIEWS_DATA says.
+
+    Returns
+    -------
+    Cytometry
     """
     hashes = _flowcap_hashes()
     if sample not in hashes:

@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy import stats
 
+from latentviews._numbers import brief
 from latentviews._validation import check_count
 from latentviews.sequences.chains import draw_states
 
@@ -19,12 +20,34 @@ class TrueView:
     laws: tuple[tuple[tuple[float, Any], ...], ...]
 
     def density(self, x: Any) -> np.ndarray:
-        """The densities of all classes, (n, k)."""
+        """The densities of all classes, (n, k).
+
+        Parameters
+        ----------
+        x : array of shape (n,) or (n, d)
+
+        Returns
+        -------
+        array of shape (n, k)
+        """
         x = np.ravel(x)
         return np.stack([sum(w * law.pdf(x) for w, law in parts) for parts in self.laws], axis=1)
 
     def sample(self, component: int, size: int, rng: np.random.Generator) -> np.ndarray:
-        """Rows from one class, (size, 1)."""
+        """Rows from one class, (size, 1).
+
+        Parameters
+        ----------
+        component : int
+            The class.
+        size : int
+            How many.
+        rng : numpy Generator
+
+        Returns
+        -------
+        array of shape (size, d)
+        """
         parts = self.laws[component]
         which = rng.choice(len(parts), size=size, p=[w for w, _ in parts])
         draws = np.stack([law.rvs(size=size, random_state=rng) for _, law in parts])
@@ -40,6 +63,9 @@ class Truth(NamedTuple):
 
 class MultiViewData(NamedTuple):
     """Data, labels and the truth behind them."""
+
+    def __repr__(self) -> str:
+        return brief(self)
 
     X: np.ndarray  # (n_samples, n_views)
     y: np.ndarray  # (n_samples,)
@@ -106,6 +132,9 @@ class HMMTruth(NamedTuple):
 
 class HMMData(NamedTuple):
     """Sequences one under the other, their states and the truth behind them."""
+
+    def __repr__(self) -> str:
+        return brief(self)
 
     X: np.ndarray  # (n_samples, 1)
     states: np.ndarray  # (n_samples,)

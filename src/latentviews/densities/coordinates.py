@@ -6,7 +6,8 @@ from typing import Any
 import numpy as np
 
 from latentviews._arrays import to_numpy
-from latentviews.core.embeddings import Components, Embedding, as_rows
+from latentviews.core.components import Components, as_rows
+from latentviews.core.embeddings import Embedding
 from latentviews.core.features.base import FeatureMap
 
 

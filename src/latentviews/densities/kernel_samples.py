@@ -10,7 +10,8 @@ from sklearn.base import clone
 
 from latentviews._arrays import to_numpy
 from latentviews._numbers import TINY
-from latentviews.core.embeddings import Components, as_rows, domain_of, evaluate
+from latentviews.core.components import Components, as_rows, evaluate
+from latentviews.core.embeddings import domain_of
 from latentviews.core.kernels.base import Kernel, column_factors
 from latentviews.core.kernels.mixed import smoothness, widened
 from latentviews.core.kernels.quadrature import Quadrature

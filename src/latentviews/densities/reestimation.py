@@ -11,7 +11,8 @@ from latentviews._arrays import to_numpy
 from latentviews._numbers import TINY, as_shares, effective_rows
 from latentviews._validation import is_auto
 from latentviews.core import streams
-from latentviews.core.embeddings import BinnedEmbedding, Components
+from latentviews.core.components import Components
+from latentviews.core.embeddings import BinnedEmbedding
 from latentviews.core.features.base import FeatureMap, raw_vectors
 from latentviews.core.features.bins import BinnedFeatures, GridFeatures, linear_bins, uniform_grid
 from latentviews.core.features.landmarks import LandmarkFeatures, few_landmarks, many_landmarks

@@ -5,7 +5,8 @@ from dataclasses import replace
 import numpy as np
 
 from latentviews._numbers import TINY, as_shares
-from latentviews.core.embeddings import BACKGROUND, BinnedEmbedding
+from latentviews.core.components import BACKGROUND
+from latentviews.core.embeddings import BinnedEmbedding
 from latentviews.core.features.bins import linear_bins
 from latentviews.core.kernels.quadrature import Quadrature
 

@@ -9,8 +9,9 @@ import numpy as np
 from scipy.special import ndtr
 
 from latentviews._arrays import to_numpy
+from latentviews._numbers import LARGEST as FARTHEST
 from latentviews._numbers import TINY
-from latentviews.core.embeddings import BACKGROUND, Components, as_rows, evaluate
+from latentviews.core.components import BACKGROUND, Components, as_rows, evaluate
 from latentviews.core.kernels.real import Gaussian
 
 POINTS = 1000  # rows that stand for all
@@ -18,6 +19,7 @@ WIDTHS = (0.14, 0.28, 0.56)  # of kernels, over the spread of their surroundings
 LEVELS = 256  # points at which the distribution of a column in a component is known
 LARGEST = 700.0  # logs of numbers
 AT_ONCE = 2**22  # kernel values in memory
+FAR = 1e140  # widths beyond which rows count as equally far: squares of so many are still numbers
 NEGLIGIBLE = 1e-4  # of a component: what weighs less is left out
 
 
@@ -159,6 +161,7 @@ class GaussianGroup(NamedTuple):
 
     def logs(self, x: np.ndarray) -> np.ndarray:
         """The logs of the Gaussians, (n, m)."""
+        x = np.clip(x, -FARTHEST, FARTHEST)
         return np.linalg.slogdet(self.map)[1] + log_kernels(x @ self.map, self.centres @ self.map, self.widths)
 
     def scaled(self, shares: np.ndarray) -> "GaussianGroup":
@@ -195,7 +198,8 @@ def log_kernels(x: np.ndarray, points: np.ndarray, widths: np.ndarray) -> np.nda
     """The logs of N(x_i; points_j, widths_j² I), (n, m)."""
     dim = x.shape[1]
     center = points.mean(axis=0) if len(points) else 0.0
-    x, points = x - center, points - center
+    reach = FAR * (widths.min() if len(widths) else 1.0)
+    x, points = np.clip(x - center, -reach, reach), points - center
     values = x @ (-2 * points.T)
     values += (x**2).sum(axis=1)[:, None]
     values += (points**2).sum(axis=1)

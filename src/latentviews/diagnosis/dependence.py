@@ -3,16 +3,17 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import combinations
+from typing import Any
 
 import numpy as np
 
-from latentviews.comparison.independence import independence_test
+from latentviews.comparison.pairs import leading_features, pairwise_tests
 from latentviews.comparison.results import TestResult
 from latentviews.core.kernels.defaults import kernel_on
-from latentviews.core.kernels.spaces import Space
+from latentviews.core.kernels.space import Space
 from latentviews.core.tables import Columns
 
-CLASS_ROWS = 2000  # members of a class in a test: more would find dependence too weak to matter
+CLASS_ROWS = 1500  # members of a class in a test: more would find dependence too weak to matter
 FEWEST_MEMBERS = 20  # and fewer would find nothing
 LEVEL = 0.05  # the chance of flagging any dependence where there is none
 WEAK = (
@@ -63,19 +64,33 @@ def within_class_dependence(
     for h, chances in enumerate(posteriors.T):
         chances = chances * min(1.0, CLASS_ROWS / max(chances.sum(), 1.0))
         members = rows[rng.random(len(rows)) < chances]
-        for p, (s, t) in enumerate(pairs):
-            x, y = members[:, columns[s]], members[:, columns[t]]
-            both = ~(np.isnan(x).any(axis=1) | np.isnan(y).any(axis=1))
-            x, y = x[both], y[both]
-            if len(x) >= FEWEST_MEMBERS and np.ptp(x, axis=0).all() and np.ptp(y, axis=0).all():
-                seed = int(rng.integers(2**31))
-                found[h, p] = independence_test(
-                    x, y, kernel=(kernels[s], kernels[t]), n_permutations=n_permutations, random_state=seed
-                )
+        views = [members[:, view] for view in columns]
+        tested = _tested(views, kernels, n_permutations, rng)
+        found |= {(h, p): tested[pair] for p, pair in enumerate(pairs) if pair in tested}
     effect, pvalue, n_rows = (np.full((posteriors.shape[1], len(pairs)), empty) for empty in (np.nan, np.nan, 0))
     for where, adjusted in zip(found, corrected_pvalues(list(found.values())), strict=True):
         effect[where], pvalue[where], n_rows[where] = found[where].effect, adjusted, found[where].n_rows
     return WithinClassDependence(pairs, effect, pvalue, n_rows)
+
+
+def _tested(
+    views: Sequence[np.ndarray], kernels: Sequence[Any], n_permutations: int, rng: np.random.Generator
+) -> dict[tuple[int, int], TestResult]:
+    """The tests of all pairs of views on the members of a class, each on the rows that have both."""
+    here = [~np.isnan(x).any(axis=1) for x in views]
+    usable = [t for t, x in enumerate(views) if here[t].sum() >= FEWEST_MEMBERS and np.ptp(x[here[t]], axis=0).all()]
+    features = {t: leading_features(views[t][here[t]], kernels[t], rng) for t in usable}
+    if len(usable) > 1 and all(here[t].all() for t in usable):
+        tests = pairwise_tests([features[t] for t in usable], n_permutations, rng)
+        return {(usable[s], usable[t]): test for (s, t), test in tests.items()}
+    found = {}
+    for s, t in combinations(usable, 2):
+        both = here[s] & here[t]
+        if both.sum() >= FEWEST_MEMBERS:
+            pair = [features[v][both[here[v]]] for v in (s, t)]
+            centred = [phi - phi.mean(axis=0) for phi in pair]
+            found[s, t] = pairwise_tests(centred, n_permutations, rng)[0, 1]
+    return found
 
 
 def corrected_pvalues(tests: Sequence[TestResult]) -> np.ndarray:

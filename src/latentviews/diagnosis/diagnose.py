@@ -14,13 +14,14 @@ from latentviews.core import streams
 from latentviews.core.features.point_masses import which_mass
 from latentviews.core.point_masses import masses_of
 from latentviews.core.tables import read_table
+from latentviews.core.view_names import view_names
 from latentviews.diagnosis.dependence import FEWEST_MEMBERS, WithinClassDependence, within_class_dependence
 from latentviews.diagnosis.moments import MomentQuality, moment_quality
 from latentviews.diagnosis.point_masses import ExactValues, exact_sentences, exact_values
 from latentviews.diagnosis.splits import classes_within
 from latentviews.mixtures.problem import classes_of, hidden_sentence
 
-ROWS = 20_000  # rows looked at
+ROWS = 10_000  # rows looked at
 CERTAIN = 0.8  # a posterior below this is uncertain
 FAR = 0.01  # rows beyond the range of a fit that are too many
 SQUEEZED = 0.02  # of the spread in a fit: less is another scale
@@ -153,7 +154,7 @@ def diagnose(model: Any, X: Any, *, n_permutations: int = 199, random_state: Any
     ----------
     model : fitted MultiViewMixture
     X : data of the kind it was fitted to
-        At most 20,000 rows are looked at. A pair of views is tested on the rows that have both.
+        At most 10,000 rows are looked at. A pair of views is tested on the rows that have both.
     n_permutations : int, default=199
         Null draws of every test; the smallest p-value is 1 / (1 + n_permutations).
     random_state : int, RandomState or None
@@ -187,7 +188,7 @@ def diagnose(model: Any, X: Any, *, n_permutations: int = 199, random_state: Any
     names = getattr(model, "feature_names_in_", range(rows.shape[1]))
     return Diagnosis(
         n_rows=len(rows),
-        view_names=_view_names(model),
+        view_names=view_names(model),
         weights=model.weights_,
         moments=moment_quality(model, rows, columns, rng),
         mass=np.stack([component.mass for component in model.components_]),
@@ -212,11 +213,6 @@ def _effective_rows(posteriors: np.ndarray) -> np.ndarray:
     return np.minimum(expected, effective_rows(expected, (posteriors**2).sum(axis=0)))
 
 
-def _view_names(model: Any) -> tuple[str, ...]:
-    known = getattr(model, "feature_names_in_", None)
-    return tuple("+".join(str(j if known is None else known[j]) for j in view) for view in model.views_)
-
-
 # ------------------------------------------------------------------------------------------- what a person reads
 
 
@@ -233,7 +229,7 @@ def _on_exact(diagnosis: Diagnosis) -> Iterator[Finding]:
 
 def _on_moments(diagnosis: Diagnosis) -> Iterator[Finding]:
     k, moments = len(diagnosis.weights), diagnosis.moments
-    if k == 1:
+    if k == 1 or len(diagnosis.view_names) < 3:  # the spectral step takes three views
         return
     if moments is None:
         yield Finding(

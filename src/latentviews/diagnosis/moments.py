@@ -17,6 +17,7 @@ from latentviews.core.views import Views, feature_prototypes, fit_views, fitting
 from latentviews.core.whitening import symmetric, symmetric_tensor, symmetric_whitening, triple_whitening
 
 RESAMPLES = 10  # of the rows, for the error of the moments
+RESAMPLED_ROWS = 3000  # of them; the errors of more follow from theirs
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,13 +50,16 @@ class MomentQuality:
 
 
 def moment_quality(model: Any, rows: np.ndarray, columns: Columns, rng: np.random.Generator) -> MomentQuality | None:
-    """The model's spectral step on ``rows``, and again on resamples of them; None where it fails."""
+    """The model's spectral step on ``rows``, and again on resamples; None where it fails, or there are two views."""
+    if len(columns) < 3:
+        return None
     rank = len(model.weights_)
     blocks = read_blocks(model.exchangeable, len(columns))
     names = getattr(model, "feature_names_in_", None)
     maps = feature_prototypes(model.kernel, model.features, model.bandwidth, columns, names)
     masses = None if model.dependent_ is not None else model.point_masses
-    views = fit_views(rows, columns, fitting_maps(maps, rows, columns, blocks, masses, scales=False), rng, blocks)
+    default = model.kernel is None and model.features is None and model.bandwidth is None  # as in the fit
+    views = fit_views(rows, columns, fitting_maps(maps, rows, columns, blocks, masses, scales=default), rng, blocks)
     solver = JointDiagonalization() if model.solver is None else model.solver
     shared = len(set(blocks)) == 1
     try:
@@ -63,10 +67,12 @@ def moment_quality(model: Any, rows: np.ndarray, columns: Columns, rng: np.rando
     except UnsupportedError:
         return None
     rho = np.array([_supremum(rows[:, view], phi) for view, phi in zip(columns, views.features, strict=True)])
-    resamples = [rng.exponential(size=len(rows)) for _ in range(RESAMPLES)]
-    pair = _pair_moment(rows, views, found, rho)
-    left, spectrum, right = np.linalg.svd(pair, full_matrices=False)
-    errors = [_pair_moment(rows, views, found, rho, weights) - pair for weights in resamples]
+    some = rows[rng.permutation(len(rows))[:RESAMPLED_ROWS]]
+    shrink = float(np.sqrt(len(some) / len(rows)))  # errors of moments fall with the root of the number of rows
+    resamples = [rng.exponential(size=len(some)) for _ in range(RESAMPLES)]
+    left, spectrum, right = np.linalg.svd(_pair_moment(rows, views, found, rho), full_matrices=False)
+    pair = _pair_moment(some, views, found, rho)
+    errors = [shrink * (_pair_moment(some, views, found, rho, weights) - pair) for weights in resamples]
     noise = np.mean([_norm_beyond(left[:, : rank - 1], error, right[: rank - 1].T) for error in errors])
     # stacked views of a group have the sum of their kernels, each at most one
     ratio = 1.0 if shared else max(len(group) for group in found.whitening.groups)
@@ -74,7 +80,7 @@ def moment_quality(model: Any, rows: np.ndarray, columns: Columns, rng: np.rando
         spectrum=spectrum,
         noise=float(noise),
         rho=rho,
-        eps_t=_tensor_error(rows, views, found, resamples),
+        eps_t=shrink * _tensor_error(some, views, found, resamples),
         least_value=float(found.decomposition.values.min()),
         residual=found.decomposition.residual,
         bound=tensor_error_bound(len(rows), ratio, float(spectrum[rank - 1]), float(model.weights_.min())),

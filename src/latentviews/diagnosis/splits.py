@@ -6,15 +6,16 @@ import numpy as np
 
 from latentviews._validation import UnsupportedError
 from latentviews.core.kernels.defaults import kernel_on
-from latentviews.core.kernels.spaces import Space
+from latentviews.core.kernels.space import Space
 from latentviews.core.selection import dependence_rank
 from latentviews.core.tables import Columns
 from latentviews.core.views import features_for, fit_views
 
-CLASS_ROWS = 2000  # members of a class in a test: more would find what is too weak to matter
+CLASS_ROWS = 1000  # members of a class in a test: more would find what is too weak to matter
 FEWEST_MEMBERS = 50  # and fewer would find nothing
 LEVEL = 0.01  # the chance, for every class, of finding more than one where there is one
 PERMUTATIONS = 99
+DIRECTIONS = 6  # of a view, in which more than one class would show
 
 
 def classes_within(
@@ -42,7 +43,7 @@ def _classes(members: np.ndarray, columns: Columns, spaces: Sequence[Space], rng
     maps = [features_for(kernel, len(view)) for kernel, view in zip(kernels, views, strict=True)]
     try:
         fitted = fit_views(members, views, maps, rng, varying)
-        return dependence_rank(members, fitted, rng, LEVEL, PERMUTATIONS).n_components
+        return dependence_rank(members, fitted, rng, LEVEL, PERMUTATIONS, n_directions=DIRECTIONS).n_components
     except UnsupportedError:
         return 0
 

@@ -7,17 +7,17 @@ from typing import Any
 
 import numpy as np
 
+from latentviews._constants import COFACTOR, TRANSFORMS
 from latentviews.io.binary import open_npy, open_parquet, open_zarr
 from latentviews.io.fcs import open_fcs
 from latentviews.io.h5ad import open_h5ad
 from latentviews.io.labels import write_labels
 from latentviews.io.source import InputError, Source, require
 from latentviews.io.text import open_text
-from latentviews.io.transforms import COFACTOR, Arcsinh, Logicle, Transform
+from latentviews.io.transforms import Arcsinh, Logicle, Transform
 
 __all__ = ["Arcsinh", "InputError", "Logicle", "Reading", "Table", "read_table", "write_labels"]
 
-TRANSFORMS = ("auto", "logicle", "arcsinh", "none")
 MAGIC = {b"FCS": "fcs", b"PAR1": "parquet", b"\x93NUMPY": "npy", b"\x89HDF": "h5ad", b"PK\x03\x04": "zip"}
 SUFFIXES = {".fcs": "fcs", ".parquet": "parquet", ".pq": "parquet", ".npy": "npy", ".h5ad": "h5ad"}
 ZARR_FILES = ("zarr.json", ".zarray", ".zgroup")
@@ -40,7 +40,8 @@ class Table:
     source: str  # the file's name
     format: str
     reading: Reading
-    left_out: tuple[str, ...] = ()  # columns of the file that were not asked for
+    left_out: tuple[str, ...] = ()  # columns of the file that were not asked for, or hold no numbers
+    texts: tuple[str, ...] = ()  # those of them that hold text
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -48,7 +49,12 @@ class Table:
         return self.reading.columns
 
     def frame(self) -> Any:
-        """The table as a pandas DataFrame, which models take with its names."""
+        """The table as a pandas DataFrame, which models take with its names.
+
+        Returns
+        -------
+        DataFrame
+        """
         return require("pandas", "A data frame").DataFrame(self.values, columns=list(self.columns), copy=False)
 
 
@@ -56,6 +62,7 @@ def read_table(
     path: Any,
     columns: Sequence[str] | None = None,
     *,
+    exclude: Sequence[str] = (),
     reading: Reading | None = None,
     transform: str = "auto",
     cofactor: float = COFACTOR,
@@ -73,7 +80,9 @@ def read_table(
     ----------
     path : str or Path
     columns : list of names or None
-        All usual ones by default. Columns without names are called "1", "2", …
+        By default all that hold numbers. Columns without names are called "1", "2", …
+    exclude : list of names
+        Columns to leave out, where ``columns`` is None.
     reading : Reading or None
         ``Table.reading`` of another file, to be read the same way: its columns and scales. ``columns``, ``transform``
         and ``cofactor`` are then not looked at. A model that ``latentviews fit`` saved has it as ``reading_``.
@@ -113,7 +122,12 @@ def read_table(
     if columns is not None:
         chosen = source.find(list(columns), path)
     else:
-        chosen = list(range(len(source.names))) if source.usual is None else source.usual
+        usual = range(len(source.names)) if source.usual is None else source.usual
+        unwanted = source.find(list(exclude), path)
+        left = [j for j in usual if j not in unwanted]
+        if not left:
+            raise InputError(f"The option `exclude` leaves no column of {path}.")
+        chosen = [j for j in left if j not in source.texts] or left
     names = tuple(source.names[j] for j in chosen)
     source.find(list(names), path)
     values = source.read(chosen)
@@ -123,7 +137,8 @@ def read_table(
         if scale is not None:
             values[:, j] = scale(values[:, j])
     left_out = tuple(name for name in source.names if name not in names)
-    return Table(values, path.name, source.format, Reading(names, tuple(scales), compensate), left_out)
+    texts = tuple(source.names[j] for j in source.texts if source.names[j] in left_out)
+    return Table(values, path.name, source.format, Reading(names, tuple(scales), compensate), left_out, texts)
 
 
 def unusable_columns(path: Any, *, delimiter: str | None = None, header: bool | None = None) -> dict[str, str]:

@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 
+from latentviews._validation import warn_user
 from latentviews.io.source import InputError, Source, numbered, require
 
 ROWS = 65_536  # read at a time where a format gives rows rather than columns
@@ -31,7 +32,8 @@ def open_parquet(path: Path) -> Source:
         except (pyarrow.ArrowInvalid, OSError) as error:
             raise InputError(f"{path} cannot be read to its end ({_first_line(error)}).") from error
 
-    return Source("parquet", list(schema.names), read, usual=usual)
+    texts = [j for j, one in enumerate(schema) if not _is_number(one.type)]
+    return Source("parquet", list(schema.names), read, usual=usual, texts=texts)
 
 
 def matrix(table: Any) -> np.ndarray:
@@ -56,8 +58,9 @@ def open_npy(path: Path) -> Source:
     """A 2-D array that `numpy.save` wrote; its columns are called 1, 2 and so on."""
     try:
         array = np.load(path, mmap_mode="r", allow_pickle=False)
-    except (ValueError, EOFError, OSError) as error:
-        raise InputError(f"{path} is not a whole NPY file of numbers; it may be cut short ({error}).") from error
+    except Exception as error:  # its header is a Python literal, so that damage can fail anywhere in a parser
+        reason = _first_line(error)
+        raise InputError(f"{path} is not a whole NPY file of numbers; it may be cut short ({reason}).") from error
     _check_shape(path, array)
     return Source("npy", numbered(array.shape[1]), lambda columns: array[:, columns].astype(float))
 
@@ -77,6 +80,7 @@ def open_zarr(path: Path) -> Source:
         raise InputError(f"{path} names {len(names)} columns, but its array has {array.shape[1]}.")
 
     def read(columns: list[int]) -> np.ndarray:
+        _tell_of_absent_chunks(path, array)
         values = np.empty((array.shape[0], len(columns)))
         for start in range(0, len(values), ROWS):
             try:
@@ -89,6 +93,16 @@ def open_zarr(path: Path) -> Source:
         return values
 
     return Source("zarr", names, read)
+
+
+def _tell_of_absent_chunks(path: Path, array: Any) -> None:
+    """A warning where chunks are not in the store: Zarr leaves out those of one value, and so does a broken copy."""
+    absent = array.nchunks - array.nchunks_initialized
+    if absent > 0:
+        warn_user(
+            f"{path} lacks {absent:,} of its {array.nchunks:,} chunks, whose values are read as {array.fill_value}: "
+            "right if they hold nothing else, since Zarr leaves such chunks out; else files of the store are lost."
+        )
 
 
 def _only_table(path: Path, group: Any) -> Any:

@@ -15,7 +15,17 @@ TIME = re.compile(r"time|event[-_ #]*(number|length|count)?$", re.IGNORECASE)
 
 def open_fcs(path: Path, *, compensate: bool = True) -> Source:
     """Channels by marker ($PnS, else $PnN) on their linear scale, compensated by the file's own spillover."""
-    flow = _parse(path)
+    try:
+        return _source(path, _parse(path), compensate)
+    except InputError:
+        raise
+    except Exception as error:  # a damaged file can fail anywhere in the parser, or say what cannot be
+        reason = str(error) or type(error).__name__
+        raise InputError(f"{path} is not a whole FCS file; it may be cut short ({reason}).") from error
+
+
+def _source(path: Path, flow: Any, compensate: bool) -> Source:
+    """The channels of a file that was parsed."""
     names = _names(flow)
     with np.errstate(over="ignore"):
         values = flow.as_array(preprocess=True)  # gain, logarithmic amplification, time step
@@ -41,7 +51,7 @@ def open_fcs(path: Path, *, compensate: bool = True) -> Source:
 
 
 def _parse(path: Path) -> Any:
-    """The file as flowio sees it, or a sentence on why it is no FCS file."""
+    """The file as flowio sees it."""
     flowio = require("flowio", "Reading FCS files")
     try:
         with warnings.catch_warnings():
@@ -49,9 +59,6 @@ def _parse(path: Path) -> Any:
             flow = flowio.FlowData(path, ignore_offset_error=True, ignore_offset_discrepancy=True)
     except flowio.exceptions.MultipleDataSetsError as error:
         raise InputError(f"{path} holds several data sets; split it into files of one each.") from error
-    except Exception as error:  # a damaged file can fail anywhere in the parser
-        reason = str(error) or type(error).__name__
-        raise InputError(f"{path} is not a whole FCS file; it may be cut short ({reason}).") from error
     if flow.data_type.upper() in ("F", "D"):
         for channel in flow.channels.values():  # floating-point data are linear, whatever $PnE says (FCS 3.1, 3.2.20)
             channel["pne"] = (0.0, 0.0)

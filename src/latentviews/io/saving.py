@@ -9,13 +9,16 @@ Format 1 wrote the module of a class beside its name; from format 2 on it is the
 """
 
 import errno
+import glob
 import importlib
 import io
 import json
 import os
+import shutil
+import socket
 import zipfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -82,14 +85,17 @@ def load(path: Any) -> Any:
     path = Path(path)
     if path.is_dir():
         raise SavingError(f"{path} is a directory; name the model file in it.")
-    try:
-        with zipfile.ZipFile(path) as archive:
-            tree = _read_tree(archive, path)
-            return Reader(archive).decode_all(tree)
-    except (zipfile.BadZipFile, EOFError) as error:
-        raise SavingError(f"{path} is not a model that latentviews saved, or it is cut short ({error}).") from error
-    except DamagedError as error:
-        raise SavingError(f"{path} is a damaged model file: {error}.") from error
+    with open(path, "rb") as file:
+        try:
+            with zipfile.ZipFile(file) as archive:
+                tree = _read_tree(archive, path)
+                return Reader(archive).decode_all(tree)
+        except SavingError:
+            raise
+        except DamagedError as error:
+            raise SavingError(f"{path} is a damaged model file: {error}.") from error
+        except Exception as error:  # a damaged zip can fail anywhere on the way to its entries
+            raise SavingError(f"{path} is not a model that latentviews saved, or it is cut short ({error}).") from error
 
 
 @contextmanager
@@ -97,12 +103,45 @@ def written_aside(path: Path) -> Iterator[Path]:
     """A name beside ``path`` to write to; it takes the place of ``path`` at the end, or is removed where that fails."""
     if not path.parent.is_dir():
         raise FileNotFoundError(errno.ENOENT, "No such directory", str(path.parent))
-    aside = path.with_name(f".{path.name}.{os.getpid()}.partial")
+    remove_leftovers(path.parent)
+    aside = path.parent / name_aside(path.name)
     try:
         yield aside
         aside.replace(path)
     finally:
         aside.unlink(missing_ok=True)
+
+
+def name_aside(name: str) -> str:
+    """What a file or directory is called while this process writes it."""
+    return f".{name}.{socket.gethostname()}-{os.getpid()}.partial"
+
+
+def remove_leftovers(directory: Path) -> None:
+    """Remove what processes of this machine were writing here when they were killed."""
+    here = f".{socket.gethostname()}-"
+    for leftover in directory.glob(f".*{glob.escape(here)}*.partial"):
+        process = leftover.name.removesuffix(".partial").rpartition(here)[2]
+        if not process.isdigit() or _is_running(int(process)):
+            continue
+        if leftover.is_dir() and not leftover.is_symlink():
+            shutil.rmtree(leftover, ignore_errors=True)
+        else:
+            with suppress(OSError):
+                leftover.unlink()
+
+
+def _is_running(process: int) -> bool:
+    """Whether a process may still be at work; where that cannot be asked without harm, it may."""
+    if os.name != "posix":
+        return True
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    except OSError:
+        return True
+    return True
 
 
 def _read_tree(archive: zipfile.ZipFile, path: Path) -> dict[str, Any]:

@@ -22,6 +22,7 @@ class Source:
     read: Callable[[list[int]], np.ndarray]  # some columns, (n, len(columns)), NaN where a value is missing
     aliases: dict[str, str] = field(default_factory=dict)  # other names of columns
     usual: list[int] | None = None  # the columns that are read if none are named; None for all
+    texts: list[int] = field(default_factory=list)  # columns of text, which are read where they are named alone
     tops: dict[str, float] = field(default_factory=dict)  # of columns on an instrument's scale, its upper end
     compensated: bool = False
 

@@ -3,6 +3,7 @@
 import csv
 import gzip
 import re
+import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
@@ -37,11 +38,12 @@ def open_text(path: Path, *, delimiter: str | None = None, header: bool | None =
     """The columns of a delimited text file, plain or gzipped."""
     if delimiter is not None and (len(delimiter) != 1 or not delimiter.isascii() or delimiter in '"\n\r\0'):
         raise InputError(f"The option `delimiter` is one character, such as ',' or a tab; got {delimiter!r}.")
-    dialect, first = _sniff(path, delimiter, header)
+    dialect, first, rest = sniff(path, delimiter, header)
     names = [name.strip() for name in first] if dialect.header else numbered(len(first))
     usual = [j for j, name in enumerate(names) if name]  # an index that pandas or R wrote has no name
     names = [name or f"unnamed {j + 1}" for j, name in enumerate(names)]
-    return Source("csv", names, partial(_read, path, dialect, names), usual=usual)
+    texts = [j for j in range(len(first)) if _holds_text([row[j] for row in rest if j < len(row)], dialect.decimal)]
+    return Source("csv", names, partial(_read, path, dialect, names), usual=usual, texts=texts)
 
 
 def is_number(cell: str, decimal: str = ".") -> bool:
@@ -50,8 +52,15 @@ def is_number(cell: str, decimal: str = ".") -> bool:
     return cell in MISSING or NUMBER.fullmatch(cell.replace(decimal, ".")) is not None
 
 
-def _sniff(path: Path, delimiter: str | None, header: bool | None) -> tuple[Dialect, list[str]]:
-    """How a file is written, and its first row."""
+def _holds_text(cells: list[str], decimal: str) -> bool:
+    """Whether some cells hold something, and none of them a number."""
+    return any(cell.strip() not in MISSING for cell in cells) and not any(
+        is_number(cell, decimal) for cell in cells if cell.strip() not in MISSING
+    )
+
+
+def sniff(path: Path, delimiter: str | None, header: bool | None) -> tuple[Dialect, list[str], list[list[str]]]:
+    """How a file is written, its first row, and some rows of data."""
     encoding, zipped = _encoding(path)
     lines, whole = _first_lines(path, encoding, zipped)
     skipped = next((i for i, line in enumerate(lines) if line.strip()), None)
@@ -66,7 +75,7 @@ def _sniff(path: Path, delimiter: str | None, header: bool | None) -> tuple[Dial
         header = not any(NUMBER.fullmatch(cell.strip().replace(decimal, ".")) for cell in first)
     if header and not rest and whole:
         raise InputError(f"{path} has a header and no rows.")
-    return Dialect(encoding, zipped, delimiter, decimal, header, skipped), first
+    return Dialect(encoding, zipped, delimiter, decimal, header, skipped), first, rest if header else [first, *rest]
 
 
 def _encoding(path: Path) -> tuple[str, bool]:
@@ -96,7 +105,7 @@ def _text(path: Path, encoding: str, zipped: bool) -> Any:
 def _guarded(path: Path, read: Any) -> Any:
     try:
         return read()
-    except (EOFError, gzip.BadGzipFile, OSError) as error:
+    except (EOFError, OSError, zlib.error) as error:
         raise InputError(f"{path} cannot be read to its end; it may be cut short ({error}).") from error
 
 

@@ -8,10 +8,11 @@ from typing import Any
 import numpy as np
 from scipy.optimize import brentq
 
+from latentviews._constants import COFACTOR
+
 TOP = 262_144.0  # the upper end of the scale of most digital instruments, 2¹⁸
 DECADES = 4.5
 LINEAR_DECADES = 0.5  # where nothing is negative
-COFACTOR = 150.0  # usual for fluorescence; 5 for mass cytometry
 GRID = 4096
 
 
@@ -26,7 +27,18 @@ class Arcsinh:
         return np.arcsinh(np.asarray(x, dtype=float) / self.cofactor)
 
     def inverse(self, y: Any) -> np.ndarray:
-        """The scale to data."""
+        """The scale to data.
+
+        Parameters
+        ----------
+        y : array
+            Values on the scale.
+
+        Returns
+        -------
+        array
+            Data.
+        """
         return self.cofactor * np.sinh(np.asarray(y, dtype=float))
 
 
@@ -58,7 +70,19 @@ class Logicle:
 
     @classmethod
     def for_data(cls, x: np.ndarray, top: float = TOP) -> "Logicle":
-        """Parks et al. (2006): W = (M - log₁₀(T / abs(r))) / 2, where r is the 5 % quantile of the negative values."""
+        """Parks et al. (2006): W = (M - log₁₀(T / abs(r))) / 2, where r is the 5 % quantile of the negative values.
+
+        Parameters
+        ----------
+        x : array of shape (n,)
+            A channel.
+        top : float
+            The upper end of the instrument's scale.
+
+        Returns
+        -------
+        Logicle
+        """
         x = x[np.isfinite(x)]
         top = max(top, float(x.max(initial=0.0)))
         negative = x[x < 0]
@@ -79,7 +103,18 @@ class Logicle:
         return np.where(x < 0, 2 * self.zero - y, y)
 
     def inverse(self, y: Any) -> np.ndarray:
-        """The scale to data."""
+        """The scale to data.
+
+        Parameters
+        ----------
+        y : array
+            Values on the scale.
+
+        Returns
+        -------
+        array
+            Data.
+        """
         above = np.asarray(y, dtype=float) - self.zero
         return np.copysign(self._biexponential(self.zero + np.abs(above)), above)
 

@@ -45,7 +45,23 @@ class TreeMMD:
     def draws(
         self, samples: TwoSamples, kernel: Kernel, n_permutations: int, n_landmarks: int, rng: np.random.Generator
     ) -> Draws:
-        """The statistic of the two samples and of rows given to them at random."""
+        """The statistic of the two samples and of rows given to them at random.
+
+        Parameters
+        ----------
+        rng : numpy Generator
+        samples : pair of arrays
+            The rows of both samples.
+        kernel : Kernel
+            With numbers in place of rules.
+        n_permutations : int
+        n_landmarks : int
+            The most features per row.
+
+        Returns
+        -------
+        Draws
+        """
         rows = to_numpy(samples.rows)
         if rows.shape[1] < 2:
             raise ValueError("TreeMMD compares two columns or more; use LandmarkMMD() for one.")

@@ -14,7 +14,7 @@ import numpy as np
 from scipy.special import logsumexp
 
 from latentviews._arrays import to_numpy
-from latentviews._numbers import TINY
+from latentviews._numbers import TINY, posteriors_of
 from latentviews.core import streams
 from latentviews.densities.gaussian_copulas import (
     Pattern,
@@ -102,7 +102,7 @@ class JointMixture:
         row[0, list(given)] = list(given.values())
         known = self.marginal(list(given))
         joint = known.log_joint(row)[0]
-        weights = np.exp(joint - logsumexp(joint))
+        weights = posteriors_of(joint)
         rest = self.marginal([j for j in self.columns if j not in given])
         coupled = next((group for group in self.margins if group.coupled), None)
         if self.covariances is None or coupled is None:

@@ -1,12 +1,11 @@
 """The joint density of many columns."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any, ClassVar, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, DensityMixin
-from sklearn.utils.validation import check_array, check_is_fitted
+from sklearn.utils.validation import check_is_fitted
 
 from latentviews._arrays import to_numpy
 from latentviews._parameters import (
@@ -21,14 +20,15 @@ from latentviews._parameters import (
     check_parameters,
 )
 from latentviews._progress import CallbackSupportMixin, Report, reporter, with_callbacks
-from latentviews._validation import all_or_nothing, check_ability, check_count, check_rows, is_auto, warn_user
+from latentviews._validation import all_or_nothing, check_ability, check_count, check_rows, draws_of, is_auto, warn_user
 from latentviews.core import streams
+from latentviews.core.categories import code_of, coded, decoded
 from latentviews.core.kernels.base import Kernel
 from latentviews.core.kernels.real import Gaussian
-from latentviews.core.kernels.spaces import Space, space_of
+from latentviews.core.kernels.space import Space
+from latentviews.core.kernels.spaces import space_of
 from latentviews.core.tables import (
     NOWHERE,
-    Spaces,
     TrainingRows,
     checked_batches,
     is_stream,
@@ -36,76 +36,14 @@ from latentviews.core.tables import (
     rows_inside,
     training_rows,
 )
+from latentviews.joint.checks import check_constants, check_empty_rows
+from latentviews.joint.column_density import ColumnDensity
 from latentviews.joint.methods import Stack
 from latentviews.joint.problem import JointEstimate, JointProblem
 from latentviews.joint.trees import could_be_tree
 
 PILOT = 20_000
 NARROW, WIDE = 1e-100, 1e100  # what columns may span: their squares are numbers
-
-
-@dataclass(frozen=True, eq=False)
-class ColumnDensity:
-    """The density of some columns: a marginal or a conditional of a fitted `LowRankDensity`."""
-
-    joint: Any  # a density over numbered columns
-    columns: list[int]  # in the order in which rows are given
-    names: list[str] | None = None  # theirs, by which they are found in a data frame
-    spaces: Spaces = field(default_factory=dict)  # of columns, by number
-
-    def _table(self, X: Any) -> np.ndarray:
-        if self.names is not None and hasattr(X, "columns"):
-            if not set(self.names) <= set(X.columns):
-                raise ValueError(f"Rows need the columns {self.names}; got {list(X.columns)}.")
-            X = X[self.names]
-        rows = check_array(X, dtype=float, ensure_2d=False, ensure_min_samples=0, ensure_all_finite="allow-nan")
-        rows = rows[:, None] if rows.ndim == 1 and len(self.columns) == 1 else np.atleast_2d(rows)
-        if rows.ndim != 2 or rows.shape[1] != len(self.columns):
-            raise ValueError(f"Rows need a value for each of the columns {self.columns}; got shape {rows.shape}.")
-        table = np.full((len(rows), 1 + max(self.columns)), np.nan)
-        table[:, self.columns] = rows
-        labels = None if self.names is None else dict(zip(self.columns, self.names, strict=True))
-        refuse_outside(table, {j: space for j, space in self.spaces.items() if j in self.columns}, labels)
-        return table
-
-    def score_samples(self, X: Any) -> np.ndarray:
-        """The log-density of every row; a value may be missing."""
-        return self.joint.log_density(self._table(X))
-
-    def sample(self, n_samples: int = 1, random_state: Any = None) -> np.ndarray:
-        """Rows drawn from the density."""
-        rng = np.random.default_rng(random_state)
-        return self.joint.sample(check_count("n_samples", n_samples), rng, 1 + max(self.columns))[:, self.columns]
-
-
-def _check_empty_rows(data: Any, weights: np.ndarray | None, pilot: np.ndarray) -> None:
-    """A sentence on rows that have no value."""
-    known = streams.is_array(data)
-    empty = np.isnan(data if known else pilot).all(axis=1)
-    if known and weights is not None:
-        empty &= weights > 0
-    if empty.any():
-        which = (
-            f"Rows {np.flatnonzero(empty)[:5].tolist()}"
-            if known
-            else f"{empty.sum()} of {len(pilot)} rows of the pilot"
-        )
-        raise ValueError(f"{which} have no value at all and say nothing; leave them out.")
-
-
-def _check_constants(constants: Mapping[int, float], data: Any, weights: np.ndarray | None, size: int) -> None:
-    """A sentence on columns that are constant in the pilot, but not in all rows that count."""
-    columns, values = list(constants), np.array(list(constants.values()))
-    varies = np.zeros(len(columns), dtype=bool)
-    for batch, weight in streams.batches(data, weights):
-        x = to_numpy(batch)[:, columns]
-        x = x if weight is None else x[np.asarray(weight) > 0]
-        varies |= (~np.isnan(x) & (x != values)).any(axis=0)
-    if varies.any():
-        found = [columns[c] for c in np.flatnonzero(varies)]
-        raise ValueError(
-            f"Columns {found} are constant in the {size} rows of the pilot alone; leave them out, or raise pilot_size."
-        )
 
 
 class LowRankDensity(CallbackSupportMixin, DensityMixin, BaseEstimator):
@@ -125,7 +63,7 @@ class LowRankDensity(CallbackSupportMixin, DensityMixin, BaseEstimator):
         "auto" learns it from distances between embeddings. The other methods have one hidden variable and need no tree.
     method : Stack, ProductMixture or SignedTrain, default=Stack()
     kernel : Kernel or list of one per column, default=Gaussian()
-        What the values of a column are: numbers for `Gaussian`, codes for `Delta`, angles for `VonMises`.
+        What the values of a column are: numbers for `Gaussian`, categories for `Delta`, angles for `VonMises`.
         ``Gaussian(space=HalfLine())`` is for numbers from zero on, ``Interval(0, 1)`` for shares.
     pilot_size : int, default=20_000
         Rows to which all is fitted before passes over all rows.
@@ -148,6 +86,8 @@ class LowRankDensity(CallbackSupportMixin, DensityMixin, BaseEstimator):
         The values of columns that do not: the density has a point mass there.
     tree_ : Tree or None
         Its leaves are places in ``columns_``.
+    categories_ : dict
+        Of columns whose categories are no numbers: their values, in the order of the codes that stand for them.
 
     Examples
     --------
@@ -203,6 +143,10 @@ class LowRankDensity(CallbackSupportMixin, DensityMixin, BaseEstimator):
             Numbers, NaN where a value is missing.
         y : ignored
         sample_weight : array of shape (n_samples,) or None
+
+        Returns
+        -------
+        self
         """
         check_parameters(self)
         report, finish = reporter(self, self.verbose)
@@ -224,7 +168,7 @@ class LowRankDensity(CallbackSupportMixin, DensityMixin, BaseEstimator):
             raise ValueError(
                 f"A density of rank {self.rank} needs at least {least} rows; got n_samples = {len(rows.pilot)}."
             )
-        _check_empty_rows(rows.data, rows.weights, rows.pilot)
+        check_empty_rows(rows.data, rows.weights, rows.pilot)
         self._settle_columns(rows)
         names = getattr(self, "feature_names_in_", None)
         kernels = self._kernels()
@@ -255,7 +199,7 @@ class LowRankDensity(CallbackSupportMixin, DensityMixin, BaseEstimator):
         spaces = NOWHERE if reset else self._spaces
         if is_stream(X):
             return checked_batches(self, X, reset=reset, spaces=spaces)
-        table = to_numpy(check_rows(self, X, reset=reset, missing=True))
+        table = to_numpy(check_rows(self, coded(self, X, reset=reset), reset=reset, missing=True))
         refuse_outside(table, spaces, getattr(self, "feature_names_in_", None))
         return table
 
@@ -275,7 +219,7 @@ class LowRankDensity(CallbackSupportMixin, DensityMixin, BaseEstimator):
         if extreme:
             raise ValueError(f"Columns {extreme} span less than {NARROW} or more than {WIDE}; scale them first.")
         if self.constants_ and rows.partial:
-            _check_constants(self.constants_, rows.data, rows.weights, len(pilot))
+            check_constants(self.constants_, rows.data, rows.weights, len(pilot))
         if self.constants_:
             warn_user(
                 f"Columns {list(self.constants_)} are constant and were left out; the density is that of the others, "
@@ -307,7 +251,16 @@ class LowRankDensity(CallbackSupportMixin, DensityMixin, BaseEstimator):
         return {j: kernel.space for j, kernel in self._kernels().items() if kernel.space is not None}
 
     def score_samples(self, X: Any) -> np.ndarray:
-        """The log-density of every row, over the values it has: zero where it has none."""
+        """The log-density of every row, over the values it has: zero where it has none.
+
+        Parameters
+        ----------
+        X : array or DataFrame of shape (n_samples, n_features)
+
+        Returns
+        -------
+        array of shape (n_samples,)
+        """
         check_is_fitted(self)
         data = self._data(X, reset=False)
         return np.concatenate([self._score(to_numpy(batch)) for batch, _ in streams.batches(data)])
@@ -319,25 +272,67 @@ class LowRankDensity(CallbackSupportMixin, DensityMixin, BaseEstimator):
         return logs
 
     def score(self, X: Any, y: Any = None) -> float:
-        """The mean log-density of the rows."""
+        """The mean log-density of the rows.
+
+        Parameters
+        ----------
+        X : array or DataFrame of shape (n_samples, n_features)
+        y : ignored
+
+        Returns
+        -------
+        float
+            Higher is better.
+        """
         return float(self.score_samples(X).mean())
 
-    def sample(self, n_samples: int = 1) -> np.ndarray:
-        """Rows drawn from the density."""
+    def sample(self, n_samples: int = 1, random_state: Any = None) -> np.ndarray:
+        """Rows drawn from the density.
+
+        Parameters
+        ----------
+        n_samples : int, default=1
+        random_state : int, RandomState or None
+            By default that of the model, so that a call repeats itself.
+
+        Returns
+        -------
+        array of shape (n_samples, n_features)
+        """
         check_is_fitted(self)
-        rng = np.random.default_rng(self.random_state)
+        rng = draws_of(self, random_state)
         rows = self.density_.sample(check_count("n_samples", n_samples), rng, self.n_features_in_)
         rows[:, list(self.constants_)] = list(self.constants_.values())
-        return rows
+        return decoded(rows, getattr(self, "categories_", {}))
 
     def marginal(self, columns: Sequence[Any]) -> ColumnDensity:
-        """The density of some columns, by number or name."""
+        """The density of some columns, by number or name.
+
+        Parameters
+        ----------
+        columns : list of indices or names
+
+        Returns
+        -------
+        ColumnDensity
+        """
         check_is_fitted(self)
         chosen = self._numbers(columns)
         return ColumnDensity(self.density_.marginal(chosen), chosen, self._names(chosen), self._spaces)
 
     def conditional(self, columns: Sequence[Any], given: Mapping[Any, float]) -> ColumnDensity:
-        """The density of some columns given the values of others, by number or name; the rest are integrated out."""
+        """The density of some columns given the values of others, by number or name; the rest are integrated out.
+
+        Parameters
+        ----------
+        columns : list of indices or names
+        given : dict
+            Values of other columns, by index or name.
+
+        Returns
+        -------
+        ColumnDensity
+        """
         check_is_fitted(self)
         chosen, values = self._numbers(columns), self._known(given)
         both = sorted(set(chosen) & set(values))
@@ -352,10 +347,11 @@ class LowRankDensity(CallbackSupportMixin, DensityMixin, BaseEstimator):
         if not isinstance(given, Mapping):
             raise ValueError(f"given must be a dict from columns to values; got {given!r}.")
         known = self._numbers(list(given), constant=True) if given else []
-        numbers = [isinstance(value, int | float | np.number) and np.isfinite(value) for value in given.values()]
-        if not all(numbers):
+        categories = getattr(self, "categories_", {})
+        found = [code_of(value, categories.get(j)) for j, value in zip(known, given.values(), strict=True)]
+        if not all(isinstance(value, int | float | np.number) and np.isfinite(value) for value in found):
             raise ValueError(f"Values to condition on must be finite numbers; got {dict(given)!r}.")
-        values = dict(zip(known, map(float, given.values()), strict=True))
+        values = dict(zip(known, map(float, found), strict=True))
         for j, constant in self.constants_.items():
             value = values.pop(j, constant)
             if value != constant:

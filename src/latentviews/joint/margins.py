@@ -16,7 +16,8 @@ from scipy.special import ndtr, ndtri
 
 from latentviews._numbers import TINY, as_shares
 from latentviews.core.kernels.bandwidths import resolution
-from latentviews.core.kernels.spaces import Real, Space
+from latentviews.core.kernels.space import Space
+from latentviews.core.kernels.spaces import Real
 
 BROAD = 0.01  # the share of a broad normal law in every table, for what lies far from the data
 BROADER = 3.0  # its standard deviation, in those of the component

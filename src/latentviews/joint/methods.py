@@ -75,11 +75,33 @@ class Stack(BaseEstimator):
         self.tol = tol
 
     def estimate(self, problem: JointProblem) -> JointEstimate:
-        """The stack of all kinds of mixtures."""
+        """The stack of all kinds of mixtures.
+
+        Parameters
+        ----------
+        problem : JointProblem
+            Rows and what is asked of them.
+
+        Returns
+        -------
+        JointEstimate
+        """
         return _stacked(self, problem, _mixture_kinds)
 
     def shares(self, log_densities: np.ndarray, weights: np.ndarray | None) -> np.ndarray:
-        """The combination with the highest held-out likelihood."""
+        """The combination with the highest held-out likelihood.
+
+        Parameters
+        ----------
+        log_densities : array of shape (n, m)
+            Held-out log-densities of the parts.
+        weights : array or None
+            Of the rows.
+
+        Returns
+        -------
+        array
+        """
         return stacking_shares(log_densities, weights)
 
 

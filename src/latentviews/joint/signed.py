@@ -27,6 +27,8 @@ from latentviews.joint.trees import Tree
 FLOOR_ROWS = 2000  # rows of the kernel density estimate beneath
 DRAWS = 2000  # for the normaliser
 FAR = 1e100  # bandwidths beyond which values count as equally far: their squares are finite
+LOG_RANGE = 600.0  # products of kernels beyond exp(± 700) are no numbers
+LARGEST = 300.0  # the log of a ratio of densities: sums and means of larger ones are no numbers
 SPREAD_ROWS = 256  # rows behind the broad half of its proposal
 
 
@@ -146,13 +148,13 @@ class SignedDensity:
         rows = np.concatenate([self.kde.sample(DRAWS // 2, rng), apart.sample(DRAWS // 2, rng)])
         beneath, raw = self.kde.log_density(rows), self._raw(rows)
         proposal = np.logaddexp(beneath, apart.log_density(rows)) - np.log(2)
-        lacking = np.maximum(self.floor * np.exp(beneath - proposal) - raw * np.exp(-proposal), 0.0)
+        lacking = np.maximum(self.floor * np.exp(beneath - proposal) - _relative(raw, proposal), 0.0)
         return float(np.mean(raw[: DRAWS // 2] < 0)), float(lacking.mean())
 
     @property
     def log_normaliser(self) -> float:
         """The log of ∫ max(p̂, ε·KDE) = ∫ p̂ + ∫ (ε·KDE - p̂)⁺, the first known exactly, the second over draws."""
-        return float(np.log(self.mass + self._draws[1]))
+        return float(np.log(max(self.mass + self._draws[1], TINY)))
 
     @property
     def negative_share(self) -> float:
@@ -165,7 +167,7 @@ class SignedDensity:
         for start in range(0, len(table), 2048):
             part = table[start : start + 2048]
             beneath = self.kde.log_density(part)
-            ratio = self._raw(part) * np.exp(-np.maximum(beneath, np.log(TINY)))
+            ratio = _relative(self._raw(part), np.maximum(beneath, np.log(TINY)))
             logs.append(beneath + np.log(np.maximum(ratio, self.floor)))
         return np.concatenate(logs) - self.log_normaliser if logs else np.empty(0)
 
@@ -187,11 +189,22 @@ class SignedDensity:
         pool = np.concatenate([self.kde.sample(6 * size + 500, rng), apart.sample(6 * size + 500, rng)])
         beneath = self.kde.log_density(pool)
         proposal = np.logaddexp(beneath, apart.log_density(pool))
-        ratio = np.maximum(self._raw(pool) * np.exp(-proposal), self.floor * np.exp(beneath - proposal))
+        ratio = np.maximum(_relative(self._raw(pool), proposal), self.floor * np.exp(beneath - proposal))
         chosen = rng.choice(len(pool), size=size, p=ratio / ratio.sum())
         rows = np.full((size, n_columns), np.nan)
         rows[:, self.columns] = pool[chosen][:, self.columns]
         return rows
+
+
+def _relative(values: np.ndarray, logs: np.ndarray) -> np.ndarray:
+    """Values of a density over another with these logs: either may be too large or small for a number, not so both."""
+    sizes = np.minimum(np.log(np.maximum(np.abs(values), TINY)) - logs, LARGEST)
+    return np.where(values == 0, 0.0, np.sign(values) * np.exp(sizes))
+
+
+def in_range(widths: np.ndarray) -> bool:
+    """Whether products of kernels with these bandwidths, one per column, are within the range of numbers."""
+    return bool(abs(np.log(np.sqrt(2 * np.pi) * widths).sum()) < LOG_RANGE)
 
 
 def column_features(kernel: Kernel, x: np.ndarray, n_landmarks: int) -> Any:

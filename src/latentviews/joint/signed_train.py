@@ -21,11 +21,9 @@ from latentviews._validation import is_auto
 from latentviews.core.kernels.bandwidths import median
 from latentviews.core.kernels.base import Kernel
 from latentviews.joint.problem import JointEstimate, JointProblem
-from latentviews.joint.signed import SignedDensity, column_features, signed_density
+from latentviews.joint.signed import SignedDensity, column_features, in_range, signed_density
 from latentviews.joint.stacks import number_columns
 from latentviews.joint.trees import Tree, embedding_distances, read_tree, tree_from_distances
-
-LOG_RANGE = 600.0  # products of kernels beyond exp(± 700) are no numbers
 
 
 class SignedTrain(BaseEstimator):
@@ -90,7 +88,17 @@ class SignedTrain(BaseEstimator):
         self.exact_rows = exact_rows
 
     def estimate(self, problem: JointProblem) -> JointEstimate:
-        """Bandwidth and rank by held-out likelihood, then the decomposition of all rows."""
+        """Bandwidth and rank by held-out likelihood, then the decomposition of all rows.
+
+        Parameters
+        ----------
+        problem : JointProblem
+            Rows and what is asked of them.
+
+        Returns
+        -------
+        JointEstimate
+        """
         self._check(problem)
         whole = ~np.isnan(problem.pilot[:, list(problem.kernels)]).any(axis=1)
         rows, weights = problem.pilot[whole], None if problem.pilot_weights is None else problem.pilot_weights[whole]
@@ -140,7 +148,7 @@ class SignedTrain(BaseEstimator):
                     f"got {self.bandwidth!r}."
                 )
             widths = [np.broadcast_to(given, (size,))]
-        numbers = [width for width in widths if abs(np.log(np.sqrt(2 * np.pi) * width).sum()) < LOG_RANGE]
+        numbers = [width for width in widths if in_range(width)]
         if not numbers:
             raise ValueError(
                 f"The product of {size} kernels with bandwidths near {np.median(widths):.2g} leaves the range of "

@@ -12,7 +12,8 @@ from latentviews._numbers import TINY, posteriors_of
 from latentviews.core.kernels.base import Kernel
 from latentviews.core.kernels.borders import Bordered
 from latentviews.core.kernels.defaults import kernel_on
-from latentviews.core.kernels.spaces import Circle, Discrete, Real, Space, entry_for
+from latentviews.core.kernels.space import Space
+from latentviews.core.kernels.spaces import Circle, Discrete, Real, entry_for
 from latentviews.densities.stacking import stacking_shares
 from latentviews.joint.copulas import JointMixture, Shrinkage, fit_em, start_at, step_over
 from latentviews.joint.margins import NARROWEST, Margins, Normals, SeparateTables, Tables, least_spreads, spanning

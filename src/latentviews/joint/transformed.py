@@ -54,7 +54,17 @@ class WhitenScale(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
 
     @all_or_nothing
     def fit(self, X: Any, y: Any = None) -> Self:
-        """Learn mean, scales and correlations."""
+        """Learn mean, scales and correlations.
+
+        Parameters
+        ----------
+        X : array or DataFrame of shape (n_samples, n_features)
+        y : ignored
+
+        Returns
+        -------
+        self
+        """
         check_parameters(self)
         x = to_numpy(check_rows(self, X, reset=True))
         if len(x) < 2:
@@ -84,12 +94,30 @@ class WhitenScale(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         return (1 - self.shrinkage_) * sample + self.shrinkage_ * np.eye(len(sample))
 
     def transform(self, X: Any) -> np.ndarray:
-        """Rows in whitened units."""
+        """Rows in whitened units.
+
+        Parameters
+        ----------
+        X : array or DataFrame of shape (n_samples, n_features)
+
+        Returns
+        -------
+        array of shape (n_samples, n_features_out)
+        """
         check_is_fitted(self)
         return (to_numpy(check_rows(self, X, reset=False)) - self.mean_) @ self.matrix_
 
     def inverse_transform(self, X: Any) -> np.ndarray:
-        """Rows in the units of the data."""
+        """Rows in the units of the data.
+
+        Parameters
+        ----------
+        X : array or DataFrame of shape (n_samples, n_features)
+
+        Returns
+        -------
+        array of shape (n_samples, n_features)
+        """
         check_is_fitted(self)
         rows = np.asarray(X, dtype=float)
         if rows.ndim != 2 or rows.shape[1] != len(self.mean_):
@@ -157,7 +185,17 @@ class TransformedDensity(DensityMixin, BaseEstimator):
 
     @all_or_nothing
     def fit(self, X: Any, y: Any = None) -> Self:
-        """Fit the transformer, then the density to what it gives."""
+        """Fit the transformer, then the density to what it gives.
+
+        Parameters
+        ----------
+        X : array or DataFrame of shape (n_samples, n_features)
+        y : ignored
+
+        Returns
+        -------
+        self
+        """
         check_parameters(self)
         self.transformer_ = WhitenScale() if self.transformer is None else clone(self.transformer)
         self.density_ = clone(self.density).fit(self.transformer_.fit_transform(X))
@@ -166,16 +204,48 @@ class TransformedDensity(DensityMixin, BaseEstimator):
         return self
 
     def score_samples(self, X: Any) -> np.ndarray:
-        """The log-density of every row, in the units of ``X``."""
+        """The log-density of every row, in the units of ``X``.
+
+        Parameters
+        ----------
+        X : array or DataFrame of shape (n_samples, n_features)
+
+        Returns
+        -------
+        array of shape (n_samples,)
+        """
         check_is_fitted(self)
         return self.density_.score_samples(self.transformer_.transform(X)) + self.log_jacobian_
 
     def score(self, X: Any, y: Any = None) -> float:
-        """The mean log-density of the rows."""
+        """The mean log-density of the rows.
+
+        Parameters
+        ----------
+        X : array or DataFrame of shape (n_samples, n_features)
+        y : ignored
+
+        Returns
+        -------
+        float
+            Higher is better.
+        """
         return float(self.score_samples(X).mean())
 
-    def sample(self, n_samples: int = 1) -> np.ndarray:
-        """Rows drawn from the density, in the units of the data."""
+    def sample(self, n_samples: int = 1, random_state: Any = None) -> np.ndarray:
+        """Rows drawn from the density, in the units of the data.
+
+        Parameters
+        ----------
+        n_samples : int, default=1
+        random_state : int, RandomState or None
+            By default that of the model, so that a call repeats itself.
+
+        Returns
+        -------
+        array of shape (n_samples, n_features)
+        """
         check_is_fitted(self)
-        drawn = self.density_.sample(n_samples)
+        seed = {} if random_state is None else {"random_state": random_state}
+        drawn = self.density_.sample(n_samples, **seed)
         return self.transformer_.inverse_transform(drawn[0] if isinstance(drawn, tuple) else drawn)

@@ -1,6 +1,7 @@
 """From data to class weights and components: the spectral estimate, and the polish that starts from it."""
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any, NamedTuple, cast
 
@@ -10,7 +11,8 @@ from sklearn.base import clone
 from latentviews._clusters import kmeans_posteriors
 from latentviews._progress import Report
 from latentviews._validation import IdentifiabilityWarning, UnsupportedError, is_auto, warn_user
-from latentviews.core.embeddings import BinnedEmbedding, Components, domain_for, domain_of
+from latentviews.core.components import Components
+from latentviews.core.embeddings import BinnedEmbedding, domain_for, domain_of
 from latentviews.core.features.landmarks import log_unit
 from latentviews.core.features.point_masses import PointMassFeatures, without_masses
 from latentviews.core.kernels.base import Kernel, column_factors
@@ -27,6 +29,7 @@ from latentviews.densities.reestimation import density_maps, in_landmarks, reest
 from latentviews.densities.shapes import with_shapes
 from latentviews.densities.smoothers import weighted_samples
 from latentviews.densities.subspaces import in_subspaces, subspace_samples
+from latentviews.mixtures.counting import classes_upward
 from latentviews.mixtures.dependence.classes import DependentClasses
 from latentviews.mixtures.polish import Halves, MixtureRows, Polished, alternating
 from latentviews.mixtures.problem import Estimate, Problem, label_order
@@ -218,7 +221,12 @@ def polished_classes(
 ) -> FoundClasses:
     """A polish from the best guess, and densities weighted by its posteriors over all rows."""
     views = problem.views()
-    polished: Polished = polish.polish(polish_rows(problem, views), guesses.each(), problem.rng, n_jobs, report)
+    rows = polish_rows(problem, views)
+    polished: Polished = polish.polish(rows, guesses.each(), problem.rng, n_jobs, report)
+    more = classes_upward(rows, polished, problem.rng) if _may_grow(problem, polished) else None
+    if more is not None:
+        problem, guesses = replace(problem, rank=more.shape[1]), guesses._replace(posteriors={"splits": more})
+        polished = polish.polish(rows, guesses.each(), problem.rng, n_jobs, report)
     if problem.partial:
         polished = polished.take(problem.name_classes(polished.posteriors))
         for _ in range(FULL_STEPS):
@@ -229,6 +237,12 @@ def polished_classes(
     if is_auto(density_bandwidth):
         components = _stacked(problem, judged, components)
     return FoundClasses(Estimate(weights, components, problem.columns, polished), polish_path(guesses, polished))
+
+
+def _may_grow(problem: Problem, polished: Polished) -> bool:
+    """Whether there may be more classes than the polish was asked for: none are known, and no subspaces depend on k."""
+    counted = problem.rank_test is not None and problem.allowed is None
+    return counted and polished.exact and not problem.directions
 
 
 def polish_rows(problem: Problem, views: Views) -> MixtureRows:

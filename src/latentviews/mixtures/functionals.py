@@ -11,7 +11,8 @@ import numpy as np
 
 from latentviews._arrays import to_numpy
 from latentviews._numbers import TINY
-from latentviews.core.embeddings import Components, Embedding
+from latentviews.core.components import Components
+from latentviews.core.embeddings import Embedding
 from latentviews.core.tables import Columns
 
 FLOOR = 1e-3  # share of a class that functionals leave to none

@@ -8,8 +8,8 @@ from typing import Any, NamedTuple, Protocol, Self
 import numpy as np
 from scipy.optimize import linear_sum_assignment
 
-from latentviews._numbers import TINY, drawn_labels
-from latentviews.core.embeddings import Components, evaluate
+from latentviews._numbers import TINY, brief, drawn_labels
+from latentviews.core.components import Components, evaluate
 from latentviews.core.tables import Columns
 from latentviews.mixtures.quantiles import check_levels, mixture_quantiles
 
@@ -115,6 +115,9 @@ def expectation(values: np.ndarray, weights: np.ndarray) -> Expectation:
 class Conditional:
     """The distribution of one view given the others, for every row: a mixture of the components."""
 
+    def __repr__(self) -> str:
+        return brief(self)
+
     posteriors: np.ndarray  # (n, k), given the other views
     components: Components
 
@@ -156,6 +159,9 @@ def _then(f: Callable[[np.ndarray], Any], column: Callable[[np.ndarray], Any]) -
 
 class Bootstrap(NamedTuple):
     """Resampled values of weights and functionals, classes aligned, with percentile intervals."""
+
+    def __repr__(self) -> str:
+        return brief(self)
 
     weights: np.ndarray  # (n_resamples, k)
     values: np.ndarray  # (n_resamples, k), of the functional; empty without one

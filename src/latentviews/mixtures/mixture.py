@@ -1,6 +1,6 @@
 """Mixtures of products of distributions without a shape."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, ClassVar, Self
 
@@ -27,9 +27,8 @@ from latentviews._parameters import (
     check_parameters,
 )
 from latentviews._progress import CallbackSupportMixin, Report, reporter, with_callbacks
-from latentviews._validation import all_or_nothing, check_one_batch, check_weights, is_auto, warn_user
+from latentviews._validation import all_or_nothing, check_one_batch, check_weights, is_auto, label_names, warn_user
 from latentviews.core import streams
-from latentviews.core.embeddings import Components
 from latentviews.core.kernels.base import Kernel
 from latentviews.core.tables import read_table
 from latentviews.core.tensors import JointDiagonalization, Solver
@@ -48,7 +47,6 @@ from latentviews.mixtures.estimation import (
     spectral_classes,
     spectral_summary,
 )
-from latentviews.mixtures.inference import matching_order
 from latentviews.mixtures.polish import Sieve
 from latentviews.mixtures.problem import Estimate, PosteriorMixin, Problem, classes_of, warn_of_hidden
 from latentviews.mixtures.questions import ViewQuestionsMixin
@@ -69,12 +67,12 @@ class MultiViewMixture(CallbackSupportMixin, ViewQuestionsMixin, PosteriorMixin,
     Parameters
     ----------
     n_components : int or "auto", default=2
-        The number of classes k; "auto" counts them by `rank_test`.
-    views : list of lists of column indices or names, or None
-        The columns of every view; by default every column is a view.
+        The number of classes k; "auto" counts them by `rank_test`, then splits while held-out rows are likelier.
+    views : list of lists of column indices or names, dict of them, or None
+        The columns of every view; by default every column is a view. The keys of a dict name the views.
     exchangeable : bool or list of one block id per view, default=False
         Whether all views, or those of a block, have the same distribution in every class (repeated measurements).
-    kernel : Kernel or list of one per view, default=Gaussian("silverman")
+    kernel : Kernel or list of one per view, None for the default, default=Gaussian("silverman")
         Shorthand for features: one-hot for `Delta`, bins for a real column, landmarks for anything else.
         Its space is where values may lie: ``Gaussian(space=HalfLine())`` for durations, ``Interval(0, 1)`` for shares.
     features : transformer or list of one per view, or None
@@ -144,7 +142,11 @@ class MultiViewMixture(CallbackSupportMixin, ViewQuestionsMixin, PosteriorMixin,
     dependent_ : DependentClasses or None
         With ``dependence``: the joint distribution of all columns in every class.
     views_ : tuple of lists of column indices
+    class_names_ : array of shape (k,)
+        Where ``y`` names classes: what class h is called.
     n_components_ : int
+    categories_ : dict
+        Of columns whose categories are no numbers: their values, in the order of the codes that stand for them.
 
     Examples
     --------
@@ -180,7 +182,7 @@ class MultiViewMixture(CallbackSupportMixin, ViewQuestionsMixin, PosteriorMixin,
         self,
         n_components: int | str = 2,
         *,
-        views: Sequence[Any] | None = None,
+        views: Sequence[Any] | Mapping[str, Any] | None = None,
         exchangeable: bool | Sequence[Any] = False,
         kernel: Kernel | Sequence[Kernel] | None = None,
         features: Any = None,
@@ -223,12 +225,16 @@ class MultiViewMixture(CallbackSupportMixin, ViewQuestionsMixin, PosteriorMixin,
         Parameters
         ----------
         X : array or DataFrame of shape (n_samples, n_features), list of 2-D arrays, one per view, or iterable
-            Numbers, NaN where a value is missing. An iterable yields batches and can be read more than once.
+            Numbers, or categories where a kernel is `Delta`; NaN is missing. An iterable of batches is read repeatedly.
         y : array of shape (n_samples,) or None
-            Known classes 0, …, k-1, and -1 where unknown; ignored if no value is -1. They name the classes, and guide
-            the polish.
+            Known classes 0, …, k-1, and -1 where unknown, or names, and None, NaN or "" where unknown; ignored if none
+            is unknown. They name the classes (``class_names_``), and guide the polish.
         sample_weight : array of shape (n_samples,) or None
             As if rows were repeated, but for rules for bandwidths, which count every row once.
+
+        Returns
+        -------
+        self
         """
         check_parameters(self)
         report, finish = reporter(self, self.verbose)
@@ -238,8 +244,17 @@ class MultiViewMixture(CallbackSupportMixin, ViewQuestionsMixin, PosteriorMixin,
         problem = fit(X, y, sample_weight, report)
         if all(view.domain is not None and view.smooths for view in self.components_):  # others have no densities
             warn_of_hidden(self.weights_, classes_of(self).log_joint(problem.pilot))
+        self._name_classes(y)
         finish()
         return self
+
+    def _name_classes(self, y: Any) -> None:
+        """Names for all classes, where ``y`` names some."""
+        self.__dict__.pop("class_names_", None)  # an earlier fit's
+        names = label_names(y)
+        if names is not None:
+            more = [f"class {h}" for h in range(len(names), self.n_components_)]
+            self.class_names_: np.ndarray = np.array([*names, *more], dtype=object)
 
     def _fit_rows(self, X: Any, y: Any, sample_weight: Any, report: Report) -> Problem:
         """Read, check and fit the rows by one way."""
@@ -258,6 +273,11 @@ class MultiViewMixture(CallbackSupportMixin, ViewQuestionsMixin, PosteriorMixin,
         for one in way.told:
             warn_user(str(one.message), one.category)
         return way.problem
+
+    @property
+    def _fewest_views(self) -> int:
+        """Three views that are independent inside classes determine them; copulas look at the density of all."""
+        return 3 if self.dependence is None else 2
 
     def _can_stream(self) -> bool:
         if self.dependence is not None:
@@ -282,6 +302,10 @@ class MultiViewMixture(CallbackSupportMixin, ViewQuestionsMixin, PosteriorMixin,
         X : array or DataFrame of shape (n_samples, n_features), or list of 2-D arrays, one per view
         y : ignored
         sample_weight : array of shape (n_samples,) or None
+
+        Returns
+        -------
+        self
         """
         check_parameters(self)
         if by_likelihood(self):
@@ -290,7 +314,6 @@ class MultiViewMixture(CallbackSupportMixin, ViewQuestionsMixin, PosteriorMixin,
                 "number or a rule."
             )
         check_one_batch(X)
-        settings = self._settings()
         if not hasattr(self, "stream_"):
             problem = read_problem(self, X, None, sample_weight)
             self._keep_read(problem)
@@ -298,7 +321,7 @@ class MultiViewMixture(CallbackSupportMixin, ViewQuestionsMixin, PosteriorMixin,
             self.stream_: StreamFit = start_stream(problem, self._spectral_bandwidth(), size)
         rows = to_numpy(read_table(self, X, reset=False)[0])
         self.stream_ = self.stream_.add(rows, check_weights(sample_weight, rows), self.reference)
-        found = self.stream_.solve(settings.solver, np.random.default_rng(self.random_state))
+        found = self.stream_.solve(self._settings().solver, np.random.default_rng(self.random_state))
         self._keep_found(FoundClasses(self.stream_.estimate(found), FitPath(spectral_summary(found))))
         self._reorder(np.argsort(-self.weights_, kind="stable"))
         return self
@@ -360,31 +383,6 @@ class MultiViewMixture(CallbackSupportMixin, ViewQuestionsMixin, PosteriorMixin,
         own = Estimate(self.weights_, self.components_, self.views_, self.polished_)
         self.weights_, self.components_, _, self.polished_ = own.take(order)
         self.dependent_ = self.dependent_ and self.dependent_.take(order)
-
-    def predict(self, X: Any) -> np.ndarray:
-        """The most probable class of every row; -1 where it is noise, and ``dependence`` makes noise a class."""
-        labels = super().predict(X)
-        return np.where(labels < self.n_components_, labels, -1)
-
-    def predict_proba(self, X: Any) -> np.ndarray:
-        """The posterior probability of every class, (n_samples, k); what is left to one is that of noise."""
-        return super().predict_proba(X)[:, : self.n_components_]
-
-    def align_to(self, reference: "MultiViewMixture") -> Self:
-        """Rename the classes so that they follow those of another fit, and return this one."""
-        check_is_fitted(self)
-        check_is_fitted(reference)
-        views = getattr(reference, "components_", [None])
-        if not hasattr(reference, "n_components_") or not all(isinstance(view, Components) for view in views):
-            raise TypeError(f"align_to follows the classes of a MultiViewMixture; got a {type(reference).__name__}.")
-        here, there = ([len(columns) for columns in model.views_] for model in (self, reference))
-        if reference.n_components_ != self.n_components_ or here != there:
-            raise ValueError(
-                f"align_to needs a fit with {self.n_components_} classes and views of {here} columns; got "
-                f"{reference.n_components_} and {there}."
-            )
-        self._reorder(matching_order(self.components_, reference.components_))
-        return self
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

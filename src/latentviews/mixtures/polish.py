@@ -261,7 +261,23 @@ class Sieve(BaseEstimator):
         n_jobs: int | None = None,
         report: Report = lambda task, n_iter, objective: False,
     ) -> Polished:
-        """Fit the sieve to rows from guesses of their posteriors."""
+        """Fit the sieve to rows from guesses of their posteriors.
+
+        Parameters
+        ----------
+        rows : rows of a fit
+        starts : dict of arrays of shape (n, k)
+            Posteriors to start from, by name.
+        rng : numpy Generator
+        n_jobs : int or None
+            Threads.
+        report : callable
+            Told of every step.
+
+        Returns
+        -------
+        Polished
+        """
         check_parameters(self)
         seed, rank = int(rng.integers(2**31)), starts[0].shape[1]
         rules = {block: basis_rule(x, kernel, rank, seed) for block, (x, kernel) in rows.by_block().items()}

@@ -13,8 +13,9 @@ from sklearn.utils.validation import check_is_fitted
 
 from latentviews._arrays import take_rows, to_numpy
 from latentviews._numbers import TINY, posteriors_of
-from latentviews._validation import IdentifiabilityWarning, allowed_classes, check_count, warn_user
-from latentviews.core.embeddings import Components
+from latentviews._validation import IdentifiabilityWarning, allowed_classes, check_count, draws_of, warn_user
+from latentviews.core.categories import decoded
+from latentviews.core.components import Components
 from latentviews.core.selection import RankTest
 from latentviews.core.tables import Columns, TrainingRows
 from latentviews.core.views import ViewFits, Views
@@ -196,6 +197,7 @@ def warn_of_hidden(weights: np.ndarray, joint: np.ndarray) -> None:
 class PosteriorMixin(DensityMixin):
     """What follows from ``_log_joint(X)``, the log of the joint density of rows and classes, and the components."""
 
+    fit: Callable[..., Any]
     _log_joint: Callable[[Any], np.ndarray]
     random_state: Any
     n_features_in_: int
@@ -203,17 +205,61 @@ class PosteriorMixin(DensityMixin):
     components_: list[Any]
     views_: Columns
 
+    def fit_predict(self, X: Any, y: Any = None, **options: Any) -> np.ndarray:
+        """Fit, and the most probable class of every row: ``fit(X, y, **options).predict(X)``.
+
+        Parameters
+        ----------
+        X : array or DataFrame of shape (n_samples, n_features)
+        y : array of shape (n_samples,) or None
+            As ``fit`` takes it.
+        **options : keyword arguments
+            Of ``fit``.
+
+        Returns
+        -------
+        array of shape (n_samples,)
+        """
+        return self.fit(X, y, **options).predict(X)
+
     def predict(self, X: Any) -> np.ndarray:
-        """The most probable class of every row."""
-        return self._log_joint(X).argmax(axis=1)
+        """The most probable class of every row; -1 where it is noise, and ``dependence`` makes noise a class.
+
+        Parameters
+        ----------
+        X : array or DataFrame of shape (n_samples, n_features)
+
+        Returns
+        -------
+        array of shape (n_samples,)
+        """
+        labels = self._log_joint(X).argmax(axis=1)
+        return np.where(labels < len(self.weights_), labels, -1)
 
     def predict_proba(self, X: Any) -> np.ndarray:
-        """The posterior probability of every class, (n_samples, k)."""
-        joint = self._log_joint(X)
-        return posteriors_of(joint)
+        """The posterior probability of every class; what is left to one is that of noise, where it is a class.
+
+        Parameters
+        ----------
+        X : array or DataFrame of shape (n_samples, n_features)
+
+        Returns
+        -------
+        array of shape (n_samples, k)
+        """
+        return posteriors_of(self._log_joint(X))[:, : len(self.weights_)]
 
     def score_samples(self, X: Any) -> np.ndarray:
-        """The log-density of every row, over the views it has."""
+        """The log-density of every row, over the views it has.
+
+        Parameters
+        ----------
+        X : array or DataFrame of shape (n_samples, n_features)
+
+        Returns
+        -------
+        array of shape (n_samples,)
+        """
         check_is_fitted(self)
         for view in self.components_:
             if isinstance(view, Components) and view.domain is None:
@@ -221,21 +267,63 @@ class PosteriorMixin(DensityMixin):
         return logsumexp(self._log_joint(X), axis=1)
 
     def score(self, X: Any, y: Any = None) -> float:
-        """The mean log-density of the rows."""
+        """The mean log-density of the rows.
+
+        Parameters
+        ----------
+        X : array or DataFrame of shape (n_samples, n_features)
+        y : ignored
+
+        Returns
+        -------
+        float
+            Higher is better.
+        """
         return float(self.score_samples(X).mean())
 
-    def sample(self, n_samples: int = 1) -> tuple[np.ndarray, np.ndarray]:
-        """Rows drawn from the fitted mixture, and their classes; columns in no view are NaN."""
+    def sample(self, n_samples: int = 1, random_state: Any = None) -> tuple[np.ndarray, np.ndarray]:
+        """Rows drawn from the fitted mixture, and their classes; columns in no view are NaN.
+
+        Parameters
+        ----------
+        n_samples : int, default=1
+        random_state : int, RandomState or None
+            By default that of the model, so that a call repeats itself.
+
+        Returns
+        -------
+        tuple of arrays
+            Rows (n_samples, n_features), and their classes.
+        """
         check_is_fitted(self)
-        n_samples, rng = check_count("n_samples", n_samples), np.random.default_rng(self.random_state)
-        return classes_of(self).sample(n_samples, self.n_features_in_, rng)
+        n_samples, rng = check_count("n_samples", n_samples), draws_of(self, random_state)
+        rows, labels = classes_of(self).sample(n_samples, self.n_features_in_, rng)
+        return decoded(rows, getattr(self, "categories_", {})), labels
 
     def aic(self, X: Any) -> float:
-        """Akaike's criterion with the effective number of parameters of the densities; lower is better."""
+        """Akaike's criterion with the effective number of parameters of the densities; lower is better.
+
+        Parameters
+        ----------
+        X : array or DataFrame of shape (n_samples, n_features)
+
+        Returns
+        -------
+        float
+        """
         return -2 * float(self.score_samples(X).sum()) + 2 * self._n_parameters()
 
     def bic(self, X: Any) -> float:
-        """The Bayesian criterion with the effective number of parameters of the densities; lower is better."""
+        """The Bayesian criterion with the effective number of parameters of the densities; lower is better.
+
+        Parameters
+        ----------
+        X : array or DataFrame of shape (n_samples, n_features)
+
+        Returns
+        -------
+        float
+        """
         log_likelihood = self.score_samples(X)
         return -2 * float(log_likelihood.sum()) + np.log(len(log_likelihood)) * self._n_parameters()
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from latentviews.core.embeddings import Components
+from latentviews.core.components import Components
 
 
 def check_levels(q: Any) -> np.ndarray:

@@ -1,7 +1,7 @@
 """What a fitted mixture can be asked of its views: expectations, conditionals, intervals."""
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
@@ -12,13 +12,15 @@ from latentviews._validation import (
     check_weights,
 )
 from latentviews.core import streams
-from latentviews.core.embeddings import Query, evaluate
+from latentviews.core.components import Components, Query, evaluate
 from latentviews.core.tables import Columns, read_table
+from latentviews.core.view_names import view_names
 from latentviews.mixtures.inference import (
     Bootstrap,
     Expectation,
     ViewGivenOthers,
     expectation,
+    matching_order,
     resample,
 )
 from latentviews.mixtures.problem import classes_of
@@ -31,27 +33,54 @@ class ViewQuestionsMixin:
     views_: Columns
     weights_: np.ndarray
     components_: list[Any]
+    n_components_: int
+    _reorder: Callable[[np.ndarray], None]
 
     def expectation(
-        self, f: Callable[[np.ndarray], Any], X: Any, view: int = 0, sample_weight: Any = None
+        self, f: Callable[[np.ndarray], Any], X: Any, view: int | str = 0, sample_weight: Any = None
     ) -> Expectation:
         """E[f(x_t) | h] for every class, with standard errors, by signed weights from the other views.
 
         Any function on rows (n, d_t) will do, in no RKHS and with no smoothing: the other views say how much each row
         counts for each class. ``components_[view].expectation(f)`` is the smoothed counterpart without data.
         After a fit with ``dependence`` all views say so, since the others alone would be misled.
+
+        Parameters
+        ----------
+        f : callable
+            A function of rows (n, d), one value per row.
+        X : array or DataFrame of shape (n_samples, n_features)
+        view : int or str
+            The number or the name of a view.
+        sample_weight : array of shape (n_samples,) or None
+
+        Returns
+        -------
+        Expectation
+            Values and standard errors, one per class.
         """
-        table, columns = self._table(X), self.views_[self._view_index(view)]
+        table, view = self._table(X), self._view_index(view)
+        columns = self.views_[view]
         weights = check_weights(sample_weight, table)
         weights = np.ones(len(table)) if weights is None else weights
         present = ~np.isnan(table[:, columns]).any(axis=1)
         table, weights = table[present], weights[present]
-        return expectation(
-            evaluate(f, table[:, columns]), classes_of(self).functional_weights(table, int(view), weights)
-        )
+        return expectation(evaluate(f, table[:, columns]), classes_of(self).functional_weights(table, view, weights))
 
-    def conditional(self, X: Any, view: int) -> ViewGivenOthers:
-        """The distribution of one view given the others, for every row: mean, density and draws."""
+    def conditional(self, X: Any, view: int | str) -> ViewGivenOthers:
+        """The distribution of one view given the others, for every row: mean, density and draws.
+
+        Parameters
+        ----------
+        X : array or DataFrame of shape (n_samples, n_features)
+        view : int or str
+            The number or the name of a view.
+
+        Returns
+        -------
+        ViewGivenOthers
+            With ``mean``, ``density`` and ``sample``.
+        """
         return classes_of(self).conditional(self._table(X), self._view_index(view))
 
     def bootstrap(
@@ -59,17 +88,59 @@ class ViewQuestionsMixin:
         X: Any,
         n_resamples: int = 200,
         f: Callable[[np.ndarray], Any] | None = None,
-        view: int = 0,
+        view: int | str = 0,
         random_state: Any = None,
         sample_weight: Any = None,
     ) -> Bootstrap:
         """Refits to resampled rows: intervals for the weights, and for E[f(x_t) | h] if ``f`` is given.
 
         Every refit starts at this one, so classes keep their names. It needs a polished fit.
+
+        Parameters
+        ----------
+        X : array or DataFrame of shape (n_samples, n_features)
+        n_resamples : int, default=200
+        f : callable or None
+            A function of rows (n, d_t), one value per row.
+        view : int or str
+            The number or the name of a view.
+        random_state : int, RandomState or None
+        sample_weight : array of shape (n_samples,) or None
+
+        Returns
+        -------
+        Bootstrap
+            Draws of the weights, and of the expectations.
         """
         table, rng = self._table(X), np.random.default_rng(random_state)
         n_resamples, weights = check_count("n_resamples", n_resamples, 2), check_weights(sample_weight, table)
         return resample(classes_of(self), table, f, self._view_index(view), n_resamples, rng, weights)
+
+    def align_to(self, reference: Any) -> Self:
+        """Rename the classes so that they follow those of another fit, and return this one.
+
+        Parameters
+        ----------
+        reference : fitted MultiViewMixture
+            A fit with as many classes, and views of the same sizes.
+
+        Returns
+        -------
+        self
+        """
+        check_is_fitted(self)
+        check_is_fitted(reference)
+        views = getattr(reference, "components_", [None])
+        if not hasattr(reference, "n_components_") or not all(isinstance(view, Components) for view in views):
+            raise TypeError(f"align_to follows the classes of a MultiViewMixture; got a {type(reference).__name__}.")
+        here, there = ([len(columns) for columns in model.views_] for model in (self, reference))
+        if reference.n_components_ != self.n_components_ or here != there:
+            raise ValueError(
+                f"align_to needs a fit with {self.n_components_} classes and views of {here} columns; got "
+                f"{reference.n_components_} and {there}."
+            )
+        self._reorder(matching_order(self.components_, reference.components_))
+        return self
 
     def product_expectation(self, functions: Mapping[int, Query]) -> float:
         """The mean of a product of functions of several views, E[Π_t f_t(x_t)] = Σ_h π_h Π_t E[f_t(x_t) | h].
@@ -113,7 +184,14 @@ class ViewQuestionsMixin:
         data, _ = read_table(self, X, reset=False)
         return np.concatenate([to_numpy(batch) for batch, _ in streams.batches(data)])
 
-    def _view_index(self, view: int) -> int:
+    def _view_index(self, view: int | str) -> int:
+        """The number of a view, given that or its name."""
+        check_is_fitted(self)
+        names = view_names(self)
+        if isinstance(view, str):
+            if view in names:
+                return names.index(view)
+            raise ValueError(f"view {view!r} is none of the views, {', '.join(map(repr, names))}.")
         if not is_view(view, len(self.views_)):
-            raise ValueError(f"view must be a number from 0 to {len(self.views_) - 1}; got {view!r}.")
+            raise ValueError(f"view must be a name or a number from 0 to {len(self.views_) - 1}; got {view!r}.")
         return int(view)

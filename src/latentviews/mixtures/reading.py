@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from latentviews._validation import allowed_classes, is_auto
+from latentviews._validation import allowed_classes, is_auto, label_names
 from latentviews.core import streams
 from latentviews.core.kernels.spaces import space_of
 from latentviews.core.selection import RankTest, dependence_rank
@@ -37,6 +37,9 @@ def read_problem(model: Any, X: Any, y: Any, sample_weight: Any) -> Problem:
     elif is_auto(model.n_components):
         rank_test = _rank_test(rows, fits.views(prototypes, rng), rng)
         rank = rank_test.n_components
+    names = label_names(y)
+    if names is not None and len(names) > rank:
+        raise ValueError(f"y names {len(names)} classes ({', '.join(names)}), and there are {rank}; ask for as many.")
     allowed = None if rows.pilot_labels is None else allowed_classes(rows.pilot_labels, rank)
     return Problem(
         **vars(rows),

@@ -73,7 +73,23 @@ class SmoothedEM(BaseEstimator):
         n_jobs: int | None = None,
         report: Report = lambda task, n_iter, objective: False,
     ) -> Polished:
-        """Run from every guess and keep the one with the highest objective."""
+        """Run from every guess and keep the one with the highest objective.
+
+        Parameters
+        ----------
+        rows : rows of a fit
+        starts : dict of arrays of shape (n, k)
+            Posteriors to start from, by name.
+        rng : numpy Generator
+        n_jobs : int or None
+            Threads.
+        report : callable
+            Told of every step.
+
+        Returns
+        -------
+        Polished
+        """
         check_parameters(self)
         shared = {block: self._basis(x, kernel) for block, (x, kernel) in rows.by_block().items()}
         views = rows.views(shared)

@@ -8,7 +8,9 @@ from latentviews.plot.checks import DependenceDisplay, ResponsibilityDisplay, Sp
 from latentviews.plot.comparison import ChangePointDisplay, DriftDisplay, WitnessDisplay
 from latentviews.plot.components import ComponentDisplay
 from latentviews.plot.densities import DensityDisplay
+from latentviews.plot.item_profiles import ItemProfileDisplay
 from latentviews.plot.sequences import ForecastDisplay, StateDisplay, TransitionDisplay
+from latentviews.plot.topics import TopicDisplay
 from latentviews.plot.view_densities import ViewDensities
 
 __all__ = [
@@ -18,9 +20,11 @@ __all__ = [
     "DependenceDisplay",
     "DriftDisplay",
     "ForecastDisplay",
+    "ItemProfileDisplay",
     "ResponsibilityDisplay",
     "SpectrumDisplay",
     "StateDisplay",
+    "TopicDisplay",
     "TransitionDisplay",
     "ViewDensities",
     "WitnessDisplay",

@@ -6,7 +6,17 @@ import numpy as np
 
 
 def offscreen_axes(count: int) -> np.ndarray:
-    """Axes in a row, in a figure that belongs to no window: for files."""
+    """Axes in a row, in a figure that belongs to no window: for files.
+
+    Parameters
+    ----------
+    count : int
+        How many Axes.
+
+    Returns
+    -------
+    array
+    """
     check_matplotlib()
     from matplotlib.figure import Figure
 

@@ -45,6 +45,20 @@ class SpectrumDisplay:
         """Draw the test of a fit with ``n_components="auto"``, band and all; else its ``spectrum_``.
 
         A band ``null`` on the scale of ``spectrum_`` is drawn if given.
+
+        Parameters
+        ----------
+        estimator : fitted estimator
+        null : RankTest or None
+            Null draws to show beside.
+        ax : matplotlib Axes, an array of them, or None
+            Where to draw; by default a new figure.
+        n_values : int
+            Values shown.
+
+        Returns
+        -------
+        the display
         """
         check_is_fitted(estimator)
         if null is None and hasattr(estimator, "rank_test_"):
@@ -56,7 +70,19 @@ class SpectrumDisplay:
         return cls(estimator.spectrum_, estimator.n_components_, null).plot(ax, n_values=n_values)
 
     def plot(self, ax: Any = None, *, n_values: int = 12) -> Self:
-        """Draw the leading ``n_values`` singular values, on ``ax`` if given."""
+        """Draw the leading ``n_values`` singular values, on ``ax`` if given.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, an array of them, or None
+            Where to draw; by default a new figure.
+        n_values : int
+            Values shown.
+
+        Returns
+        -------
+        the display itself
+        """
         (panel,) = panels_on(ax, 1, "spectrum")
         label = f"{self.n_components} classes" if self.n_components else None
         k = max((self.n_components or 0) - self.centred, 0)
@@ -109,12 +135,34 @@ class ResponsibilityDisplay:
 
     @classmethod
     def from_estimator(cls, estimator: Any, X: Any, *, ax: Any = None) -> Self:
-        """Draw the posteriors of the rows of ``X``."""
+        """Draw the posteriors of the rows of ``X``.
+
+        Parameters
+        ----------
+        estimator : fitted estimator
+        X : array or DataFrame of shape (n_samples, n_features)
+        ax : matplotlib Axes, an array of them, or None
+            Where to draw; by default a new figure.
+
+        Returns
+        -------
+        the display
+        """
         check_is_fitted(estimator)
         return cls(estimator.predict_proba(X)).plot(ax)
 
     def plot(self, ax: Any = None) -> Self:
-        """Draw, on ``ax`` if given."""
+        """Draw, on ``ax`` if given.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, an array of them, or None
+            Where to draw; by default a new figure.
+
+        Returns
+        -------
+        the display itself
+        """
         (panel,) = panels_on(ax, 1, "model")
         certainty, labels = self.posteriors.max(axis=1), self.posteriors.argmax(axis=1)
         k = self.posteriors.shape[1]
@@ -153,16 +201,51 @@ class DependenceDisplay:
 
     @classmethod
     def from_diagnosis(cls, diagnosis: Diagnosis, *, ax: Any = None) -> Self:
-        """Draw what `diagnose` found."""
+        """Draw what `diagnose` found.
+
+        Parameters
+        ----------
+        diagnosis : Diagnosis
+            What `diagnose` found.
+        ax : matplotlib Axes, an array of them, or None
+            Where to draw; by default a new figure.
+
+        Returns
+        -------
+        the display
+        """
         return cls(diagnosis.dependence, diagnosis.view_names).plot(ax)
 
     @classmethod
     def from_estimator(cls, estimator: Any, X: Any, *, ax: Any = None, random_state: Any = None) -> Self:
-        """Diagnose a fitted model on ``X``, and draw."""
+        """Diagnose a fitted model on ``X``, and draw.
+
+        Parameters
+        ----------
+        estimator : fitted estimator
+        X : array or DataFrame of shape (n_samples, n_features)
+        ax : matplotlib Axes, an array of them, or None
+            Where to draw; by default a new figure.
+        random_state : int, RandomState or None
+
+        Returns
+        -------
+        the display
+        """
         return cls.from_diagnosis(diagnose(estimator, X, random_state=random_state), ax=ax)
 
     def plot(self, ax: Any = None) -> Self:
-        """Draw, on ``ax`` if given: Axes, or a sequence of them, one per class."""
+        """Draw, on ``ax`` if given: Axes, or a sequence of them, one per class.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, an array of them, or None
+            Where to draw; by default a new figure.
+
+        Returns
+        -------
+        the display itself
+        """
         panels = panels_on(ax, len(self.dependence.effect), "class")
         for h, panel in enumerate(panels):
             image = self._draw_class(panel, h)

@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 from latentviews._arrays import take_columns, to_numpy
 from latentviews._numbers import thinned
 from latentviews.core import streams
-from latentviews.core.embeddings import Components
+from latentviews.core.components import Components
 from latentviews.core.tables import read_table
 from latentviews.plot._axes import DATA, class_label, class_style, panels_on
 from latentviews.plot.view_densities import ViewDensities, histogram, levels, shares, view_densities

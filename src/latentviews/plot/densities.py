@@ -67,6 +67,10 @@ class DensityDisplay:
             Points along an axis.
         contour_kwargs : dict or None
             Passed to matplotlib's ``contour``.
+
+        Returns
+        -------
+        the display
         """
         check_is_fitted(estimator)
         if not hasattr(estimator, "marginal"):
@@ -88,7 +92,21 @@ class DensityDisplay:
         return cls(names, ticks, values, rows).plot(ax, n_points=n_points, contour_kwargs=contour_kwargs)
 
     def plot(self, ax: Any = None, *, n_points: int = 1000, contour_kwargs: Mapping[str, Any] | None = None) -> Self:
-        """Draw, on ``ax`` if given."""
+        """Draw, on ``ax`` if given.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, an array of them, or None
+            Where to draw; by default a new figure.
+        n_points : int
+            Points of a grid.
+        contour_kwargs : dict or None
+            For matplotlib's contours.
+
+        Returns
+        -------
+        the display itself
+        """
         (panel,) = panels_on(ax, 1, "density")
         if self.rows is not None:
             some = thinned(self.rows, n_points)

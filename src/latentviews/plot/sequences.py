@@ -51,13 +51,39 @@ class StateDisplay:
 
     @classmethod
     def from_estimator(cls, estimator: Any, X: Any, *, lengths: Any = None, column: int = 0, ax: Any = None) -> Self:
-        """Draw one column of ``X`` over the most probable path of states."""
+        """Draw one column of ``X`` over the most probable path of states.
+
+        Parameters
+        ----------
+        estimator : fitted estimator
+        X : array or DataFrame of shape (n_samples, n_features)
+        lengths : list of ints or None
+            How long every sequence is; by default all rows are one.
+        column : int or str
+            The column that is drawn.
+        ax : matplotlib Axes, an array of them, or None
+            Where to draw; by default a new figure.
+
+        Returns
+        -------
+        the display
+        """
         check_is_fitted(estimator)
         states = estimator.predict(X, lengths=lengths)
         return cls(_column(X, column), states, _name(estimator, column)).plot(ax)
 
     def plot(self, ax: Any = None) -> Self:
-        """Draw, on ``ax`` if given."""
+        """Draw, on ``ax`` if given.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, an array of them, or None
+            Where to draw; by default a new figure.
+
+        Returns
+        -------
+        the display itself
+        """
         (panel,) = panels_on(ax, 1, "series")
         begins = np.flatnonzero(np.append(True, np.diff(self.states) != 0))
         ends = np.append(begins[1:], len(self.states))
@@ -95,12 +121,33 @@ class TransitionDisplay:
 
     @classmethod
     def from_estimator(cls, estimator: Any, *, ax: Any = None) -> Self:
-        """Draw the ``transition_`` of a fitted model."""
+        """Draw the ``transition_`` of a fitted model.
+
+        Parameters
+        ----------
+        estimator : fitted estimator
+        ax : matplotlib Axes, an array of them, or None
+            Where to draw; by default a new figure.
+
+        Returns
+        -------
+        the display
+        """
         check_is_fitted(estimator)
         return cls(estimator.transition_).plot(ax)
 
     def plot(self, ax: Any = None) -> Self:
-        """Draw, on ``ax`` if given."""
+        """Draw, on ``ax`` if given.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, an array of them, or None
+            Where to draw; by default a new figure.
+
+        Returns
+        -------
+        the display itself
+        """
         (panel,) = panels_on(ax, 1, "matrix")
         image = panel.imshow(self.transition, vmin=0, vmax=1, cmap="Blues")
         for (g, h), chance in np.ndenumerate(self.transition):
@@ -147,7 +194,25 @@ class ForecastDisplay:
         shares: Sequence[float] = (0.9, 0.5),
         ax: Any = None,
     ) -> Self:
-        """Draw the forecast of one column after the rows ``X`` of one series, with bands that hold these shares."""
+        """Draw the forecast of one column after the rows ``X`` of one series, with bands that hold these shares.
+
+        Parameters
+        ----------
+        estimator : fitted estimator
+        X : array or DataFrame of shape (n_samples, n_features)
+        horizon : int, default=1
+            How many steps ahead.
+        column : int or str
+            The column that is drawn.
+        shares : sequence of floats
+            Shares of the distribution that the bands hold.
+        ax : matplotlib Axes, an array of them, or None
+            Where to draw; by default a new figure.
+
+        Returns
+        -------
+        the display
+        """
         check_is_fitted(estimator)
         width = estimator.n_features_in_
         place = check_place("column", column, width) % width
@@ -160,7 +225,17 @@ class ForecastDisplay:
         return cls(recent, quantiles, levels, _name(estimator, column)).plot(ax)
 
     def plot(self, ax: Any = None) -> Self:
-        """Draw, on ``ax`` if given."""
+        """Draw, on ``ax`` if given.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, an array of them, or None
+            Where to draw; by default a new figure.
+
+        Returns
+        -------
+        the display itself
+        """
         (panel,) = panels_on(ax, 1, "forecast")
         n_bands, horizon = len(self.levels) // 2, len(self.quantiles)
         past, ahead = np.arange(-len(self.recent) + 1, 1), np.arange(1, horizon + 1)

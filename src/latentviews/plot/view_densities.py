@@ -7,11 +7,11 @@ import numpy as np
 from scipy.ndimage import gaussian_filter1d
 
 from latentviews._numbers import TINY, as_shares
-from latentviews.core.embeddings import Components
+from latentviews.core.components import Components
 from latentviews.core.features.point_masses import which_mass
 from latentviews.core.kernels.bandwidths import resolution, weighted_isj
 from latentviews.core.kernels.quadrature import Quadrature
-from latentviews.core.kernels.spaces import Space
+from latentviews.core.kernels.space import Space
 from latentviews.core.point_masses import WithPointMasses
 
 TAIL = 1e-3  # the share of the mass that may lie beyond either end of an axis
@@ -36,7 +36,16 @@ class ViewDensities:
         return np.stack(np.meshgrid(*self.ticks, indexing="ij"), axis=-1).reshape(-1, len(self.ticks))
 
     def of(self, components: Any) -> Self:
-        """The same picture of other ``components``: anything with ``density(x)``, (n, k)."""
+        """The same picture of other ``components``: anything with ``density(x)``, (n, k).
+
+        Parameters
+        ----------
+        components : one distribution per class
+
+        Returns
+        -------
+        Self
+        """
         shape = [len(ticks) for ticks in self.ticks]
         densities = _smooth(components, self.points).reshape(*shape, -1)
         if not isinstance(components, WithPointMasses):
@@ -106,8 +115,8 @@ def histogram(view: ViewDensities) -> tuple[np.ndarray, np.ndarray, float]:
 def levels(density: np.ndarray) -> np.ndarray:
     """The heights above which lie the shares `REGIONS` of the mass, increasing."""
     heights = np.sort(density, axis=None)[::-1]
-    share = np.cumsum(heights) / heights.sum()
-    return np.unique(heights[np.searchsorted(share, REGIONS)])
+    share = np.cumsum(as_shares(heights))
+    return np.unique(heights[np.minimum(np.searchsorted(share, REGIONS), len(heights) - 1)])
 
 
 def row_densities(rows: np.ndarray, posteriors: np.ndarray, name: str, space: Space) -> ViewDensities:

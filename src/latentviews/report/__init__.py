@@ -1,6 +1,5 @@
 """One HTML file that says what was fitted, what was found and what it is worth."""
 
-import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -8,7 +7,10 @@ from typing import Any
 from sklearn.utils.validation import check_is_fitted
 
 from latentviews.report.contents import Contents, report_contents
-from latentviews.report.page import page
+from latentviews.report.crowd import write_crowd_report
+from latentviews.report.page import page, write_page
+
+__all__ = ["Contents", "write_contents", "write_crowd_report", "write_report"]
 
 
 def write_report(
@@ -76,11 +78,11 @@ def write_report(
 
 
 def write_contents(contents: Contents, path: Path) -> None:
-    """The page at ``path``, whole or not at all: written aside, then renamed."""
-    text = page(contents)
-    aside = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        aside.write_text(text, encoding="utf-8", errors="replace", newline="\n")
-        aside.replace(path)
-    finally:
-        aside.unlink(missing_ok=True)
+    """The page at ``path``, whole or not at all: written aside, then renamed.
+
+    Parameters
+    ----------
+    contents : Contents
+    path : str or Path
+    """
+    write_page(page(contents), path)

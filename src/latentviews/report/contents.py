@@ -3,7 +3,7 @@
 import copy
 import datetime
 import inspect
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
@@ -13,9 +13,10 @@ from scipy import stats
 from latentviews._numbers import TINY, as_shares
 from latentviews._validation import UnsupportedError
 from latentviews.core import streams
-from latentviews.core.kernels.spaces import Space
+from latentviews.core.kernels.space import Space
 from latentviews.core.selection import RankTest, rank_test
 from latentviews.core.tables import read_table
+from latentviews.core.view_names import view_names
 from latentviews.diagnosis.diagnose import Diagnosis, Finding, diagnose, most_probable
 from latentviews.mixtures.problem import classes_of
 from latentviews.plot.view_densities import ViewDensities, row_densities, view_densities
@@ -27,8 +28,8 @@ CLASSES = 254  # more would not fit a byte, or a reader
 PANELS = 48  # views whose densities are drawn
 AXES = 60  # columns to choose from in the scatter plot
 RANK_VIEWS = 12  # views among which dependence is counted
-REFITS = 25  # bootstrap refits behind the intervals
-REFIT_ROWS = 2000  # rows of a refit
+REFITS = 10  # bootstrap refits behind the intervals
+REFIT_ROWS = 1000  # rows of a refit
 STEPS = (0.99, 0.95, 0.8)  # posteriors that part certain rows from less certain ones
 
 
@@ -83,6 +84,7 @@ class Contents:
     n_classified: int  # rows whose class was looked at
     columns: list[Column]
     view_names: list[str]
+    named_views: bool  # whether the names are their own, not those of the columns
     sizes: Sizes
     counts: np.ndarray  # (k,), rows by their most probable class
     n_noise: int  # rows most probably in none
@@ -119,7 +121,7 @@ def report_contents(
     counts = np.bincount(labels[labels >= 0], minlength=k)
     if k > CLASSES:
         raise ValueError(f"A report shows at most {CLASSES} classes; the model has {k}.")
-    view_names = ["+".join(names[j] for j in view) for view in plain.views_]
+    named = list(view_names(plain, names))
     described = _columns(plain, table, some, labels, k, names)
     drawn = range(min(len(plain.views_), PANELS))
     panels = [(t, panel) for t in drawn for panel in _panels(plain, t, some, posteriors, names)]
@@ -135,7 +137,8 @@ def report_contents(
         n_incomplete=int(np.isnan(table[:, [j for view in plain.views_ for j in view]]).any(axis=1).sum()),
         n_classified=len(some),
         columns=described,
-        view_names=view_names,
+        view_names=named,
+        named_views=isinstance(getattr(model, "views", None), Mapping),
         sizes=_sizes(plain, table, posteriors, rng),
         counts=counts,
         n_noise=int(np.sum(labels < 0)),
@@ -208,7 +211,7 @@ def _sizes(model: Any, table: np.ndarray, posteriors: np.ndarray, rng: np.random
             "Intervals are asymptotic and take the densities of the classes as known: they are somewhat too narrow."
         )
     else:
-        size = int(np.clip(60_000 // (k * len(model.views_)), 500, REFIT_ROWS))
+        size = int(np.clip(20_000 // (k * len(model.views_)), 500, REFIT_ROWS))
         (rows,) = streams.sample(table, size, rng)
         draws = model.bootstrap(rows, REFITS, random_state=rng).weights
         width = stats.t.isf(0.025, REFITS - 1) * draws.std(axis=0, ddof=1) * np.sqrt(len(rows) / len(table))
@@ -308,8 +311,7 @@ def _diagnosis(
     found = diagnose(model, table, n_permutations=199 if tests <= 12 else 79, random_state=rng)
     outside = {names[int(j)]: share for j, share in found.outside.items()}
     exact = {names[int(j)]: values for j, values in found.exact.items()}
-    view_names = tuple("+".join(names[j] for j in view) for view in model.views_)
-    return replace(found, view_names=view_names, counts=counts, outside=outside, exact=exact)
+    return replace(found, view_names=view_names(model, names), counts=counts, outside=outside, exact=exact)
 
 
 def _rank(model: Any, table: np.ndarray, rng: np.random.Generator) -> RankTest | None:
@@ -318,14 +320,14 @@ def _rank(model: Any, table: np.ndarray, rng: np.random.Generator) -> RankTest |
         return model.rank_test_
     views = model.views_[:RANK_VIEWS]
     few = len(views) <= 6
-    (rows,) = streams.sample(table, 10_000 if few else 4000, rng)
+    (rows,) = streams.sample(table, 3000 if few else 2000, rng)
 
     def own(setting: str) -> Any:
         value = getattr(model, setting, None)
         return list(value)[: len(views)] if isinstance(value, list | tuple) else value
 
-    options = {name: own(name) for name in ("kernel", "features")}
-    options |= {"point_masses": getattr(model, "point_masses", "auto"), "n_permutations": 99 if few else 19}
+    options = {"kernel": own("kernel"), "features": own("features"), "n_permutations": 19}
+    options |= {"point_masses": getattr(model, "point_masses", "auto")}
     try:
         return rank_test(rows, views=views, random_state=rng, **options)
     except UnsupportedError:

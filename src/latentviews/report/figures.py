@@ -25,15 +25,27 @@ from latentviews.report.svg import (
 )
 
 LEFT = 60  # where a panel begins, with room for the numbers of its axis
+NAMES = 64  # where bars begin, with room for the names of classes
 WIDTH = 440  # of a figure that is not one of many
 POINTS = 800  # rows beneath the contours of a view
 RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
+ROW_CERTAINTIES = {"sure": "over 95 %", "some": "80 to 95 %", "doubt": "under 80 %"}  # as report.js draws them
 CERTAINTIES = ("over 99 %", "95 to 99 %", "80 to 95 %", "under 80 %")
 
 
 def class_names(h: int, *more: str) -> str:
     """The classes that give an element the colour and the dashes of class h, and let it be hidden."""
     return " ".join([f"h{h}", f"dash{h // len(PALETTE) % len(STYLES)}", "part", *more])
+
+
+def class_swatch(h: int) -> Html:
+    """A mark in the colour and the shape of class h, which no other of the first twenty has."""
+    return tag("i", class_=f"swatch h{h} shape{h // len(PALETTE) % len(STYLES)}")
+
+
+def class_title(h: int) -> Html:
+    """The name of class h with its mark."""
+    return join([class_swatch(h), f"class {h}"])
 
 
 def percent(share: float) -> str:
@@ -45,7 +57,7 @@ def sizes_figure(contents: Contents) -> Html:
     """One bar per class, with its interval."""
     sizes, step, width = contents.sizes, 30, WIDTH
     k = len(sizes.weights)
-    scale = Scale(0, float(min(1.0, sizes.upper.max() * 1.05)), 54, width - 132)
+    scale = Scale(0, float(min(1.0, sizes.upper.max() * 1.05)), NAMES, width - 132)
     parts: list[Any] = []
     for h in range(k):
         y = 8 + step * h
@@ -53,7 +65,15 @@ def sizes_figure(contents: Contents) -> Html:
         text = f"{percent(sizes.weights[h])} ({100 * sizes.lower[h]:.1f} – {100 * sizes.upper[h]:.1f})"
         parts += [
             label(0, y + 15, f"class {h}", class_="name"),
-            tag("rect", x=54, y=y, width=f"{max(place - 54, 0.5):.1f}", height=20, rx=3, class_=f"h{h} bar"),
+            tag(
+                "rect",
+                x=54,
+                y=y,
+                width=f"{max(place - 54, 0.5):.1f}",
+                height=20,
+                rx=3,
+                class_=f"h{h} dash{h // len(PALETTE) % len(STYLES)} bar",
+            ),
             tag("path", d=f"M{low:.1f} {y + 10}H{high:.1f}m0 -5v10M{low:.1f} {y + 5}v10", class_="whisker"),
             label(high + 8, y + 15, text, class_="value"),
         ]
@@ -103,9 +123,11 @@ def _curves(view: ViewDensities, weights: np.ndarray) -> Html:
 
 def _mass_stems(view: ViewDensities, weights: np.ndarray, x: Scale, y: Scale) -> list[Html]:
     """A stem for every point mass and class, side by side, the tallest as high as the panel, with its share."""
+    if not len(view.values):
+        return []
     heights = view.masses * weights
     parts = []
-    for h in range(len(weights) if len(view.values) else 0):
+    for h in range(len(weights)):
         at = x(view.values) + 3.0 * (h - (len(weights) - 1) / 2)
         top = y(0.95 * y.high * heights[:, h] / max(heights.max(), 1e-12))
         stems = "".join(f"M{coordinates((a, y(0)))}V{b:.1f}" for a, b in zip(at, top, strict=True))
@@ -165,10 +187,10 @@ def certainty_figure(contents: Contents) -> Html:
     step, k = 30, len(contents.counts)
     parts: list[Any] = []
     for h, shares_of in enumerate(contents.certainty):
-        y, start = 4 + step * h, 54.0
+        y, start = 4 + step * h, float(NAMES)
         parts.append(label(0, y + 15, f"class {h}", class_="name"))
         for level, share in enumerate(shares_of):
-            size = float(share) * (WIDTH - 54)
+            size = float(share) * (WIDTH - NAMES)
             if share > 0:
                 parts.append(tag("rect", x=f"{start:.1f}", y=y, width=f"{size:.1f}", height=20, class_=f"sure{level}"))
             if size > 44:

@@ -2,7 +2,9 @@
 
 import base64
 import hashlib
+import os
 from importlib import resources
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -11,6 +13,7 @@ from latentviews import __version__
 from latentviews.plot._axes import PALETTE
 from latentviews.report import sections
 from latentviews.report.contents import Contents
+from latentviews.report.figures import class_title
 from latentviews.report.markup import Html, counted, name, script_json, tag
 
 SECTIONS = {
@@ -27,7 +30,7 @@ SECTIONS = {
 
 def page(contents: Contents) -> str:
     """The whole file."""
-    style, script = _resource("report.css") + _class_colours(len(contents.counts)), _resource("report.js")
+    style, script = resource("report.css") + class_colours(len(contents.counts)), resource("report.js")
     # no address can be reached from the page, and no script but this one can run in it
     policy = f"default-src 'none'; style-src 'unsafe-inline'; img-src data:; script-src '{_digest(script)}'"
     head = tag(
@@ -64,7 +67,18 @@ def page(contents: Contents) -> str:
     return "<!DOCTYPE html>\n" + tag("html", head, body, lang="en") + "\n"
 
 
-def _resource(file: str) -> str:
+def write_page(text: str, path: Path) -> None:
+    """A page at ``path``, whole or not at all: written aside, then renamed."""
+    aside = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        aside.write_text(text, encoding="utf-8", errors="replace", newline="\n")
+        aside.replace(path)
+    finally:
+        aside.unlink(missing_ok=True)
+
+
+def resource(file: str) -> str:
+    """A file of this room."""
     return resources.files("latentviews.report").joinpath(file).read_text(encoding="utf-8")
 
 
@@ -72,7 +86,8 @@ def _digest(text: str) -> str:
     return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
 
 
-def _class_colours(k: int) -> str:
+def class_colours(k: int) -> str:
+    """The style that gives every class its colour."""
     return "".join(f".h{h}{{--c:var(--p{h % len(PALETTE)})}}" for h in range(k))
 
 
@@ -114,19 +129,24 @@ def _header(contents: Contents) -> Html:
     )
 
 
+def _only(h: int, contents: Contents) -> Html | None:
+    """A button that leaves one class alone, and at a second click brings all back."""
+    what = f"class {h}" if h < len(contents.counts) else "noise"
+    return tag("button", "only", type="button", class_="only", data_only=h, aria_label=f"Show only {what}")
+
+
 def _toggles(contents: Contents) -> Html:
     chips = [
         tag(
             "label",
             tag("input", type="checkbox", checked="", data_class=h),
-            tag("i", class_=f"swatch h{h} shape{h // len(PALETTE) % 3}"),
-            f"class {h}",
-            class_="chip",
+            class_title(h),
         )
         for h in range(len(contents.counts))
     ]
     if contents.n_noise:
         box = tag("input", type="checkbox", checked="", data_class=len(chips))
-        chips.append(tag("label", box, tag("i", class_="swatch shape2 noise"), "noise", class_="chip"))
+        chips.append(tag("label", box, tag("i", class_="swatch shape2 noise"), "noise"))
+    chips = [tag("span", chip, _only(h, contents), class_="chip") for h, chip in enumerate(chips)]
     legend = tag("legend", "Classes shown")
     return tag("fieldset", legend, *chips, tag("button", "Show all", type="button", id="all"), class_="toggles")

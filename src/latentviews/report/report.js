@@ -122,6 +122,7 @@
     const found = places(box);
     [drawRows, drawDensity, drawCertainty][Number(how.value)](pen, found, box);
     drawAxes(pen, box);
+    document.getElementById("certainties").hidden = how.value !== "2";
     describe(found);
   }
 
@@ -146,6 +147,22 @@
   }
 
   boxes.forEach((box) => box.addEventListener("change", toggle));
+  // One click leaves a class alone; the same click again brings all back
+  document.querySelectorAll("button[data-only]").forEach((button) => button.addEventListener("click", () => {
+    const wanted = Number(button.dataset.only);
+    const alone = boxes.every((box) => box.checked === (Number(box.dataset.class) === wanted));
+    boxes.forEach((box) => { box.checked = alone || Number(box.dataset.class) === wanted; });
+    toggle();
+  }));
+  // A table that is wider than its place says so, and that there is more on a side
+  const wide = [...document.querySelectorAll(".scroll")];
+  const cue = (part) => {
+    const hidden = part.scrollWidth - part.clientWidth;
+    part.parentElement.classList.toggle("wide", hidden > 1);
+    part.parentElement.classList.toggle("left", part.scrollLeft > 1);
+    part.parentElement.classList.toggle("right", part.scrollLeft < hidden - 1);
+  };
+  wide.forEach((part) => { part.addEventListener("scroll", () => cue(part), { passive: true }); new ResizeObserver(() => cue(part)).observe(part); });
   document.getElementById("all").addEventListener("click", () => { boxes.forEach((box) => { box.checked = true; }); toggle(); });
   [xs, ys, how].forEach((select) => select.addEventListener("change", draw));
   new ResizeObserver(draw).observe(canvas);

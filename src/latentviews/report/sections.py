@@ -17,11 +17,12 @@ from latentviews.report.markup import Html, code_spans, join, name, table, tag
 from latentviews.report.svg import number, rounded
 
 
-def _section(key: str, title: str, *children: Any) -> Html:
+def section(key: str, title: str, *children: Any) -> Html:
+    """A part of the page, with its heading."""
     return tag("section", tag("h2", title, id=f"{key}-title"), *children, id=key, aria_labelledby=f"{key}-title")
 
 
-def _figure(content: Html, caption: Any, behind: Html | None = None, class_: str | None = None) -> Html:
+def figure(content: Html, caption: Any, behind: Html | None = None, class_: str | None = None) -> Html:
     """A picture, what it shows, and the numbers behind it."""
     details = None if behind is None else tag("details", tag("summary", "The numbers as a table"), behind)
     return tag("figure", content, tag("figcaption", caption), details, class_=class_)
@@ -33,7 +34,7 @@ def answer_section(contents: Contents) -> Html:
     whole = contents.n_classified == contents.n_rows
     rows = [
         (
-            f"class {h}",
+            figures.class_title(h),
             percent(sizes.weights[h]),
             f"{percent(sizes.lower[h])} to {percent(sizes.upper[h])}",
             f"{counts[h]:,}",
@@ -44,7 +45,7 @@ def answer_section(contents: Contents) -> Html:
     ]
     if contents.n_noise:
         noise = contents.n_noise
-        rows.append(("noise", "–", "–", f"{noise:,}", percent(noise / contents.n_classified), "–"))
+        rows.append((Html("noise"), "–", "–", f"{noise:,}", percent(noise / contents.n_classified), "–"))
     head = ["class", "size", "95 % interval", "rows most probably in it", "share of rows", "rows it rests on"]
     behind = table(head, rows, "Sizes of the classes")
     caption = "The size of every class with its 95 % interval. " + sizes.method
@@ -52,11 +53,11 @@ def answer_section(contents: Contents) -> Html:
         caption += " Sizes are shares of what is not noise."
     if not whole:
         caption += f" Rows were counted in a sample of {contents.n_classified:,}."
-    figure = _figure(figures.sizes_figure(contents), caption, behind)
+    sizes_shown = figure(figures.sizes_figure(contents), caption, behind)
     beside = len(counts) <= 4  # a wider table takes the whole width
-    left = tag("div", figure, _profile(contents) if beside else None, class_="panel")
+    left = tag("div", sizes_shown, _profile(contents) if beside else None, class_="panel")
     answer = tag("div", left, _verdict(contents), class_="two")
-    return _section("answer", "The answer", answer, None if beside else _profile(contents))
+    return section("answer", "The answer", answer, None if beside else _profile(contents))
 
 
 def _verdict(contents: Contents) -> Html:
@@ -86,9 +87,9 @@ def _profile(contents: Contents) -> Html:
     k = len(contents.counts)
     shown = contents.columns[:AXES]
     rows = [(name(column.name), *(_typical(column, h) for h in range(k))) for column in shown]
-    heads = [join([tag("i", class_=f"swatch h{h}"), f"class {h}"]) for h in range(k)]
+    heads = [figures.class_title(h) for h in range(k)]
     said = {
-        "number": "the median and the middle half of a number (darker is higher)",
+        "number": "the median and the middle half of a number (the stronger the colour, the higher)",
         "angle": "the mean direction of an angle",
         "code": "the commonest code",
     }
@@ -121,7 +122,7 @@ def densities_section(contents: Contents) -> Html:
     """One picture per view."""
     parts = []
     for t, view in zip(contents.panel_views, contents.panels, strict=True):
-        title = join(["View ", str(t), ": ", name(" + ".join(view.names))])
+        title = join([_view_title(contents, t), ": ", name(" + ".join(view.names))])
         parts.append(tag("figure", tag("h3", title), figures.view_figure(view, contents.sizes.weights)))
     said = (
         "The distribution of every view inside each class, times the size of the class, over all rows in grey. "
@@ -136,9 +137,15 @@ def densities_section(contents: Contents) -> Html:
         said += " A wider view is drawn column by column, every row counted for a class by its posterior."
     if len(contents.view_names) > PANELS:
         said += f" These are the first {PANELS} of {len(contents.view_names)} views."
-    return _section(
+    return section(
         "densities", "Each view, class by class", tag("p", said, class_="lead"), tag("div", *parts, class_="grid")
     )
+
+
+def _view_title(contents: Contents, t: int) -> Html:
+    """The number of a view, and its name where it is not that of its columns."""
+    named = contents.named_views
+    return join([f"View {t}", *([", ", name(contents.view_names[t])] if named else [])])
 
 
 def rows_section(contents: Contents) -> Html:
@@ -161,7 +168,13 @@ def rows_section(contents: Contents) -> Html:
         note += " Codes are drawn a little apart, so that rows do not hide each other."
     missing = tag("noscript", tag("p", "This plot needs JavaScript; everything else is readable without."))
     caption = tag("figcaption", tag("span", id="scatter-text", aria_live="polite"), " ", note)
-    return _section("rows", "The rows, two columns at a time", controls, tag("figure", canvas, missing, caption))
+    keys = [
+        tag("span", tag("i", class_="key", style=f"background:var(--{key})"), text)
+        for key, text in figures.ROW_CERTAINTIES.items()
+    ]
+    legend = tag("p", "The class of a row is certain to", *keys, class_="keys", id="certainties", hidden="")
+    plot = tag("figure", legend, canvas, missing, caption)
+    return section("rows", "The rows, two columns at a time", controls, plot)
 
 
 def _telling_axes(contents: Contents) -> tuple[int, int]:
@@ -169,7 +182,8 @@ def _telling_axes(contents: Contents) -> tuple[int, int]:
     scores = []
     for c in contents.points.columns:
         column = contents.columns[c]
-        spread = np.nanmean(column.typical[:, 2] - column.typical[:, 0]) if column.kind == "number" else np.nan
+        widths = (column.typical[:, 2] - column.typical[:, 0]) if column.kind == "number" else np.empty(0)
+        spread = np.nanmean(widths) if np.isfinite(widths).any() else np.nan
         scores.append(np.nanstd(column.typical[:, 1]) / spread if spread > 0 else 0.0)
     order = np.argsort(-np.array(scores), kind="stable").tolist()
     first = order[0]
@@ -184,16 +198,16 @@ def _select(key: str, text: str, options: list[str], chosen: int) -> Html:
 
 def certainty_section(contents: Contents) -> Html:
     """How certain the rows' classes are."""
-    rows = [(f"class {h}", *(percent(float(v)) for v in row)) for h, row in enumerate(contents.certainty)]
+    rows = [(figures.class_title(h), *(percent(float(v)) for v in row)) for h, row in enumerate(contents.certainty)]
     behind = table(["class", *figures.CERTAINTIES], rows, "Rows of each class by their largest posterior")
     caption = "Rows of each class, parted by the posterior probability of the class they were given."
     if contents.confused is not None:
         g, h, share = contents.confused
         caption += f" Of all doubt between two classes, {percent(share)} is between {g} and {h}."
-    return _section(
+    return section(
         "certainty",
         "How certain are the classes of rows?",
-        _figure(figures.certainty_figure(contents), caption, behind),
+        figure(figures.certainty_figure(contents), caption, behind),
     )
 
 
@@ -202,7 +216,7 @@ def number_section(contents: Contents) -> Html:
     test, k = contents.rank, len(contents.counts)
     title = "How many classes do the views show?"
     if test is None:
-        return _section("number", title, tag("p", "No two views occur in the same rows, so this could not be tested."))
+        return section("number", title, tag("p", "No two views occur in the same rows, so this could not be tested."))
     names = contents.view_names
     agrees = "as many as were fitted" if test.n_components == k else f"while {k} were fitted"
     said = (
@@ -224,8 +238,8 @@ def number_section(contents: Contents) -> Html:
     rows = [row[:2] + row[2:-1] + ("–",) * (4 - len(row[2:-1])) + row[-1:] for row in rows]
     behind = table(head, rows, "Leading singular values of every pair of views, and of groups of views")
     caption = "Singular values of the views that show most classes; filled ones count. The axis is logarithmic."
-    return _section(
-        "number", title, tag("p", said, class_="lead"), _figure(figures.spectrum_figure(test, names), caption, behind)
+    return section(
+        "number", title, tag("p", said, class_="lead"), figure(figures.spectrum_figure(test, names), caption, behind)
     )
 
 
@@ -249,7 +263,7 @@ def trust_section(contents: Contents) -> Html:
     ]
     n_rows = contents.diagnosis.n_rows
     lead = tag("p", f"What the assumptions behind the fit are worth, from {n_rows:,} of these rows.", class_="lead")
-    return _section(
+    return section(
         "trust", "The checks", lead, tag("ul", *items, class_="checks"), _dependence(contents), _starts(contents)
     )
 
@@ -269,7 +283,7 @@ def _dependence(contents: Contents) -> Html:
     )
     if len(order) < len(found.pairs):
         caption += f" The {len(order)} strongest of {len(found.pairs)} pairs."
-    return table(["views", *(f"class {h}" for h in range(len(found.effect)))], rows, caption, "heat")
+    return table(["views", *(figures.class_title(h) for h in range(len(found.effect)))], rows, caption, "heat")
 
 
 def _effect(effect: float, pvalue: float) -> Html:
@@ -311,14 +325,18 @@ def fit_section(contents: Contents) -> Html:
         ),
     ]
     views = [
-        (f"view {t}", join(_spaced([name(c.name) for c in contents.columns if c.view == t])), _kind(contents, t))
+        (
+            _view_title(contents, t),
+            join(_spaced([name(c.name) for c in contents.columns if c.view == t])),
+            _kind(contents, t),
+        )
         for t in range(len(contents.view_names))
     ]
     settings = [
         (key, tag("td", tag("code", value)), "" if changed else "default")
         for key, (value, changed) in contents.settings.items()
     ]
-    return _section(
+    return section(
         "fit",
         "What was fitted, and on what",
         tag("dl", *(join([tag("dt", key), tag("dd", value)]) for key, value in facts)),
@@ -368,7 +386,7 @@ def python_section(contents: Contents) -> Html:
         "Song, Anandkumar, Dai and Xie (2014). Nonparametric Estimation of Multi-View Latent Variable Models. "
         "Proceedings of the 31st International Conference on Machine Learning, PMLR 32."
     )
-    return _section(
+    return section(
         "python",
         "Use it, make it again, cite it",
         tag("h3", "Load the model in Python"),

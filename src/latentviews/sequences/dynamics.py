@@ -6,11 +6,15 @@ forecasts off it.
 """
 
 from collections.abc import Iterable, Iterator
+from itertools import chain, islice
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
+from latentviews._numbers import TINY
+
 BATCH = 4096
+WIDE = 400  # columns from which on few rows are worked with instead
 
 
 class Series(NamedTuple):
@@ -86,15 +90,59 @@ def ridge(parts: Iterable[tuple[np.ndarray, np.ndarray]], penalty: float, free: 
 
     The last ``free`` inputs, one among them, are not penalised.
     """
+    parts = iter(parts)
+    first = list(islice(parts, 2))
+    if len(first) == 1 and _is_wide(first[0][0]):
+        return _wide_ridge(*first[0], penalty, free)
     gram: Any = 0.0
     cross: Any = 0.0
-    count = 0
-    for inputs, targets in parts:
-        gram, cross, count = gram + inputs.T @ inputs, cross + inputs.T @ targets, count + len(inputs)
+    for inputs, targets in chain(first, parts):
+        gram, cross = gram + inputs.T @ inputs, cross + inputs.T @ targets
     level = np.trace(gram) / len(gram)
     strength = np.full(len(gram), (penalty + 1e-12) * level)
     strength[-free:] = 1e-12 * level
     return np.linalg.solve(gram + np.diag(strength), cross)
+
+
+def _wide_ridge(inputs: np.ndarray, targets: np.ndarray, penalty: float, free: int) -> np.ndarray:
+    """`ridge` of fewer rows than inputs, w = Rᵀ (R Rᵀ + penalty)⁻¹ B with the free ones regressed out of R and B."""
+    level = float(np.sum(inputs**2)) / inputs.shape[1]
+    held, unheld = inputs[:, :-free], inputs[:, -free:]
+    basis = np.linalg.svd(unheld, full_matrices=False)[0]
+    rest, left = (part - basis @ (basis.T @ part) for part in (held, targets))
+    weights = rest.T @ np.linalg.solve(rest @ rest.T + (penalty + 1e-12) * level * np.eye(len(rest)), left)
+    return np.concatenate([weights, np.linalg.lstsq(unheld, targets - held @ weights, rcond=None)[0]])
+
+
+def principal_directions(parts: Iterable[np.ndarray], size: int) -> np.ndarray:
+    """The leading principal directions, scaled so that the first has variance one, (D, size)."""
+    parts = iter(parts)
+    first = list(islice(parts, 2))
+    if len(first) == 1 and _is_wide(first[0]):
+        return _wide_directions(first[0], size)
+    gram: Any = 0.0
+    total: Any = 0.0
+    count = 0
+    for values in chain(first, parts):
+        gram, total, count = gram + values.T @ values, total + values.sum(axis=0), count + len(values)
+    mean = total / count
+    spread, vectors = np.linalg.eigh(gram / count - np.outer(mean, mean))
+    return vectors[:, ::-1][:, :size] / np.sqrt(max(spread[-1], TINY))
+
+
+def _wide_directions(values: np.ndarray, size: int) -> np.ndarray:
+    """`principal_directions` of few rows, from their products with each other; zeros where there are no more."""
+    centred = values - values.mean(axis=0)
+    spread, vectors = np.linalg.eigh(centred @ centred.T / len(centred))
+    spread, found = spread[::-1], centred.T @ vectors[:, ::-1]
+    lengths = np.sqrt(np.maximum((found**2).sum(axis=0), TINY))
+    found = np.where(spread > 1e-12 * spread[0], found / lengths, 0.0)[:, :size]
+    return np.pad(found, ((0, 0), (0, max(size - found.shape[1], 0)))) / np.sqrt(max(spread[0], TINY))
+
+
+def _is_wide(values: np.ndarray) -> bool:
+    """Whether products of rows are the smaller problem, and products of columns a large one."""
+    return values.shape[1] > max(len(values), WIDE)
 
 
 def batches(rows: np.ndarray) -> Iterator[np.ndarray]:

@@ -10,7 +10,8 @@ import numpy as np
 from latentviews._clusters import CLUSTER_ROWS, cluster_posteriors, kmeans
 from latentviews._progress import Report
 from latentviews._validation import UnsupportedError, is_auto
-from latentviews.core.embeddings import BinnedEmbedding, Components, Embedding, domain_for
+from latentviews.core.components import Components
+from latentviews.core.embeddings import BinnedEmbedding, Embedding, domain_for
 from latentviews.core.features.landmarks import LandmarkFeatures
 from latentviews.core.moments import feature_vectors
 from latentviews.core.point_masses import laws_in, with_inside

@@ -7,8 +7,9 @@ from typing import Any
 
 import numpy as np
 
+from latentviews._numbers import brief
 from latentviews._validation import check_count
-from latentviews.core.embeddings import Components
+from latentviews.core.components import Components
 from latentviews.core.tables import Columns
 from latentviews.mixtures.inference import Conditional
 from latentviews.mixtures.quantiles import check_levels, mixture_quantiles
@@ -33,6 +34,9 @@ class Forecast:
     n_columns : int
         The number of columns of the table; those in no view are NaN.
     """
+
+    def __repr__(self) -> str:
+        return brief(self)
 
     states: np.ndarray
     transition: np.ndarray

@@ -4,8 +4,7 @@ from collections.abc import Sequence
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator, DensityMixin
-from sklearn.utils.validation import check_is_fitted
+from sklearn.base import BaseEstimator
 
 from latentviews._parameters import (
     Ability,
@@ -25,7 +24,6 @@ from latentviews._progress import CallbackSupportMixin, Report, reporter, with_c
 from latentviews._validation import (
     IdentifiabilityWarning,
     all_or_nothing,
-    check_count,
     check_one_batch,
     is_auto,
     warn_user,
@@ -35,28 +33,26 @@ from latentviews.core.tables import read_sequences
 from latentviews.core.tensors import JointDiagonalization, Solver
 from latentviews.mixtures.estimation import FitPath, SpectralSettings, spectral_summary
 from latentviews.mixtures.polish import Sieve
-from latentviews.sequences.chains import best_path, draw_states, filter_states
+from latentviews.sequences.answers import ChainAnswersMixin
 from latentviews.sequences.estimation import (
-    ChainEstimate,
     FoundChain,
     SequenceProblem,
     chain_starts,
     found_by_moments,
     polished_chain,
 )
-from latentviews.sequences.forecast import Forecast
 from latentviews.sequences.independence import looks_independent
 from latentviews.sequences.questions import ChainQuestionsMixin
 from latentviews.sequences.reading import PILOT, read_sequence_problem
 from latentviews.sequences.streaming import ChainStream, start_chain_stream
-from latentviews.sequences.stretches import check_lengths, check_origins
+from latentviews.sequences.stretches import check_lengths
 
 RARE = 1.0  # rows: a state that is expected in fewer is not there
 FORGETFUL = 0.05  # the least singular value of a transition matrix that keeps its states apart
 TOLERANCE = 1e-4  # chains are flatter than mixtures: a tenth of their tolerance
 
 
-class KernelHMM(CallbackSupportMixin, ChainQuestionsMixin, DensityMixin, BaseEstimator):
+class KernelHMM(CallbackSupportMixin, ChainQuestionsMixin, ChainAnswersMixin, BaseEstimator):
     r"""A hidden Markov model whose emissions have no assumed shape.
 
     .. math:: p(x_1, \ldots, x_n) = \sum_{h_1, \ldots, h_n} \pi_{h_1} \prod_t A_{h_t h_{t+1}} \prod_t p(x_t \mid h_t)
@@ -74,7 +70,7 @@ class KernelHMM(CallbackSupportMixin, ChainQuestionsMixin, DensityMixin, BaseEst
         Sensors that are independent given the state, by their columns; by default all columns are one sensor, whose
         columns may depend on each other in any way.
     kernel : Kernel or list of one per view, default=Gaussian
-        What emissions are like: `Gaussian` for numbers, `VonMises` for angles, `Delta` for codes.
+        What emissions are like: `Gaussian` for numbers, `VonMises` for angles, `Delta` for categories.
         ``Gaussian(space=HalfLine())`` is for numbers from zero on, ``Interval(0, 1)`` for shares.
     features : transformer or list of one per view, or None
         The feature map, in place of ``kernel``.
@@ -120,6 +116,8 @@ class KernelHMM(CallbackSupportMixin, ChainQuestionsMixin, DensityMixin, BaseEst
     n_iter_ : int
     n_states_ : int
     views_ : tuple of lists of column indices
+    categories_ : dict
+        Of columns whose categories are no numbers: their values, in the order of the codes that stand for them.
 
     Examples
     --------
@@ -192,6 +190,10 @@ class KernelHMM(CallbackSupportMixin, ChainQuestionsMixin, DensityMixin, BaseEst
         y : ignored
         lengths : list of ints or None
             How long every sequence is; by default all rows are one.
+
+        Returns
+        -------
+        self
         """
         check_parameters(self)
         report, finish = reporter(self, self.verbose)
@@ -227,6 +229,10 @@ class KernelHMM(CallbackSupportMixin, ChainQuestionsMixin, DensityMixin, BaseEst
         X : array or DataFrame of shape (n_samples, n_features)
         y : ignored
         lengths : list of ints or None
+
+        Returns
+        -------
+        self
         """
         check_parameters(self)
         check_one_batch(X)
@@ -275,70 +281,6 @@ class KernelHMM(CallbackSupportMixin, ChainQuestionsMixin, DensityMixin, BaseEst
         self.start_objectives_ = objectives or {}
         if spectral is not None:
             self.spectrum_, _, self.residual_ = spectral
-
-    def predict(self, X: Any, *, lengths: Any = None) -> np.ndarray:
-        """The most probable path of states through every sequence (Viterbi)."""
-        return best_path(*self._judged(X, lengths)).states
-
-    def predict_proba(self, X: Any, *, lengths: Any = None) -> np.ndarray:
-        """The probability of every state at every row given the whole sequence (smoothing), (n_samples, k)."""
-        table, lengths = self._sequences(X, lengths)
-        return self._chain.smoothing(table, lengths).posteriors
-
-    def filter(self, X: Any, *, lengths: Any = None) -> np.ndarray:
-        """The probability of every state at every row given the rows up to it, (n_samples, k)."""
-        return filter_states(*self._judged(X, lengths)).filtered
-
-    def score_samples(self, X: Any, *, lengths: Any = None) -> np.ndarray:
-        """The log-density of every row given those before it in its sequence, (n_samples,)."""
-        return filter_states(*self._judged(X, lengths)).log_likelihood
-
-    def score(self, X: Any, y: Any = None, *, lengths: Any = None) -> float:
-        """The log-likelihood of the sequences a row."""
-        return float(self.score_samples(X, lengths=lengths).mean())
-
-    def forecast(self, X: Any, horizon: int = 1, *, lengths: Any = None, origins: Any = None) -> Forecast:
-        """The distribution of the ``horizon`` rows after ``X``; after each sequence, where ``lengths`` are given.
-
-        ``origins`` are numbers of rows to forecast from instead, each from what comes up to it.
-        """
-        horizon = check_count("horizon", horizon)
-        filtered = self.filter(X, lengths=lengths)
-        ends = np.cumsum(check_lengths(lengths, len(filtered))) - 1
-        states, ahead = filtered[ends if origins is None else check_origins(origins, len(filtered))], []
-        for _ in range(horizon):
-            states = states @ self.transition_
-            ahead.append(states)
-        stacked = np.stack(ahead, axis=1)
-        several = lengths is not None or origins is not None
-        states = stacked if several else stacked[0]
-        return Forecast(states, self.transition_, self.components_, self.views_, self.n_features_in_)
-
-    def sample(self, n_samples: int = 1) -> tuple[np.ndarray, np.ndarray]:
-        """One sequence drawn from the fitted model, and its states; columns in no view are NaN."""
-        check_is_fitted(self)
-        n_samples, rng = check_count("n_samples", n_samples), np.random.default_rng(self.random_state)
-        states = draw_states(self.start_, self.transition_, np.array([n_samples]), rng)
-        rows = np.full((n_samples, self.n_features_in_), np.nan)
-        for state in range(self.n_states_):
-            members = np.flatnonzero(states == state)
-            for columns, view in zip(self.views_, self.components_, strict=True):
-                rows[members[:, None], columns] = view.sample(state, len(members), rng)
-        return rows, states
-
-    @property
-    def _chain(self) -> ChainEstimate:
-        return ChainEstimate(self.start_, self.transition_, self.components_, self.views_)
-
-    def _sequences(self, X: Any, lengths: Any) -> tuple[np.ndarray, np.ndarray]:
-        check_is_fitted(self)
-        table, _ = read_sequences(self, X, reset=False)
-        return table, check_lengths(lengths, len(table))
-
-    def _judged(self, X: Any, lengths: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-        """The log-emissions of the rows and what else the algorithms on chains ask for."""
-        table, lengths = self._sequences(X, lengths)
-        return self._chain.log_emissions(table), self.start_, self.transition_, lengths
 
     def _check_states(self, problem: SequenceProblem) -> None:
         """Say what makes the states doubtful."""

@@ -80,12 +80,31 @@ class ObservableOperators(BaseEstimator):
         self.penalties = penalties
 
     def candidates(self) -> list[tuple[int, float]]:
-        """What there is to choose from."""
+        """What there is to choose from.
+
+        Returns
+        -------
+        list[tuple[int, float]]
+        """
         check_parameters(self)
         return list(product(self.sizes, self.penalties))
 
     def learn(self, series: Series, choice: tuple[int, float], horizon: int) -> OperatorDynamics:
-        """Operators from all triples of consecutive rows."""
+        """Operators from all triples of consecutive rows.
+
+        Parameters
+        ----------
+        series : Series
+            Rows in standard units and their features.
+        choice : tuple
+            One of `candidates`.
+        horizon : int, default=1
+            How many steps ahead.
+
+        Returns
+        -------
+        OperatorDynamics
+        """
         first = first_rows(series.lengths)
         inside = np.flatnonzero(~(first[1:-1] | first[2:]))
         past, now, ahead = (series.phi[inside + lag] for lag in range(3))
@@ -102,7 +121,29 @@ class ObservableOperators(BaseEstimator):
         choice: tuple[int, float],
         horizon: int,
     ) -> OperatorDynamics:
-        """Operators from feature vectors of triples with these weights; ``x`` are the middle rows themselves."""
+        """Operators from feature vectors of triples with these weights; ``x`` are the middle rows themselves.
+
+        Parameters
+        ----------
+        past : array
+            Features of what came before.
+        now : array
+            Features of the rows.
+        ahead : array
+            Features of what comes next.
+        x : array
+            The rows themselves.
+        weights : array or None
+            Of the triples.
+        choice : tuple
+            One of `candidates`.
+        horizon : int
+            The most steps ahead.
+
+        Returns
+        -------
+        OperatorDynamics
+        """
         size, penalty = choice
         weighed = past * weights[:, None]
         c21, mean = now.T @ weighed, weights @ past

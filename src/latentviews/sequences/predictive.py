@@ -1,6 +1,5 @@
 """Forecasts from predictive states: what the past says of the future, with no latent states behind it."""
 
-from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
@@ -10,99 +9,23 @@ from sklearn.metrics.pairwise import euclidean_distances
 from sklearn.utils.validation import check_is_fitted
 
 from latentviews._arrays import to_numpy
-from latentviews._numbers import TINY, drawn_labels
+from latentviews._numbers import TINY
 from latentviews._parameters import Ability, Constraint, Count, NoneOr, Seed, Share, WithData, check_parameters
 from latentviews._validation import all_or_nothing, check_count, check_rows
 from latentviews.core.features.fourier import FourierFeatures
-from latentviews.core.kernels.bandwidths import silverman
 from latentviews.core.kernels.base import Kernel
 from latentviews.core.kernels.real import Gaussian
 from latentviews.core.tables import check_column
-from latentviews.mixtures.quantiles import check_levels
 from latentviews.sequences.dynamics import Dynamics, Series, run
-from latentviews.sequences.stretches import check_lengths, check_origins, check_place
+from latentviews.sequences.sample_forecast import SampleForecast
+from latentviews.sequences.stretches import check_lengths, check_origins
 from latentviews.sequences.two_stage import TwoStageRegression
 
 ANCHORS = 1000  # held-out residuals that forecasts are spread by
 NEIGHBOURS = 100  # of them, those nearest in state that count
 WARM_UP = 500  # fitted rows before a held-out stretch over which the filter runs first
-MOST_STRETCH = 2.0  # by which residuals are made wider where their mean is most of them
 FEWEST = 3.0  # errors that a spread is taken to rest on
 COMPONENTS = 30  # directions of the features that are kept
-
-
-@dataclass(frozen=True, eq=False)
-class SampleForecast:
-    """The distribution of the next rows: a mean and weighted residuals around it.
-
-    The residuals are centred, and as much wider as their weighted mean took from their mean square.
-
-    Arrays have the shape of ``center`` without its last axis, (horizon,) for one series and (n, horizon) for
-    several, and what is asked for behind it.
-
-    Parameters
-    ----------
-    center : array of shape (..., horizon, d)
-    residuals : array of shape (m, horizon, d)
-        What held-out forecasts missed by.
-    weights : array of shape (..., m)
-        How much each of them counts, summing to one.
-    """
-
-    center: np.ndarray
-    residuals: np.ndarray
-    weights: np.ndarray
-
-    @property
-    def horizon(self) -> int:
-        """The number of steps ahead."""
-        return self.center.shape[-2]
-
-    def mean(self) -> np.ndarray:
-        """The mean of every column, (..., horizon, d)."""
-        return self.center
-
-    def _frame(self) -> tuple[np.ndarray, np.ndarray]:
-        """What residuals are added to, and first multiplied by: both (..., horizon, d)."""
-        mean = np.tensordot(self.weights, self.residuals, axes=1)
-        square = np.tensordot(self.weights, self.residuals**2, axes=1)
-        # held-out errors of neighbours are alike, so that their mean is of their own size: no bias to be forgotten
-        stretch = np.sqrt(square / np.maximum(square - mean**2, np.maximum(square / MOST_STRETCH**2, TINY)))
-        return self.center - stretch * mean, stretch
-
-    def quantile(self, q: Any) -> np.ndarray:
-        """The quantile of every column by itself, (..., horizon, d), and a last axis if ``q`` is a list."""
-        levels, (offset, stretch) = check_levels(q), self._frame()
-        result = np.empty((*self.center.shape, len(levels)))
-        for step in range(self.horizon):
-            for j in range(self.center.shape[-1]):
-                order = np.argsort(self.residuals[:, step, j], kind="stable")
-                sorted_residuals = self.residuals[order, step, j]
-                shares = np.cumsum(self.weights[..., order], axis=-1)
-                place = (shares[..., None] < levels).sum(axis=-2).clip(max=len(order) - 1)
-                result[..., step, j, :] = (
-                    offset[..., step, j, None] + stretch[..., step, j, None] * sorted_residuals[place]
-                )
-        return result[..., 0] if np.ndim(q) == 0 else result
-
-    def density(self, x: Any, column: int = 0) -> np.ndarray:
-        """The density of one column at the points ``x``, (..., horizon, len(x)); residuals are smoothed for it."""
-        points, column = np.ravel(np.asarray(x, dtype=float)), check_place("column", column, self.center.shape[-1])
-        result, (offset, stretch) = np.empty((*self.center.shape[:-1], len(points))), self._frame()
-        for step in range(self.horizon):
-            spread = self.residuals[:, step, [column]]
-            kernel = Gaussian(max(float(silverman(spread)[0]), TINY))
-            wide = stretch[..., step, column, None]
-            gaps = (points - offset[..., step, column, None]) / wide
-            values = kernel.gram(gaps.reshape(-1, 1), spread).reshape(*gaps.shape, -1)
-            result[..., step, :] = np.einsum("...xm,...m->...x", values, self.weights) / wide
-        return result
-
-    def sample(self, n_samples: int = 1, random_state: Any = None) -> np.ndarray:
-        """Whole futures, (n_samples, ..., horizon, d): the mean and one held-out residual path each."""
-        n_samples, rng = check_count("n_samples", n_samples), np.random.default_rng(random_state)
-        offset, stretch = self._frame()
-        return offset + stretch * self.residuals[drawn_labels(self.weights, rng, (n_samples,))]
 
 
 class PredictiveStateModel(BaseEstimator):
@@ -134,7 +57,8 @@ class PredictiveStateModel(BaseEstimator):
     choice_ : tuple
         The size of the state and the penalty that held-out rows preferred.
     validation_errors_ : dict
-        The mean squared error of held-out forecasts for every choice, in standard deviations of the columns.
+        The mean squared error of held-out forecasts for every choice, one per step ahead, in standard deviations of
+        the columns.
 
     Examples
     --------
@@ -183,6 +107,10 @@ class PredictiveStateModel(BaseEstimator):
         y : ignored
         lengths : list of ints or None
             How long every sequence is; by default all rows are one.
+
+        Returns
+        -------
+        self
         """
         check_parameters(self)
         rng, horizon = np.random.default_rng(self.random_state), int(self.horizon)
@@ -194,12 +122,12 @@ class PredictiveStateModel(BaseEstimator):
             check_column(column, label, "what comes next")
         self._fit_features(table, rng)
         series = self._series(table, lengths)
-        self.validation_errors_: dict[Any, float] = {}
+        self.validation_errors_: dict[Any, np.ndarray] = {}
         best: tuple[float, Any, np.ndarray] | None = None
         for choice in learner.candidates():
             missed = _missed(learner, choice, series, split, horizon)
             error = float(np.mean(missed**2))
-            self.validation_errors_[choice] = error
+            self.validation_errors_[choice] = np.mean(missed**2, axis=(0, 2))
             if best is None or not error >= best[0]:
                 best = error, choice, missed
         assert best is not None
@@ -249,13 +177,38 @@ class PredictiveStateModel(BaseEstimator):
         self.residuals_, self.anchors_ = errors * wider[:, None] * self.scale_, states[rows[some]]
 
     def filter(self, X: Any, *, lengths: Any = None) -> np.ndarray:
-        """The predictive state after every row, (n_samples, p)."""
+        """The predictive state after every row, (n_samples, p).
+
+        Parameters
+        ----------
+        X : array or DataFrame of shape (n_samples, n_features)
+        lengths : list of ints or None
+            How long every sequence is; by default all rows are one.
+
+        Returns
+        -------
+        array of shape (n_samples, p)
+        """
         return self._states(X, lengths)[0]
 
     def forecast(self, X: Any, horizon: int = 1, *, lengths: Any = None, origins: Any = None) -> SampleForecast:
         """The distribution of the ``horizon`` rows after ``X``; after each sequence, where ``lengths`` are given.
 
         ``origins`` are numbers of rows to forecast from instead, each from what comes up to it.
+
+        Parameters
+        ----------
+        X : array or DataFrame of shape (n_samples, n_features)
+        horizon : int, default=1
+            How many steps ahead.
+        lengths : list of ints or None
+            How long every sequence is; by default all rows are one.
+        origins : array of ints or None
+            Rows to forecast from, each from what comes up to it; by default the last of every sequence.
+
+        Returns
+        -------
+        SampleForecast
         """
         horizon = check_count("horizon", horizon)
         check_is_fitted(self)
@@ -280,7 +233,20 @@ class PredictiveStateModel(BaseEstimator):
         return SampleForecast(center, self.residuals_[:, :horizon], weights)
 
     def score(self, X: Any, y: Any = None, *, lengths: Any = None) -> float:
-        """Minus the mean squared error of forecasts a step ahead, in the columns' standard deviations."""
+        """Minus the mean squared error of forecasts a step ahead, in the columns' standard deviations.
+
+        Parameters
+        ----------
+        X : array or DataFrame of shape (n_samples, n_features)
+        y : ignored
+        lengths : list of ints or None
+            How long every sequence is; by default all rows are one.
+
+        Returns
+        -------
+        float
+            Higher is better.
+        """
         series, before = self._run(X, lengths)
         n = len(series.x)
         recent = series.recent(np.arange(n), self.dynamics_.memory)

@@ -61,7 +61,8 @@ def _in_standard_units(phi: Any, x: np.ndarray) -> Any:
     if x.shape[1] == 1 or not len(whole):
         return phi
     spread = whole.std(axis=0)
-    return with_bandwidth(phi, spread * median(whole / spread))
+    spread = np.where(spread > 0, spread, 1.0)  # a column that varies may not do so in the rows of the pilot
+    return with_bandwidth(phi, spread * (median(whole / spread) or 1.0))
 
 
 def _check_table(model: Any, table: np.ndarray, columns: Columns, lengths: np.ndarray, rank: int) -> None:

@@ -1,9 +1,9 @@
 """Predictive states moved by a filter that two-stage regression learns."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import product
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 from sklearn.base import BaseEstimator
@@ -14,7 +14,7 @@ from latentviews.core.features.fourier import FourierFeatures
 from latentviews.core.kernels.bandwidths import median
 from latentviews.core.kernels.real import Gaussian
 from latentviews.sequences.chains import first_rows
-from latentviews.sequences.dynamics import BATCH, Dynamics, Series, batches, ridge, run, with_one
+from latentviews.sequences.dynamics import BATCH, Dynamics, Series, batches, principal_directions, ridge, run, with_one
 
 CHUNK = 100  # rows over which training states are run side by side
 MOVERS = 20  # directions of a row that move a state
@@ -38,7 +38,7 @@ class Memory:
     def learn(cls, series: Series, size: int) -> "Memory":
         """Directions and a bandwidth from all windows of ``size`` rows, frequencies from one and the same seed."""
         rows = np.arange(len(series.x))
-        directions = _directions((series.recent(part, size, upto=True) for part in batches(rows)), DIRECTIONS)
+        directions = principal_directions((series.recent(part, size, upto=True) for part in batches(rows)), DIRECTIONS)
         some = evenly(len(rows), BATCH)
         windows = series.recent(some, size, upto=True) @ directions
         kernel = Gaussian(WIDTH * (median(windows) or 1.0))
@@ -132,17 +132,36 @@ class TwoStageRegression(BaseEstimator):
         self.window = window
 
     def candidates(self) -> list[tuple[int, float, int]]:
-        """What there is to choose from."""
+        """What there is to choose from.
+
+        Returns
+        -------
+        list[tuple[int, float, int]]
+        """
         check_parameters(self)
         return list(product(self.sizes, self.penalties, self.memories))
 
     def learn(self, series: Series, choice: tuple[int, float, int], horizon: int) -> BilinearDynamics:
-        """A filter and its forecasts."""
+        """A filter and its forecasts.
+
+        Parameters
+        ----------
+        series : Series
+            Rows in standard units and their features.
+        choice : tuple
+            One of `candidates`.
+        horizon : int, default=1
+            How many steps ahead.
+
+        Returns
+        -------
+        BilinearDynamics
+        """
         size, penalty, memory = choice
         longest = max(int(series.lengths.max()) // 3, 1)
         window = min(self.window, longest)
         first, whole = first_rows(series.lengths), np.flatnonzero(_whole(series.lengths, window))
-        futures = _directions((_window(series, rows, range(window)) for rows in batches(whole)), size)
+        futures = principal_directions((_window(series, rows, range(window)) for rows in batches(whole)), size)
 
         def past(rows: np.ndarray) -> np.ndarray:
             return with_one(_window(series, rows, range(-window, 0)))
@@ -152,7 +171,7 @@ class TwoStageRegression(BaseEstimator):
 
         denoise = ridge(((past(rows), future(rows)) for rows in batches(whole)), penalty)  # the first stage
         guess = np.concatenate([past(rows) @ denoise for rows in batches(np.arange(len(first)))])
-        project = _directions((series.phi[rows] for rows in batches(np.arange(len(first)))), min(size, MOVERS))
+        project = principal_directions((series.phi[rows] for rows in batches(np.arange(len(first)))), min(size, MOVERS))
         follow = np.intersect1d(np.flatnonzero(~first), whole) - 1  # rows whose next has a whole window
         limit = 1.5 * float(np.sqrt((guess**2).sum(axis=1)).max())
         remember = Memory.learn(series, min(memory, longest))
@@ -200,18 +219,6 @@ def _window(series: Series, rows: np.ndarray, offsets: Sequence[int]) -> np.ndar
         there = np.clip(rows + offset, 0, len(series.x) - 1)
         parts += [np.where(inside, series.x[there], 0.0), np.where(inside, series.phi[there], 0.0)]
     return np.concatenate(parts, axis=1)
-
-
-def _directions(parts: Iterable[np.ndarray], size: int) -> np.ndarray:
-    """The leading principal directions, scaled so that the first has variance one, (D, size)."""
-    gram: Any = 0.0
-    total: Any = 0.0
-    count = 0
-    for values in parts:
-        gram, total, count = gram + values.T @ values, total + values.sum(axis=0), count + len(values)
-    mean = total / count
-    spread, vectors = np.linalg.eigh(gram / count - np.outer(mean, mean))
-    return vectors[:, ::-1][:, :size] / np.sqrt(max(spread[-1], TINY))
 
 
 def _run_chunks(dynamics: Dynamics, series: Series, guess: np.ndarray) -> np.ndarray:

@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 
+from latentviews._numbers import TINY
 from latentviews.core.kernels.base import UnitHeight
 
 RIDGES = 10.0 ** np.arange(-6, 3.1, 0.5)
@@ -22,7 +23,7 @@ def left_out_errors(kernel: Any, x: np.ndarray, targets: np.ndarray, ridges: np.
     along, squares = vectors.T @ (targets - targets.mean(axis=0)), vectors**2
     errors = []
     for ridge in ridges:
-        left = ridge / (values + ridge)
+        left = ridge / np.maximum(values + ridge, TINY)  # no ridge, and no eigenvalue in some directions
         alone = np.maximum(squares @ left - 1 / len(x), np.finfo(float).eps)  # 1 − S_ii
         errors.append(np.mean(((vectors @ (left[:, None] * along)) / alone[:, None]) ** 2))
     return np.array(errors)

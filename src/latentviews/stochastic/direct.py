@@ -66,12 +66,17 @@ def precision(n_rows: int) -> Any:
     return np.float64 if n_rows <= EXACT else np.float32
 
 
+def _middle(x: np.ndarray) -> np.ndarray:
+    """Where differences between most rows keep most digits: an outlier does not move it, as it does the mean."""
+    return np.median(x, axis=0)
+
+
 class KernelMatrix:
     """The kernel at height one between all rows, of which the lower half is kept in tiles."""
 
     def __init__(self, kernel: Any, x: np.ndarray):
         unit, dtype = UnitHeight(kernel), precision(len(x))
-        rows = (x - x.mean(axis=0)).astype(dtype)
+        rows = (x - _middle(x)).astype(dtype)
         parts = [slice(start, start + TILE) for start in range(0, len(x), TILE)]
         self.tiles = [(i, j, unit.gram(rows[i], rows[j])) for i in parts for j in parts if j.start <= i.start]
         self.dtype, self.means = dtype, np.zeros((1, len(x)), dtype)
@@ -97,9 +102,9 @@ class NearInverse:
 
     def __init__(self, kernel: Any, x: np.ndarray, ridge: float, dtype: Any, rng: np.random.Generator):
         some = rng.permutation(len(x))[:NEAR]
-        rows, unit = (x - x.mean(axis=0)), UnitHeight(kernel)
+        rows, unit = x - _middle(x), UnitHeight(kernel)
         own, jitter = unit.gram(rows[some], rows[some]), 10 * np.finfo(dtype).eps * len(some)
-        root = linalg.cholesky(own + jitter * np.eye(len(some)), lower=True)
+        root = _root(own, jitter)
         way = linalg.solve_triangular(root, np.eye(len(some)), lower=True).T
         features = unit.gram(rows.astype(dtype), rows[some].astype(dtype)) @ way.astype(dtype)
         features -= features.mean(axis=0)
@@ -113,6 +118,17 @@ class NearInverse:
     def times(self, vectors: np.ndarray) -> np.ndarray:
         """The product with every row of ``vectors``, (r, n)."""
         return np.stack([one / self.rest + (self.damping * (self.vectors @ one)) @ self.vectors for one in vectors])
+
+
+def _root(gram: np.ndarray, jitter: float) -> np.ndarray:
+    """The Cholesky root of a kernel matrix with a little on its diagonal: more where rounding makes it indefinite."""
+    while True:
+        try:
+            return linalg.cholesky(gram + jitter * np.eye(len(gram)), lower=True)
+        except linalg.LinAlgError:
+            jitter *= 100
+            if jitter > len(gram):  # of height one, its eigenvalues are less
+                raise
 
 
 class Point(NamedTuple):

@@ -156,6 +156,15 @@ class DoublyStochasticPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
         """Start afresh: from an array at once through landmarks, from an iterable of arrays by a step for every batch.
 
         A `ConvergenceWarning` says how far the eigenfunctions are from exact ones where that is more than a sine of .1.
+
+        Parameters
+        ----------
+        X : array or DataFrame of shape (n_samples, n_features)
+        y : ignored
+
+        Returns
+        -------
+        self
         """
         check_parameters(self)
         for name in [name for name in vars(self) if name.endswith("_") and not name.startswith("_")]:
@@ -185,7 +194,17 @@ class DoublyStochasticPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
 
     @all_or_nothing
     def partial_fit(self, X: Any, y: Any = None) -> Self:
-        """One more batch of the stream; a step for every ``batch_size`` rows of it."""
+        """One more batch of the stream; a step for every ``batch_size`` rows of it.
+
+        Parameters
+        ----------
+        X : array or DataFrame of shape (n_samples, n_features)
+        y : ignored
+
+        Returns
+        -------
+        self
+        """
         check_one_batch(X)
         self._learn(X)
         return self
@@ -240,7 +259,16 @@ class DoublyStochasticPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
         self.eigenfunctions_ = Expansion(functions.blocks, functions.coefficients, rotation)
 
     def transform(self, X: Any) -> Any:
-        """The values of the eigenfunctions at the rows of ``X``, (n_samples, n_components)."""
+        """The values of the eigenfunctions at the rows of ``X``, (n_samples, n_components).
+
+        Parameters
+        ----------
+        X : array or DataFrame of shape (n_samples, n_features)
+
+        Returns
+        -------
+        array of shape (n_samples, n_features_out)
+        """
         check_is_fitted(self)
         x = check_rows(self, X, reset=False)
         values = [self.eigenfunctions_(rows) for rows, _ in streams.batches(x)]

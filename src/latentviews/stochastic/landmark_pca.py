@@ -114,6 +114,15 @@ class LandmarkPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         """Pick landmarks among the rows of ``X`` and add up all rows.
 
         ``X`` is an array, or an iterable of batches that can be read more than once: arrays, or pairs (rows, weights).
+
+        Parameters
+        ----------
+        X : array or DataFrame of shape (n_samples, n_features)
+        y : ignored
+
+        Returns
+        -------
+        self
         """
         check_parameters(self)
         rng, stream = np.random.default_rng(self.random_state), is_stream(X) or holds_batches(X)
@@ -124,7 +133,17 @@ class LandmarkPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
 
     @all_or_nothing
     def partial_fit(self, X: Any, y: Any = None) -> Self:
-        """Add the rows of ``X``; the first call picks landmarks among them."""
+        """Add the rows of ``X``; the first call picks landmarks among them.
+
+        Parameters
+        ----------
+        X : array or DataFrame of shape (n_samples, n_features)
+        y : ignored
+
+        Returns
+        -------
+        self
+        """
         check_parameters(self)
         check_one_batch(X)
         first = not hasattr(self, "features_")
@@ -190,7 +209,16 @@ class LandmarkPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         self._n_features_out = self.n_components
 
     def transform(self, X: Any) -> Any:
-        """The coordinates of the rows of ``X`` along the components, (n_samples, n_components)."""
+        """The coordinates of the rows of ``X`` along the components, (n_samples, n_components).
+
+        Parameters
+        ----------
+        X : array or DataFrame of shape (n_samples, n_features)
+
+        Returns
+        -------
+        array of shape (n_samples, n_features_out)
+        """
         check_is_fitted(self)
         x = self._inside(check_rows(self, X, reset=False))
         down, offset = self.features_.tail_ @ self.components_.T, self.components_ @ self.mean_

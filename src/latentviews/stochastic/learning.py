@@ -41,6 +41,7 @@ from latentviews.stochastic.targets import stream_epochs
 
 KEEP = 2**24  # numbers of frequencies that stay in memory where their number is fixed
 PILOT = 2048  # rows that bandwidths, steps and eigenfunctions are read off
+FEW_ROWS, MOST_SMALL = 16, 200  # batches of fewer rows, of which a growing function takes at most so many
 EPOCHS, PENALTY = 20, 1e-6  # of steps, where they are left to the model
 SHARE, CHOICE = 8, (500, 1000)  # bandwidth and penalty are chosen on an eighth of the rows, but on no less and no more
 FACTORS = [2.0 ** (k / 2) for k in range(-5, 8)]  # bandwidths to choose from, in median distances
@@ -162,6 +163,12 @@ class KernelMachine(CallbackSupportMixin, BaseEstimator):
         return PENALTY if is_auto(self.penalty) else float(self.penalty)
 
     def _step(self, x: Any, targets: Any, loss: Any) -> None:
+        if self.n_blocks is None and x.shape[0] < FEW_ROWS and self.fit_.n_steps >= MOST_SMALL:
+            raise ValueError(
+                f"n_blocks=None adds a block of features with every batch, and the next takes as long as all blocks "
+                f"before it; {MOST_SMALL} batches as small as {x.shape[0]} row(s) are enough. Take {FEW_ROWS} rows or "
+                "more in a batch, or a number for n_blocks."
+            )
         size = float(self.step_size)
         if self.decay is not None:
             size /= 1 + self.fit_.n_steps / self.decay

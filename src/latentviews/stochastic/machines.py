@@ -97,6 +97,18 @@ class DoublyStochasticClassifier(ClassifierMixin, KernelMachine):
 
         An iterable needs ``classes``, all that may come; it is read ``n_epochs`` times in its own order, so one that
         can be read once needs ``n_epochs=1``.
+
+        Parameters
+        ----------
+        X : array or DataFrame of shape (n_samples, n_features)
+        y : array of shape (n_samples,)
+            Labels.
+        classes : array or None
+            All that may come; by default those in ``y``.
+
+        Returns
+        -------
+        self
         """
         check_parameters(self)
         self._forget()
@@ -119,7 +131,17 @@ class DoublyStochasticClassifier(ClassifierMixin, KernelMachine):
     def partial_fit(self, X: Any, y: Any, classes: Any = None) -> Self:
         """One more batch of the stream; a step for every ``batch_size`` rows.
 
-        ``classes`` are all that may come, needed with the first batch: a class that comes later has no place.
+        Parameters
+        ----------
+        X : array or DataFrame of shape (n_samples, n_features)
+        y : array of shape (n_samples,)
+            Labels.
+        classes : array or None
+            All that may come, needed with the first batch: a class that comes later has no place.
+
+        Returns
+        -------
+        self
         """
         check_parameters(self)
         check_one_batch(X)
@@ -175,12 +197,30 @@ class DoublyStochasticClassifier(ClassifierMixin, KernelMachine):
         self._step(x, self._targets(x, labels), self._loss())
 
     def decision_function(self, X: Any) -> Any:
-        """The scores of all classes, (n_samples, n_classes); for two classes the difference, (n_samples,)."""
+        """The scores of all classes, (n_samples, n_classes); for two classes the difference, (n_samples,).
+
+        Parameters
+        ----------
+        X : array or DataFrame of shape (n_samples, n_features)
+
+        Returns
+        -------
+        array of shape (n_samples,) or (n_samples, n_classes)
+        """
         scores = self._scores(X)
         return scores[:, 1] - scores[:, 0] if len(self.classes_) == 2 else scores
 
     def predict(self, X: Any) -> np.ndarray:
-        """The class with the highest score, for every row."""
+        """The class with the highest score, for every row.
+
+        Parameters
+        ----------
+        X : array or DataFrame of shape (n_samples, n_features)
+
+        Returns
+        -------
+        array of shape (n_samples,)
+        """
         scores = self._scores(X)
         return self.classes_[np.asarray(to_numpy(namespace(scores).argmax(scores, axis=1)), dtype=int)]
 
@@ -191,12 +231,30 @@ class DoublyStochasticClassifier(ClassifierMixin, KernelMachine):
 
     @available_if(_has_probability)
     def predict_proba(self, X: Any) -> Any:
-        """The probabilities of all classes, (n_samples, n_classes)."""
+        """The probabilities of all classes, (n_samples, n_classes).
+
+        Parameters
+        ----------
+        X : array or DataFrame of shape (n_samples, n_features)
+
+        Returns
+        -------
+        array of shape (n_samples, k)
+        """
         return self._loss().probability(self._scores(X))
 
     @available_if(_has_probability)
     def predict_log_proba(self, X: Any) -> Any:
-        """The logarithms of the probabilities."""
+        """The logarithms of the probabilities.
+
+        Parameters
+        ----------
+        X : array or DataFrame of shape (n_samples, n_features)
+
+        Returns
+        -------
+        array of shape (n_samples, k)
+        """
         probabilities = self.predict_proba(X)
         return namespace(probabilities).log(probabilities)
 
@@ -242,6 +300,15 @@ class DoublyStochasticRegressor(RegressorMixin, KernelMachine):
         """Learn from rows and targets, (n,) or (n, n_targets), or from an iterable of such pairs.
 
         An iterable is read ``n_epochs`` times in its own order, so one that can be read once needs ``n_epochs=1``.
+
+        Parameters
+        ----------
+        X : array or DataFrame of shape (n_samples, n_features)
+        y : array of shape (n_samples,)
+
+        Returns
+        -------
+        self
         """
         check_parameters(self)
         self._forget()
@@ -262,7 +329,18 @@ class DoublyStochasticRegressor(RegressorMixin, KernelMachine):
 
     @all_or_nothing
     def partial_fit(self, X: Any, y: Any) -> Self:
-        """One more batch of the stream; a step for every ``batch_size`` rows."""
+        """One more batch of the stream; a step for every ``batch_size`` rows.
+
+        Parameters
+        ----------
+        X : array or DataFrame of shape (n_samples, n_features)
+        y : array of shape (n_samples,)
+            What to predict.
+
+        Returns
+        -------
+        self
+        """
         check_parameters(self)
         check_one_batch(X)
         x, targets = self._read(X, y)
@@ -308,6 +386,15 @@ class DoublyStochasticRegressor(RegressorMixin, KernelMachine):
         return tags
 
     def predict(self, X: Any) -> Any:
-        """The values of the function at the rows of ``X``."""
+        """The values of the function at the rows of ``X``.
+
+        Parameters
+        ----------
+        X : array or DataFrame of shape (n_samples, n_features)
+
+        Returns
+        -------
+        array of shape (n_samples,)
+        """
         scores = self._scores(X)
         return scores[:, 0] if self.single_ else scores

@@ -6,7 +6,9 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import column_or_1d
 
-from latentviews._arrays import on_host, to_numpy
+from latentviews._arrays import on_host
+from latentviews._numbers import LARGEST
+from latentviews._validation import as_numbers
 from latentviews.core import streams
 
 
@@ -26,6 +28,8 @@ def different_labels(name: str, labels: Any) -> np.ndarray:
         raise ValueError(f"{name} must be a list or an array of labels; got {labels.tolist()!r}. Pass [...] instead.")
     if labels.dtype.kind == "O" and any(label is None for label in labels):
         raise ValueError(f"{name} holds None; every label must be known: leave rows of unknown class out.")
+    if labels.dtype.kind == "f" and not np.isfinite(labels).all():
+        raise ValueError(f"{name} holds NaN or infinity; every label must be known: leave rows of unknown class out.")
     try:
         return np.unique(labels)
     except TypeError:
@@ -37,11 +41,13 @@ def number_targets(y: Any, n_rows: int) -> np.ndarray:
     """Finite numbers on the host, one per row, or several."""
     if np.iscomplexobj(np.asarray(on_host(y))):
         raise ValueError("y holds complex numbers; targets must be real: pass real and imaginary parts as two targets.")
-    y = to_numpy(y)
+    y = as_numbers("y", y)
     if y.ndim not in (1, 2) or len(y) != n_rows or y.size == 0:
         raise ValueError(f"y needs one target, or several, for each of {n_rows} rows; got shape {y.shape}.")
     if not np.all(np.isfinite(y)):
         raise ValueError("y contains NaN or infinity; targets must be finite numbers.")
+    if np.abs(y).max() > LARGEST:
+        raise ValueError(f"y holds {y.flat[np.abs(y).argmax()]:.3g}, whose square is no number; scale the targets.")
     return y
 
 

@@ -14,7 +14,7 @@ from latentviews._validation import all_or_nothing, check_rows
 from latentviews.core.features.cholesky import largest, pivoted_cholesky
 from latentviews.core.kernels.base import Kernel
 from latentviews.core.kernels.real import Gaussian
-from latentviews.core.kernels.spaces import Space
+from latentviews.core.kernels.space import Space
 from latentviews.core.streams import weigh
 
 
@@ -114,7 +114,8 @@ def uniform_grid(x: np.ndarray, width: float, most: int = 4096, space: Space | N
         low = max(inner[0] - margin, min(middle - reach, inner[0] - 2 * width))
         high = min(inner[1] + margin, max(middle + reach, inner[1] + 2 * width))
     low, high = (low, high) if space is None else space.clipped(low, high)
-    return np.linspace(low, high, int(np.clip(4 * (high - low) / width, min(256, most), most)))
+    finest = max(width, (high - low) / most)  # a width may be so small that their ratio is no number
+    return np.linspace(low, high, int(np.clip(4 * (high - low) / finest, min(256, most), most)))
 
 
 def grid_and_kernel(x: np.ndarray, kernel: Kernel, most: int) -> tuple[np.ndarray, Kernel]:
@@ -129,7 +130,8 @@ def grid_and_kernel(x: np.ndarray, kernel: Kernel, most: int) -> tuple[np.ndarra
 
 def linear_bins(x: np.ndarray, grid: np.ndarray) -> sparse.csr_array:
     """The matrix that shares every x between the two points of a uniform grid beside it."""
-    place = np.clip((x - grid[0]) / (grid[1] - grid[0]), 0, len(grid) - 1)
+    with np.errstate(over="ignore"):  # however far, it is at an end
+        place = np.clip((x - grid[0]) / (grid[1] - grid[0]), 0, len(grid) - 1)
     left = np.minimum(place.astype(np.int32), len(grid) - 2)
     right = place - left
     indices = np.stack([left, left + 1], axis=1).ravel()

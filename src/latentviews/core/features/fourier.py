@@ -89,7 +89,17 @@ class FourierFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
 
     @all_or_nothing
     def fit(self, X: Any, y: Any = None) -> Self:
-        """Resolve the kernel's rules on ``X`` and draw the frequencies."""
+        """Resolve the kernel's rules on ``X`` and draw the frequencies.
+
+        Parameters
+        ----------
+        X : array or DataFrame of shape (n_samples, n_features)
+        y : ignored
+
+        Returns
+        -------
+        self
+        """
         check_parameters(self)
         x = to_numpy(check_rows(self, X, reset=True))
         kernel = check_shift_invariant("FourierFeatures", Gaussian() if self.kernel is None else self.kernel)
@@ -107,7 +117,16 @@ class FourierFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
         return self
 
     def transform(self, X: Any) -> Any:
-        """The feature vectors of the rows of ``X``."""
+        """The feature vectors of the rows of ``X``.
+
+        Parameters
+        ----------
+        X : array or DataFrame of shape (n_samples, n_features)
+
+        Returns
+        -------
+        array of shape (n_samples, n_features_out)
+        """
         check_is_fitted(self)
         x = check_rows(self, X, reset=False)
         with np.errstate(over="ignore", invalid="ignore"):  # told in a sentence

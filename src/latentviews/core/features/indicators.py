@@ -46,7 +46,17 @@ class OneHotFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
 
     @all_or_nothing
     def fit(self, X: Any, y: Any = None) -> Self:
-        """Learn the values."""
+        """Learn the values.
+
+        Parameters
+        ----------
+        X : array or DataFrame of shape (n_samples, n_features)
+        y : ignored
+
+        Returns
+        -------
+        self
+        """
         check_parameters(self)
         x = to_numpy(check_rows(self, X, reset=True))
         self.kernel_ = Delta()
@@ -67,7 +77,16 @@ class OneHotFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
             )
 
     def transform(self, X: Any) -> Any:
-        """The indicators of the rows of ``X``."""
+        """The indicators of the rows of ``X``.
+
+        Parameters
+        ----------
+        X : array or DataFrame of shape (n_samples, n_features)
+
+        Returns
+        -------
+        array of shape (n_samples, n_features_out)
+        """
         check_is_fitted(self)
         x = check_rows(self, X, reset=False)
         return self.kernel_.gram(x, in_library_of(self.categories_, x))

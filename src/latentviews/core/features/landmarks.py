@@ -83,7 +83,17 @@ class LandmarkFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
 
     @all_or_nothing
     def fit(self, X: Any, y: Any = None) -> Self:
-        """Pick landmarks among the rows of ``X``."""
+        """Pick landmarks among the rows of ``X``.
+
+        Parameters
+        ----------
+        X : array or DataFrame of shape (n_samples, n_features)
+        y : ignored
+
+        Returns
+        -------
+        self
+        """
         check_parameters(self)
         x = to_numpy(check_rows(self, X, reset=True))
         self.kernel_ = (Gaussian() if self.kernel is None else self.kernel).adapt(x)
@@ -101,7 +111,16 @@ class LandmarkFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         return self
 
     def raw(self, X: Any) -> Any:
-        """The kernel between the rows of ``X`` and the landmarks."""
+        """The kernel between the rows of ``X`` and the landmarks.
+
+        Parameters
+        ----------
+        X : array or DataFrame of shape (n_samples, n_features)
+
+        Returns
+        -------
+        array of shape (n_samples, n_raw)
+        """
         check_is_fitted(self)
         x = check_rows(self, X, reset=False)
         return self._kernel_in_units.gram(x, in_library_of(self.landmarks_, x))
@@ -111,7 +130,16 @@ class LandmarkFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         return UnitHeight(self.kernel_) if self.log_unit_ else self.kernel_
 
     def transform(self, X: Any) -> Any:
-        """The feature vectors of the rows of ``X``."""
+        """The feature vectors of the rows of ``X``.
+
+        Parameters
+        ----------
+        X : array or DataFrame of shape (n_samples, n_features)
+
+        Returns
+        -------
+        array of shape (n_samples, n_features_out)
+        """
         raw = self.raw(X)
         return raw @ in_library_of(self.tail_, raw)
 

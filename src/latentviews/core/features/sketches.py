@@ -60,7 +60,17 @@ class TensorSketchFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ba
 
     @all_or_nothing
     def fit(self, X: Any, y: Any = None) -> Self:
-        """Draw the sketches for as many columns as ``X`` has."""
+        """Draw the sketches for as many columns as ``X`` has.
+
+        Parameters
+        ----------
+        X : array or DataFrame of shape (n_samples, n_features)
+        y : ignored
+
+        Returns
+        -------
+        self
+        """
         check_parameters(self)
         columns = check_rows(self, X, reset=True).shape[1] + 1
         kernel = Polynomial() if self.kernel is None else self.kernel
@@ -78,7 +88,16 @@ class TensorSketchFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ba
         return self
 
     def transform(self, X: Any) -> Any:
-        """The feature vectors of the rows of ``X``."""
+        """The feature vectors of the rows of ``X``.
+
+        Parameters
+        ----------
+        X : array or DataFrame of shape (n_samples, n_features)
+
+        Returns
+        -------
+        array of shape (n_samples, n_features_out)
+        """
         check_is_fitted(self)
         x = check_rows(self, X, reset=False)
         xp, (_, scale, offset) = namespace(x), self.kernel_.checked()

@@ -15,15 +15,38 @@ IRREGULAR = 2.4  # the median ratio of neighbouring gaps above which values were
 UNDERFLOW = 745.0  # exp(-745) is zero
 FLAT = 1e-250  # no derivative is smaller
 FACTORS = np.geomspace(0.05, 2.5, 24)  # of Silverman's rule, among which held-out rows choose
+FEW = 200  # values whose differences are formed rather than counted
 ROWS = 2000  # the median of two million distances is as good as the median of all
 
 
 def median(x: np.ndarray) -> float:
     """The median distance between different rows, over at most 2,000 evenly spaced ones."""
     rows = thinned(x, ROWS)
+    if rows.shape[1] == 1 and len(rows) > FEW:
+        return _median_gap(np.sort(rows[:, 0]))
     distances = pdist(rows)
     distances = distances[distances > 0]
     return float(np.median(distances)) if distances.size else 0.0
+
+
+def _median_gap(x: np.ndarray) -> float:
+    """The median of the positive differences of sorted numbers, by counting rather than forming them."""
+    n, places = len(x), np.arange(len(x))
+    tied = int((np.searchsorted(x, x, "right") - 1 - places).sum())
+    total = n * (n - 1) // 2 - tied
+    if not total:
+        return 0.0
+
+    def smallest(rank: int) -> float:
+        """The difference with ``rank`` positive ones at or below it."""
+        low, high = 0.0, float(x[-1] - x[0])
+        for _ in range(64):
+            middle = (low + high) / 2
+            within = int((np.searchsorted(x, x + middle, "right") - 1 - places).sum()) - tied
+            low, high = (low, middle) if within >= rank else (middle, high)
+        return high
+
+    return (smallest((total + 1) // 2) + smallest(total // 2 + 1)) / 2
 
 
 def scott(x: np.ndarray) -> np.ndarray:
@@ -137,7 +160,7 @@ def _binned_likelihoods(z: np.ndarray, fold: np.ndarray) -> list[float]:
     low, high = z.min() - 5 * FACTORS[-1], z.max() + 5 * FACTORS[-1]
     size = int(np.clip(6 * (high - low) / FACTORS[0], 256, 4096))
     step = (high - low) / (size - 1)
-    left, n_folds = ((z[:, 0] - low) / step).astype(int), int(fold.max()) + 1
+    left, n_folds = np.minimum(((z[:, 0] - low) / step).astype(int), size - 2), int(fold.max()) + 1
     right_share = (z[:, 0] - low) / step - left
     places = np.concatenate([left, left + 1]) * n_folds + np.tile(fold, 2)
     counts = np.bincount(places, np.concatenate([1 - right_share, right_share]), size * n_folds).reshape(size, n_folds)

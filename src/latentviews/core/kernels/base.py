@@ -5,7 +5,7 @@ that are densities in their first argument (all but `Delta`, `Linear` and `Polyn
 densities.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Self, cast
 
 import numpy as np
@@ -14,7 +14,8 @@ from sklearn.utils.metaestimators import available_if
 
 from latentviews._arrays import namespace, take_columns
 from latentviews.core.kernels.product_space import ProductSpace
-from latentviews.core.kernels.spaces import Real, Space
+from latentviews.core.kernels.space import Space
+from latentviews.core.kernels.spaces import Real
 
 
 class Kernel(BaseEstimator):
@@ -31,26 +32,75 @@ class Kernel(BaseEstimator):
     space: Space | None = Real()
 
     def gram(self, x: Any, y: Any) -> Any:
-        """The matrix k(x_i, y_j)."""
+        """The matrix k(x_i, y_j).
+
+        Parameters
+        ----------
+        x : array of shape (n,) or (n, d)
+        y : array of shape (m, d)
+
+        Returns
+        -------
+        array of shape (n, m)
+        """
         raise TypeError(f"{type(self).__name__} is a kernel without `gram`: write gram(x, y) for it.")
 
     def diagonal(self, x: Any) -> Any:
-        """The values k(x_i, x_i)."""
+        """The values k(x_i, x_i).
+
+        Parameters
+        ----------
+        x : array of shape (n,) or (n, d)
+
+        Returns
+        -------
+        array of shape (n,)
+        """
         xp = namespace(x)
         return xp.concat([xp.reshape(self.gram(x[i : i + 1, :], x[i : i + 1, :]), (1,)) for i in range(x.shape[0])])
 
     def correlation(self, x: Any, y: Any) -> Any:
-        """The matrix k(x_i, y_j) / √(k(x_i, x_i) k(y_j, y_j))."""
+        """The matrix k(x_i, y_j) / √(k(x_i, x_i) k(y_j, y_j)).
+
+        Parameters
+        ----------
+        x : array of shape (n,) or (n, d)
+        y : array of shape (m, d)
+
+        Returns
+        -------
+        array of shape (n, m)
+            The kernel over its height.
+        """
         xp = namespace(x)
-        heights = xp.sqrt(self.diagonal(x)[:, None] * self.diagonal(y)[None, :])
+        heights = xp.sqrt(self.diagonal(x))[:, None] * xp.sqrt(self.diagonal(y))[None, :]
         return self.gram(x, y) / xp.clip(heights, min=float(np.finfo(np.float32).tiny))  # zero has no direction
 
     def unit_diagonal(self, x: Any) -> Any:
-        """The values ``correlation(x_i, x_i)``."""
+        """The values ``correlation(x_i, x_i)``.
+
+        Parameters
+        ----------
+        x : array of shape (n,) or (n, d)
+
+        Returns
+        -------
+        bool or array
+        """
         return namespace(x).ones_like(x[:, 0])
 
     def adapt(self, x: Any) -> Self:
-        """A copy in which every rule (such as ``bandwidth="median"``) is a number read off the rows ``x``."""
+        """A copy in which every rule (such as ``bandwidth="median"``) is a number read off the rows ``x``.
+
+        Parameters
+        ----------
+        x : array of shape (n,) or (n, d)
+
+        Returns
+        -------
+        Kernel
+            With numbers in place of rules.
+        """
         return clone(self)
 
     def on(self, columns: Sequence[int | str]) -> "OnColumns":
@@ -74,10 +124,6 @@ class Kernel(BaseEstimator):
         ['real', 'discrete', 'circle']
         """
         return OnColumns(self, columns)
-
-    def placed(self, names: Sequence[str] | None, n_columns: int) -> "Kernel":
-        """The kernel with places in a view of so many columns where it names them."""
-        return self
 
     def __add__(self, other: "Kernel") -> "Sum":
         return Sum(self, other) if isinstance(other, Kernel) else NotImplemented
@@ -109,10 +155,6 @@ class _Pair(Kernel):
     def adapt(self, x: Any) -> Self:
         """A copy with both parts adapted."""
         return type(self)(self.first.adapt(x), self.second.adapt(x))
-
-    def placed(self, names: Sequence[str] | None, n_columns: int) -> Kernel:
-        """The kernel with places where its parts name columns."""
-        return type(self)(self.first.placed(names, n_columns), self.second.placed(names, n_columns))
 
 
 class Sum(_Pair):
@@ -238,21 +280,9 @@ class UnitHeight(Kernel):
         """A copy whose kernel is adapted."""
         return type(self)(self.kernel.adapt(x))
 
-    def placed(self, names: Sequence[str] | None, n_columns: int) -> Kernel:
-        """The kernel with places where it names columns."""
-        return type(self)(self.kernel.placed(names, n_columns))
 
-
-def _shift_invariant(kernel: "OnColumns") -> bool:
-    return hasattr(kernel.kernel, "frequencies")
-
-
-def _spectral(kernel: "OnColumns") -> bool:
-    return hasattr(kernel.kernel, "spectral")
-
-
-def _draws(kernel: "OnColumns") -> bool:
-    return hasattr(kernel.kernel, "draw")
+def _if_kernel_has(ability: str) -> Callable[["OnColumns"], bool]:
+    return lambda outer: hasattr(outer.kernel, ability)
 
 
 class OnColumns(Kernel):
@@ -309,26 +339,26 @@ class OnColumns(Kernel):
         """A copy whose kernel is adapted to its columns."""
         return type(self)(self.kernel.adapt(self.some(x)), self.columns)
 
-    @available_if(_draws)
+    @available_if(_if_kernel_has("draw"))
     def draw(self, x: np.ndarray, rng: np.random.Generator) -> np.ndarray:
         """The rows with a draw from k(x_i, ·) in the kernel's columns, (n, d)."""
         drawn = np.array(x, dtype=float)
         drawn[:, self.places] = cast(Any, self.kernel).draw(drawn[:, self.places], rng)
         return drawn
 
-    @available_if(_shift_invariant)
+    @available_if(_if_kernel_has("frequencies"))
     def frequencies(self, size: int, dim: int, rng: np.random.Generator) -> np.ndarray:
         """Draws from the spectral measure, one frequency per column of the result, zero along other columns."""
         found = np.zeros((dim, size))
         found[self.places] = cast(Any, self.kernel).frequencies(size, len(self.columns), rng)
         return found
 
-    @available_if(_spectral)
+    @available_if(_if_kernel_has("spectral"))
     def spectral_size(self, dim: int) -> int:
         """How many uniform numbers make a frequency: those of the kernel."""
         return cast(Any, self.kernel).spectral_size(len(self.columns))
 
-    @available_if(_spectral)
+    @available_if(_if_kernel_has("spectral"))
     def spectral(self, points: Any, dim: int) -> Any:
         """The frequencies at ``points`` of the unit cube, zero along other columns."""
         xp, own = namespace(points), cast(Any, self.kernel).spectral(points, len(self.columns))
@@ -338,26 +368,6 @@ class OnColumns(Kernel):
     def on(self, columns: Sequence[int | str]) -> "OnColumns":
         """Refused: a kernel is on columns once."""
         raise ValueError(f"{self!r} says its columns already; write on({list(columns)!r}) for the kernel in it.")
-
-    def placed(self, names: Sequence[str] | None, n_columns: int) -> Kernel:
-        """The kernel with places in a view of so many columns where it names them."""
-        return type(self)(self.kernel, [_place(column, names, n_columns) for column in self.columns])
-
-
-def _place(column: Any, names: Sequence[str] | None, n_columns: int) -> int:
-    """The place in a view of a column given by place or name."""
-    if isinstance(column, str):
-        if names is None or column not in names:
-            raise ValueError(
-                f"A kernel is on column {column!r}, which its view does not have; the view has "
-                f"{'no names' if names is None else list(names)}."
-            )
-        return list(names).index(column)
-    if isinstance(column, bool) or not isinstance(column, int | np.integer) or not -n_columns <= column < n_columns:
-        raise ValueError(
-            f"A kernel is on column {column!r}; columns are names, or places in the view, 0 to {n_columns - 1}."
-        )
-    return int(column) % n_columns
 
 
 def column_factors(kernel: Any) -> list[OnColumns]:

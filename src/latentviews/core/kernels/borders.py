@@ -12,7 +12,7 @@ import numpy as np
 from scipy import stats
 from scipy.stats import qmc
 
-from latentviews._numbers import TINY, thinned
+from latentviews._numbers import TINY, log_cauchy, thinned
 from latentviews.core.kernels import bandwidths
 from latentviews.core.kernels.quadrature import NEAR, Quadrature, around_values
 from latentviews.core.kernels.spaces import Real
@@ -110,7 +110,7 @@ class HalfLine(Bordered):
 
     def log_background(self, x: np.ndarray, quadrature: Quadrature) -> np.ndarray:
         """A mirrored Cauchy density per column, as wide as the data; none below zero."""
-        logs = [stats.cauchy.logpdf(image, quadrature.center, quadrature.spread) for image in (x, -x)]
+        logs = [log_cauchy(image, quadrature.center, quadrature.spread) for image in (x, -x)]
         return np.where(self.contains(x), np.logaddexp(*logs), -np.inf).sum(axis=1)
 
 

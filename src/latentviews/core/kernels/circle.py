@@ -114,7 +114,17 @@ class VonMises(_Angular):
         return 1 / (2 * math.pi * float(special.ive(0, self._concentration())))
 
     def draw(self, x: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-        """A draw from k(x_i, ·) for every row, (n, d)."""
+        """A draw from k(x_i, ·) for every row, (n, d).
+
+        Parameters
+        ----------
+        x : array of shape (n,) or (n, d)
+        rng : numpy Generator
+
+        Returns
+        -------
+        array of shape (n, d)
+        """
         return self.space.unit * rng.vonmises(0.0, self._concentration(), size=x.shape) + x
 
     def _chances(self) -> np.ndarray:
@@ -173,7 +183,17 @@ class WrappedGaussian(_Angular):
         return self._wrapped_at_zero() / (math.sqrt(TURN) * self._radians())
 
     def draw(self, x: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-        """A draw from k(x_i, ·) for every row, (n, d)."""
+        """A draw from k(x_i, ·) for every row, (n, d).
+
+        Parameters
+        ----------
+        x : array of shape (n,) or (n, d)
+        rng : numpy Generator
+
+        Returns
+        -------
+        array of shape (n, d)
+        """
         return self.space.wrapped(x + self.space.unit * self._radians() * rng.normal(size=x.shape))
 
     def _chances(self) -> np.ndarray:

@@ -11,7 +11,8 @@ from latentviews.core.kernels.discrete import Delta
 from latentviews.core.kernels.mixed import product_on, widened
 from latentviews.core.kernels.product_space import ProductSpace
 from latentviews.core.kernels.real import Gaussian
-from latentviews.core.kernels.spaces import Circle, Discrete, Real, Space, entry_for
+from latentviews.core.kernels.space import Space
+from latentviews.core.kernels.spaces import Circle, Discrete, Real, entry_for
 
 KERNELS: Mapping[type[Space], Callable[[Any, Any], Kernel]] = {
     Real: lambda space, bandwidth: Gaussian(bandwidth, space=space),

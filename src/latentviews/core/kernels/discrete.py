@@ -10,7 +10,24 @@ from latentviews.core.kernels.spaces import Discrete
 
 
 class Delta(Kernel):
-    r"""Equality, for discrete data: k(x, y) = 1 where all columns agree, else 0."""
+    r"""Equality, for discrete data: k(x, y) = 1 where all columns agree, else 0.
+
+    Columns of a view with this kernel hold categories: numbers or flags as they are, strings, other objects and pandas'
+    categoricals by codes 0, 1, … in the order of the model's ``categories_``. NaN and None are missing. A category that
+    was not seen in fitting has the same tiny probability in every class: it lowers the score of its row, whose
+    posterior is that of its other views.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from latentviews import Delta, MultiViewMixture
+    >>> rng = np.random.default_rng(0)
+    >>> chance = np.where(rng.random(500) < 0.3, 0.9, 0.2)[:, None]
+    >>> X = np.where(rng.random((500, 4)) < chance, "yes", "no")
+    >>> model = MultiViewMixture(2, kernel=Delta(), random_state=0).fit(X)
+    >>> model.categories_[0].tolist(), model.sample(1)[0].tolist()
+    (['no', 'yes'], [['no', 'no', 'yes', 'no']])
+    """
 
     space = Discrete()
 
@@ -27,5 +44,15 @@ class Delta(Kernel):
         return namespace(x).ones_like(x[:, 0])
 
     def draw(self, x: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-        """The rows themselves: all mass of k(x_i, ·) is there."""
+        """The rows themselves: all mass of k(x_i, ·) is there.
+
+        Parameters
+        ----------
+        x : array of shape (n,) or (n, d)
+        rng : numpy Generator
+
+        Returns
+        -------
+        array of shape (n, d)
+        """
         return x

@@ -6,14 +6,14 @@ from typing import Any
 import numpy as np
 from sklearn.base import clone
 
-from latentviews.core.kernels.base import Kernel, column_factors
+from latentviews.core.kernels.base import Kernel, OnColumns, column_factors
 
 
 def in_view(kernel: Any, names: Sequence[str] | None, n_columns: int) -> Any:
     """A kernel as a view of so many columns takes it: by places, each column once where it says columns."""
     if not isinstance(kernel, Kernel):
         return kernel
-    kernel = kernel.placed(names, n_columns)
+    kernel = _placed(kernel, names, n_columns)
     factors = column_factors(kernel)
     taken = sorted(place for part in factors for place in part.columns)
     if factors and taken != list(range(n_columns)):
@@ -23,6 +23,33 @@ def in_view(kernel: Any, names: Sequence[str] | None, n_columns: int) -> Any:
     if len(factors) == 1 and list(factors[0].columns) == taken:
         return factors[0].kernel
     return kernel
+
+
+def _placed(kernel: Kernel, names: Sequence[str] | None, n_columns: int) -> Kernel:
+    """The kernel with places in a view of so many columns where it, or a kernel in it, names them."""
+    if isinstance(kernel, OnColumns):
+        return OnColumns(kernel.kernel, [_place(column, names, n_columns) for column in kernel.columns])
+    parameters = kernel.get_params(deep=False)
+    inner = {key: value for key, value in parameters.items() if isinstance(value, Kernel)}
+    if not inner:
+        return kernel
+    return type(kernel)(**parameters | {key: _placed(part, names, n_columns) for key, part in inner.items()})
+
+
+def _place(column: Any, names: Sequence[str] | None, n_columns: int) -> int:
+    """The place in a view of a column given by place or name."""
+    if isinstance(column, str):
+        if names is None or column not in names:
+            raise ValueError(
+                f"A kernel is on column {column!r}, which its view does not have; the view has "
+                f"{'no names' if names is None else list(names)}."
+            )
+        return list(names).index(column)
+    if isinstance(column, bool) or not isinstance(column, int | np.integer) or not -n_columns <= column < n_columns:
+        raise ValueError(
+            f"A kernel is on column {column!r}; columns are names, or places in the view, 0 to {n_columns - 1}."
+        )
+    return int(column) % n_columns
 
 
 def product_on(kernels: Sequence[Kernel], columns: Sequence[Sequence[int]]) -> Kernel:

@@ -56,7 +56,12 @@ class Polynomial(Kernel):
         return (scale * namespace(x).sum(x**2, axis=1) + offset) ** degree
 
     def checked(self) -> tuple[int, float, float]:
-        """Degree, scale and offset, or a sentence where they make no kernel."""
+        """Degree, scale and offset, or a sentence where they make no kernel.
+
+        Returns
+        -------
+        tuple[int, float, float]
+        """
         degree = check_count("degree", self.degree)
         numbers = all(isinstance(value, int | float | np.number) for value in (self.scale, self.offset))
         if not (numbers and 0 < self.scale < np.inf and 0 <= self.offset < np.inf):

@@ -10,7 +10,8 @@ from scipy.special import logsumexp
 
 from latentviews._numbers import TINY, thinned
 from latentviews.core.kernels.quadrature import GRID, NEAR, Quadrature
-from latentviews.core.kernels.spaces import Space, silverman_rate
+from latentviews.core.kernels.space import Space
+from latentviews.core.kernels.spaces import silverman_rate
 
 CENTRES = 512  # rows that nodes are drawn around
 WIDER = 1.5  # than densities, so that nodes reach their tails

@@ -40,8 +40,11 @@ class Quadrature:
         return self.space.log_background(x, self)
 
     def draw(self, density: np.ndarray, size: int, rng: np.random.Generator) -> np.ndarray:
-        """Rows drawn from the density with these values at the nodes: a node, then a place in its cell."""
-        mass = self.weights * density
+        """Rows drawn from the density with these values at the nodes: a node, then a place in its cell.
+
+        A density that is zero at all nodes says nothing, and the nodes are then drawn by their weights alone.
+        """
+        mass = self.weights * density if np.any(self.weights * density > 0) else self.weights
         rows = rng.choice(len(self.nodes), size=size, p=mass / mass.sum())
         places = self.nodes[rows] + self.cell * rng.uniform(-0.5, 0.5, size=(size, self.nodes.shape[1]))
         return self.space.reflected(places)

@@ -10,7 +10,8 @@ from sklearn.utils.metaestimators import available_if
 
 from latentviews._arrays import in_library_of, namespace, normal_quantile, to_numpy
 from latentviews.core.kernels.base import Kernel
-from latentviews.core.kernels.spaces import Real, Space
+from latentviews.core.kernels.space import Space
+from latentviews.core.kernels.spaces import Real
 
 Bandwidth = float | str | np.ndarray
 LINE = Real()
@@ -27,16 +28,50 @@ class _ShiftInvariant(Kernel):
     """Kernels known by their spectral measure: ``frequencies`` from ``spectral``."""
 
     def spectral_size(self, dim: int) -> int:
-        """How many uniform numbers make a frequency in ``dim`` dimensions."""
+        """How many uniform numbers make a frequency in ``dim`` dimensions.
+
+        Parameters
+        ----------
+        dim : int
+            The number of columns.
+
+        Returns
+        -------
+        int
+        """
         return dim
 
     def spectral(self, points: Any, dim: int) -> Any:
-        """The frequencies at ``points`` of the unit cube, (size, spectral_size), one frequency per column."""
+        """The frequencies at ``points`` of the unit cube, (size, spectral_size), one frequency per column.
+
+        Parameters
+        ----------
+        points : array
+        dim : int
+            The number of columns.
+
+        Returns
+        -------
+        the result
+        """
         raise TypeError(f"{type(self).__name__} does not say what its spectral measure is.")
 
     @available_if(_has_no_border)
     def frequencies(self, size: int, dim: int, rng: np.random.Generator) -> np.ndarray:
-        """Draws from the spectral measure, one frequency per column."""
+        """Draws from the spectral measure, one frequency per column.
+
+        Parameters
+        ----------
+        size : int
+            How many.
+        dim : int
+            The number of columns.
+        rng : numpy Generator
+
+        Returns
+        -------
+        array of shape (d, size)
+        """
         return self.spectral(rng.random((size, self.spectral_size(dim))), dim)
 
 
@@ -103,7 +138,17 @@ class _Scaled(_ShiftInvariant):
         raise TypeError(f"{type(self).__name__} does not say what it is at bandwidth one.")
 
     def log_height(self, dim: int) -> float:
-        """The log of k(0), such that the kernel is a density."""
+        """The log of k(0), such that the kernel is a density.
+
+        Parameters
+        ----------
+        dim : int
+            The number of columns.
+
+        Returns
+        -------
+        float
+        """
         unit = dim * self._log_unit_height(1) if self.space.bordered else self._log_unit_height(dim)
         return unit - float(np.log(self._scale(dim)).sum())
 
@@ -150,7 +195,8 @@ def _squares(x: Any, y: Any) -> Any:
     if x.shape[1] == 1:
         with np.errstate(over="ignore"):  # infinitely far
             return (x - y.T) ** 2
-    center = xp.mean(y, axis=0)  # large offsets would cost digits in the difference below
+    # large offsets would cost digits in the difference below, and so would a mean that an outlier draws away
+    center = np.median(y, axis=0) if isinstance(y, np.ndarray) and len(y) else xp.mean(y, axis=0)
     x -= center
     y -= center
     limit = math.sqrt(float(xp.finfo(x.dtype).max) / (8 * x.shape[1]))  # squares of larger numbers are out of range
@@ -226,11 +272,34 @@ class Gaussian(_Scaled):
         )
 
     def radii(self, size: int, dim: int, rng: np.random.Generator) -> np.ndarray:
-        """Lengths of frequencies at bandwidth one, whose directions are uniform."""
+        """Lengths of frequencies at bandwidth one, whose directions are uniform.
+
+        Parameters
+        ----------
+        size : int
+            How many.
+        dim : int
+            The number of columns.
+        rng : numpy Generator
+
+        Returns
+        -------
+        array of shape (size,)
+        """
         return np.sqrt(rng.chisquare(dim, size=size))
 
     def draw(self, x: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-        """A draw from k(x_i, ·) for every row, (n, d)."""
+        """A draw from k(x_i, ·) for every row, (n, d).
+
+        Parameters
+        ----------
+        x : array of shape (n,) or (n, d)
+        rng : numpy Generator
+
+        Returns
+        -------
+        array of shape (n, d)
+        """
         return self.space.reflected(x + self._scale(x.shape[1]) * rng.normal(size=x.shape))
 
 
@@ -300,7 +369,20 @@ class Matern(_Scaled):
         )
 
     def radii(self, size: int, dim: int, rng: np.random.Generator) -> np.ndarray:
-        """Lengths of frequencies at bandwidth one, whose directions are uniform."""
+        """Lengths of frequencies at bandwidth one, whose directions are uniform.
+
+        Parameters
+        ----------
+        size : int
+            How many.
+        dim : int
+            The number of columns.
+        rng : numpy Generator
+
+        Returns
+        -------
+        array of shape (size,)
+        """
         self._degree()
         return np.sqrt(rng.chisquare(dim, size=size) * 2 * self.smoothness / rng.chisquare(2 * self.smoothness, size))
 

@@ -6,17 +6,15 @@ asks `entry_for`.
 """
 
 import math
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, ClassVar, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
-from scipy import stats
 from scipy.stats import qmc
 
-from latentviews._numbers import TINY
+from latentviews._numbers import TINY, log_cauchy
 from latentviews.core.kernels import bandwidths
 from latentviews.core.kernels.quadrature import (
     DRAWS,
@@ -26,98 +24,12 @@ from latentviews.core.kernels.quadrature import (
     importance_nodes,
     product_grid,
 )
+from latentviews.core.kernels.space import Space
 
 TURN = 2 * math.pi  # radians
 TURNS = 4  # round the circle: angles hardly go further
 DEGREES = 180.0  # periods from which on angles in radians would fill a small part of the circle only
 Entry = TypeVar("Entry")
-
-
-@dataclass(frozen=True)
-class Space(ABC):
-    """Where the values of a column lie: what every space offers.
-
-    Values may mirror at a border: a kernel's mass that would fall beyond it comes back inside, as if every point had
-    ``images`` there. A space without a border has no images but the points themselves.
-    """
-
-    noun: ClassVar[str]  # of a value: "number", "angle" or "code"
-    name: ClassVar[str]  # in sentences: a view is of real, circle or discrete data
-    finite: ClassVar[bool] = False  # finitely many values, with counting measure
-    ordered: ClassVar[bool] = False  # values on a line, so that a grid can hold a column of them
-    affine: ClassVar[bool] = (
-        False  # any stretch or turn of several columns stays inside, so Gaussians may have any shape
-    )
-    bordered: ClassVar[bool] = False  # whether there are images
-    mixed: ClassVar[bool] = False  # whether columns of a view have spaces of their own
-    low: ClassVar[float] = -math.inf  # where the space ends
-    high: ClassVar[float] = math.inf
-    rule: ClassVar[str] = "isj"  # for bandwidths as narrow as one distribution allows
-    rules: ClassVar[tuple[str, ...]] = ()  # all that are known
-    padding: ClassVar[str] = "constant"  # what lies beyond the ends of an axis, in words of scipy.ndimage
-
-    def column(self, place: int) -> "Space":
-        """The space of one column of a view."""
-        return self
-
-    @abstractmethod
-    def quadrature(
-        self, x: np.ndarray, scale: np.ndarray, rng: np.random.Generator, log_unit: float = 0.0
-    ) -> Quadrature:
-        """Nodes for functions as smooth as ``scale``, near the rows ``x``; densities are counted in a unit."""
-
-    @abstractmethod
-    def log_background(self, x: np.ndarray, quadrature: Quadrature) -> np.ndarray:
-        """The log of a broad density that is positive everywhere in the space."""
-
-    def bandwidth(self, rule: str, x: np.ndarray) -> float | np.ndarray:
-        """The bandwidth that a rule gives for the rows ``x``, one for all columns or one per column."""
-        raise TypeError(f"{type(self).__name__} has no bandwidths.")
-
-    def within_class_bandwidth(self, x: np.ndarray, posteriors: np.ndarray) -> Any:
-        """Silverman's rule with the spread inside classes."""
-        raise TypeError(f"{type(self).__name__} has no bandwidths.")
-
-    def mean(self, average: Callable[[Callable[[np.ndarray], np.ndarray]], np.ndarray]) -> np.ndarray:
-        """The mean, where ``average(f)`` is that of f of the values."""
-        return average(np.positive)
-
-    def wrapped(self, x: np.ndarray) -> np.ndarray:
-        """The same points, each by the value that stands for it."""
-        return x
-
-    def scattered(self, x: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-        """Values of one column as points are drawn at."""
-        return self.wrapped(x)
-
-    def axis(self, low: float, high: float) -> tuple[float, float]:
-        """The ends of an axis that shows the values from ``low`` to ``high``."""
-        margin = 0.04 * (high - low) or 0.5
-        return float(low - margin), float(high + margin)
-
-    @abstractmethod
-    def typical(self, values: np.ndarray) -> Sequence[float]:
-        """Three numbers that say where values lie, NaN where fewer do."""
-
-    def check(self, values: np.ndarray, label: Any) -> str | None:
-        """Refuse values that are not in the space, and say in a sentence what is strange about others."""
-        return None
-
-    def contains(self, x: Any) -> Any:
-        """Whether values are in the space; of the shape of ``x``."""
-        return x == x
-
-    def images(self, x: Any, reach: float) -> list[Any]:
-        """Where a kernel that reaches so far sees the points ``x`` of one column: there, and in their mirror images."""
-        return [x]
-
-    def reflected(self, x: np.ndarray) -> np.ndarray:
-        """Values beyond a border, mirrored there until they are inside."""
-        return x
-
-    def clipped(self, low: Any, high: Any) -> tuple[Any, Any]:
-        """The part inside the space of what lies between ``low`` and ``high``."""
-        return low, high
 
 
 @dataclass(frozen=True)
@@ -155,7 +67,7 @@ class Real(Space):
 
     def log_background(self, x: np.ndarray, quadrature: Quadrature) -> np.ndarray:
         """A Cauchy density per column, as wide as the data."""
-        return stats.cauchy.logpdf(x, quadrature.center, quadrature.spread).sum(axis=1)
+        return log_cauchy(x, quadrature.center, quadrature.spread).sum(axis=1)
 
     def bandwidth(self, rule: str, x: np.ndarray) -> float | np.ndarray:
         """One of the rules in `bandwidths`."""

@@ -41,7 +41,18 @@ class Precomputed(Kernel):
 
     @classmethod
     def of(cls, objects: Sequence[Any], function: Callable[[Any, Any], float]) -> Self:
-        """The Gram matrix of a function of two objects."""
+        """The Gram matrix of a function of two objects.
+
+        Parameters
+        ----------
+        objects : sequence of anything
+        function : callable
+            From two objects to a number, the same in either order.
+
+        Returns
+        -------
+        Precomputed
+        """
         matrix = np.empty((len(objects), len(objects)))
         for i, first in enumerate(objects):
             for j, second in enumerate(objects[: i + 1]):

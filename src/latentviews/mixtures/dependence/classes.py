@@ -13,8 +13,8 @@ import numpy as np
 from scipy.special import logsumexp
 
 from latentviews._arrays import to_numpy
-from latentviews._numbers import as_shares, drawn_labels, posteriors_of
-from latentviews.core.embeddings import Components, as_rows
+from latentviews._numbers import as_shares, brief, drawn_labels, posteriors_of
+from latentviews.core.components import Components, as_rows
 from latentviews.core.features.bins import BinnedFeatures
 from latentviews.core.features.landmarks import LandmarkFeatures
 from latentviews.core.kernels.real import Gaussian
@@ -40,6 +40,9 @@ class DependentClasses:
         Whether noise is a class of its own, the last: the background, and components that belong to no class. If not,
         the rows that the background explains are shared out among the classes as their posteriors say.
     """
+
+    def __repr__(self) -> str:
+        return brief(self)
 
     mixture: CopulaMixture
     groups: np.ndarray
@@ -159,6 +162,8 @@ class DependentClasses:
         if not self.noise_class:
             return fit_copulas(grids, table, start.posteriors, counts, max_iter=REFIT_STEPS).expected.posteriors
         inside = start.shares.sum(axis=1) > 0.5
+        if not counts[inside].any():  # nothing but noise was drawn, and the components stay as they are
+            return start.shares
         fit = fit_copulas(grids, table[inside], start.posteriors[inside], counts[inside], max_iter=REFIT_STEPS)
         return reweigh(fit.mixture, table, counts).expected(self._cells(table)).shares
 
@@ -241,6 +246,9 @@ class DependentView(Components):
 @dataclass(frozen=True, eq=False)
 class DependentConditional:
     """The distribution of one view given the others, for every row: its normal scores are Gaussian in a component."""
+
+    def __repr__(self) -> str:
+        return brief(self)
 
     posteriors: np.ndarray  # (n, J), of components given the other views
     means: np.ndarray  # (n, J, d), of the normal scores

@@ -12,7 +12,7 @@ from sklearn.utils.parallel import Parallel, delayed
 from latentviews._numbers import TINY
 from latentviews._parameters import check_parameters
 from latentviews._progress import Part, Report
-from latentviews._validation import IdentifiabilityWarning, warn_user
+from latentviews._validation import IdentifiabilityWarning, is_auto, warn_user
 from latentviews.core.kernels.bandwidths import resolution
 from latentviews.core.kernels.spaces import Real
 from latentviews.metrics import adjusted_rand
@@ -42,6 +42,8 @@ from latentviews.mixtures.problem import Estimate, Problem
 
 DOUBTFUL = 0.5  # agreement of starts below which their answer is one of several
 FEWEST = 20  # rows per component should have
+WIDEST = 0.2  # standard deviations of a column, which no margin of "auto" width exceeds
+POINT = 0.01  # of the rows at one value may be a point mass
 NEIGHBORS = 10  # of a row tell how sparse its place is
 
 
@@ -91,15 +93,27 @@ def _ground(problem: Problem, settings: Copulas) -> tuple[np.ndarray, ColumnGrid
     """The pilot in columns of one scale, the grids of its margins, the log-volume of its box, and the rows' weights."""
     used = [j for columns in problem.columns for j in columns]
     rows, scales = _standardised(problem.pilot[:, used])
-    units = [resolution(x[~np.isnan(x)]) for x in problem.pilot[:, used].T]  # what rounded or counted values resolve
-    grids = ColumnGrids.around(
-        problem.pilot, used, np.maximum(settings.bandwidth * scales, units), boxed=settings.noise
-    )
+    columns = [x[~np.isnan(x)] for x in problem.pilot[:, used].T]
+    units = np.array([resolution(x) for x in columns])  # of rounded or counted values
+    own = is_auto(settings.bandwidth)
+    widest = np.maximum((WIDEST if own else settings.bandwidth) * scales, units)
+    points = [len(point_masses(x, width)) for x, width in zip(columns, widest, strict=True)]
+    least = np.where(points, widest, units) if own else None  # narrow kernels would make a class of a point
+    grids = ColumnGrids.around(problem.pilot, used, widest, boxed=settings.noise, least=least)
     if grids.box is None:
         return rows, grids, 0.0, problem.pilot_weights
     volume = float(np.log(np.ptp(grids.box, axis=0)).sum())
     inside = volume - float(np.log(scales).sum())
     return rows, grids, volume, _without_strays(rows, problem.pilot_weights, inside, problem.rng)
+
+
+def point_masses(x: np.ndarray, width: float) -> np.ndarray:
+    """The values of a column that have most of the rows within so much of them, where values are rounded finer."""
+    if width <= resolution(x):
+        return np.empty(0)
+    values, counts = np.unique(x, return_counts=True)
+    common = np.flatnonzero(counts > POINT * len(x))
+    return np.array([values[i] for i in common if counts[i] > counts[np.abs(values - values[i]) <= width].sum() / 2])
 
 
 def _fit(
@@ -190,8 +204,7 @@ def _choose(
 def _classes(problem: Problem, mixture: CopulaMixture, chosen: Choice, noise: bool) -> DependentClasses:
     """The classes, with steps over all rows, named as known rows name them."""
     steps = FULL_STEPS if problem.partial else 1
-    if noise:
-        mixture = reweigh(mixture, problem.data, problem.weights, steps)
+    mixture = reweigh(mixture, problem.data, problem.weights, steps) if noise else mixture.sharpened()
     for _ in range(0 if noise else steps):
         mixture = refit(mixture, problem.data, problem.weights)
     classes = DependentClasses(mixture, chosen.groups, problem.columns, noise)
@@ -249,7 +262,9 @@ def _components(problem: Problem, classes: DependentClasses) -> list[DependentVi
         places = classes.places(view)
         x = problem.pilot[:, columns]
         x = x[~np.isnan(x).any(axis=1)]
-        domain = Real().quadrature(x, classes.mixture.margins.grids.bandwidths[places], problem.rng)
+        margins = classes.mixture.margins
+        widths = margins.bandwidths.min(axis=1) if len(places) == 1 else margins.grids.bandwidths
+        domain = Real().quadrature(x, widths[places], problem.rng)
         view_parts = classes.mixture.some_columns(places).take(inside)
         views.append(DependentView(domain, view_parts, classes.groups[inside]))
     return views

@@ -56,13 +56,16 @@ class CopulaMixture:
     def some_columns(self, where: Sequence[int]) -> "CopulaMixture":
         """The marginal distribution of some columns, given by their places among them."""
         where = list(where)
-        margins = GridMargins(self.margins.grids.some(where), self.margins.shares[where])
-        return replace(self, margins=margins, correlations=self.correlations[:, where][:, :, where])
+        return replace(self, margins=self.margins.some(where), correlations=self.correlations[:, where][:, :, where])
 
     def take(self, order: np.ndarray) -> "CopulaMixture":
         """The components in another order."""
-        margins = replace(self.margins, shares=self.margins.shares[:, :, order])
-        return replace(self, weights=self.weights[order], margins=margins, correlations=self.correlations[order])
+        margins, correlations = self.margins.take(order), self.correlations[order]
+        return replace(self, weights=self.weights[order], margins=margins, correlations=correlations)
+
+    def sharpened(self) -> "CopulaMixture":
+        """The same, whose margins will be as narrow as densities ask for when they are estimated again."""
+        return replace(self, margins=replace(self.margins, grids=replace(self.margins.grids, sharp=True)))
 
     def quantiles(self, component: int, scores: np.ndarray) -> np.ndarray:
         """Rows (n, d) whose normal scores in a component are these."""
@@ -140,14 +143,15 @@ def refit(mixture: CopulaMixture, data: Any, weights: np.ndarray | None) -> Copu
 
     def margin_sums(batch: Any, weight: Any) -> tuple[np.ndarray, ...]:
         cells, shares = share(batch, weight)
-        return shares.sum(axis=0), cells.shares(shares)
+        return shares.sum(axis=0), (shares**2).sum(axis=0), cells.shares(shares)
 
     def score_sums(batch: Any, weight: Any) -> tuple[np.ndarray, ...]:
         cells, shares = share(batch, weight)
         return _score_sums(cells, margins.at(cells)[1], shares)
 
     total = streams.total(data, margin_sums, weights)
-    mass, margins = total.sums[0], GridMargins(grids, _normalised(total.sums[1]))
+    mass, squares, sums = total.sums
+    margins = grids.margins(sums, mass**2 / np.maximum(squares, TINY))
     correlations = _correlations(*streams.total(data, score_sums, weights).sums)
     noise = grids.bounded(1 - mass.sum() / total.weight)
     return CopulaMixture(mass / mass.sum(), noise, margins, correlations)
@@ -177,7 +181,7 @@ def _maximised(
 ) -> tuple[CopulaMixture, np.ndarray]:
     """The M-step from shares (n, J) of the rows, and the joint density of its answer, (n, J)."""
     mass = np.maximum(shares.sum(axis=0), TINY)
-    margins = GridMargins(grids, _normalised(cells.shares(shares)))
+    margins = grids.margins(cells.shares(shares), mass**2 / np.maximum((shares**2).sum(axis=0), TINY))
     log_product, scores = margins.at(cells)
     correlations = _correlations(*_score_sums(cells, scores, shares))
     mixture = CopulaMixture(mass / mass.sum(), noise, margins, correlations)
@@ -191,10 +195,6 @@ def _expected(joint: np.ndarray, log_noise: np.ndarray) -> Expected:
     total = own.sum(axis=1) + np.exp(log_noise - largest)
     alone = np.exp(joint - joint.max(axis=1, keepdims=True))  # of rows that the background explains, too
     return Expected(alone / alone.sum(axis=1, keepdims=True), own / total[:, None], largest + np.log(total))
-
-
-def _normalised(shares: np.ndarray) -> np.ndarray:
-    return shares / np.maximum(shares.sum(axis=1, keepdims=True), TINY)
 
 
 def _score_sums(cells: GridRows, scores: np.ndarray, shares: np.ndarray) -> tuple[np.ndarray, ...]:

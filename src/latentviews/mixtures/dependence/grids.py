@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.special import ndtr, ndtri
 
-from latentviews._numbers import TINY
+from latentviews._numbers import TINY, smoothed_bins, standardised
 from latentviews.core import streams
 from latentviews.core.features.bins import linear_bins
 from latentviews.densities.gaussian_copulas import Pattern, patterns
@@ -29,24 +29,32 @@ FAR = 0.1  # of its box is where such a background has fallen to an eighth outsi
 
 @dataclass(frozen=True, eq=False)
 class ColumnGrids:
-    """The columns of a table that a copula joins, the range of each, and the bandwidth of its margins."""
+    """The columns of a table that a copula joins, the range of each, and the bandwidths that margins may have."""
 
     columns: list[int]
     low: np.ndarray  # (d,)
     high: np.ndarray  # (d,)
-    bandwidths: np.ndarray  # (d,)
+    bandwidths: np.ndarray  # (d,), the widest
     box: np.ndarray | None = None  # (2, d), where the background lies if it is to explain rows; else it fills the range
+    least: np.ndarray | None = None  # (d,), the narrowest; None where all components have the widest
+    sharp: bool = False  # whether margins are as narrow as densities ask for, or as wide as finding classes does
 
     @classmethod
     def around(
-        cls, table: np.ndarray, columns: Sequence[int], bandwidths: np.ndarray, *, boxed: bool = False
+        cls,
+        table: np.ndarray,
+        columns: Sequence[int],
+        bandwidths: np.ndarray,
+        *,
+        boxed: bool = False,
+        least: np.ndarray | None = None,
     ) -> "ColumnGrids":
         """The range of the rows of a table, less a few that are so far out that the grids would be coarse."""
         x, reach = table[:, columns], N_BINS / 8 * bandwidths
         inner = np.nanquantile(x, [0.005, 0.995], axis=0)
         low = np.maximum(np.nanmin(x, axis=0), inner[0] - reach) - bandwidths / 2
         high = np.minimum(np.nanmax(x, axis=0), inner[1] + reach) + bandwidths / 2
-        return cls(list(columns), low, high, bandwidths, inner if boxed else None)
+        return cls(list(columns), low, high, bandwidths, inner if boxed else None, least)
 
     @cached_property
     def points(self) -> np.ndarray:
@@ -58,7 +66,29 @@ class ColumnGrids:
         """The grids of some of the columns, given by their places in ``columns``."""
         where = list(where)
         columns, box = [self.columns[t] for t in where], None if self.box is None else self.box[:, where]
-        return ColumnGrids(columns, self.low[where], self.high[where], self.bandwidths[where], box)
+        least = None if self.least is None else self.least[where]
+        return ColumnGrids(columns, self.low[where], self.high[where], self.bandwidths[where], box, least, self.sharp)
+
+    @property
+    def steps(self) -> np.ndarray:
+        """The distance of grid points, (d,)."""
+        return self.points[:, 1] - self.points[:, 0]
+
+    def margins(self, sums: np.ndarray, sizes: np.ndarray) -> "GridMargins":
+        """The margins of J components from the shares of their rows in cells, (d, B, J), each of so many rows, (J,).
+
+        A margin is smoothed by at most its own standard deviation while classes are found, and by Silverman's rule
+        where it is to be sharp.
+        """
+        shares = sums / np.maximum(sums.sum(axis=1, keepdims=True), TINY)
+        if self.least is None:
+            return GridMargins(self, shares)
+        centers = np.einsum("tb,tbj->tj", self.points, shares)
+        squares = np.einsum("tb,tbj->tj", self.points**2, shares) - centers**2
+        factor = (4 / (3 * np.maximum(sizes, 1.0))) ** 0.2 if self.sharp else 1.0
+        narrowest = np.minimum(np.maximum(self.least, self.steps), self.bandwidths)[:, None]
+        own = np.clip(factor * np.sqrt(np.maximum(squares, 0.0)), narrowest, self.bandwidths[:, None])
+        return GridMargins(self, shares, own)
 
     @property
     def tail(self) -> float:
@@ -104,12 +134,6 @@ class ColumnGrids:
         below, out = rng.random(rows.shape) < 0.5, rng.random(rows.shape) < FAR / (1 + FAR)
         return np.where(out, np.where(below, low - away, high + away), rows)
 
-    @cached_property
-    def smoothers(self) -> np.ndarray:
-        """Gaussian kernels from grid to grid, (d, B, B)."""
-        offsets = (self.points[:, :, None] - self.points[:, None, :]) / self.bandwidths[:, None, None]
-        return np.exp(-0.5 * offsets**2) / (np.sqrt(2 * np.pi) * self.bandwidths[:, None, None])
-
 
 class GridRows(NamedTuple):
     """Some rows of a table on the grids of its columns."""
@@ -141,6 +165,22 @@ class GridMargins:
 
     grids: ColumnGrids
     shares: np.ndarray  # (d, B, J), summing to one over a grid
+    own: np.ndarray | None = None  # (d, J), the bandwidths; None where they are the grids'
+
+    @property
+    def bandwidths(self) -> np.ndarray:
+        """Of every margin, (d, J)."""
+        alike = np.broadcast_to(self.grids.bandwidths[:, None], self.shares.shape[::2])
+        return alike if self.own is None else self.own
+
+    def some(self, where: Sequence[int]) -> "GridMargins":
+        """The margins of some of the columns, given by their places."""
+        where = list(where)
+        return GridMargins(self.grids.some(where), self.shares[where], None if self.own is None else self.own[where])
+
+    def take(self, order: np.ndarray) -> "GridMargins":
+        """The components in another order, or some of them."""
+        return GridMargins(self.grids, self.shares[:, :, order], None if self.own is None else self.own[:, order])
 
     @cached_property
     def centers(self) -> np.ndarray:
@@ -151,18 +191,18 @@ class GridMargins:
     def reaches(self) -> np.ndarray:
         """Standard deviations of the wide Gaussians, (d, J)."""
         squares = np.einsum("tb,tbj->tj", self.grids.points**2, self.shares) - self.centers**2
-        return np.sqrt(9 * np.maximum(squares, 0.0) + self.grids.bandwidths[:, None] ** 2)
+        return np.sqrt(9 * np.maximum(squares, 0.0) + self.bandwidths**2)
 
     @cached_property
     def tables(self) -> tuple[np.ndarray, np.ndarray]:
         """Log-densities and normal scores on the grids, each (d, B, J)."""
-        smooth = self.grids.smoothers @ self.shares
+        step = self.grids.steps[:, None]
+        smooth = smoothed_bins(self.shares, self.bandwidths / step, axis=1) / step[:, None]
         apart = (self.grids.points[:, :, None] - self.centers[:, None, :]) / self.reaches[:, None, :]
         wide = np.exp(-0.5 * apart**2) / (np.sqrt(2 * np.pi) * self.reaches[:, None, :])
         tail = self.grids.tail
         density = np.maximum((1 - tail) * smooth + tail * wide, TINY)
-        step = self.grids.points[:, 1] - self.grids.points[:, 0]
-        below = (np.cumsum(smooth, axis=1) - smooth / 2) * step[:, None, None]
+        below = (np.cumsum(smooth, axis=1) - smooth / 2) * step[:, None]
         distribution = (1 - tail) * below + tail * ndtr(apart)
         return np.log(density), ndtri(np.clip(distribution, CLIP, 1 - CLIP))
 
@@ -182,12 +222,11 @@ class GridMargins:
         """What a wide Gaussian loses between the end of a grid and values so far outside it, (J, m)."""
         ends = np.where(beyond > 0, self.grids.points[:, -1:], self.grids.points[:, :1])
         start = (ends[:, None] - self.centers[:, :, None]) / self.reaches[:, :, None]
-        way = beyond[:, None] / self.reaches[:, :, None]
+        way = standardised(beyond[:, None], 0.0, self.reaches[:, :, None])
         return -np.sum(way * (start + way / 2), axis=0)
 
     @cached_property
     def n_parameters(self) -> np.ndarray:
         """The trace of every smoother, Σ_i k(0) / (n f(x_i)), (d, J)."""
-        heights = 1 / (np.sqrt(2 * np.pi) * self.grids.bandwidths)
-        own = self.shares * heights[:, None, None]
+        own = self.shares / (np.sqrt(2 * np.pi) * self.bandwidths)[:, None]
         return (own / np.maximum(np.exp(self.tables[0]), own + TINY)).sum(axis=1)

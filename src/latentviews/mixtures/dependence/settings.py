@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 import numpy as np
 from sklearn.base import BaseEstimator
 
-from latentviews._parameters import Constraint, Count, Share, Such, is_number
+from latentviews._parameters import AutoOr, Constraint, Count, Share, Such, is_number
 from latentviews._validation import is_auto
 from latentviews.core.kernels.spaces import space_of
 
@@ -24,8 +24,11 @@ class Copulas(BaseEstimator):
         Gaussian mixtures and runs of k-means to start from, so many of each; the spectral estimate is one more.
     n_parts : int, default=10
         Components before merging; at least twice as many as classes are used, and fewer where rows are few.
-    bandwidth : float, default=0.2
-        Of the margins, in standard deviations of their columns; at least the step of rounded or counted values.
+    bandwidth : float or "auto", default="auto"
+        Of the margins, in standard deviations of their columns; at least the step of rounded or counted values. "auto"
+        gives every component and column its own: the deviation of its rows, at most .2 of the column's, while classes
+        are found, and Silverman's rule for its density. Columns with a point mass keep .2. Where noise is a class,
+        the densities are those that classes were found with.
     noise : bool, default=False
         Whether noise is a class of its own, -1: rows that a uniform background explains best, rows of components that
         are sparser than if all rows were spread evenly over the range of the columns, and rows of components lighter
@@ -44,8 +47,10 @@ class Copulas(BaseEstimator):
     _parameters: ClassVar[dict[str, Constraint]] = {
         "n_starts": Count(),
         "n_parts": Count(),
-        "bandwidth": Such(
-            lambda s: is_number(s) and 0 < s < np.inf, "positive and finite, in standard deviations of the columns"
+        "bandwidth": AutoOr(
+            Such(
+                lambda s: is_number(s) and 0 < s < np.inf, "positive and finite, in standard deviations of the columns"
+            )
         ),
         "noise": Such(lambda v: isinstance(v, bool | np.bool_), "True, for a class of stray rows, or False"),
         "ratio": Share("in (0, 1]", one=True),
@@ -58,7 +63,7 @@ class Copulas(BaseEstimator):
         self,
         n_starts: int = 4,
         n_parts: int = 10,
-        bandwidth: float = 0.2,
+        bandwidth: float | str = "auto",
         noise: bool = False,
         ratio: float = 0.75,
         least: float = 0.005,

@@ -73,6 +73,8 @@ def spectral_parts(
     problem: Problem, n_parts: int, settings: SpectralSettings
 ) -> tuple[Spectral | None, np.ndarray | None]:
     """The papers' estimate with as many classes as parts, None where the moments do not carry so many; a spectrum."""
+    if len(problem.columns) < 3:  # the third moment takes three views
+        return None, None
     some = problem.rng.permutation(len(problem.pilot))[:START_ROWS]
     weights = None if problem.pilot_weights is None else problem.pilot_weights[some]
     few = problem.pilot[some]

@@ -1,0 +1,266 @@
+"""Which columns of a file are used, in which views and as what: from options, names and what the columns hold."""
+
+import argparse
+import csv
+import re
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from latentviews import Delta
+from latentviews.cli.common import read
+from latentviews.cli.options import CommandError
+from latentviews.io import Reading, Table
+
+FEW = 20  # a column of no more different whole numbers may hold categories
+ROWS_PER_VALUE = 5  # fewer rows do not show that values come again and again
+ASKED = ("csv", "parquet", "npy", "zarr", "fcs")  # where labels may stand among the columns; AnnData keeps them in obs
+LABEL = re.compile(r"(?:.*[\W_])?(label|class|cluster|population|gate|group|target|batch|id|index)s?(?:[\W_].*)?", re.I)
+OUT, CODES, NUMBER = "l", "c", "n"  # what may become of a column, by the letter that says so
+
+
+class Wanted(NamedTuple):
+    """What the options say of columns."""
+
+    views: list[list[str]] | str | None  # the columns of every view, "auto", or None for one view per column
+    view_names: list[str | None]  # those that were given
+    columns: list[str] | None  # None for all that can be used
+    excluded: list[str]
+    codes: list[str]
+
+
+@dataclass(frozen=True, eq=False)
+class Chosen:
+    """The table that is fitted, and what was decided about columns."""
+
+    table: Table
+    codes: tuple[str, ...]
+    notes: tuple[str, ...] = ()  # sentences on what was left out, and why
+
+
+def parse_columns(arguments: argparse.Namespace) -> Wanted:
+    """--views, --columns, --exclude and --codes, checked against each other."""
+    columns, excluded, codes = (
+        None if text is None else split_names(text) for text in (arguments.columns, arguments.exclude, arguments.codes)
+    )
+    excluded, codes = excluded or [], codes or []
+    views, names = parse_views(arguments.views)
+    if isinstance(views, list):
+        if columns is not None:
+            raise CommandError("--views names the columns already; --columns goes with `--views auto` or none.")
+        columns = [name for view in views for name in view]
+    for option, given in (("--exclude", excluded), ("--codes", codes)):
+        _refuse_twice(option, given)
+    for option, given in (("--views" if isinstance(views, list) else "--columns", columns or []), ("--codes", codes)):
+        both = [name for name in given if name in excluded]
+        if both:
+            raise CommandError(f"{option} and --exclude both name {', '.join(both)}; leave it out of one of them.")
+    stray = [name for name in codes if columns is not None and name not in columns]
+    if stray:
+        raise CommandError(f"--codes names {', '.join(stray)}, which is not among the columns that are used.")
+    if isinstance(views, list):
+        _refuse_few(len(views), arguments.dependence)
+        _refuse_mixed(views, codes)
+    return Wanted(views, names, columns, excluded, codes)
+
+
+def parse_views(views: list[str] | None) -> tuple[list[list[str]] | str | None, list[str | None]]:
+    """--views as "auto", None or lists of columns, and the names before them."""
+    if views is None or views == ["auto"]:
+        return (None if views is None else "auto"), []
+    parts = [_name_and_columns(view) for view in views]
+    groups, names = [split_names(columns) for _, columns in parts], [name for name, _ in parts]
+    flat = [name for group in groups for name in group]
+    twice = sorted({name for name in flat if flat.count(name) > 1})
+    if twice:
+        raise CommandError(f"--views names {', '.join(twice)} more than once; a column belongs to one view.")
+    _refuse_twice("--views", [name for name in names if name is not None])
+    return groups, names
+
+
+def _name_and_columns(view: str) -> tuple[str | None, str]:
+    """The name before the first = that is not inside quotes, and the rest."""
+    found = re.match(r'([^"=]*)=(.*)', view, re.DOTALL)
+    if found is None:
+        return None, view
+    name = found[1].strip()
+    if not name:
+        raise CommandError(f"{view!r} has no name before its =; write NAME=COLUMNS, or put a column with = in quotes.")
+    return name, found[2]
+
+
+def _refuse_twice(option: str, names: list[str]) -> None:
+    twice = sorted({name for name in names if names.count(name) > 1})
+    if twice:
+        raise CommandError(f"{option} names {', '.join(twice)} more than once.")
+
+
+def _refuse_few(n_views: int, dependence: str | None) -> None:
+    """Three views determine the classes; with copulas two may."""
+    if n_views < 2 or (n_views == 2 and dependence == "none"):
+        raise CommandError(
+            f"--views needs at least three views, or two with --dependence copula, since fewer do not determine the "
+            f"classes; got {n_views}."
+        )
+
+
+def _refuse_mixed(views: list[list[str]], codes: list[str]) -> None:
+    """Codes and numbers have no distance between them, so that one view cannot hold both."""
+    mixed = next((view for view in views if 0 < sum(name in codes for name in view) < len(view)), None)
+    if mixed is not None:
+        raise CommandError(f"The view {','.join(mixed)} holds codes and numbers; give each a view of its own.")
+
+
+def split_names(text: str) -> list[str]:
+    """Names with commas between; quotes around a name that has one inside."""
+    names = [name.strip() for name in next(csv.reader([text], skipinitialspace=True), [])]
+    if not names or not all(names):
+        raise CommandError(f"{text!r} does not name columns; write them with commas between.")
+    return names
+
+
+# ---------------------------------------------------------------------------------------------------------- reading
+
+
+def read_columns(arguments: argparse.Namespace, wanted: Wanted) -> Chosen:
+    """The table of the columns that are wanted; where none are named, of all that hold numbers."""
+    table = read(arguments, wanted.columns, exclude=wanted.excluded)
+    texts = [name for name in table.texts if name not in wanted.excluded] if wanted.columns is None else []
+    stray = [name for name in wanted.codes if name in texts]
+    if stray:
+        raise CommandError(f"--codes names {', '.join(stray)}, which holds text; codes are whole numbers.")
+    note = f"left out: {_listed(texts)}, which {'holds' if len(texts) == 1 else 'hold'} text."
+    return _coded(Chosen(table, tuple(wanted.codes), (note,) if texts else ()))
+
+
+def _coded(chosen: Chosen) -> Chosen:
+    """The same with codes as the whole numbers that they are in the file, on no scale."""
+    table = chosen.table
+    absent = [name for name in chosen.codes if name not in table.columns]
+    if absent:
+        raise CommandError(f"--codes names {', '.join(absent)}, which is no column that is used.")
+    scales, values = list(table.reading.transforms), table.values
+    for name in chosen.codes:
+        j = table.columns.index(name)
+        raw = _raw(table, j)
+        known = raw[~np.isnan(raw)]
+        if not np.array_equal(known, np.round(known)):
+            value = known[known != np.round(known)][0]
+            raise CommandError(f"--codes names {name}, which holds {value:g}; codes are whole numbers.")
+        values[:, j], scales[j] = raw, None
+    reading = Reading(table.columns, tuple(scales), table.reading.compensated)
+    return replace(chosen, table=replace(table, reading=reading))
+
+
+def _raw(table: Table, j: int) -> np.ndarray:
+    """A column before its scale, whole where it is so but for rounding."""
+    column, scale = table.values[:, j], table.reading.transforms[j]
+    if scale is None:
+        return column
+    raw = scale.inverse(column)
+    near = np.round(raw)
+    return np.where(np.abs(raw - near) < 1e-6 * np.maximum(np.abs(raw), 1.0), near, raw)
+
+
+# ------------------------------------------------------------------------------------- columns that may be no numbers
+
+
+def settle(chosen: Chosen, ask: Callable[[str], str] | None) -> Chosen:
+    """Leave out row numbers and labels, and tell codes from numbers, by ``ask`` or, where nobody is there, a rule.
+
+    A column of whole numbers that is named like a label is left out. Another with few different values is taken as
+    numbers, and a sentence says what else it could be.
+    """
+    out, codes, doubtful, notes = [], list(chosen.codes), [], list(chosen.notes)
+    for j, name in enumerate(chosen.table.columns):
+        if name in chosen.codes:
+            continue
+        column = _raw(chosen.table, j)
+        if _is_count(column):
+            out.append(name)
+            notes.append(f"left out: {name}, which numbers the rows; --columns takes it in.")
+            continue
+        what = _suspicion(name, column)
+        if what is None:
+            continue
+        usual = OUT if LABEL.fullmatch(name) else NUMBER
+        answer = usual if ask is None else ask(f"Column {name} holds {what}. " + _question(usual))
+        answer = answer.strip().casefold()[:1] or usual
+        if answer == OUT:
+            out.append(name)
+            notes.append(f"left out: {name}, which holds {what} and is taken for a label; --columns takes it in.")
+        elif answer == CODES:
+            codes.append(name)
+        elif ask is None:
+            doubtful.append(name)
+    if doubtful:
+        hold = f"{_listed(doubtful)} {'holds' if len(doubtful) == 1 else 'hold'} few different whole numbers"
+        notes.append(f"{hold}, taken as numbers; --codes takes them as categories, --exclude leaves them out.")
+    kept = without(chosen.table, out)
+    return _coded(replace(chosen, table=kept, codes=tuple(codes), notes=tuple(notes)))
+
+
+def _question(usual: str) -> str:
+    letters = "/".join(letter.upper() if letter == usual else letter for letter in (OUT, CODES, NUMBER))
+    return f"Leave it out (l), take it as codes (c) or as numbers (n)? [{letters}] "
+
+
+def _is_count(column: np.ndarray) -> bool:
+    """Whether a column numbers the rows."""
+    return len(column) > FEW and column[0] in (0.0, 1.0) and bool(np.all(np.diff(column) == 1.0))
+
+
+def _suspicion(name: str, column: np.ndarray) -> str | None:
+    """What a column of whole numbers holds, where it may be a label; None for others."""
+    known = column[~np.isnan(column)]
+    if not len(known) or np.any(known != np.round(known)):
+        return None
+    values = np.unique(known)
+    if not 2 <= len(values) <= len(known) / ROWS_PER_VALUE or (len(values) > FEW and not LABEL.fullmatch(name)):
+        return None
+    shown = ", ".join(f"{value:g}" for value in values[:5]) + (", …" if len(values) > 5 else "")
+    return f"whole numbers, {len(values)} different ones ({shown})"
+
+
+def ask_at_terminal(arguments: argparse.Namespace) -> Callable[[str], str] | None:
+    """A way to ask whoever is at the terminal; None where nobody is, or where nothing is to be printed."""
+    silent = arguments.quiet or arguments.json
+    if silent or any(stream is None or not stream.isatty() for stream in (sys.stdin, sys.stderr)):
+        return None
+
+    def ask(question: str) -> str:
+        sys.stderr.write(question)
+        sys.stderr.flush()
+        return sys.stdin.readline()
+
+    return ask
+
+
+def without(table: Table, names: list[str]) -> Table:
+    """The table without some columns."""
+    if not names:
+        return table
+    kept = [j for j, name in enumerate(table.columns) if name not in names]
+    if not kept:
+        raise CommandError(
+            f"{table.source} holds nothing but row numbers and labels, {', '.join(names)}; --columns takes them in."
+        )
+    reading = table.reading
+    smaller = Reading(
+        tuple(reading.columns[j] for j in kept), tuple(reading.transforms[j] for j in kept), reading.compensated
+    )
+    return replace(table, values=table.values[:, kept], reading=smaller, left_out=(*table.left_out, *names))
+
+
+def _listed(names: list[str]) -> str:
+    return ", ".join(names[:10]) + (f" and {len(names) - 10} more" if len(names) > 10 else "")
+
+
+def kernels_of(views: list[list[int]], columns: tuple[str, ...], codes: tuple[str, ...]) -> Any:
+    """One kernel per view, `Delta` for codes and the model's own for numbers; None where all are numbers."""
+    if not codes:
+        return None
+    return [Delta() if columns[view[0]] in codes else None for view in views]

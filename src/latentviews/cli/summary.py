@@ -1,0 +1,130 @@
+"""What ``fit`` tells: a summary for machines, and the same for people."""
+
+import argparse
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from latentviews import MultiViewMixture, __version__
+from latentviews.cli.common import chosen_dependence, dependence_of, noise_weight
+from latentviews.core.view_names import view_names
+from latentviews.diagnosis.diagnose import CERTAIN, Diagnosis, most_probable
+from latentviews.io import Table
+from latentviews.report.markup import counted
+
+
+class Fitted(NamedTuple):
+    """A fit and what is told of it."""
+
+    table: Table
+    model: MultiViewMixture
+    posteriors: np.ndarray
+    suggestion: str | None  # why the views are what they are
+    warnings: list[str]
+    log_likelihood: float  # the mean over all rows
+    codes: tuple[str, ...]  # columns that hold categories
+    notes: tuple[str, ...]  # what was decided about columns
+
+
+def summarize(
+    fitted: Fitted, diagnosis: Diagnosis, arguments: argparse.Namespace, files: list[str], seconds: dict[str, float]
+) -> dict[str, Any]:
+    """What was done and found, for machines."""
+    table, model, posteriors = fitted[:3]
+    labels, certainty = most_probable(posteriors)
+    names = list(view_names(model))
+    return {
+        "latentviews": __version__,
+        "command": "fit",
+        "file": str(arguments.file),
+        "format": table.format,
+        "n_rows": len(table.values),
+        "columns": list(table.columns),
+        "left_out": list(table.left_out),
+        "codes": list(fitted.codes),
+        "notes": list(fitted.notes),
+        "transforms": {
+            name: None if scale is None else repr(scale)
+            for name, scale in zip(table.columns, table.reading.transforms, strict=True)
+        },
+        "views": [[table.columns[j] for j in view] for view in model.views_],
+        "view_names": names,
+        "views_chosen": fitted.suggestion,
+        "dependence": dependence_of(model),
+        "dependence_chosen": chosen_dependence(model),
+        "n_classes": model.n_components_,
+        "n_classes_chosen": "auto" if model.n_components == "auto" else "given",
+        "classes": [
+            {
+                "class": h,
+                "weight": float(weight),
+                "n_rows": int(np.sum(labels == h)),
+                "mean_certainty": float(certainty[labels == h].mean()) if np.any(labels == h) else None,
+            }
+            for h, weight in enumerate(model.weights_)
+        ],
+        "noise_weight": noise_weight(model),
+        "noise_rows": int(np.sum(labels == -1)),
+        "uncertain_rows": float(np.mean(certainty < CERTAIN)),
+        "log_likelihood": _number(fitted.log_likelihood),
+        "converged": bool(model.converged_),
+        "n_iter": int(model.n_iter_),
+        "seed": arguments.seed,
+        "seconds": round(sum(seconds.values()), 3),
+        "seconds_of": {stage: round(one, 3) for stage, one in seconds.items()},
+        "checks": [finding._asdict() for finding in diagnosis.findings],
+        "worst_check": diagnosis.worst,
+        "warnings": fitted.warnings,
+        "files": files,
+    }
+
+
+def _number(value: float) -> float | None:
+    return float(value) if np.isfinite(value) else None
+
+
+def verdict(summary: dict[str, Any]) -> str:
+    """How many checks failed, and the worst of them."""
+    checks = summary["checks"]
+    failed = sum(not check["trusted"] for check in checks)
+    if not failed:
+        return f"checks   all {len(checks)} passed: nothing was found that speaks against these classes"
+    return f"checks   {failed} of {len(checks)} FAILED, the worst: {summary['worst_check']}"
+
+
+def dependence_lines(summary: dict[str, Any]) -> list[str]:
+    """What the fit does about views that depend on each other, and why where that was chosen."""
+    if summary["dependence_chosen"]:
+        return [summary["dependence_chosen"]]
+    return ["views may depend on each other inside classes (copula)"] if summary["dependence"] else []
+
+
+def describe(fitted: Fitted, summary: dict[str, Any], out: Path) -> str:
+    """The same for people."""
+    noise = f"noise   {summary['noise_weight'] or 0:6.3f}   {summary['noise_rows']:9,d}   (beside the classes)"
+    how = "counted" if summary["n_classes_chosen"] == "auto" else "as asked for"
+    lines = [
+        f"{summary['file']}: {counted(summary['n_rows'], 'row')}, {counted(len(summary['columns']), 'column')}",
+        f"views: {' | '.join(summary['view_names'])}",
+        *([f"  {fitted.suggestion}"] if fitted.suggestion else []),
+        *([f"left out: {', '.join(summary['left_out'])}"] if summary["left_out"] else []),
+        f"{summary['n_classes']} class{'' if summary['n_classes'] == 1 else 'es'}, {how}",
+        *dependence_lines(summary),
+        "",
+        "class   weight        rows   mean certainty",
+        *(
+            f"{one['class']:5d}   {one['weight']:6.3f}   {one['n_rows']:9,d}   "
+            + (f"{one['mean_certainty']:14.3f}" if one["n_rows"] else f"{'-':>14}")
+            for one in summary["classes"]
+        ),
+        *([noise] if summary["noise_weight"] is not None else []),
+        *(f"no row is most probably in class {one['class']}" for one in summary["classes"] if not one["n_rows"]),
+        "",
+        f"rows of no class above {CERTAIN}   {summary['uncertain_rows']:.1%}",
+        f"converged   {'yes' if summary['converged'] else 'no'}, after {summary['n_iter']} steps",
+        verdict(summary),
+        f"time   {summary['seconds']:.1f} s: " + ", ".join(f"{k} {v:.1f}" for k, v in summary["seconds_of"].items()),
+        f"wrote   {out}: {', '.join(summary['files'])}",
+    ]
+    return "\n".join(lines)

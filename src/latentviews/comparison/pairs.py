@@ -1,0 +1,48 @@
+"""Independence of every pair of many views, tested at once."""
+
+from collections.abc import Sequence
+from itertools import combinations
+
+import numpy as np
+
+from latentviews.comparison.features import LANDMARKS, fitted_map, mapped, some_rows
+from latentviews.comparison.results import Draws, TestResult
+from latentviews.core.kernels.base import Kernel
+
+REST = 1e-4  # the share of the features' variance that is left out
+
+
+def leading_features(rows: np.ndarray, kernel: Kernel, rng: np.random.Generator) -> np.ndarray:
+    """Centred features of the rows in the directions that hold all but a ten-thousandth of their variance."""
+    phi = mapped(fitted_map(kernel, some_rows(rows, rng), LANDMARKS, rng), rows)
+    phi = phi - phi.mean(axis=0)
+    variances, directions = np.linalg.eigh(phi.T @ phi)
+    left = np.cumsum(variances)  # what is lost with a direction and all smaller ones
+    return phi @ directions[:, left > REST * left[-1]]
+
+
+def pairwise_tests(
+    features: Sequence[np.ndarray], n_permutations: int, rng: np.random.Generator
+) -> dict[tuple[int, int], TestResult]:
+    """`independence_test` for every pair of views with the same rows, from their centred features.
+
+    A draw permutes every view on its own and serves all pairs: one product of matrices instead of one per pair, and
+    draws that are those of all pairs together where all views are independent.
+    """
+    n, starts = len(features[0]), np.cumsum([0, *(phi.shape[1] for phi in features)])
+    shuffled = np.hstack(features)
+
+    def statistics() -> np.ndarray:
+        squares = (shuffled.T @ shuffled / n) ** 2
+        return np.add.reduceat(np.add.reduceat(squares, starts[:-1], axis=0), starts[:-1], axis=1)
+
+    found, null = statistics(), np.empty((n_permutations, len(features), len(features)))
+    for draw in null:
+        for phi, start, end in zip(features[1:], starts[1:-1], starts[2:], strict=True):
+            shuffled[:, start:end] = phi[rng.permutation(n)]
+        draw[:] = statistics()
+    results = {}
+    for s, t in combinations(range(len(features)), 2):
+        draws = Draws(float(found[s, t]), null[:, s, t], float(np.sqrt(found[s, s] * found[t, t])))
+        results[s, t] = TestResult(draws.statistic, draws.pvalue(), draws.null, draws.ceiling, n)
+    return results

@@ -1,0 +1,247 @@
+"""Categories as codes: strings, flags, numbers and pandas' categoricals become 0, 1, …, and come back."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from latentviews._arrays import on_host
+from latentviews.core.kernels.spaces import space_of
+
+MISSING = -1  # the code of a missing value
+
+
+@dataclass(frozen=True, eq=False)
+class Categories:
+    """The values of a column, in the order of their codes."""
+
+    values: np.ndarray  # numbers, or Python objects
+
+    def codes(self, column: Any) -> np.ndarray:
+        """The code of every value: -1 where it is missing, ``len(values)`` where it was not seen in fitting."""
+        distinct, places = _factorized(column)
+        known = {value: code for code, value in enumerate(self.values.tolist())}
+        numbers = [MISSING if _is_missing(value) else known.get(value, len(self.values)) for value in distinct]
+        return np.asarray(numbers, dtype=int)[places] if len(places) else np.zeros(0, dtype=int)
+
+    def decoded(self, codes: np.ndarray) -> np.ndarray:
+        """The values of codes, None (NaN among numbers) where they are missing or of no category."""
+        known = (codes >= 0) & (codes < len(self.values))
+        if known.all():
+            return self.values[codes]
+        values = self.values.astype(float if self.values.dtype.kind in "iuf" else object)
+        found = values[np.where(known, codes, 0)]
+        found[~known] = np.nan if values.dtype.kind == "f" else None
+        return found
+
+
+def learn_categories(column: Any, label: Any, *, unused: bool = False) -> Categories:
+    """The values that a column holds: numbers and text sorted, a categorical's in its own order.
+
+    With ``unused``, those of a categorical that no row has are among them.
+    """
+    declared = getattr(getattr(column, "dtype", None), "categories", None)
+    if unused and declared is not None:
+        return Categories(_as_array(np.asarray(declared).tolist()))
+    distinct, _ = _factorized(column)
+    seen = [value for value in distinct if not _is_missing(value)]
+    if not seen:
+        raise ValueError(f"Column {label} has no answer in any of {len(column)} rows; leave it out.")
+    if declared is not None:
+        order = {value: place for place, value in enumerate(np.asarray(declared).tolist())}
+        seen.sort(key=lambda value: order[value])
+    else:
+        seen = _sorted(seen)
+    return Categories(_as_array(seen))
+
+
+def _sorted(values: list[Any]) -> list[Any]:
+    """In order, where the values have one; numbers and words together by what is written."""
+    try:
+        return sorted(values)
+    except TypeError:
+        return sorted(values, key=lambda value: (type(value).__name__, str(value)))
+
+
+def _as_array(values: list[Any]) -> np.ndarray:
+    """Numbers of one kind as such, anything else as objects."""
+    kinds = {type(value) for value in values}
+    if len(kinds) == 1 and kinds <= {int, float, bool}:
+        return np.asarray(values)
+    array = np.empty(len(values), dtype=object)
+    array[:] = values
+    return array
+
+
+def _factorized(column: Any) -> tuple[list[Any], np.ndarray]:
+    """The distinct values of a column, as Python objects, and which of them every row has."""
+    x = _plain(column)
+    if x.dtype.kind in "biufUS":
+        distinct, places = np.unique(x, return_inverse=True)
+        return distinct.tolist(), places.ravel()
+    table: dict[Any, int] = {}
+    try:
+        places = np.fromiter((table.setdefault(value, len(table)) for value in x), dtype=int, count=len(x))
+    except TypeError:
+        odd = next(value for value in x if not _is_hashable(value))
+        raise TypeError(f"A category must be a string, a number or a flag; got {odd!r}.") from None
+    return list(table), places
+
+
+def _plain(column: Any) -> np.ndarray:
+    """A column of any library as a NumPy array of numbers, flags, text or objects."""
+    x = on_host(column)
+    if hasattr(x, "to_numpy"):  # pandas and polars
+        x = x.to_numpy()
+    x = np.asarray(x)
+    return x if x.dtype.kind in "biufUSO" else x.astype(object)
+
+
+def _is_hashable(value: Any) -> bool:
+    try:
+        hash(value)
+    except TypeError:
+        return False
+    return True
+
+
+def _is_missing(value: Any) -> bool:
+    """Whether a value is None, NaN, or what pandas marks missing values with."""
+    empty = isinstance(value, float | np.floating) and value != value
+    return value is None or type(value).__name__ in ("NAType", "NaTType") or bool(empty)
+
+
+# ------------------------------------------------------------------------------------------------------------ tables
+
+
+def text_columns(X: Any) -> list[int]:
+    """The columns of a table, by number, whose values are no numbers."""
+    if hasattr(X, "columns"):
+        return [j for j, kind in enumerate(X.dtypes) if not is_numeric(kind)]
+    x = _object_table(X)
+    return [] if x is None else [j for j in range(x.shape[1]) if not _are_numbers(x[:, j])]
+
+
+def is_numeric(dtype: Any) -> bool:
+    """Whether a column of a pandas or polars frame holds numbers."""
+    return dtype.is_numeric() if hasattr(dtype, "is_numeric") else getattr(dtype, "kind", "O") in "biuf"
+
+
+def _object_table(X: Any) -> np.ndarray | None:
+    """A table of Python objects or text as an array of two dimensions; None where it is something else."""
+    if not isinstance(X, list | tuple) and getattr(getattr(X, "dtype", None), "kind", "f") not in "OUS":
+        return None
+    x = np.asarray(X, dtype=object)
+    return x if x.ndim == 2 and x.shape[1] and len(x) else None
+
+
+def _are_numbers(column: np.ndarray) -> bool:
+    try:
+        column.astype(float)
+    except (TypeError, ValueError):
+        return any(_is_missing(value) for value in column) and _are_numbers(column[~_missing(column)])
+    return not any(isinstance(value, str) for value in column)
+
+
+def _missing(column: np.ndarray) -> np.ndarray:
+    return np.fromiter((_is_missing(value) for value in column), dtype=bool, count=len(column))
+
+
+def encoded(X: Any, categories: Mapping[int, np.ndarray]) -> Any:
+    """The table with some columns as codes, NaN where a value is missing; a frame stays a frame."""
+    if hasattr(X, "columns"):
+        names = list(X.columns)
+        columns = {names[j]: _as_floats(values, X[names[j]]) for j, values in categories.items() if j < len(names)}
+        if hasattr(X, "assign"):
+            return X.assign(**columns)
+        return X.with_columns(*(type(X[name])(name, codes) for name, codes in columns.items()))
+    x = np.array(X, dtype=object)
+    for j, values in categories.items():
+        if x.ndim == 2 and j < x.shape[1]:
+            x[:, j] = _as_floats(values, x[:, j])
+    return x
+
+
+def _as_floats(values: np.ndarray, column: Any) -> np.ndarray:
+    codes = Categories(values).codes(column)
+    return np.where(codes == MISSING, np.nan, codes)
+
+
+def decoded(rows: np.ndarray, categories: Mapping[int, np.ndarray]) -> np.ndarray:
+    """Rows of numbers with the values of some columns in the place of their codes."""
+    if not categories:
+        return rows
+    table = rows.astype(object)
+    for j, values in categories.items():
+        table[:, j] = Categories(values).decoded(np.where(np.isnan(rows[:, j]), MISSING, rows[:, j]).astype(int))
+    return table
+
+
+def code_of(value: Any, values: np.ndarray | None) -> Any:
+    """The code of a category, NaN where it is missing; a number as it is, where a column has no categories."""
+    return value if values is None else float(_as_floats(values, [value])[0])
+
+
+# ---------------------------------------------------------------------------------------------- tables of estimators
+
+
+def coded(estimator: Any, X: Any, *, reset: bool) -> Any:
+    """A table in which categories that are no numbers have codes, in the columns of discrete views.
+
+    The first call on data (``reset``) learns them, as ``estimator.categories_``. Text in other columns is refused.
+    """
+    if reset:
+        estimator.__dict__.pop("categories_", None)
+        texts = text_columns(X)
+        if texts and set(texts) <= _discrete_columns(estimator, X):
+            learnt = [learn_categories(_column(X, j), j, unused=True) for j in texts]
+            estimator.categories_ = {j: one.values for j, one in zip(texts, learnt, strict=True)}
+    categories = getattr(estimator, "categories_", {})
+    X = encoded(X, categories) if categories else X
+    texts = [X.columns[j] for j in text_columns(X)] if hasattr(X, "columns") else []
+    if texts:
+        raise ValueError(
+            f"Columns {texts} are not numbers; give their view the kernel Delta(), which takes categories, encode them "
+            "as numbers, or name the columns to use in `views`."
+        )
+    return X
+
+
+def coded_first(estimator: Any, batches: Iterable[Any], first: Any) -> Any:
+    """The first batch of a stream with categories as codes, those of all batches learnt."""
+    first = coded(estimator, first, reset=True)
+    for j, values in getattr(estimator, "categories_", {}).items():
+        found = list(values)
+        for batch in batches:
+            rows = batch[0] if isinstance(batch, tuple) else batch
+            if len(rows):
+                found += learn_categories(_column(rows, j), j, unused=True).values.tolist()
+        estimator.categories_[j] = learn_categories(found, j).values
+    return first
+
+
+def _column(X: Any, j: int) -> Any:
+    return X[X.columns[j]] if hasattr(X, "columns") else [row[j] for row in X]
+
+
+def _discrete_columns(estimator: Any, X: Any) -> set[int]:
+    """The columns of views whose kernel or features are those of a discrete space."""
+    names = [str(name) for name in X.columns] if hasattr(X, "columns") else []
+    size = len(names) or len(X[0])
+    given = getattr(estimator, "features", None) or getattr(estimator, "kernel", None)
+    if not isinstance(given, list | tuple):
+        return set(range(size)) if given is not None and _is_discrete(given) else set()
+    views = getattr(estimator, "views", None) or range(size)
+    views = views.values() if isinstance(views, Mapping) else views
+    found: set[int] = set()
+    for view, one in zip(views, given, strict=False):
+        if _is_discrete(one):
+            listed: Any = [view] if isinstance(view, str | int) else view
+            found.update(names.index(name) if name in names else name % size for name in listed)
+    return found
+
+
+def _is_discrete(thing: Any) -> bool:
+    space = None if thing is None else space_of(thing)
+    return space is not None and space.finite

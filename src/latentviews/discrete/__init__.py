@@ -1,0 +1,1 @@
+"""Categories: latent classes, raters, topics."""

@@ -1,0 +1,74 @@
+"""How well latent classes describe a table of answers: G², X², residuals of pairs of items, the bootstrap test."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy import stats
+
+from latentviews._numbers import TINY
+from latentviews.discrete.answers import Answers
+from latentviews.discrete.expectation import expectation
+from latentviews.discrete.inference import degrees_of_freedom
+
+LARGEST = 1e7  # cells of a table of all items beyond which its statistics mean nothing
+
+
+@dataclass(frozen=True, eq=False)
+class GoodnessOfFit:
+    """The fitted classes beside the table of all answers, over rows without a missing one.
+
+    ``bivariate_residuals[i, j]`` is Pearson's X² of the table of items i and j over its degrees of freedom, over all
+    rows that have both: values far above one name pairs that the classes do not explain.
+    """
+
+    g_squared: float  # the likelihood ratio against the table itself
+    chi_squared: float  # Pearson's
+    degrees_of_freedom: float
+    g_pvalue: float  # by the χ² law; NaN where there are no degrees of freedom
+    chi_pvalue: float
+    n_rows: float  # without a missing answer
+    bivariate_residuals: np.ndarray  # (n_items, n_items), NaN on the diagonal
+
+
+@dataclass(frozen=True, eq=False)
+class LikelihoodRatioTest:
+    """The bootstrap test of k - 1 classes against k."""
+
+    statistic: float  # twice the gain in log-likelihood
+    pvalue: float  # (1 + resamples at or above the statistic) / (1 + resamples)
+    null: np.ndarray  # the statistic on rows drawn from k - 1 classes
+    n_components: int  # k
+
+
+def goodness_of_fit(answers: Answers, weights: np.ndarray, probabilities: np.ndarray) -> GoodnessOfFit:
+    """Of classes with these weights (k,) and item probabilities (Σ sizes, k)."""
+    complete = answers.complete
+    kept = complete.take(np.flatnonzero(complete.counts > 0))
+    total, freedom = kept.n_rows, degrees_of_freedom(answers.sizes, len(weights))
+    if not total > 0:
+        raise ValueError("Goodness of fit needs rows without a missing answer, and there is none.")
+    log_p = expectation(kept, probabilities[:, None], np.log(np.maximum(weights, TINY)))[1][:, 0]
+    expected = np.maximum(total * np.exp(log_p), TINY)
+    g = 2 * float(kept.counts @ np.log(kept.counts / expected))
+    empty = max(total - float(expected.sum()), 0.0)  # cells that no row is in add what is expected of them
+    chi = float(((kept.counts - expected) ** 2 / expected).sum()) + empty
+    usable = 0 < freedom < LARGEST
+    g_pvalue, chi_pvalue = (float(stats.chi2.sf(value, freedom)) if usable else np.nan for value in (g, chi))
+    residuals = _bivariate_residuals(answers, weights, probabilities)
+    return GoodnessOfFit(g, chi, freedom, g_pvalue, chi_pvalue, total, residuals)
+
+
+def _bivariate_residuals(answers: Answers, weights: np.ndarray, probabilities: np.ndarray) -> np.ndarray:
+    """X² over its degrees of freedom for every pair of items."""
+    n_items = len(answers.sizes)
+    parts = np.split(probabilities, answers.starts[1:])
+    residuals = np.full((n_items, n_items), np.nan)
+    for i in range(n_items):
+        for j in range(i):
+            both = (answers.codes[:, i] >= 0) & (answers.codes[:, j] >= 0)
+            table = np.zeros((answers.sizes[i], answers.sizes[j]))
+            np.add.at(table, (answers.codes[both, i], answers.codes[both, j]), answers.counts[both])
+            expected = np.maximum(table.sum() * (parts[i] * weights) @ parts[j].T, TINY)
+            freedom = max((table.shape[0] - 1) * (table.shape[1] - 1), 1)
+            residuals[i, j] = residuals[j, i] = ((table - expected) ** 2 / expected).sum() / freedom
+    return residuals

@@ -1,0 +1,146 @@
+"""Multinomial logits of class membership: π_h(z) = exp(z β_h) / Σ_g exp(z β_g), with β_0 = 0."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy import stats
+from scipy.special import logsumexp
+
+from latentviews._numbers import TINY
+
+STEPS, SMALL = 100, 1e-10  # of Newton's method, and the gain over the rows at which it ends
+HALVINGS = 30
+
+
+@dataclass(frozen=True, eq=False)
+class ClassRegression:
+    """A multinomial logit of the classes on covariates, class 0 the one that others are compared with.
+
+    ``coefficients[:, h]`` are the log-odds of class h against class 0: the intercept, then one per covariate.
+    """
+
+    coefficients: np.ndarray  # (q, k), zeros in column 0
+    standard_errors: np.ndarray  # (q, k), NaN in column 0
+    covariance: np.ndarray  # (q (k - 1), q (k - 1)) of coefficients[:, 1:], flattened
+    names: list[str]  # of the rows
+    log_likelihood: float  # of the regression's own step
+
+    @property
+    def z(self) -> np.ndarray:
+        """Coefficients over their standard errors, (q, k)."""
+        return self.coefficients / self.standard_errors
+
+    @property
+    def pvalues(self) -> np.ndarray:
+        """Two-sided, for every coefficient being zero, (q, k)."""
+        return 2 * stats.norm.sf(np.abs(self.z))
+
+    def wald_test(self, name: str) -> tuple[float, float]:
+        """The statistic and p-value for a covariate having no effect on any class."""
+        if name not in self.names:
+            raise ValueError(f"name must be one of {self.names}; got {name!r}.")
+        k = self.coefficients.shape[1]
+        row = self.names.index(name)
+        places = row * (k - 1) + np.arange(k - 1)
+        effect, spread = self.coefficients[row, 1:], self.covariance[np.ix_(places, places)]
+        statistic = float(effect @ np.linalg.pinv(spread) @ effect)
+        return statistic, float(stats.chi2.sf(statistic, k - 1))
+
+    def probabilities(self, covariates: Any) -> np.ndarray:
+        """P(class | covariates), (n, k)."""
+        return class_probabilities(design_matrix(covariates)[0], self.coefficients)
+
+
+def design_matrix(covariates: Any) -> tuple[np.ndarray, list[str]]:
+    """An intercept beside the covariates, and the names of all; a sentence where they are no complete numbers."""
+    names = [str(name) for name in covariates.columns] if hasattr(covariates, "columns") else None
+    try:
+        table = np.asarray(covariates, dtype=float)
+    except (TypeError, ValueError) as error:
+        raise ValueError(
+            "covariates must be numbers; code a category by indicators of all its values but one (pandas.get_dummies)."
+        ) from error
+    table = table[:, None] if table.ndim == 1 else table
+    if table.ndim != 2 or not np.isfinite(table).all():
+        raise ValueError(
+            f"covariates must be a table of finite numbers, one row per row of the data; got shape {table.shape}"
+            + (" with missing or infinite values: fill them in, or leave those rows out." if table.ndim == 2 else ".")
+        )
+    names = [f"z{j}" for j in range(table.shape[1])] if names is None else names
+    return np.column_stack([np.ones(len(table)), table]), ["intercept", *names]
+
+
+def class_probabilities(design: np.ndarray, coefficients: np.ndarray) -> np.ndarray:
+    """π_h(z), (n, k)."""
+    logits = design @ coefficients
+    return np.exp(logits - logsumexp(logits, axis=1, keepdims=True))
+
+
+class LogitObjective(NamedTuple):
+    """A concave function near its maximum: its value, slope and curvature."""
+
+    value: float
+    gradient: np.ndarray
+    hessian: np.ndarray
+
+
+def logit_objective(design: np.ndarray, shares: np.ndarray, coefficients: np.ndarray) -> LogitObjective:
+    """Σ_i Σ_h v_ih log π_h(z_i) for shares v of rows in the classes, which may be negative as BCH's are."""
+    probabilities, totals = class_probabilities(design, coefficients), shares.sum(axis=1)
+    value = float((shares * np.log(np.maximum(probabilities, TINY))).sum())
+    gradient = (design.T @ (shares - totals[:, None] * probabilities))[:, 1:]
+    return LogitObjective(value, gradient.ravel(), -logit_information(design, probabilities, totals))
+
+
+def logit_information(design: np.ndarray, probabilities: np.ndarray, totals: np.ndarray) -> np.ndarray:
+    """Σ_i v_i zzᵀ ⊗ (diag π − ππᵀ) over classes 1, …, k - 1."""
+    some = probabilities[:, 1:]
+    q, m = design.shape[1], some.shape[1]
+    blocks = np.empty((q, m, q, m))
+    for g in range(m):
+        for h in range(m):
+            by = totals * some[:, g] * ((g == h) - some[:, h])
+            blocks[:, g, :, h] = design.T @ (by[:, None] * design)
+    return blocks.reshape(q * m, q * m)
+
+
+def newton(objective: Callable[[np.ndarray], LogitObjective], start: np.ndarray, steps: int = STEPS) -> np.ndarray:
+    """The coefficients (q, k) at a maximum, by Newton's method with halved steps where one would lose."""
+    coefficients, now = start, objective(start)
+    for _ in range(steps):
+        direction = np.linalg.lstsq(-_curved(now.hessian), now.gradient, rcond=None)[0]
+        for halving in range(HALVINGS):
+            moved = coefficients.copy()
+            moved[:, 1:] += (0.5**halving * direction).reshape(moved[:, 1:].shape)
+            after = objective(moved)
+            if after.value >= now.value - SMALL:
+                break
+        else:
+            return coefficients
+        gain, coefficients, now = after.value - now.value, moved, after
+        if abs(gain) < SMALL:
+            return coefficients
+    return coefficients
+
+
+def _curved(hessian: np.ndarray) -> np.ndarray:
+    """The matrix with its curvature downwards in every direction, as Newton's steps need it away from a maximum."""
+    values, vectors = np.linalg.eigh(hessian)
+    return (vectors * -np.maximum(np.abs(values), SMALL * np.abs(values).max(initial=TINY))) @ vectors.T
+
+
+def fit_logits(design: np.ndarray, shares: np.ndarray, start: np.ndarray | None = None) -> np.ndarray:
+    """The multinomial logit of shares of rows in the classes on covariates, (q, k)."""
+    start = np.zeros((design.shape[1], shares.shape[1])) if start is None else start
+    return newton(lambda beta: logit_objective(design, shares, beta), start)
+
+
+def regression_record(
+    coefficients: np.ndarray, covariance: np.ndarray, names: list[str], log_likelihood: float
+) -> ClassRegression:
+    """The record, with standard errors off the covariance's diagonal."""
+    errors = np.full(coefficients.shape, np.nan)
+    errors[:, 1:] = np.sqrt(np.maximum(np.diag(covariance), 0.0)).reshape(coefficients[:, 1:].shape)
+    return ClassRegression(coefficients, errors, covariance, names, log_likelihood)

@@ -1,0 +1,62 @@
+"""Columns of a text or Parquet file as they are written, not as numbers."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from latentviews.io.source import InputError, Source, require
+from latentviews.io.text import MISSING, sniff
+
+
+def open_words(path: Path, *, delimiter: str | None = None, header: bool | None = None) -> Source:
+    """A file whose columns are read as words: None where a cell is empty or stands for a missing value."""
+    with open(path, "rb") as file:
+        parquet = file.read(4) == b"PAR1"
+    return _open_parquet(path) if parquet else _open_text(path, delimiter, header)
+
+
+def _open_parquet(path: Path) -> Source:
+    parquet, pyarrow = (require(name, "Reading Parquet files") for name in ("pyarrow.parquet", "pyarrow"))
+    try:
+        table = parquet.read_table(path)
+    except (pyarrow.ArrowInvalid, OSError) as error:
+        raise InputError(f"{path} is not a whole Parquet file ({str(error).splitlines()[0]}).") from error
+    return Source("parquet", list(table.column_names), lambda columns: _words(table, columns))
+
+
+def _open_text(path: Path, delimiter: str | None, header: bool | None) -> Source:
+    dialect, first, _ = sniff(path, delimiter, header)
+    names = [name.strip() for name in first] if dialect.header else [str(j + 1) for j in range(len(first))]
+
+    def read(columns: list[int]) -> np.ndarray:
+        pyarrow, arrow_csv = (require(name, "Reading CSV files") for name in ("pyarrow", "pyarrow.csv"))
+        ids = [str(j) for j in range(len(names))]
+        encoding = "utf8" if dialect.encoding.startswith("utf-8") else dialect.encoding
+        skipped = dialect.skipped + dialect.header
+        try:
+            with pyarrow.input_stream(str(path), compression="gzip" if dialect.zipped else None) as stream:
+                table = arrow_csv.read_csv(
+                    stream,
+                    read_options=arrow_csv.ReadOptions(column_names=ids, skip_rows=skipped, encoding=encoding),
+                    parse_options=arrow_csv.ParseOptions(delimiter=dialect.delimiter),
+                    convert_options=arrow_csv.ConvertOptions(
+                        column_types=dict.fromkeys(ids, pyarrow.string()),
+                        null_values=list(MISSING),
+                        strings_can_be_null=True,
+                    ),
+                )
+        except (pyarrow.ArrowInvalid, OSError) as error:
+            raise InputError(f"{path} cannot be read ({str(error).splitlines()[0]}).") from error
+        return _words(table, columns)
+
+    return Source("csv", names, read)
+
+
+def _words(table: Any, columns: Sequence[int]) -> np.ndarray:
+    """Columns of an Arrow table, (n, len(columns)), as strings and None."""
+    values = np.empty((table.num_rows, len(columns)), dtype=object)
+    for place, j in enumerate(columns):
+        values[:, place] = table.column(j).cast("string").to_pylist()
+    return values

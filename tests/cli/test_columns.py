@@ -1,0 +1,309 @@
+"""Which columns `latentviews fit` uses and as what, the classes that it writes back, and how it starts."""
+
+import json
+import os
+import pty
+import subprocess
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+
+import flowio
+import numpy as np
+import pandas as pd
+import pytest
+
+from files import write_fcs
+from latentviews import diagnose, load
+from latentviews.cli import columns, fit, main
+from latentviews.datasets import make_multiview
+from latentviews.io import InputError, read_table
+from latentviews.io.fcs_labels import CHANNEL, write_labels
+
+HEAVY = ("numpy", "scipy", "sklearn", "pandas", "matplotlib")
+
+
+@pytest.fixture
+def people(tmp_path, monkeypatch):
+    """A directory with people.csv: text, row numbers, a label and codes beside numbers; no report is written."""
+    monkeypatch.chdir(tmp_path)
+    data, rng = make_multiview(200, 2, n_views=4, random_state=0), np.random.default_rng(0)
+    frame = pd.DataFrame(data.X, columns=["height", "weight", "rr", "pulse"])
+    frame.insert(0, "row", np.arange(1, 201))
+    frame = frame.assign(name=[f"p{i}" for i in range(200)], label=data.y, sex=(rng.random(200) < 0.2 + 0.6 * data.y))
+    frame.assign(sex=frame.sex.astype(int)).to_csv("people.csv", index=False)
+
+    def short(model, X, **options):
+        return SimpleNamespace(diagnosis=diagnose(model, X, n_permutations=19, random_state=0))
+
+    monkeypatch.setattr(fit, "report_contents", short)
+    monkeypatch.setattr(fit, "write_contents", lambda contents, path: path.touch())
+    return frame
+
+
+def fitted(capsys, *argv):
+    status = main(["fit", *map(str, argv), "-k", "2", "--out", "o", "--force"])
+    return status, capsys.readouterr(), json.loads(Path("o/summary.json").read_text()) if status == 0 else None
+
+
+def refused(capsys, *argv):
+    assert main(["fit", "people.csv", *argv]) == 2
+    return capsys.readouterr().err
+
+
+# ---------------------------------------------------------------------------------------------------------- columns
+
+
+def test_text_row_numbers_and_labels_are_left_out_with_a_sentence_each(people, capsys):
+    _, shown, summary = fitted(capsys, "people.csv")
+
+    assert summary["columns"] == ["height", "weight", "rr", "pulse", "sex"]
+    assert "note: left out: name, which holds text." in shown.err
+    assert "note: left out: row, which numbers the rows; --columns takes it in." in shown.err
+    assert "left out: label, which holds whole numbers, 2 different ones (0, 1) and is taken for a label" in shown.err
+    assert "sex holds few different whole numbers, taken as numbers; --codes takes them as categories" in shown.err
+    assert summary["notes"] == [line[6:] for line in shown.err.splitlines() if line.startswith("note: ")]
+
+
+def test_named_columns_are_taken_whatever_they_hold(people, capsys):
+    _, shown, summary = fitted(capsys, "people.csv", "--columns", "row,height,label,sex")
+
+    assert summary["columns"] == ["row", "height", "label", "sex"]
+    assert "note" not in shown.err
+
+
+def test_excluded_columns_are_left_out(people, capsys):
+    _, shown, summary = fitted(capsys, "people.csv", "--exclude", "sex,label,row,name")
+
+    assert summary["columns"] == ["height", "weight", "rr", "pulse"]
+    assert "note" not in shown.err
+
+
+def test_codes_are_compared_and_numbers_are_not(people, capsys):
+    _, _, summary = fitted(capsys, "people.csv", "--codes", "sex", "--exclude", "pulse", "--transform", "arcsinh")
+
+    model = load("o/model.latentviews")
+    assert summary["codes"] == ["sex"]
+    assert summary["transforms"]["sex"] is None
+    assert [view.space.finite for view in model.components_] == [False, False, False, True]
+    table = model.components_[3].density(np.array([0.0, 1.0]))
+    np.testing.assert_allclose(table.sum(axis=0), 1, rtol=1e-6)
+
+
+def test_views_have_the_names_that_were_given(people, capsys):
+    _, shown, summary = fitted(capsys, "people.csv", "--views", "size=height,weight", "rr", "heart rate=pulse")
+
+    assert summary["view_names"] == ["size", "rr", "heart rate"]
+    assert summary["views"] == [["height", "weight"], ["rr"], ["pulse"]]
+    assert "views: size | rr | heart rate" in shown.out
+
+
+def test_suggested_views_leave_codes_alone(people, capsys):
+    _, _, summary = fitted(capsys, "people.csv", "--views", "auto", "--codes", "sex")
+
+    assert ["sex"] in summary["views"]
+
+
+@pytest.mark.parametrize(
+    ("argv", "said"),
+    [
+        (["--exclude", "age"], "has no column 'age'"),
+        (["--columns", "rr,pulse,sex", "--exclude", "sex"], "--columns and --exclude both name sex"),
+        (["--views", "rr", "pulse", "sex", "--exclude", "sex"], "--views and --exclude both name sex"),
+        (["--codes", "sex,sex"], "--codes names sex more than once"),
+        (["--codes", "name"], "--codes names name, which holds text; codes are whole numbers"),
+        (["--codes", "rr"], "codes are whole numbers"),
+        (["--codes", "sex", "--columns", "rr,pulse,height"], "--codes names sex, which is not among the columns"),
+        (["--views", "rr,sex", "pulse", "height", "--codes", "sex"], "The view rr,sex holds codes and numbers"),
+        (["--views", "a=rr", "a=pulse", "height"], "--views names a more than once"),
+        (["--views", "rr=pulse", "rr", "height"], "--views calls two views rr; give each a name of its own"),
+        (["--views", "=rr", "pulse", "height"], "'=rr' has no name before its ="),
+        (["--views", "rr"], "--views needs at least three views, or two with --dependence copula"),
+        (["--codes", "sex", "--dependence", "copula"], "With dependence, views are real columns"),
+    ],
+)  # fmt: skip
+def test_columns_that_cannot_be_are_one_sentence(argv, said, people, capsys):
+    assert said in refused(capsys, *argv)
+
+
+def test_a_column_with_an_equals_sign_goes_into_quotes():
+    assert columns.parse_views(['"a=b",c', "d", 'e="x,y"']) == ([["a=b", "c"], ["d"], ["x,y"]], [None, None, "e"])
+
+
+@pytest.mark.parametrize(
+    ("answers", "used", "coded"),
+    [
+        (["", ""], ["height", "weight", "rr", "pulse", "sex"], []),
+        (["n\n", "c\n"], ["height", "weight", "rr", "pulse", "label", "sex"], ["sex"]),
+        (["L\n", "l\n"], ["height", "weight", "rr", "pulse"], []),
+    ],
+)
+def test_whoever_is_at_the_terminal_is_asked_about_labels(answers, used, coded, people):
+    asked = []
+
+    def ask(question):
+        asked.append(question)
+        return answers[len(asked) - 1]
+
+    table = read_table("people.csv")
+    settled = columns.settle(columns.Chosen(table, ()), ask)
+
+    assert list(settled.table.columns) == used
+    assert list(settled.codes) == coded
+    assert asked[0].startswith("Column label holds whole numbers, 2 different ones (0, 1). Leave it out (l)")
+    assert "[L/c/n]" in asked[0]
+    assert "[l/c/N]" in asked[1]
+
+
+def test_nobody_is_asked_where_nobody_is_or_nothing_is_to_be_printed(monkeypatch):
+    def at(terminal, **options):
+        for stream in (sys.stdin, sys.stderr):
+            monkeypatch.setattr(stream, "isatty", lambda: terminal, raising=False)
+        return columns.ask_at_terminal(SimpleNamespace(**{"quiet": False, "json": False} | options))
+
+    assert at(False) is None
+    assert at(True, quiet=True) is None
+    assert at(True, json=True) is None
+    assert at(True) is not None
+
+
+def test_two_columns_are_enough_for_copulas(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    rng = np.random.default_rng(0)
+    label = rng.random(300) < 0.5
+    pd.DataFrame(rng.normal(size=(300, 2)) + 6 * label[:, None], columns=["a", "b"]).to_csv("two.csv", index=False)
+
+    assert main(["fit", "two.csv", "-k", "2", "--out", "o"]) == 0
+
+    out = capsys.readouterr().out
+    assert "views may depend on each other inside classes (copula)" in out
+    found = read_table("o/labels.csv").values[:, 1]
+    assert max(np.mean(found == label), np.mean(found != label)) > 0.98
+    assert "<!DOCTYPE html>" in Path("o/report.html").read_text()
+
+
+# ------------------------------------------------------------------------------------------------- labels in FCS files
+
+
+def events(path):
+    flow = flowio.FlowData(path)
+    return flow, np.reshape(flow.events, (flow.event_count, flow.channel_count))
+
+
+@pytest.fixture
+def cells(people, tmp_path):
+    X = 200 * np.sinh(make_multiview(150, 2, n_views=4, random_state=0).X)
+    write_fcs(tmp_path / "cells.fcs", X, ["FSC-A", "SSC-A", "FL1-A", "FL2-A"], ["", "", "CD3", "CD5"], patient="7/8 A")
+    return "cells.fcs"
+
+
+def test_classes_are_one_more_channel_of_a_copy_and_the_rest_is_as_it_was(cells, capsys):
+    status, _, summary = fitted(capsys, cells, "--dependence", "none")
+
+    assert status == 0
+    assert "labelled.fcs" in summary["files"]
+    before, values = events(cells)
+    after, labelled = events("o/labelled.fcs")
+    np.testing.assert_array_equal(labelled[:, :-1], values)
+    np.testing.assert_array_equal(labelled[:, -1], read_table("o/labels.csv").values[:, 1])
+    assert after.pnn_labels == [*before.pnn_labels, CHANNEL]
+    changed = {key for key in before.text if after.text[key] != before.text[key]}
+    assert changed <= {"par", "begindata", "enddata"}
+
+    assert main(["predict", "o", "o/labelled.fcs", "--out", "again.fcs"]) == 0
+    again, relabelled = events("again.fcs")
+    assert again.pnn_labels == after.pnn_labels
+    np.testing.assert_array_equal(relabelled, labelled)
+
+
+def test_noise_is_the_number_after_the_last_class(cells, tmp_path):
+    labels = np.where(np.arange(150) % 5 == 0, -1, np.arange(150) % 3)
+
+    write_labels(Path(cells), tmp_path / "noise.fcs", labels, 3)
+
+    np.testing.assert_array_equal(events("noise.fcs")[1][:, -1], np.where(labels < 0, 3, labels))
+
+
+@pytest.mark.parametrize(("kind", "bits", "order"), [("I", 16, "1,2,3,4"), ("I", 32, "4,3,2,1"), ("D", 64, "4,3,2,1")])
+def test_channels_of_every_type_are_added(kind, bits, order, tmp_path):
+    path, parts = tmp_path / "cells.fcs", {"I16": "u2", "I32": "u4", "D64": "f8"}
+    data = np.arange(12).reshape(4, 3).astype((">" if order[0] == "4" else "<") + parts[f"{kind}{bits}"]).tobytes()
+    channel = "".join(f"|$P{n}N|c{n}|$P{n}B|{bits}|$P{n}E|0,0|$P{n}R|1024" for n in (1, 2, 3))
+    fixed = f"|$PAR|3|$TOT|4|$MODE|L|$DATATYPE|{kind}|$BYTEORD|{order}|$NEXTDATA|0|$BEGINANALYSIS|0|$ENDANALYSIS|0"
+    fixed += f"|$BEGINSTEXT|0|$ENDSTEXT|0{channel}|note|as it was"
+    begin = 58 + len(fixed) + len("|$BEGINDATA|1000|$ENDDATA|1000|")
+    text = f"{fixed}|$BEGINDATA|{begin:04d}|$ENDDATA|{begin + len(data) - 1:04d}|"
+    offsets = [58, begin - 1, begin, begin + len(data) - 1, 0, 0]
+    path.write_bytes(b"FCS3.1    " + b"".join(b"%8d" % one for one in offsets) + text.encode() + data)
+
+    write_labels(path, tmp_path / "o.fcs", np.array([0, 1, -1, 1]), 2)
+
+    flow, values = events(tmp_path / "o.fcs")
+    np.testing.assert_array_equal(values, np.column_stack([np.arange(12).reshape(4, 3), [0, 1, 2, 1]]))
+    assert flow.text["note"] == "as it was"
+
+
+def test_a_file_that_takes_no_channel_says_so_and_the_fit_goes_on(cells, capsys):
+    odd = Path(cells).read_bytes().replace(b"$P1B", b"$P1X").replace(b"$p1b", b"$p1x")
+    Path("odd.fcs").write_bytes(odd)
+
+    with pytest.raises(InputError, match="no channel"):
+        write_labels(Path("odd.fcs"), Path("o.fcs"), np.zeros(150, dtype=int), 2)
+
+
+# ------------------------------------------------------------------------------------------------------- starting
+
+
+@pytest.mark.parametrize("argv", [["--version"], ["--help"], ["fit", "--help"], []], ids=str)
+def test_nothing_heavy_is_imported_for_help(argv):
+    code = (
+        "import sys\nfrom latentviews.cli import main\n"
+        f"try:\n    main({argv!r})\nexcept SystemExit as end:\n    assert end.code == 0\n"
+        f"print([name for name in {HEAVY} if name in sys.modules], file=sys.stderr)"
+    )
+
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+
+    assert done.stderr == "[]\n"
+
+
+def test_the_command_alone_prints_help(capsys):
+    assert main([]) == 0
+    assert "usage: latentviews" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(("number", "status", "word"), [(2, 130, "interrupted"), (15, 143, "terminated")])
+def test_a_signal_while_libraries_are_imported_is_one_sentence(number, status, word, tmp_path):
+    code = (
+        "import os, sys\nfrom latentviews.cli import main, options\n"
+        f"options._later = lambda *what: os.kill(os.getpid(), {number})\n"
+        "sys.exit(main(['fit', 'cells.csv']))"
+    )
+
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False, cwd=tmp_path)
+
+    assert done.returncode == status
+    assert done.stderr == f"latentviews: {word}; nothing was written.\n"
+    assert not os.listdir(tmp_path)
+
+
+def test_a_terminal_is_told_to_wait_and_sees_the_time_that_is_gone(people, tmp_path):
+    master, slave = pty.openpty()
+    argv = [sys.executable, "-m", "latentviews", "fit", "people.csv", "--columns", "rr,pulse,height", "-k", "2"]
+    process = subprocess.Popen([*argv, "--no-report"], stdout=subprocess.PIPE, stderr=slave, text=True)
+    os.close(slave)
+    seen = b""
+    try:
+        while chunk := os.read(master, 65536):
+            seen += chunk
+    except OSError:  # the other end is closed
+        pass
+    os.close(master)
+    out = process.communicate()[0]
+
+    assert process.returncode == 0
+    assert seen.startswith("starting …\r\x1b[K".encode())
+    assert b"0:00:0" in seen
+    assert "time   " in out
+    assert "starting " in out
+    assert "fitting " in out

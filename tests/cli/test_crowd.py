@@ -1,0 +1,94 @@
+"""``latentviews crowd``: from a file of answers to labels, workers and a report, or one sentence."""
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from latentviews import load
+from latentviews.cli import main
+from latentviews.io.words import open_words
+
+FILES = ["model.latentviews", "report.html", "summary.json", "tasks.csv", "workers.csv"]
+
+
+@pytest.fixture
+def answers(tmp_path, monkeypatch):
+    """A directory with labels.csv in it, to work in: five good workers, and one who always says yes."""
+    monkeypatch.chdir(tmp_path)
+    rng, n = np.random.default_rng(0), 120
+    truth = rng.integers(0, 2, n)
+    frame = pd.DataFrame(
+        {"task": np.repeat([f"<i>{i}" for i in range(n)], 6), "worker": ["a", "b", "c", "d", "e", "z"] * n}
+    )
+    right = rng.random((n, 6)) < 0.85
+    said = np.where(right, truth[:, None], 1 - truth[:, None])
+    said[:, 5] = 1
+    frame["label"] = np.array(["no", "yes"])[said.ravel()]
+    frame.to_csv("labels.csv", index=False)
+    return frame, truth
+
+
+def test_a_file_becomes_labels_workers_and_a_report(answers, tmp_path, capsys):
+    _, truth = answers
+
+    assert main(["crowd", "labels.csv", "--json"]) == 0
+
+    summary = json.loads(capsys.readouterr().out)
+    assert sorted(path.name for path in (tmp_path / "labels").iterdir()) == FILES
+    assert summary["spammers"] == ["z"]
+    tasks, workers = (pd.read_csv(tmp_path / "labels" / name) for name in ("tasks.csv", "workers.csv"))
+    assert np.mean((tasks["label"] == "yes") != truth) < 0.06
+    assert workers.set_index("worker")["spammer_probability"].idxmax() == "z"
+    page = (tmp_path / "labels" / "report.html").read_text()
+    assert "Most probably answering without looking: 1 worker" in page
+    assert "&lt;i&gt;" in page
+    assert "<i>0" not in page
+    assert load(tmp_path / "labels" / "model.latentviews").labels_.tolist() == tasks["label"].tolist()
+
+
+def test_columns_may_have_other_names_and_parquet_reads_the_same(answers, capsys):
+    frame, _ = answers
+    frame.columns = ["item", "rater", "rating"]
+    frame.to_csv("three.tsv", sep="\t", index=False)
+    frame.assign(when=1).to_parquet("four.parquet")
+
+    assert main(["crowd", "three.tsv", "--quiet"]) == 0
+    assert main(["crowd", "four.parquet", "--task", "item", "--worker", "rater", "--label", "rating", "--quiet"]) == 0
+
+    assert capsys.readouterr().out == ""
+    assert pd.read_csv("three/tasks.csv").equals(pd.read_csv("four/tasks.csv"))
+
+
+def test_an_empty_cell_is_no_answer(tmp_path):
+    (tmp_path / "cells.csv").write_text("task,worker,label\n1,a,yes\n2,b,\n")
+
+    source = open_words(tmp_path / "cells.csv")
+
+    assert source.read(source.find(["label", "task"], "cells.csv")).tolist() == [["yes", "1"], [None, "2"]]
+
+
+BAD = {
+    "absent": (["crowd", "nothing.csv"], "nothing.csv does not exist."),
+    "columns": (["crowd", "wide.csv"], "say which are tasks, workers and labels by --task, --worker and --label."),
+    "named": (["crowd", "labels.csv", "--task", "tusk"], "labels.csv has no column 'tusk'; did you mean 'task'?"),
+    "labels": (
+        ["crowd", "blank.csv"],
+        "blank.csv: Expected at least one answer with a label; all 1 labels are missing.",
+    ),
+    "model": (["info", "labels/model.latentviews"], "holds a CrowdLabels, which is no fitted mixture."),
+}
+
+
+@pytest.mark.parametrize(("argv", "sentence"), BAD.values(), ids=BAD.keys())
+def test_what_cannot_be_done_is_one_sentence(answers, argv, sentence, tmp_path, capsys):
+    (tmp_path / "wide.csv").write_text("a,b,c,d\n1,2,3,4\n")
+    (tmp_path / "blank.csv").write_text("task,worker,label\n1,2,\n")
+    main(["crowd", "labels.csv", "--quiet", "--no-report"])
+
+    status = main([*argv, *([] if argv[0] == "info" else ["--out", "other"])])
+
+    assert status == 2
+    assert sentence in capsys.readouterr().err
+    assert not (tmp_path / "other").exists()

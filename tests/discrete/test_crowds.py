@@ -1,0 +1,226 @@
+"""Crowds: exact matrices from exact moments, the same answers as slow sums, and what workers are told apart by."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.special import gammaln
+
+from latentviews import CrowdLabels, load, save
+from latentviews.discrete.crowd_answers import distinct, read_answers
+from latentviews.discrete.crowd_groups import balanced_groups, group_confusions, spectral_posteriors
+from latentviews.discrete.crowd_model import dirichlet_step, fit_crowd, log_evidence
+
+
+def drawn(rng, n_tasks=300, n_workers=20, k=3, per_task=6, spammers=2):
+    """Answers with their truth: good workers, and the last few who answer anything."""
+    y = rng.integers(0, k, n_tasks)
+    matrices = np.array([0.3 / (k - 1) * (1 - np.eye(k)) + 0.7 * np.eye(k)] * n_workers)
+    matrices[n_workers - spammers :] = 1 / k
+    task = np.repeat(np.arange(n_tasks), per_task)
+    worker = np.concatenate([rng.choice(n_workers, per_task, replace=False) for _ in range(n_tasks)])
+    label = (matrices[worker, y[task]].cumsum(axis=1) < rng.random((len(task), 1))).sum(axis=1)
+    return task, worker, label, y
+
+
+@pytest.mark.cheap
+def test_group_matrices_are_exact_on_exact_moments(rng):
+    """All answers of three workers, each with its probability: population moments."""
+    k, weights = 3, np.array([0.5, 0.3, 0.2])
+    matrices = 0.5 * np.eye(k) + 0.1 / k + 0.4 * rng.dirichlet(np.ones(k), size=(3, k))
+    cells = np.indices((k, k, k)).reshape(3, -1)
+    joint = np.einsum("h,ha,hb,hc->abc", weights, *matrices).ravel()
+
+    found_weights, found = group_confusions(np.eye(k)[cells], rng, joint)
+
+    np.testing.assert_allclose(found_weights, weights, atol=1e-9)
+    np.testing.assert_allclose(found, matrices, atol=1e-9)
+
+
+def test_a_step_is_that_of_dawid_and_skene_with_a_prior(rng):
+    task, worker, label, _ = drawn(rng, 40, 7)
+    answers = read_answers((task, worker, label))
+    start = rng.dirichlet(np.ones(3), size=40)
+
+    fit = fit_crowd(answers, start, 1, 1e-12)
+
+    counts = np.zeros((7, 3, 3))
+    for i, w, answer in zip(task, np.searchsorted(np.sort(answers.workers), worker), label, strict=True):
+        counts[w, :, answer] += start[i]
+    order = np.argsort(answers.workers)
+    np.testing.assert_allclose(fit.crowd.counts[order], counts, rtol=1e-12)
+    matrices = (counts + fit.crowd.prior) / (counts + fit.crowd.prior).sum(axis=2, keepdims=True)
+    expected = np.tile(start.sum(axis=0) + 1 / 3, (40, 1))
+    for i, w, answer in zip(task, worker, label, strict=True):
+        expected[i] *= matrices[w, :, answer]
+    np.testing.assert_allclose(fit.posteriors, expected / expected.sum(axis=1, keepdims=True), rtol=1e-10)
+
+
+@pytest.mark.cheap
+def test_steps_of_the_crowds_law_raise_its_evidence_to_the_truth(rng):
+    true = np.array([[6.0, 2.0], [1.0, 3.0]])
+    chances = np.stack([rng.dirichlet(row, size=4000) for row in true], axis=1)
+    counts = rng.binomial(30, chances[:, :, 0])[:, :, None] * [1.0, -1.0] + [0.0, 30.0]
+    prior, values = np.ones((2, 2)), []
+    for _ in range(200):
+        values.append(log_evidence(counts, prior).sum())
+        prior = dirichlet_step(counts, prior)
+
+    assert np.all(np.diff(values) > -1e-6)
+    np.testing.assert_allclose(prior, true, rtol=0.15)
+
+
+def test_evidence_of_one_worker_is_the_dirichlet_multinomial():
+    found = log_evidence(np.array([2.0, 1.0]), np.array([1.0, 1.0]))
+
+    assert found == pytest.approx(gammaln(2) - gammaln(5) + gammaln(3) + gammaln(2))
+
+
+def test_labels_are_better_than_votes_and_spammers_are_found(rng):
+    task, worker, label, y = drawn(rng, 1000, 30, spammers=12)
+    model = CrowdLabels().fit((task, worker, label))
+    votes = np.array([np.bincount(label[task == i], minlength=3).argmax() for i in range(1000)])
+
+    assert np.mean(model.labels_ != y[model.tasks_]) < 0.85 * np.mean(votes != y)
+    spammer = model.workers_ >= 18
+    assert np.all(model.spammer_probability_[spammer] > 0.8)
+    assert np.all(model.spammer_probability_[~spammer] < 0.01)
+    assert model.information_[~spammer].min() > 4 * model.information_[spammer].max()
+    np.testing.assert_allclose(model.crowd_confusion_.sum(axis=1), 1)
+
+
+def test_both_starts_end_in_the_same_place(rng):
+    task, worker, label, _ = drawn(rng, 2000)
+    answers = read_answers((task, worker, label))
+    spectral = fit_crowd(answers, spectral_posteriors(answers, rng), 200, 1e-6)
+    votes = fit_crowd(answers, answers.votes() / 6, 200, 1e-6)
+
+    np.testing.assert_allclose(spectral.posteriors, votes.posteriors, atol=1e-3)
+
+
+def test_groups_share_the_answers_evenly(rng):
+    task, worker, label, _ = drawn(rng)
+    answers = read_answers((task, worker, label))
+    groups = balanced_groups(answers, rng)
+
+    loads = [np.isin(worker, answers.workers[groups == g]).sum() for g in range(3)]
+    assert max(loads) - min(loads) <= np.bincount(worker).max()
+
+
+FORMS = {
+    "frame": lambda t, w, x: pd.DataFrame({"label": x, "other": 0, "task": t, "worker": w}),
+    "three columns": lambda t, w, x: pd.DataFrame({"item": t, "who": w, "what": x}),
+    "table": lambda t, w, x: np.array([t, w, x], dtype=object).T,
+    "lists": lambda t, w, x: (list(t), list(w), list(x)),
+    "rows": lambda t, w, x: [list(row) for row in zip(t, w, x, strict=True)],
+}
+
+
+@pytest.mark.parametrize("form", FORMS.values(), ids=FORMS.keys())
+def test_every_form_of_answers_is_the_same(form, rng):
+    task, worker, label, _ = drawn(rng, 50)
+    names = np.array(["no", "perhaps", "yes"])[label].tolist()
+
+    model = CrowdLabels().fit(form(task.tolist(), worker.tolist(), names))
+
+    assert model.classes_.tolist() == ["no", "perhaps", "yes"]
+    np.testing.assert_array_equal(model.posteriors_, CrowdLabels().fit((task, worker, label)).posteriors_)
+
+
+def test_tasks_and_workers_may_be_anything_that_can_be_hashed():
+    task, worker, label = [("a", 1), ("a", 1), "b", "b"], [1, None.__class__, 1, "x"], [True, True, False, False]
+
+    model = CrowdLabels().fit((task, worker, label))
+
+    assert model.tasks_.tolist() == [("a", 1), "b"]
+    assert model.labels_.tolist() == [True, False]
+
+
+def test_close_integers_are_counted_as_any_others_are_sorted(rng):
+    values = rng.integers(-5, 9, 100)
+
+    for one, other in zip(distinct(values), distinct(values.astype(float)), strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
+def test_fitted_tasks_are_answered_as_by_fit_and_new_workers_are_average_ones(rng):
+    task, worker, label, _ = drawn(rng)
+    model = CrowdLabels().fit((task, worker, label))
+
+    np.testing.assert_allclose(model.predict_proba((task, worker, label)), model.posteriors_, rtol=1e-9)
+    assert model.predict().tolist() == model.labels_.tolist()
+    stranger = model.predict_proba((["new"], ["nobody"], [2]))[0]
+    expected = model.weights_ * model.crowd_confusion_[:, 2]
+    np.testing.assert_allclose(stranger, expected / expected.sum())
+    with pytest.raises(ValueError, match=r"The label 7 was not among those of the fit, \[0, 1, 2\]"):
+        model.predict((["new"], [0], [7]))
+
+
+def test_a_missing_label_is_no_answer_but_its_task_is_kept(rng):
+    task, worker, label, _ = drawn(rng, 60)
+    model = CrowdLabels().fit((task, worker, label))
+    more = CrowdLabels().fit((np.append(task, 999), np.append(worker, 0), np.append(label, np.nan)))
+
+    np.testing.assert_allclose(more.posteriors_[:-1], model.posteriors_, atol=0.02)
+    np.testing.assert_allclose(more.posteriors_[-1], more.weights_, atol=1e-9)
+
+
+def test_an_answer_of_weight_two_is_the_answer_twice(rng):
+    task, worker, label, _ = drawn(rng, 60)
+    twice = np.concatenate([np.arange(len(task)), np.arange(30)])
+    weight = np.where(np.arange(len(task)) < 30, 2.0, 1.0)
+
+    one = CrowdLabels().fit((task, worker, label), sample_weight=weight)
+    other = CrowdLabels().fit((task[twice], worker[twice], label[twice]))
+
+    np.testing.assert_allclose(one.posteriors_, other.posteriors_, atol=1e-9)
+
+
+def test_one_class_one_worker_and_one_answer_are_defined():
+    one_class = CrowdLabels().fit((["a", "b"], ["w", "v"], ["yes", "yes"]))
+    assert one_class.labels_.tolist() == ["yes", "yes"]
+    assert one_class.spammer_probability_.tolist() == [0.0, 0.0]
+    alone = CrowdLabels().fit((["a", "b", "c"], ["w"] * 3, ["yes", "no", "yes"]))
+    assert alone.labels_.tolist() == ["yes", "no", "yes"]
+    assert CrowdLabels().fit((["a"], ["w"], [1])).labels_.tolist() == [1]
+
+
+def test_a_worker_with_one_answer_is_taken_for_an_average_one(rng):
+    task, worker, label, _ = drawn(rng)
+    model = CrowdLabels().fit((np.append(task, 0), np.append(worker, 99), np.append(label, label[0])))
+    last = model.confusion_[np.flatnonzero(model.workers_ == 99)[0]]
+
+    assert np.abs(last - model.crowd_confusion_).max() < 1 / (1 + model.pooling_.min())
+    assert model.n_answers_[-1] == pytest.approx(1)
+
+
+BAD = {
+    "columns": (pd.DataFrame({"a": [1], "b": [2]}), r"got a frame with columns \['a', 'b'\]"),
+    "shape": (np.ones((4, 2)), r"tuple of three arrays; got shape \(4, 2\)"),
+    "lengths": (([1, 2], [1], [1, 2]), "Tasks, workers and labels need one length; got 2, 1 and 2"),
+    "none": (np.empty((0, 3)), "Expected at least one answer; got none"),
+    "worker": (([1, 2], ["a", None], [0, 1]), "Every answer needs a worker; row 1 has none"),
+    "labels": (([1, 2], [1, 2], [None, np.nan]), "all 2 labels are missing"),
+}
+
+
+@pytest.mark.parametrize(("answers", "sentence"), BAD.values(), ids=BAD.keys())
+def test_bad_answers_get_a_sentence(answers, sentence):
+    with pytest.raises(ValueError, match=sentence):
+        CrowdLabels().fit(answers)
+
+
+def test_a_fit_that_stops_early_says_so(rng):
+    with pytest.warns(UserWarning, match="EM stopped after 1 steps"):
+        CrowdLabels(max_iter=1, tol=1e-9).fit(drawn(rng)[:3])
+
+
+def test_a_saved_crowd_answers_the_same(rng, tmp_path):
+    task, worker, label, _ = drawn(rng, 50)
+    names = np.array(["no", "perhaps", "yes"], dtype=object)[label]
+    model = CrowdLabels().fit((task, worker, names))
+    save(model, tmp_path / "crowd.latentviews")
+
+    loaded = load(tmp_path / "crowd.latentviews")
+
+    assert loaded.predict((task, worker, names)).tolist() == model.labels_.tolist()
+    np.testing.assert_array_equal(loaded.posteriors_, model.posteriors_)

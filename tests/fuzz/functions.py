@@ -1,0 +1,122 @@
+"""One hostile call of a public function."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from latentviews import (
+    Delta,
+    Gaussian,
+    Laplace,
+    Linear,
+    MultiViewMixture,
+    covariate_shift_weights,
+    independence_test,
+    label_shift,
+    likelihood_curve,
+    rank_test,
+    suggest_views,
+    two_sample_test,
+)
+
+from .tables import Hostile, hostile_table
+from .verdicts import Judge
+
+Rng = np.random.Generator
+ELSEWHERE = {"diagnose", "load", "save"}  # asked of the models of other families
+KERNELS = [None, None, Delta(), Laplace(), Gaussian(1e-200), Linear()]
+
+
+def _picked(rng: Rng, values: list[Any]) -> Any:
+    return values[int(rng.integers(len(values)))]
+
+
+def _two_samples(rng: Rng, judge: Judge, table: Hostile, wild: bool) -> None:
+    rows = table.rows
+    other = _picked(
+        rng, [table.given, rows[: len(rows) // 2 + 1], rows + 1, *([rows[:, :1], rows[:1]] if wild else [])]
+    )
+    kernel, n = _picked(rng, KERNELS), _picked(rng, [1, 19, *([0, -1, 2.5] if wild else [])])
+    found = judge.call(
+        "two_sample_test",
+        lambda: two_sample_test(table.given, other, kernel=kernel, n_permutations=n, random_state=0),
+    )
+    _judge_test(judge, "two_sample_test", found)
+
+
+def _independence(rng: Rng, judge: Judge, table: Hostile, wild: bool) -> None:
+    rows, n = table.rows, len(table.rows)
+    other = _picked(
+        rng, [rows[:, 0], rows[:, -1:], rng.normal(size=n), *([rng.normal(size=(n + 1, 1))] if wild else [])]
+    )
+    weights = _picked(
+        rng, [None, None, rng.random(n), *([np.zeros(n), -np.ones(n), np.full(n, np.nan)] if wild else [])]
+    )
+    kernel = _picked(rng, KERNELS)
+    found = judge.call(
+        "independence_test",
+        lambda: independence_test(
+            table.given, other, kernel=kernel, sample_weight=weights, n_permutations=19, random_state=0
+        ),
+    )
+    _judge_test(judge, "independence_test", found)
+
+
+def _judge_test(judge: Judge, name: str, found: Any) -> None:
+    if found is not None:
+        judge.faults.numbers(name, [found.statistic, found.effect, found.pvalue])
+        if not 0 < found.pvalue <= 1:
+            judge.faults.append(f"{name} has the p-value {found.pvalue}")
+
+
+def _rank(rng: Rng, judge: Judge, table: Hostile, wild: bool) -> None:
+    kernel = _picked(rng, [None, None, Delta(), Laplace(), *([Linear(), "x"] if wild else [])])
+    found = judge.call("rank_test", lambda: rank_test(table.given, kernel=kernel, n_permutations=19, random_state=0))
+    if found is not None and not found.n_components >= 1:
+        judge.faults.append(f"rank_test counts {found.n_components}")
+
+
+def _suggestion(rng: Rng, judge: Judge, table: Hostile, wild: bool) -> None:
+    count = _picked(rng, ["auto", 2, *([0, "x"] if wild else [])])
+    judge.call("suggest_views", suggest_views, table.given, count, random_state=0)
+
+
+def _curve(rng: Rng, judge: Judge, table: Hostile, wild: bool) -> None:
+    counts = _picked(rng, [[1, 2], *([[], [0], "x"] if wild else [])])
+    found = judge.call(
+        "likelihood_curve",
+        lambda: likelihood_curve(MultiViewMixture(random_state=0, polish=None), table.given, counts, cv=2),
+    )
+    if found is not None:
+        judge.faults.numbers("likelihood_curve", found.scores)
+
+
+def _covariate_shift(rng: Rng, judge: Judge, table: Hostile, wild: bool) -> None:
+    other = _picked(rng, [table.rows, table.rows + 1, *([table.rows[:, :1]] if wild else [])])
+    found = judge.call("covariate_shift_weights", covariate_shift_weights, table.given, other, random_state=0)
+    judge.faults.numbers("covariate_shift_weights", found) if found is not None else None
+
+
+def _label_shift(rng: Rng, judge: Judge, table: Hostile, wild: bool) -> None:
+    labels = _picked(rng, [np.arange(len(table.rows)) % 2, *([np.zeros(len(table.rows)), "x"] if wild else [])])
+    judge.call("label_shift", label_shift, table.given, labels, table.rows, random_state=0)
+
+
+FUNCTIONS: dict[str, Callable[[Rng, Judge, Hostile, bool], None]] = {
+    "two_sample_test": _two_samples,
+    "independence_test": _independence,
+    "rank_test": _rank,
+    "suggest_views": _suggestion,
+    "likelihood_curve": _curve,
+    "covariate_shift_weights": _covariate_shift,
+    "label_shift": _label_shift,
+}
+
+
+def function_case(rng: Rng, judge: Judge, *, wild: bool) -> str:
+    """One call, judged; gives it in words."""
+    table = hostile_table(rng, wild=wild, missing=bool(rng.random() < 0.3))
+    name = _picked(rng, list(FUNCTIONS))
+    FUNCTIONS[name](rng, judge, table, wild)
+    return f"{name}; {table.words}"

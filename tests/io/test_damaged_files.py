@@ -1,0 +1,112 @@
+"""Damaged files are told in a sentence, whatever the library that stumbles over them."""
+
+import signal
+import subprocess
+import sys
+import warnings
+
+import numpy as np
+import pytest
+import zarr
+
+from files import VALUES, write_fcs, write_gzip, write_h5ad, write_zarr
+from latentviews import (
+    MultiViewMixture,
+    load,
+    save,
+)
+from latentviews.io import InputError, read_table
+from latentviews.io.model_writer import SavingError
+from latentviews.io.saving import name_aside, written_aside
+
+
+def test_a_damaged_gzip_is_a_sentence(tmp_path):
+    path = tmp_path / "cells.csv.gz"
+    write_gzip(path)
+    data = bytearray(path.read_bytes())
+    data[12:30] = bytes(range(200, 218))
+    path.write_bytes(data)
+
+    with pytest.raises(InputError, match="cannot be read to its end; it may be cut short"):
+        read_table(path)
+
+
+def test_a_damaged_header_of_npy_is_a_sentence(tmp_path):
+    path = tmp_path / "cells.npy"
+    np.save(path, VALUES)
+    path.write_bytes(path.read_bytes().replace(b"}", b"("))
+
+    with pytest.raises(InputError, match="is not a whole NPY file of numbers"):
+        read_table(path)
+
+
+@pytest.mark.parametrize("place", [8, 10, 40], ids=["method", "flags", "data"])
+def test_a_damaged_model_file_is_a_sentence(place, tmp_path):
+    path = tmp_path / "model.latentviews"
+    save(MultiViewMixture(2), path)
+    data = bytearray(path.read_bytes())
+    central = data.index(b"PK\x01\x02")
+    spot = central + place if place < 40 else place + 10
+    data[spot : spot + 4] = b"\xff\xff\xff\xff"
+    path.write_bytes(data)
+
+    with pytest.raises(SavingError, match=r"cut short|damaged|not a model"):
+        load(path)
+
+
+def test_an_fcs_file_that_contradicts_itself_is_a_sentence(tmp_path):
+    path = tmp_path / "cells.fcs"
+    write_fcs(path)
+    path.write_bytes(path.read_bytes().replace(b"$P2R", b"$P9R"))
+
+    with pytest.raises(InputError, match="is not a whole FCS file"):
+        read_table(path)
+
+
+def test_an_h5ad_file_in_which_the_library_finds_no_end_is_a_sentence(tmp_path):
+    path = tmp_path / "dense.h5ad"
+    write_h5ad(path)
+    data = bytearray(path.read_bytes())
+    heap = data.index(b"GCOL")  # texts; an object of no size is followed by itself
+    data[heap + 16 : heap + 44] = bytes(28)
+    path.write_bytes(data)
+
+    with pytest.raises(InputError, match=r"finds no end in it|not a whole AnnData file"):
+        read_table(path)
+
+
+def test_a_zarr_store_without_a_chunk_says_so(tmp_path):
+    path = tmp_path / "cells.zarr"
+    write_zarr(path)
+    chunk = next(file for file in sorted(path.rglob("*")) if file.is_file() and file.suffix != ".json")
+    chunk.unlink()
+
+    with pytest.warns(UserWarning, match="lacks 1 of its 2 chunks, whose values are read as 0"):
+        read_table(path)
+
+
+def test_a_whole_zarr_store_says_nothing(tmp_path):
+    zarr.create_array(tmp_path / "a.zarr", data=np.ones((4, 3)))
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        read_table(tmp_path / "a.zarr")
+
+
+def test_what_a_killed_process_left_is_removed_by_the_next(tmp_path):
+    code = f"import sys; sys.path[:] = {sys.path!r}\n" + (
+        "import os, pathlib, signal\nfrom latentviews.io.saving import name_aside\n"
+        "place = pathlib.Path(sys.argv[1])\n"
+        "(place / name_aside('out')).mkdir()\n(place / name_aside('a.latentviews')).write_text('half')\n"
+        "os.kill(os.getpid(), signal.SIGKILL)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code, tmp_path], check=False)
+    assert done.returncode == -signal.SIGKILL
+    mine = tmp_path / name_aside("b.latentviews")  # of a process that is at work
+    mine.write_text("half")
+    assert len(list(tmp_path.iterdir())) == 3
+
+    with written_aside(tmp_path / "c.latentviews") as aside:
+        aside.write_text("whole")
+
+    assert {file.name for file in tmp_path.iterdir()} == {mine.name, "c.latentviews"}

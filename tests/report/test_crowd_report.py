@@ -1,0 +1,72 @@
+"""The report on a crowd: whole, safe, and defined for the smallest crowds."""
+
+import re
+from html.parser import HTMLParser
+
+import numpy as np
+import pytest
+
+from latentviews import CrowdLabels
+from latentviews.report import write_crowd_report
+from latentviews.report.crowd import PARTS
+
+
+class Outline(HTMLParser):
+    """The elements that are open, those without an end aside."""
+
+    def __init__(self):
+        super().__init__()
+        self.open, self.seen, self.ids = [], [], []
+
+    def handle_starttag(self, tag, attrs):
+        self.seen.append(tag)
+        self.ids += [value for key, value in attrs if key == "id"]
+        if tag not in ("meta", "br", "input"):
+            self.open.append(tag)
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+
+def page(model, tmp_path, **options):
+    return write_crowd_report(model, tmp_path / "crowd.html", **options).read_text()
+
+
+@pytest.fixture(scope="module")
+def crowd():
+    """Good workers, one who always says yes, and one who swaps the labels."""
+    rng, n = np.random.default_rng(0), 300
+    truth = rng.integers(0, 2, n)
+    said = np.where(rng.random((n, 6)) < 0.8, truth[:, None], 1 - truth[:, None])
+    said[:, 4], said[:, 5] = 1, 1 - said[:, 5]
+    task, worker = np.repeat(np.arange(n), 6), np.tile(["a", "b", "c", "d", "<i>spam", "swap"], n)
+    return CrowdLabels().fit((task, worker, np.array(["no", "yes"])[said.ravel()]))
+
+
+def test_the_page_is_well_formed_and_asks_nothing_of_any_network(crowd, tmp_path):
+    text = page(crowd, tmp_path, source="answers.csv", saved="model.latentviews")
+    outline = Outline()
+    outline.feed(text)
+
+    assert not outline.open
+    assert set(PARTS) <= set(outline.ids)
+    assert "script" not in outline.seen
+    assert not re.search(r"(src|href)=\"(?!#)", text)
+    assert "<i>spam" not in text
+
+
+def test_the_page_says_who_is_a_spammer_and_who_swaps(crowd, tmp_path):
+    text = page(crowd, tmp_path)
+
+    assert "Most probably answering without looking: 1 worker" in text
+    assert "Calling some class by a wrong label more often than by its own: 1 worker" in text
+    assert f"{crowd.n_answers_.sum():,.0f} answers" in text
+
+
+@pytest.mark.parametrize(
+    "answers",
+    [(["a"], ["w"], ["yes"]), (["a", "b"], ["w", "w"], ["yes", "no"]), ([1, 2, 3], [1, 2, 3], [0, None, 2])],
+    ids=["one answer", "one worker", "a missing label"],
+)
+def test_the_smallest_crowds_have_a_report(answers, tmp_path):
+    assert "The answer" in page(CrowdLabels().fit(answers), tmp_path)

@@ -1,0 +1,74 @@
+"""Every public function and method says what it takes and what it gives."""
+
+import inspect
+import re
+
+import pytest
+
+import latentviews
+from latentviews import baselines, datasets, io, metrics, plot, report
+
+PLACES = [latentviews, baselines, datasets, io, metrics, plot, report]
+
+
+def public_functions():
+    """Functions, and the methods that classes of the package define, with what they override first in line."""
+    found = {}
+    for place in PLACES:
+        own = [name for name, one in vars(place).items() if getattr(one, "__module__", "") == place.__name__]
+        for name in getattr(place, "__all__", None) or own:
+            one = getattr(place, name)
+            if inspect.isclass(one):
+                found |= public_methods(one)
+            elif inspect.isfunction(one) and not name.startswith("_"):
+                found[name] = [inspect.unwrap(one)]
+    return found
+
+
+def public_methods(one):
+    """The methods of a class that the package defines, each after those of its bases that it overrides."""
+    found = {}
+    for name, _ in inspect.getmembers(one, inspect.isroutine):
+        defined = [getattr(base, name) for base in one.__mro__ if name in vars(base)]
+        defined = [inspect.unwrap(each) for each in reversed(defined)]
+        defined = [each for each in defined if (getattr(each, "__module__", "") or "").startswith("latentviews")]
+        if defined and not name.startswith("_"):
+            found[defined[-1].__qualname__] = defined
+    return found
+
+
+FUNCTIONS = public_functions()
+
+
+def parameters_of(function):
+    return [name for name in inspect.signature(function).parameters if name not in ("self", "cls")]
+
+
+def described(function):
+    """The names in the section of parameters."""
+    text = inspect.getdoc(function) or ""
+    section = re.search(r"\nParameters\n-+\n(.*?)(?=\n\n[A-Z][a-z]+\n-+\n|\Z)", text, re.DOTALL)
+    names = re.findall(r"^(\*{0,2}\w+(?:, \*{0,2}\w+)*)(?: *:|$)", section[1] if section else "", re.MULTILINE)
+    return {one.strip("* ") for line in names for one in line.split(",")}
+
+
+def lacks(functions):
+    """What a function does not say, nor what it overrides."""
+    last = functions[-1]
+    said = set().union(*(described(one) for one in functions))
+    missing = [one for one in parameters_of(last) if one not in said]
+    told = any(re.search(r"\n(Returns|Yields)\n-+\n", inspect.getdoc(one) or "") for one in functions)
+    gives = inspect.signature(last).return_annotation not in (None, "None")
+    return missing + (["what it returns"] if gives and not told else [])
+
+
+@pytest.mark.parametrize("name", sorted(FUNCTIONS))
+def test_parameters_and_returns_are_said(name):
+    assert lacks(FUNCTIONS[name]) == []
+
+
+def test_a_function_that_does_not_say_is_found():
+    def silent(x: int) -> int:
+        """Nothing."""
+
+    assert lacks([silent]) == ["x", "what it returns"]

@@ -1,0 +1,75 @@
+"""The fuzzers: a round of each, and what they call a fault."""
+
+import os
+
+import numpy as np
+import pytest
+
+import latentviews
+from fuzz import damage, fits
+from fuzz.driver import drive
+from fuzz.functions import ELSEWHERE, FUNCTIONS
+from fuzz.verdicts import Judge
+
+
+def test_the_fuzzer_of_fits_finds_nothing_in_a_round(capsys):
+    names = list(fits.families())
+
+    tally = drive("fits", 0, [(name, 0) for name in names], minutes=30)
+
+    assert tally.findings == [], capsys.readouterr().out
+    assert tally.clean.total() == len(names)
+
+
+def test_the_fuzzer_of_files_finds_nothing_in_a_round(capsys):
+    cases = [(name, number) for name in damage.families() for number in range(3)]
+
+    tally = drive("files", 0, cases, minutes=30)
+
+    assert tally.findings == [], capsys.readouterr().out
+    assert tally.clean.total() == len(cases)
+
+
+def test_every_public_function_is_in_the_fuzzer():
+    functions = {name for name in latentviews.__all__ if not isinstance(getattr(latentviews, name), type)}
+
+    assert functions == {*FUNCTIONS, *ELSEWHERE}
+
+
+@pytest.mark.parametrize(
+    ("function", "fault"),
+    [
+        (lambda: np.log(np.zeros(1)), "warns: divide by zero"),
+        (lambda: np.zeros(3).reshape(2, 2), "ValueError: cannot reshape"),
+        (lambda: os.write(2, b""), None),
+        (lambda: latentviews.FourierFeatures(n_frequencies=0).fit(np.zeros((3, 2))), None),
+    ],
+    ids=["warning", "foreign error", "nothing", "sentence of ours"],
+)
+def test_the_judge_knows_a_fault(function, fault):
+    judge = Judge()
+
+    judge.call("it", function)
+
+    assert bool(judge.faults) == (fault is not None)
+    assert fault is None or fault in judge.faults[0]
+
+
+def test_the_judge_stops_what_does_not_end():
+    judge = Judge(seconds=0.2)
+
+    judge.call("it", lambda: [None for _ in iter(int, 1)])
+
+    assert "it takes more than 0.2 s" in judge.faults[0]
+
+
+def test_wrong_numbers_are_faults():
+    faults = Judge().faults
+
+    faults.numbers("a", [1.0, np.nan])
+    faults.numbers("b", [np.inf])
+    faults.numbers("c", [-np.inf], low=True)
+    faults.shares("d", [[1.0, 1.0]])
+    faults.shares("e", [[0.5, 0.4]], at_most=True)
+
+    assert faults == ["NaN in a", "inf in b", "d sums to 2 to 2"]

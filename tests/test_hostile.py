@@ -1,0 +1,315 @@
+"""Hostile and unlucky input: a test for every fault that was found in fits."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import latentviews
+from fuzz.verdicts import Judge
+from latentviews import (
+    Copulas,
+    DoublyStochasticClassifier,
+    DoublyStochasticRegressor,
+    FourierFeatures,
+    KernelHMM,
+    LandmarkFeatures,
+    LowRankDensity,
+    MultiViewMixture,
+    PredictiveStateModel,
+    SignedTrain,
+    SmoothedEM,
+    independence_test,
+    likelihood_curve,
+)
+from latentviews._numbers import posteriors_of
+from latentviews.baselines import LatentTreeSpectral, NonparametricEM, SphericalSpectral
+from latentviews.core import selection
+from latentviews.core.features.bins import BinnedFeatures
+from latentviews.core.kernels.bandwidths import cv
+from latentviews.core.moments import feature_vectors, pair_moments
+from latentviews.core.views import fit_views
+from latentviews.densities.weighted_samples import log_kernels, log_mixtures
+from latentviews.diagnosis.moments import moment_quality
+from latentviews.report import write_report
+from latentviews.sequences import dynamics
+from latentviews.sequences.reading import _in_standard_units
+from latentviews.stochastic import learning
+from latentviews.stochastic.choice import left_out_errors
+
+FAR = 1e149
+
+
+def judged(function, *args, **kwargs):
+    """What a call gives; a fault of any kind fails the test."""
+    judge = Judge()
+    found = judge.call("call", function, *args, **kwargs)
+    assert judge.faults == []
+    assert judge.refusals == []
+    return found
+
+
+def two_classes(rng, n=120, d=4):
+    return rng.normal(size=(n, d)) + 4 * rng.integers(0, 2, size=(n, 1))
+
+
+# ------------------------------------------------------------------------------------------------------------ far rows
+
+
+@pytest.mark.cheap
+def test_posteriors_sum_to_one_however_large_their_logs():
+    np.testing.assert_array_equal(posteriors_of(np.full((1, 4), -1e298)), np.full((1, 4), 0.25))
+    np.testing.assert_array_equal(posteriors_of(np.full((1, 2), -np.inf)), np.full((1, 2), 0.5))
+    np.testing.assert_allclose(posteriors_of(np.log([[0.2, 0.6]])), [[0.25, 0.75]], rtol=1e-15)
+
+
+@pytest.mark.cheap
+def test_logs_of_kernels_are_numbers_at_any_distance(rng):
+    points, widths = rng.normal(size=(5, 3)), np.full(5, 1e-6)
+
+    logs = judged(log_kernels, np.full((2, 3), FAR), points, widths)
+
+    assert np.isfinite(logs).all()
+    assert np.isfinite(log_mixtures(logs, np.full((5, 2), 0.2))).all()
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        MultiViewMixture(2, views=[[0, 1], [2], [3]], random_state=0),
+        MultiViewMixture(2, dependence=Copulas(n_starts=1), random_state=0),
+        KernelHMM(2, random_state=0),
+        SphericalSpectral(2, random_state=0),
+    ],
+    ids=["mixture", "copulas", "chain", "baseline"],
+)
+@pytest.mark.parametrize(("unit", "origin"), [(1e-9, 0.0), (1.0, 1e9)], ids=["small", "near 1e9"])
+def test_rows_far_away_have_posteriors_and_densities(model, unit, origin, rng):
+    rows = unit * two_classes(rng) + origin
+    model.fit(rows)
+    far = np.concatenate([np.full((2, 4), FAR), np.full((1, 4), -1e300), 1e6 * rows[:2], rows[:2] - 1e12])
+
+    posteriors, scores = judged(model.predict_proba, far), judged(model.score_samples, far)
+
+    np.testing.assert_allclose(posteriors.sum(axis=1), 1.0, rtol=1e-12)
+    assert not np.isnan(scores).any()
+
+
+def test_a_value_without_a_square_is_refused_by_name(rng):
+    rows = two_classes(rng)
+    rows[3, 2] = 1e200
+    frame = pd.DataFrame(rows, columns=list("abcd"))
+
+    with pytest.raises(ValueError, match=r"Column 'c' holds 1e.200, whose square is no number; scale the column"):
+        LandmarkFeatures().fit(frame)
+    with pytest.raises(ValueError, match=r"y holds 1e.200, whose square is no number; scale the targets"):
+        DoublyStochasticRegressor().fit(two_classes(rng), rows[:, 2])
+
+
+# ----------------------------------------------------------------------------------------------------- unlucky columns
+
+
+@pytest.mark.parametrize("model", [MultiViewMixture(2), NonparametricEM(2), PredictiveStateModel()], ids=repr)
+def test_a_column_of_rounding_errors_is_refused(model, rng):
+    rows = two_classes(rng)
+    rows[:, 1] = 0.1 * (1 + np.finfo(float).eps * rng.integers(-3, 4, size=len(rows)))
+
+    with pytest.raises(ValueError, match=r"Column 1.* beside values of 0.1, which is no more than rounding"):
+        model.fit(rows)
+
+
+def test_held_out_likelihoods_of_columns_with_an_outlier_have_a_place_for_it(rng):
+    x = rng.lognormal(0, 3, size=(200, 1))
+    x[:2] = 1e30
+
+    assert np.isfinite(judged(cv, x)).all()
+
+
+@pytest.mark.parametrize("outlier", [1e12, 1e100, 1e149])
+def test_third_moments_of_outliers_are_numbers(outlier, rng, capfd):
+    rows = rng.uniform(size=(200, 3))
+    rows[:2, 0] = outlier, -outlier
+
+    model = judged(SphericalSpectral(2, random_state=0).fit, rows)
+
+    np.testing.assert_allclose(model.weights_.sum(), 1.0)
+    assert "DLASCL" not in "".join(capfd.readouterr())
+
+
+def test_units_do_not_change_spherical_components(rng):
+    rows = two_classes(rng, d=3)
+
+    here, there = (
+        SphericalSpectral(2, random_state=0).fit(rows),
+        SphericalSpectral(2, random_state=0).fit(2.0**400 * rows),
+    )
+
+    np.testing.assert_allclose(there.means_, 2.0**400 * here.means_, rtol=1e-12)
+    np.testing.assert_allclose(there.predict_proba(2.0**400 * rows), here.predict_proba(rows), atol=1e-12)
+
+
+def test_a_signed_estimate_of_large_numbers_scores_and_draws(rng):
+    rows = rng.integers(0, 2**52, size=(40, 3)).astype(float)
+    holes = rows.copy()
+    holes[:2, 0] = np.nan
+
+    model = judged(LowRankDensity(2, method=SignedTrain(0.5), random_state=0).fit, rows)
+
+    assert not np.isnan(judged(model.score_samples, holes)).any()
+    assert not np.isnan(judged(model.sample, 5)).any()
+
+
+def test_a_latent_tree_beyond_the_range_of_numbers_is_a_sentence(rng):
+    with pytest.raises(ValueError, match="leaves the range of floating point; scale the columns first"):
+        LatentTreeSpectral(2).fit(1e120 * rng.normal(size=(40, 6)))
+
+
+def test_kernels_keep_their_digits_beside_an_outlier(rng):
+    rows = rng.normal(size=(80, 3))
+    rows[0, 0] = 1e12
+    gram = latentviews.Gaussian(1.0).gram(rows[1:], rows[1:])
+
+    np.testing.assert_allclose(latentviews.Gaussian(1.0).gram(rows, rows)[1:, 1:], gram, rtol=1e-9)
+    judged(DoublyStochasticClassifier(random_state=0).fit, rows, np.arange(80) % 2)
+
+
+def test_correlations_of_a_linear_kernel_are_numbers_far_away():
+    rows = np.array([[1e149, 1e149], [1.0, 2.0]])
+
+    assert np.isfinite(judged(latentviews.Linear().correlation, rows, rows)).all()
+
+
+def test_no_ridge_at_all_can_be_judged_on_rows_left_out(rng):
+    rows = rng.normal(size=(20, 3))
+
+    errors = judged(left_out_errors, latentviews.Linear(), rows, rows[:, :1], np.array([0.0]))
+
+    assert np.isfinite(errors).all()
+
+
+def test_nothing_but_noise_in_a_resample_leaves_the_classes_as_they_are(rng, tmp_path):
+    rows = rng.integers(0, 2, size=(150, 3)).astype(float)
+    rows[4] = np.nan
+    dependence = Copulas(n_starts=2, noise=True)
+    model = MultiViewMixture(5, dependence=dependence, views=[0, 1, 2], random_state=0).fit(rows)
+
+    judged(write_report, model, rows, tmp_path / "report.html")
+
+
+def test_a_pilot_without_a_value_of_a_column_is_a_sentence(rng):
+    rows = two_classes(rng)
+    rows[:-1, 1] = np.where(rng.random(119) < 0.9, np.nan, rows[:-1, 1])
+
+    with pytest.raises(ValueError, match=r"None of the 2 rows of the pilot has a value in column 1.*larger pilot_size"):
+        MultiViewMixture(2, pilot_size=2, random_state=0).fit(rows)
+
+
+def test_states_of_a_pilot_in_which_a_column_does_not_vary(rng):
+    rows = np.column_stack([rng.normal(size=20), np.zeros(20)])
+
+    phi = judged(_in_standard_units, LandmarkFeatures(), rows)
+
+    assert np.all(phi.kernel.bandwidth > 0)
+
+
+# ------------------------------------------------------------------------------------------------------- bad arguments
+
+
+@pytest.mark.parametrize("model", [LowRankDensity(), PredictiveStateModel(), LandmarkFeatures()], ids=repr)
+def test_names_and_text_in_columns_are_told(model, rng):
+    frame = pd.DataFrame(two_classes(rng), columns=list("abcd"))
+
+    with pytest.raises(ValueError, match="'a' occurs more than once"):
+        model.fit(frame.set_axis(["a", "a", "b", "c"], axis=1))
+    with pytest.raises(ValueError, match="column 'c' holds text, such as 'x'"):
+        model.fit(frame.assign(c="x"))
+    with pytest.raises(ValueError, match="column 2 holds text, such as 'x'"):
+        model.fit(frame.assign(c="x").to_numpy())
+
+
+def test_one_table_is_meant_where_batches_come(rng):
+    with pytest.raises(TypeError, match="LandmarkFeatures expects one table here; got map"):
+        LandmarkFeatures().fit(map(np.asarray, [[[1.0, 2.0]]]))
+
+
+def test_arguments_that_are_no_numbers_are_told(rng):
+    rows, words = two_classes(rng), np.array(["a", "b"] * 60)
+    nullable = pd.DataFrame(rows).convert_dtypes().mask(rows > 6)
+
+    with pytest.raises(ValueError, match="y must hold real numbers"):
+        DoublyStochasticRegressor().fit(rows, words)
+    with pytest.raises(ValueError, match="sample_weight must hold real numbers"):
+        MultiViewMixture(2).fit(rows, sample_weight="w")
+    with pytest.raises(ValueError, match="x contains NaN"):
+        independence_test(nullable, rows)
+    with pytest.raises(ValueError, match="y holds NaN or infinity; every label must be known"):
+        DoublyStochasticClassifier().fit(rows, np.full(120, np.nan))
+    with pytest.raises(ValueError, match="cv=5 folds need at least as many rows; got n_samples = 3"):
+        likelihood_curve(MultiViewMixture(), rows[:3], [1])
+
+
+# --------------------------------------------------------------------------------------------------------------- hangs
+
+
+def test_few_rows_of_many_features_are_solved_by_the_rows(rng, monkeypatch):
+    inputs, targets = dynamics.with_one(rng.normal(size=(30, 80))), rng.normal(size=(30, 2))
+    values = rng.normal(size=(20, 50))
+
+    def answers():
+        directions = dynamics.principal_directions([values], 5)
+        return dynamics.ridge([(inputs, targets)], 1e-2, free=3), directions @ directions.T
+
+    before = answers()
+    monkeypatch.setattr(dynamics, "WIDE", 10)
+
+    for wide, narrow in zip(answers(), before, strict=True):
+        np.testing.assert_allclose(wide, narrow, atol=1e-8)
+
+
+def test_forecasts_from_many_features_end(rng):
+    rows = rng.uniform(size=(200, 4))
+
+    judged(PredictiveStateModel(features=FourierFeatures(random_state=0), horizon=2, random_state=0).fit, rows)
+
+
+def test_small_batches_of_a_growing_function_end_in_a_sentence(rng, monkeypatch):
+    monkeypatch.setattr(learning, "MOST_SMALL", 20)
+    model = DoublyStochasticRegressor(batch_size=1, n_blocks=None, n_frequencies=8, random_state=0)
+
+    with pytest.raises(ValueError, match=r"20 batches as small as 1 row.* are enough. Take 16 rows or more in a batch"):
+        model.fit(rng.normal(size=(21, 2)), rng.normal(size=21))
+
+
+def test_a_diagnosis_of_heavy_tails_ends(rng):
+    rows = rng.pareto(0.5, size=(80, 6))
+    model = MultiViewMixture(1, random_state=0).fit(rows)
+
+    judged(moment_quality, model, rows, model.views_, rng)
+
+
+def test_a_diagnosis_of_smoothed_em_in_six_columns_ends(rng):
+    rows = rng.lognormal(size=(120, 6))
+    model = MultiViewMixture(3, polish=SmoothedEM(), random_state=0).fit(rows)
+
+    judged(moment_quality, model, rows, model.views_, rng)
+
+
+def test_leading_directions_of_few_rows_are_those_of_their_features(rng, monkeypatch):
+    phi = rng.normal(size=(40, 60))
+    before = selection._leading(phi, 30)
+    monkeypatch.setattr(selection, "MANY", 10)
+
+    found = selection._leading(phi, 30)
+
+    np.testing.assert_allclose(np.abs(found), np.abs(before), atol=1e-9)
+
+
+def test_pair_moments_of_few_rows_are_those_of_their_features(rng):
+    rows = two_classes(rng, n=40)
+    views = fit_views(rows, [[0], [1], [2], [3]], [BinnedFeatures() for _ in range(4)], rng, range(4))
+    phi = feature_vectors(rows, views)
+
+    pairs = pair_moments(rows, views)
+
+    assert all(len(tail) > len(rows) for tail in views.tails)
+    for (s, t), pair in pairs.items():
+        np.testing.assert_allclose(pair, phi[s].T @ phi[t] / len(rows), atol=1e-12)
