@@ -17,6 +17,7 @@ from latentviews.core.kernels.base import Kernel
 from latentviews.core.kernels.borders import HalfLine, Interval
 from latentviews.core.kernels.circle import VonMises, WrappedGaussian
 from latentviews.core.kernels.discrete import Delta
+from latentviews.core.kernels.objects import spectrum_gram, weisfeiler_lehman_gram
 from latentviews.core.kernels.polynomial import Linear, Polynomial
 from latentviews.core.kernels.real import Gaussian, Laplace, Matern
 from latentviews.core.kernels.spaces import Circle, Discrete, Real
@@ -115,6 +116,8 @@ __all__ = [
     "load",
     "rank_test",
     "save",
+    "spectrum_gram",
     "suggest_views",
     "two_sample_test",
+    "weisfeiler_lehman_gram",
 ]

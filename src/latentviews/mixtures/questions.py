@@ -142,7 +142,7 @@ class ViewQuestionsMixin:
         self._reorder(matching_order(self.components_, reference.components_))
         return self
 
-    def product_expectation(self, functions: Mapping[int, Query]) -> float:
+    def product_expectation(self, functions: Mapping[int | str, Query]) -> float:
         """The mean of a product of functions of several views, E[Π_t f_t(x_t)] = Σ_h π_h Π_t E[f_t(x_t) | h].
 
         The multilinear query of Song, Anandkumar, Dai & Xie (2014), section 3.1: views are independent inside classes,
@@ -150,7 +150,7 @@ class ViewQuestionsMixin:
 
         Parameters
         ----------
-        functions : dict from the number of a view to a function of its rows (n, d_t)
+        functions : dict from the number or name of a view to a function of its rows (n, d_t)
             Or to a pair (points, coefficients), as ``components_[t].expectation`` takes it.
 
         Returns
@@ -187,11 +187,16 @@ class ViewQuestionsMixin:
     def _view_index(self, view: int | str) -> int:
         """The number of a view, given that or its name."""
         check_is_fitted(self)
-        names = view_names(self)
-        if isinstance(view, str):
-            if view in names:
-                return names.index(view)
-            raise ValueError(f"view {view!r} is none of the views, {', '.join(map(repr, names))}.")
-        if not is_view(view, len(self.views_)):
-            raise ValueError(f"view must be a name or a number from 0 to {len(self.views_) - 1}; got {view!r}.")
-        return int(view)
+        return view_number(self, view)
+
+
+def view_number(model: Any, view: int | str) -> int:
+    """The number of a view of a fitted model, given that or its name."""
+    names = view_names(model)
+    if isinstance(view, str):
+        if view in names:
+            return names.index(view)
+        raise ValueError(f"view {view!r} is none of the views, {', '.join(map(repr, names))}.")
+    if not is_view(view, len(names)):
+        raise ValueError(f"view must be a name or a number from 0 to {len(names) - 1}; got {view!r}.")
+    return int(view)

@@ -6,8 +6,8 @@ import numpy as np
 
 from latentviews.core.tables import Columns
 from latentviews.mixtures.inference import Conditional
+from latentviews.mixtures.questions import view_number
 from latentviews.sequences.estimation import ChainEstimate
-from latentviews.sequences.stretches import check_place
 
 
 class ChainQuestionsMixin:
@@ -15,7 +15,7 @@ class ChainQuestionsMixin:
 
     views_: Columns
 
-    def conditional(self, X: Any, view: int, *, lengths: Any = None) -> Conditional:
+    def conditional(self, X: Any, view: int | str, *, lengths: Any = None) -> Conditional:
         """The distribution of one view given all other views at all times, for every row.
 
         States are smoothed with that view masked at all times, and the view is a mixture of their emissions: what a
@@ -25,7 +25,8 @@ class ChainQuestionsMixin:
         ----------
         X : array or DataFrame of shape (n_samples, n_features)
             Values of the view itself are not used, and may be NaN.
-        view : int
+        view : int or str
+            The number or the name of a view.
         lengths : list of ints or None
 
         Returns
@@ -51,8 +52,7 @@ class ChainQuestionsMixin:
                 "columns per sensor, or ask `forecast` what comes next."
             )
         chain: ChainEstimate = self._chain  # type: ignore[attr-defined]
-        place = check_place("view", view, len(self.views_)) % len(self.views_)
-        return view_given_others(chain, table, lengths, place)
+        return view_given_others(chain, table, lengths, view_number(self, view))
 
 
 def view_given_others(chain: ChainEstimate, table: np.ndarray, lengths: np.ndarray, view: int) -> Conditional:

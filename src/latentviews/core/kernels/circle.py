@@ -100,7 +100,7 @@ class VonMises(_Angular):
     >>> from latentviews import VonMises
     >>> angles = np.array([[10.0], [350.0], [180.0]])
     >>> VonMises(30.0, period=360).correlation(angles, angles).round(2)[0]
-    array([1.  , 0.8 , 0.  ])
+    array([1. , 0.8, 0. ])
     """
 
     def _unit_correlation(self, x: Any, y: Any) -> Any:
