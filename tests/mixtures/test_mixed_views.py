@@ -126,6 +126,20 @@ def test_columns_may_be_named(fitted):
     np.testing.assert_array_equal(named.predict(pd.DataFrame(X, columns=names)), model.predict(X))
 
 
+def test_categories_beside_numbers_may_be_text(fitted):
+    X, _, model = fitted
+    names = [f"{name}{t}" for t in range(3) for name in ("x", "code", "psi")]
+    frame = pd.DataFrame(X, columns=names)
+    for t in range(3):
+        frame[f"code{t}"] = np.array(["low", "middle", "top"])[X[:, 3 * t + 1].astype(int)]
+    by_place = MultiViewMixture(2, views=VIEWS, kernel=MIXED, polish=QUICK, random_state=0).fit(frame)
+
+    np.testing.assert_array_equal(by_place.predict(frame), model.predict(X))
+    assert set(by_place.sample(20)[0][:, 1]) <= {"low", "middle", "top"}
+    with pytest.raises(ValueError, match="are not numbers"):
+        MultiViewMixture(2, views=VIEWS, kernel=Gaussian().on([0, 1]) * VonMises().on([2])).fit(frame)
+
+
 def test_a_feature_map_takes_a_kernel_on_columns(fitted):
     X, y, _ = fitted
     model = MultiViewMixture(2, views=VIEWS, features=LandmarkFeatures(MIXED), polish=QUICK, random_state=0).fit(X)
