@@ -99,4 +99,4 @@ def mapped(phi: LandmarkFeatures, rows: Any) -> Any:
 def _check_inside(kernel: Any, rows: Any) -> None:
     """Refuse values outside the space of a kernel or its map."""
     space = space_of(kernel)
-    refuse_outside(rows, {} if space is None else dict.fromkeys(range(rows.shape[1]), space))
+    refuse_outside(rows, {} if space is None else {j: space.column(j) for j in range(rows.shape[1])})

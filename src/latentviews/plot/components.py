@@ -134,8 +134,11 @@ class ComponentDisplay:
 
 def _check_drawable(t: int, n_columns: int, components: Components) -> None:
     """Refuse a view that is neither a line nor a plane."""
-    if n_columns > 2 or (n_columns == 2 and components.space.finite):
-        kind = "codes in two columns" if n_columns == 2 else f"{n_columns} columns"
+    codes = [c for c in range(n_columns) if components.space.column(c).finite]
+    if n_columns > 2 or (n_columns == 2 and codes):
+        kind = (
+            f"codes in {'one of ' if len(codes) == 1 else ''}two columns" if n_columns == 2 else f"{n_columns} columns"
+        )
         raise ValueError(
             f"ComponentDisplay draws views of one column, and of two that are not codes; view {t} has {kind}. Ask "
             f"`components_[{t}].density(x)` for its densities."
