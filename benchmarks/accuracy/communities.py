@@ -27,7 +27,7 @@ from latentviews.metrics import label_accuracy
 
 RESULTS = Path(__file__).with_name("results")
 PACKAGES = (*_record.PACKAGES, "networkx")
-SIZES = {500: 5, 1000: 5, 2000: 4, 4000: 2, 8000: 1}  # nodes, and draws
+SIZES = {500: 5, 1000: 3, 2000: 2, 4000: 1, 8000: 1}  # nodes, and draws
 PEERS = {500: 5, 2000: 1}  # nodes, and draws that networkx is run on: greedy modularity takes minutes
 INSIDE, BETWEEN, CONCENTRATION = 0.3, 0.05, 1.0
 

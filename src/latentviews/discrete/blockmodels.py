@@ -53,9 +53,9 @@ def polished(
         chances = mean @ connectivity
         ratios, _ = counts_over_chances(links, used, chances)
         pairs = connectivity * (used.T @ (ratios @ mean))
+        before, (mean, used) = mean, _shares_of(used * (ratios @ chances) + prior, chances.sum(axis=0))
         total = mean.sum(axis=0)
         expected = np.outer(total, total) - mean.T @ mean
-        before, (mean, used) = mean, _shares_of(used * (ratios @ chances) + prior, chances.sum(axis=0))
         connectivity = np.minimum((pairs + pairs.T) / 2 / np.maximum(expected, TINY), 1.0)
         change, steps = float(np.abs(mean - before).mean()), steps + 1
     return BlockModel(mean, connectivity, steps, change < tol)
