@@ -28,7 +28,8 @@ from latentviews.metrics import label_accuracy
 RESULTS = Path(__file__).with_name("results")
 PACKAGES = (*_record.PACKAGES, "networkx")
 SIZES = {500: 5, 1000: 3, 2000: 2, 4000: 1, 8000: 1}  # nodes, and draws
-PEERS = {500: 5, 2000: 1}  # nodes, and draws that networkx is run on: greedy modularity takes minutes
+PEERS = (500, 2000)  # nodes of the graphs that Louvain is run on
+GREEDY = (500,)  # and greedy modularity, which takes minutes on 2,000 nodes
 INSIDE, BETWEEN, CONCENTRATION = 0.3, 0.05, 1.0
 
 
@@ -58,15 +59,16 @@ def of_sets(sets: Any, n: int) -> np.ndarray:
     return shares
 
 
-def peers(links: sparse.csr_array) -> dict[str, np.ndarray]:
-    """Networkx's communities: Louvain's, as many as it finds, and three by greedy modularity."""
+def peers(links: sparse.csr_array, greedy: bool) -> dict[str, np.ndarray]:
+    """networkx's communities: Louvain's, as many as it finds, and three by greedy modularity."""
     graph = nx.from_scipy_sparse_array(links)
-    louvain = nx.community.louvain_communities(graph, weight=None, seed=0)
-    greedy = nx.community.greedy_modularity_communities(graph, cutoff=3, best_n=3)
-    return {name: of_sets(sets, len(graph)) for name, sets in {"louvain": louvain, "greedy": greedy}.items()}
+    found = {"louvain": nx.community.louvain_communities(graph, weight=None, seed=0)}
+    if greedy:
+        found["greedy"] = nx.community.greedy_modularity_communities(graph, cutoff=3, best_n=3)
+    return {name: of_sets(sets, len(graph)) for name, sets in found.items()}
 
 
-def one_draw(n: int, seed: int, beside: bool) -> dict[str, float]:
+def one_draw(n: int, seed: int) -> dict[str, float]:
     """Errors on one planted graph, and seconds."""
     links, shares = planted(n, seed)
     start = time.process_time()
@@ -77,8 +79,8 @@ def one_draw(n: int, seed: int, beside: bool) -> dict[str, float]:
     record["moments"] = error(
         CommunityModel(3, CONCENTRATION, max_iter=0, random_state=0).fit(links).memberships_, shares
     )
-    if beside:
-        record |= {name: error(found, shares) for name, found in peers(links).items()}
+    if n in PEERS:
+        record |= {name: error(found, shares) for name, found in peers(links, n in GREEDY).items()}
     return record
 
 
@@ -86,15 +88,21 @@ def planted_graphs() -> dict[str, Any]:
     """Mean errors by the number of nodes, and the rates at which they fall."""
     records: dict[str, Any] = {}
     for n, draws in SIZES.items():
-        rows = [one_draw(n, _record.FIRST_DRAW + i, i < PEERS.get(n, 0)) for i in range(draws)]
+        rows = [one_draw(n, _record.FIRST_DRAW + i) for i in range(draws)]
         means = {name: np.mean([row[name] for row in rows if name in row]) for name in rows[0]}
         records[str(n)] = {"draws": draws} | {name: round(float(mean), 4) for name, mean in means.items()}
         print(n, records[str(n)], flush=True)
+        _record.save(RESULTS / "communities.json", records | rates(records), PACKAGES)  # the largest take minutes
+    return records | rates(records)
+
+
+def rates(records: dict[str, Any]) -> dict[str, float]:
+    """Slopes of the logarithms of errors in those of the number of nodes."""
+    if len(records) < 2:
+        return {}
     logs = np.log([int(n) for n in records])
-    for name in ("auto", "given", "moments"):
-        errors = np.log([record[name] for n, record in records.items() if n.isdigit()])
-        records[f"rate of {name}"] = round(float(np.polyfit(logs, errors, 1)[0]), 3)
-    return records
+    errors = {name: np.log([record[name] for record in records.values()]) for name in ("auto", "given", "moments")}
+    return {f"rate of {name}": round(float(np.polyfit(logs, values, 1)[0]), 3) for name, values in errors.items()}
 
 
 def recorded_graphs() -> dict[str, Any]:
