@@ -60,7 +60,7 @@ def of_sets(sets: Any, n: int) -> np.ndarray:
 
 
 def peers(links: sparse.csr_array, greedy: bool) -> dict[str, np.ndarray]:
-    """networkx's communities: Louvain's, as many as it finds, and three by greedy modularity."""
+    """Communities of networkx: Louvain's, as many as it finds, and three by greedy modularity."""
     graph = nx.from_scipy_sparse_array(links)
     found = {"louvain": nx.community.louvain_communities(graph, weight=None, seed=0)}
     if greedy:
