@@ -13,6 +13,7 @@ from sklearn.utils import get_tags
 from files import NAMES, VALUES, write_csv, write_gzip, write_h5ad, write_zarr
 from latentviews import (
     ChangePoints,
+    CommunityModel,
     ConditionalEmbedding,
     Copulas,
     CrowdLabels,
@@ -77,6 +78,7 @@ from latentviews.plot import (
     DriftDisplay,
     ForecastDisplay,
     ItemProfileDisplay,
+    MembershipDisplay,
     ResponsibilityDisplay,
     SpectrumDisplay,
     StateDisplay,
@@ -217,10 +219,12 @@ MODELS = [  # one of every estimator
 BORDERED = Gaussian(space=Interval(np.floor(ROWS.min()), np.ceil(ROWS.max())))
 COUNTS = np.random.default_rng(0).poisson(np.repeat([[3, 3, 1, 0.2], [0.2, 1, 3, 3]], 30, axis=0))
 ANSWERS = [[task, worker, int(COUNTS[task, worker] > 1)] for task in range(60) for worker in range(4)]
+LINKS = np.triu(np.random.default_rng(0).random((60, 60)) < np.kron([[0.6, 0.1], [0.1, 0.6]], np.ones((30, 30))), 1)
 
 OF_OTHER_ROWS = [  # estimators whose rows are no table of real numbers
     Model(CrowdLabels(), "predict_proba", rows=np.array(ANSWERS)),
     Model(TopicModel(2, concentration=1.0), "transform", rows=COUNTS),
+    Model(CommunityModel(2, concentration=1.0), "transform", rows=LINKS | LINKS.T),
 ]
 
 MIXED = [Gaussian().on([0]) * VonMises().on([1]), Gaussian(), Gaussian()]
@@ -347,6 +351,7 @@ DISPLAYS = {  # the estimator that each draws, and what else it is told
     TransitionDisplay: (KernelHMM, ()),
     ForecastDisplay: (KernelHMM, (ROWS, 3)),
     ItemProfileDisplay: (LatentClass, ()),
+    MembershipDisplay: (CommunityModel, ()),
     ChangePointDisplay: (ChangePoints, (ROWS,)),
     DriftDisplay: (DriftMonitor, ()),
 }

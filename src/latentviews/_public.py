@@ -27,6 +27,7 @@ from latentviews.core.tensors import JointDiagonalization, PowerMethod
 from latentviews.decomposition.ica import KernelICA
 from latentviews.diagnosis.diagnose import diagnose
 from latentviews.diagnosis.grouping import suggest_views
+from latentviews.discrete.communities import CommunityModel
 from latentviews.discrete.crowds import CrowdLabels
 from latentviews.discrete.latent_class import LatentClass
 from latentviews.discrete.outcomes import distal_outcome
@@ -55,6 +56,7 @@ __all__ = [
     "BlockMMD",
     "ChangePoints",
     "Circle",
+    "CommunityModel",
     "ConditionalEmbedding",
     "Copulas",
     "CrowdLabels",

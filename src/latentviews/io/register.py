@@ -41,6 +41,7 @@ CLASSES = {
     "CodedRows": "discrete.reading",
     "ColumnDensity": "joint.column_density",
     "ColumnGrids": "mixtures.dependence.grids",
+    "CommunityModel": "discrete.communities",
     "ComponentStatistics": "mixtures.dependence.merging",
     "Conditional": "mixtures.inference",
     "ConditionalDistributions": "comparison.conditional",
