@@ -9,7 +9,7 @@ from sklearn.base import BaseEstimator, clone
 from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
 from latentviews._arrays import to_numpy
-from latentviews._numbers import TINY, as_shares, drawn_labels, row_shares
+from latentviews._numbers import TINY, as_shares, drawn_labels, ridge_dual, row_shares
 from latentviews._parameters import Ability, AutoOr, Constraint, Count, NoneOr, Nonnegative, Seed, check_parameters
 from latentviews._validation import all_or_nothing, check_rows, check_weights
 from latentviews.comparison.features import fitted_map, middle_gaussian
@@ -194,8 +194,7 @@ class ConditionalEmbedding(BaseEstimator):
 
     def _solve(self, psi: np.ndarray) -> None:
         """The functions w_i / n of z as vectors of its features: (C_zz + λ I)⁻¹ ψ(z_i)."""
-        moment = psi.T @ (psi * self.shares_[:, None]) + self.penalty_ * np.eye(psi.shape[1])
-        self.dual_ = (np.linalg.pinv(moment, hermitian=True) @ psi.T) * self.shares_
+        self.dual_ = ridge_dual(psi, self.shares_, self.penalty_)
 
     def at(self, z: Any) -> ConditionalDistributions:
         """The distributions of x given every row of ``z``.
@@ -255,8 +254,7 @@ class ConditionalEmbedding(BaseEstimator):
         rng = np.random.default_rng(self.random_state)
         features = fitted_map(UnitHeight(self.kernel_x_), self.points_, self.n_landmarks, rng)
         phi, goal = features.transform(self.points_), features.transform(prior).T @ shares
-        moment = phi.T @ (phi * self.shares_[:, None]) + self.penalty_ * np.eye(phi.shape[1])
-        weights = np.maximum(phi @ np.linalg.pinv(moment, hermitian=True) @ goal, 0.0) * self.shares_
+        weights = np.maximum(goal @ ridge_dual(phi, self.shares_, self.penalty_), 0.0)
         if not weights.sum() > 0:
             raise ValueError("The prior has no rows near those that were fitted, so nothing is known of it.")
         found = clone(self)

@@ -10,7 +10,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
 from latentviews._arrays import to_numpy
-from latentviews._numbers import TINY
+from latentviews._numbers import TINY, ridge_dual, row_shares
 from latentviews._parameters import (
     Constraint,
     Count,
@@ -149,9 +149,8 @@ class KernelBeliefPropagation(BaseEstimator):
         for column, kernel in enumerate(self.kernels_):
             values = x[:, [column]]
             phi = fitted_map(UnitHeight(kernel), values, self.n_landmarks, rng).transform(values)
-            moment = phi.T @ phi / len(x) + self.penalty * np.eye(phi.shape[1])
             self.phi_.append(phi)
-            self.dual_.append(np.linalg.pinv(moment, hermitian=True) @ phi.T / len(x))
+            self.dual_.append(ridge_dual(phi, row_shares(len(x), None), self.penalty))
         return self
 
     def _kernels(self, x: np.ndarray) -> list[Kernel]:
