@@ -1,0 +1,151 @@
+"""Level and power of `two_sample_test` and `independence_test`, beside hyppo and single bandwidths.
+
+    pip install hyppo
+    python benchmarks/accuracy/comparing.py [--quick]
+
+Level: the share of null draws that a test at 5 % rejects, for every way to the statistic and every kind of kernel.
+Power: the share of draws of an alternative that is found, by the default (several bandwidths together), by the Gaussian
+of the median distance, by the best single bandwidth (chosen with the answer in view), and by hyppo's tests.
+"""
+
+import argparse
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+sys.path[0] = str(Path(__file__).resolve().parents[1])  # in place of this folder, whose coverage.py hides a package
+
+import _record
+from latentviews import (
+    BlockMMD,
+    Delta,
+    Gaussian,
+    LandmarkMMD,
+    QuadraticMMD,
+    VonMises,
+    independence_test,
+    two_sample_test,
+)
+from latentviews.comparison.features import SCALES, middle_gaussian
+
+RESULTS = Path(__file__).with_name("results") / "comparing.json"
+LEVEL, PERMUTATIONS = 0.05, 99
+Sample = Callable[[np.random.Generator], tuple[np.ndarray, np.ndarray]]
+
+
+def blobs(rng: np.random.Generator, n: int, correlation: float) -> np.ndarray:
+    """Clouds on a grid of nine centres."""
+    cloud = rng.multivariate_normal([0, 0], [[1, correlation], [correlation, 1]], size=n)
+    return rng.integers(3, size=(n, 2)) * 10.0 + cloud
+
+
+def correlated(rng: np.random.Generator, n: int, d: int, correlation: float) -> np.ndarray:
+    """Normal columns of one correlation."""
+    return rng.multivariate_normal(np.zeros(d), np.full((d, d), correlation) + np.eye(d) * (1 - correlation), size=n)
+
+
+TWO_SAMPLES: dict[str, Sample] = {
+    "location": lambda rng: (rng.normal(size=(100, 3)), rng.normal(0.25, size=(100, 3))),
+    "scale": lambda rng: (rng.normal(size=(100, 3)), rng.normal(scale=1.3, size=(100, 3))),
+    "correlation": lambda rng: (correlated(rng, 150, 3, 0.0), correlated(rng, 150, 3, 0.45)),
+    "blobs": lambda rng: (blobs(rng, 200, 0.0), blobs(rng, 200, 0.9)),
+}
+
+
+def noisy_circle(rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+    """Dependence without correlation."""
+    angle = rng.uniform(0, 2 * np.pi, size=80)
+    return (np.cos(angle) + 0.5 * rng.normal(size=80))[:, None], (np.sin(angle) + 0.5 * rng.normal(size=80))[:, None]
+
+
+def line(rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+    """A weak correlation."""
+    x = rng.normal(size=(80, 1))
+    return x, 0.3 * x + rng.normal(size=(80, 1))
+
+
+def waves(rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+    """A fast sine."""
+    x = rng.uniform(-np.pi, np.pi, size=(120, 1))
+    return x, np.sin(3 * x) + rng.normal(size=(120, 1))
+
+
+PAIRS: dict[str, Sample] = {"line": line, "circle": noisy_circle, "waves": waves}
+
+
+def levels(draws: int) -> list[dict[str, Any]]:
+    """The share of rejections under the hypothesis."""
+    kinds: dict[str, tuple[Any, Sample]] = {
+        "several Gaussians": (None, lambda rng: (rng.normal(size=(25, 2)), rng.normal(size=(35, 2)))),
+        "Delta": (Delta(), lambda rng: tuple(rng.integers(4, size=(30, 1)).astype(float) for _ in range(2))),
+        "VonMises": (VonMises("median"), lambda rng: tuple(rng.vonmises(0, 1, size=(30, 1)) for _ in range(2))),
+    }
+    ways = {"quadratic": QuadraticMMD(), "landmarks": LandmarkMMD(), "blocks": BlockMMD()}
+    found = []
+    for kernel_name, (kernel, draw) in kinds.items():
+        tests = {
+            f"two samples, {name}": lambda x, y, seed, way=way, kernel=kernel: two_sample_test(
+                x, y, kernel=kernel, statistic=way, n_permutations=PERMUTATIONS, n_landmarks=20, random_state=seed
+            )
+            for name, way in ways.items()
+        }
+        tests["independence"] = lambda x, y, seed, kernel=kernel: independence_test(
+            x[:25], y[:25], kernel=kernel, n_permutations=PERMUTATIONS, n_landmarks=60, random_state=seed
+        )
+        for name, test in tests.items():
+            rng = np.random.default_rng(7)
+            rejected = [test(*draw(rng), seed).pvalue <= LEVEL for seed in range(draws)]
+            found.append({"test": name, "kernel": kernel_name, "rejected": round(float(np.mean(rejected)), 4)})
+            print(f"level  {name:<24} {kernel_name:<18} {100 * np.mean(rejected):5.2f} %", flush=True)
+    return found
+
+
+def power(name: str, draw: Sample, ours: Any, peer: Any, draws: int) -> dict[str, Any]:
+    """The share of draws that every test finds."""
+    rejected: dict[str, list[bool]] = {}
+    for seed in range(draws):
+        x, y = draw(np.random.default_rng(10_000 + seed))
+        pooled = (np.concatenate([x, y]),) if name in TWO_SAMPLES else (x, y)
+        middles = [np.asarray(middle_gaussian(rows).bandwidth) for rows in pooled]
+        tests = {"default": None, "median": [Gaussian(middle) for middle in middles]}
+        tests |= {f"{scale} median": [Gaussian(middle * scale) for middle in middles] for scale in SCALES}
+        for label, kernels in tests.items():
+            kernel = kernels if kernels is None or len(kernels) > 1 else kernels[0]
+            found = ours(x, y, kernel=kernel, n_permutations=199, random_state=seed).pvalue <= LEVEL
+            rejected.setdefault(label, []).append(found)
+        rejected.setdefault("hyppo", []).append(peer(x, y, seed) <= LEVEL)
+    shares = {label: round(float(np.mean(values)), 3) for label, values in rejected.items()}
+    best = max(share for label, share in shares.items() if label.endswith("median"))
+    print(f"power  {name:<12} default {shares['default']:.2f}  best single {best:.2f}  hyppo {shares['hyppo']:.2f}")
+    return {"alternative": name, "power": shares, "best single bandwidth": best}
+
+
+def main() -> None:
+    """Measure, print and save."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--quick", action="store_true", help="few draws, nothing saved")
+    quick = parser.parse_args().quick
+    from hyppo.independence import Hsic
+    from hyppo.ksample import MMD
+
+    def peer_mmd(x: np.ndarray, y: np.ndarray, seed: int) -> float:
+        return MMD().test(x, y, reps=199, workers=1, auto=False, random_state=seed)[1]
+
+    def peer_hsic(x: np.ndarray, y: np.ndarray, seed: int) -> float:
+        return Hsic().test(x, y, reps=199, workers=1, auto=False, random_state=seed)[1]
+
+    draws = 20 if quick else 100
+    results = {
+        "levels": levels(100 if quick else 2000),
+        "two samples": [power(n, draw, two_sample_test, peer_mmd, draws) for n, draw in TWO_SAMPLES.items()],
+        "pairs": [power(n, draw, independence_test, peer_hsic, draws) for n, draw in PAIRS.items()],
+    }
+    if not quick:
+        _record.save(RESULTS, results)
+
+
+if __name__ == "__main__":
+    main()
