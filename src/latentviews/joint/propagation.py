@@ -1,7 +1,7 @@
 """Belief propagation on a graph of columns, with messages learnt from rows (Song et al. 2011)."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -10,7 +10,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
 from latentviews._arrays import to_numpy
-from latentviews._numbers import TINY, ridge_dual, row_shares
+from latentviews._numbers import TINY, ridge_solve
 from latentviews._parameters import (
     Constraint,
     Count,
@@ -28,6 +28,7 @@ from latentviews.core.kernels.base import Kernel, UnitHeight
 from latentviews.core.kernels.real import Gaussian
 
 WIDTH = 0.2  # the bandwidth of a column where no kernel is named, in median distances
+MESSAGES = 2**25  # numbers in the messages of rows that are asked about together
 LEAST = 1e-9  # a message is nowhere below this share of its largest value: least squares may go below zero
 
 
@@ -145,12 +146,12 @@ class KernelBeliefPropagation(BaseEstimator):
         rng = np.random.default_rng(self.random_state)
         self.kernels_ = self._kernels(x)
         self.rows_ = x
-        self.phi_, self.dual_ = [], []
+        self.phi_, self.inverses_ = [], []
         for column, kernel in enumerate(self.kernels_):
             values = x[:, [column]]
             phi = fitted_map(UnitHeight(kernel), values, self.n_landmarks, rng).transform(values)
             self.phi_.append(phi)
-            self.dual_.append(ridge_dual(phi, row_shares(len(x), None), self.penalty))
+            self.inverses_.append(ridge_solve(phi.T @ phi / len(x), np.eye(phi.shape[1]) / len(x), self.penalty))
         return self
 
     def _kernels(self, x: np.ndarray) -> list[Kernel]:
@@ -186,6 +187,20 @@ class KernelBeliefPropagation(BaseEstimator):
         """
         check_is_fitted(self)
         asked = to_numpy(check_rows(self, X, reset=False, missing=True))
+        parts = [self._beliefs(rows) for rows in self._chunks(asked)]
+        columns = tuple(
+            replace(several[0], weights=np.concatenate([one.weights for one in several], axis=1))
+            for several in zip(*(part.columns for part in parts), strict=True)
+        )
+        return Beliefs(columns, all(part.converged for part in parts), max(part.n_iter for part in parts))
+
+    def _chunks(self, asked: np.ndarray) -> Iterator[np.ndarray]:
+        """Some of the rows that are asked about at a time, so that their messages fit in memory."""
+        size = max(1, MESSAGES // (len(self.rows_) * max(2 * len(self.edges_), 1)))
+        return (asked[start : start + size] for start in range(0, len(asked), size))
+
+    def _beliefs(self, asked: np.ndarray) -> Beliefs:
+        """Rounds of messages until they have settled, for a few rows."""
         known = self._evidence(asked)
         directed = [*self.edges_, *((s, t) for t, s in self.edges_)]
         messages = {edge: np.ones((len(self.rows_), len(asked))) for edge in directed}
@@ -225,7 +240,8 @@ class KernelBeliefPropagation(BaseEstimator):
         """The message from t to s at the rows, scaled to mean one."""
         hidden = np.isnan(asked[:, t])
         weights = np.where(hidden, self._incoming(t, messages, but=s), known[t])
-        values = self.phi_[s] @ (self.dual_[s] @ weights)
+        surplus = weights / np.maximum(weights.mean(axis=0), TINY) - 1
+        values = 1 + self.phi_[s] @ (self.inverses_[s] @ (self.phi_[s].T @ surplus))
         values = np.maximum(values, LEAST * np.maximum(values.max(axis=0), TINY))
         return values / values.mean(axis=0)
 
@@ -253,10 +269,10 @@ class KernelBeliefPropagation(BaseEstimator):
         asked = to_numpy(check_rows(self, X, reset=False, missing=True)).copy()
         if not np.isnan(asked).any():
             return asked
-        found = self.beliefs(asked)
-        for column, belief in enumerate(found.columns):
-            hidden = np.isnan(asked[:, column])
-            asked[hidden, column] = _centre(belief)[hidden]
+        for part in self._chunks(asked):  # views of the rows
+            hidden = np.isnan(part)
+            for column, belief in enumerate(self._beliefs(part).columns):
+                part[hidden[:, column], column] = _centre(belief)[hidden[:, column]]
         return asked
 
 
