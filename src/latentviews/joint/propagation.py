@@ -27,7 +27,7 @@ from latentviews.comparison.features import fitted_map, middle_gaussian
 from latentviews.core.kernels.base import Kernel, UnitHeight
 from latentviews.core.kernels.real import Gaussian
 
-WIDTH = 0.2  # the bandwidth of a column where no kernel is named, in median distances
+WIDTH = 0.5  # the bandwidth of a column where no kernel is named, in median distances
 MESSAGES = 2**25  # numbers in the messages of rows that are asked about together
 LEAST = 1e-9  # a message is nowhere below this share of its largest value: least squares may go below zero
 
@@ -62,7 +62,7 @@ class KernelBeliefPropagation(BaseEstimator):
     edges : sequence of pairs of columns, or None
         None is a chain: every column touches the next.
     kernel : Kernel, list with one per column, or None
-        None is a Gaussian of a fifth of the median distance.
+        None is a Gaussian of half the median distance.
     penalty : float, default=1e-3
         λ, for features of height one.
     n_landmarks : int, default=200
@@ -146,10 +146,12 @@ class KernelBeliefPropagation(BaseEstimator):
         rng = np.random.default_rng(self.random_state)
         self.kernels_ = self._kernels(x)
         self.rows_ = x
-        self.phi_, self.inverses_ = [], []
+        self.features_, self.phi_, self.inverses_ = [], [], []
         for column, kernel in enumerate(self.kernels_):
             values = x[:, [column]]
-            phi = fitted_map(UnitHeight(kernel), values, self.n_landmarks, rng).transform(values)
+            features = fitted_map(UnitHeight(kernel), values, self.n_landmarks, rng)
+            phi = features.transform(values)
+            self.features_.append(features)
             self.phi_.append(phi)
             self.inverses_.append(ridge_solve(phi.T @ phi / len(x), np.eye(phi.shape[1]) / len(x), self.penalty))
         return self
@@ -225,7 +227,8 @@ class KernelBeliefPropagation(BaseEstimator):
         found = []
         for column, kernel in enumerate(self.kernels_):
             values = np.nan_to_num(asked[:, [column]])
-            found.append(to_numpy(UnitHeight(kernel).gram(self.rows_[:, [column]], values)))
+            ahead = self.features_[column].transform(values)
+            found.append(self.phi_[column] @ (self.inverses_[column] @ ahead.T) * len(self.rows_))
         return found
 
     def _incoming(self, s: int, messages: dict[tuple[int, int], np.ndarray], but: int | None = None) -> np.ndarray:
