@@ -50,7 +50,7 @@ def test_beliefs_on_a_tree_of_categories_are_enumeration(evidence, rng):
 
     assert found.converged
     for column in set(range(5)) - set(evidence):
-        belief = found.columns[column].density([0.0, 1.0, 2.0])[:, 0]
+        belief = found.views[column].density([0.0, 1.0, 2.0])[:, 0]
         np.testing.assert_allclose(belief, enumerated(x, TREE, evidence, column), atol=1e-10)
 
 
@@ -99,17 +99,17 @@ def test_columns_that_nothing_reaches_keep_their_margin(rng):
 
     found = KernelBeliefPropagation([(0, 1)], random_state=0).fit(x).beliefs([[0.5, np.nan, np.nan]])
 
-    np.testing.assert_allclose(found.columns[2].mean(), [[x[:, 2].mean()]])
+    np.testing.assert_allclose(found.views[2].mean(), [[x[:, 2].mean()]])
 
 
 @pytest.mark.parametrize(
     ("edges", "options", "message"),
     [
-        ([(0, 3)], {}, r"columns from 0 to 2; got \(0, 3\)"),
-        ([(1, 1)], {}, "pairs of different columns"),
+        ([(0, 3)], {}, r"views from 0 to 2; got \(0, 3\)"),
+        ([(1, 1)], {}, "pairs of different views"),
         ([(0, 1), (1, 0)], {}, "twice"),
-        (["ab"], {}, "pairs of different columns from 0 to 2; got 'ab'"),
-        ([(0, 1)], {"kernel": [Gaussian()] * 2}, "one per column, 3; got 2"),
+        (["ab"], {}, "pairs of different views from 0 to 2; got 'ab'"),
+        ([(0, 1)], {"kernel": [Gaussian()] * 2}, "one per view, 3; got 2"),
         ([(0, 1)], {"damping": 1.0}, "damping must be from 0 to below 1"),
     ],
 )
