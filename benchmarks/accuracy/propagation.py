@@ -5,8 +5,8 @@
 The grid: 10 × 10 normal columns, a fifth of them known. Loopy Gaussian belief propagation on the covariances of the same
 rows is what beliefs are judged by: how far means are from its means, in its standard deviations, and variances from its
 variances. The angles: windows of five residues, φ and ψ of the first, third and fifth known; the mean log-likelihood of the
-other angles in nats, beside that of the windows whose known angles are nearest and of a Gaussian on sines and cosines
-with the same graph. Chains of proteins are learnt from, chosen on, or reported; ``--tuning`` prints what was chosen on.
+other pairs in nats per angle, beside that of the windows whose known angles are nearest and of Gaussian belief propagation
+on sines and cosines along the same chain. Chains of proteins are learnt from, chosen on, or reported; ``--tuning`` prints what was chosen on.
 """
 
 import csv
@@ -19,22 +19,26 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from scipy import stats
+from scipy.special import logsumexp
 
 sys.path[0] = str(Path(__file__).resolve().parents[1])  # in place of this folder, whose coverage.py hides a package
 
 import _record
 from latentviews import KernelBeliefPropagation, VonMises
+from latentviews.comparison.conditional import ConditionalDistributions
 
 RESULTS = Path(__file__).with_name("results") / "propagation.json"
 DATA = Path(os.environ.get("LATENTVIEWS_DATA", "data")) / "torus" / "backbone_dihedrals_dssp.csv.gz"
-SIDE, ROWS, ASKED, COUPLING = 10, 4000, 5, 0.24
-SIZE = 5  # residues of a window
-TREE = [(2 * i, 2 * i + 1) for i in range(SIZE)] + [(2 * i + 1, 2 * i + 3) for i in range(SIZE - 1)]  # φ–ψ, ψ–ψ
-KNOWN = [0, 1, 4, 5, 8, 9]  # φ and ψ of every second residue
-HIDDEN = [2, 3, 6, 7]
-BANDWIDTHS, PENALTIES = (0.1, 0.2, 0.3, 0.5, 0.8), (1e-4, 1e-3, 1e-2)
-NEAREST, WIDTHS = (10, 30, 100, 300), (0.1, 0.2, 0.3, 0.5)
-ANGLES = np.linspace(-np.pi, np.pi, 360, endpoint=False)
+SIDE, ROWS, ASKED, COUPLING = 10, 10_000, 5, 0.24
+SIZE = 5  # residues of a window, each a view of two columns
+VIEWS = [[2 * residue, 2 * residue + 1] for residue in range(SIZE)]
+CHAIN = [(residue, residue + 1) for residue in range(SIZE - 1)]
+HIDDEN = (1, 3)
+KNOWN = [0, 1, 4, 5, 8, 9]  # φ and ψ of the other residues
+BANDWIDTHS, PENALTIES = (0.3, 0.5, 0.8), (1e-3, 1e-2)
+NEAREST, WIDTHS = (10, 30, 100, 300), (0.1, 0.15, 0.2, 0.3)
+CELLS = 90  # of an angle, where a Gaussian is cut to the circles
 
 
 def grid_edges(side: int) -> list[tuple[int, int]]:
@@ -84,14 +88,14 @@ def on_the_grid(seed: int) -> dict[str, float]:
     hidden = np.sort(rng.permutation(count)[: count * 4 // 5])
     known = np.setdiff1d(np.arange(count), hidden)
     asked[:, hidden] = np.nan
-    found = KernelBeliefPropagation(edges, n_landmarks=60, random_state=0).fit(x).beliefs(asked)
+    found = KernelBeliefPropagation(edges, n_landmarks=40, tol=1e-4, random_state=0).fit(x).beliefs(asked)
     precision, center = precision_of_pairs(np.cov(x.T), edges), x.mean(axis=0)
     inner, outer = precision[np.ix_(hidden, hidden)], precision[np.ix_(hidden, known)]
     exact = [loopy_gaussian(inner, -outer @ (row[known] - center[known])) for row in asked]
     means = np.array([mean + center[hidden] for mean, _ in exact])
     spread = np.array([variance for _, variance in exact])
-    first = np.array([found.columns[c].mean()[:, 0] for c in hidden]).T
-    second = np.array([found.columns[c].expectation(lambda values: values[:, 0] ** 2) for c in hidden]).T
+    first = np.array([found.views[c].mean()[:, 0] for c in hidden]).T
+    second = np.array([found.views[c].expectation(lambda values: values[:, 0] ** 2) for c in hidden]).T
     return {
         "means off, root mean square": float(np.sqrt(np.mean((first - means) ** 2 / spread))),
         "variances over Gaussian ones, mean": float(np.mean((second - first**2) / spread)),
@@ -114,15 +118,27 @@ def windows(step: int) -> dict[int, np.ndarray]:
     return {number: np.array(rows).reshape(-1, 2 * SIZE) for number, rows in found.items()}
 
 
-def propagated(train: np.ndarray, ahead: np.ndarray, bandwidth: float, penalty: float) -> np.ndarray:
-    """Log densities of the hidden angles by kernel belief propagation, (m, 4)."""
+def propagated(
+    train: np.ndarray, ahead: np.ndarray, bandwidth: float, penalty: float, widths: Any
+) -> dict[float, np.ndarray]:
+    """Log densities of the hidden residues by kernel belief propagation, (m, 2) for every width of densities."""
     asked = ahead.copy()
-    asked[:, HIDDEN] = np.nan
+    for residue in HIDDEN:
+        asked[:, VIEWS[residue]] = np.nan
     model = KernelBeliefPropagation(
-        TREE, kernel=VonMises(bandwidth), penalty=penalty, n_landmarks=100, random_state=0
+        CHAIN, views=VIEWS, kernel=VonMises(bandwidth), penalty=penalty, n_landmarks=200, random_state=0
     ).fit(train)
-    beliefs = model.beliefs(asked)
-    return np.column_stack([beliefs.columns[c].log_density(ahead[:, c]) for c in HIDDEN])
+    beliefs = [model.beliefs(asked).views[residue] for residue in HIDDEN]
+    return {width: density(train, ahead, [belief.weights for belief in beliefs], width) for width in widths}
+
+
+def density(train: np.ndarray, ahead: np.ndarray, weights: list[np.ndarray], width: float) -> np.ndarray:
+    """Log densities under weighted windows (n, m), smoothed, with one row in n + 1 of the uniform density."""
+    found = []
+    for residue, shares in zip(HIDDEN, weights, strict=True):
+        rows = ConditionalDistributions(train[:, VIEWS[residue]], shares, VonMises(width))
+        found.append(rows.log_density(ahead[:, VIEWS[residue]]))
+    return np.column_stack(found)
 
 
 def on_circles(angles: np.ndarray) -> np.ndarray:
@@ -132,38 +148,32 @@ def on_circles(angles: np.ndarray) -> np.ndarray:
 
 def neighbours(train: np.ndarray, ahead: np.ndarray, count: int, width: float) -> np.ndarray:
     """Log densities by the windows whose known angles are nearest."""
-    far = ((on_circles(ahead[:, KNOWN])[:, None] - on_circles(train[:, KNOWN])[None]) ** 2).sum(axis=-1)
-    near = np.argsort(far, axis=1)[:, :count]
-    found = np.empty((len(ahead), len(HIDDEN)))
-    for place, column in enumerate(HIDDEN):
-        for row, rows in enumerate(near):
-            kernel = VonMises(width).gram(ahead[[row]][:, [column]], train[rows][:, [column]])
-            found[row, place] = (kernel.mean() * count + 1 / (2 * np.pi)) / (count + 1)
-    return np.log(found)
+    there = on_circles(train[:, KNOWN])
+    weights = np.zeros((len(train), len(ahead)))
+    for row, point in enumerate(on_circles(ahead[:, KNOWN])):
+        weights[np.argsort(((there - point) ** 2).sum(axis=1))[:count], row] = 1 / count
+    return density(train, ahead, [weights] * len(HIDDEN), width)
 
 
 def gaussian(train: np.ndarray, ahead: np.ndarray) -> np.ndarray:
-    """Log densities by Gaussian belief propagation on cosines and sines: exact on the tree, cut to the circle."""
+    """Log densities by Gaussian belief propagation on cosines and sines: exact on the chain, cut to the circles."""
     circles = on_circles(train)
     center = circles.mean(axis=0)
-    precision = precision_of_pairs(np.cov(circles.T), TREE, width=2)
-    hidden, known = (np.concatenate([[2 * c, 2 * c + 1] for c in cols]) for cols in (HIDDEN, KNOWN))
+    precision = precision_of_pairs(np.cov(circles.T), CHAIN, width=4)
+    hidden = np.concatenate([np.arange(4 * residue, 4 * residue + 4) for residue in HIDDEN])
+    known = np.setdiff1d(np.arange(4 * SIZE), hidden)
     covariance = np.linalg.inv(precision[np.ix_(hidden, hidden)])
-    pull = (on_circles(ahead[:, KNOWN]) - center[known]) @ precision[np.ix_(hidden, known)].T
+    pull = (on_circles(ahead)[:, known] - center[known]) @ precision[np.ix_(hidden, known)].T
     means = center[hidden] - pull @ covariance
-    found = np.empty((len(ahead), len(HIDDEN)))
-    for place, column in enumerate(HIDDEN):
-        block = slice(2 * place, 2 * place + 2)
-        inverse = np.linalg.inv(covariance[block, block])
-
-        def log_weight(points: np.ndarray, block: Any = block, inverse: Any = inverse) -> np.ndarray:
-            away = points - means[:, block]
-            return -0.5 * np.einsum("...i,ij,...j->...", away, inverse, away)
-
-        every = np.array([log_weight(on_circles(np.full((1, 1), angle))) for angle in ANGLES])
-        total = np.log(np.exp(every - every.max(axis=0)).mean(axis=0) * 2 * np.pi) + every.max(axis=0)
-        found[:, place] = log_weight(on_circles(ahead[:, [column]])) - total
-    return found
+    axis = np.linspace(-np.pi, np.pi, CELLS, endpoint=False)
+    cells = on_circles(np.stack(np.meshgrid(axis, axis), axis=-1).reshape(-1, 2))
+    found = []
+    for place, residue in enumerate(HIDDEN):
+        block = slice(4 * place, 4 * place + 4)
+        law = stats.multivariate_normal(np.zeros(4), covariance[block, block])
+        total = [logsumexp(law.logpdf(cells - mean)) + 2 * np.log(2 * np.pi / CELLS) for mean in means[:, block]]
+        found.append(law.logpdf(on_circles(ahead[:, VIEWS[residue]]) - means[:, block]) - total)
+    return np.column_stack(found)
 
 
 def on_angles(tuning: bool) -> dict[str, Any]:
@@ -172,23 +182,30 @@ def on_angles(tuning: bool) -> dict[str, Any]:
     train = np.concatenate([rows for number, rows in dense.items() if number % 5 < 3])
     chosen_on = np.concatenate([rows for number, rows in sparse.items() if number % 5 == 3])
     ahead = np.concatenate([rows for number, rows in sparse.items() if number % 5 == 4])
-    ours = {(b, p): propagated(train, chosen_on, b, p).mean() for b in BANDWIDTHS for p in PENALTIES}
-    near = {(k, w): neighbours(train, chosen_on, k, w).mean() for k in NEAREST for w in WIDTHS}
-    best, nearest = (max(scores, key=lambda pair: scores[pair]) for scores in (ours, near))
+    ours = {
+        (bandwidth, penalty, width): float(values.mean()) / 2
+        for bandwidth, penalty in itertools.product(BANDWIDTHS, PENALTIES)
+        for width, values in propagated(train, chosen_on, bandwidth, penalty, WIDTHS).items()
+    }
+    near = {
+        (count, width): float(neighbours(train, chosen_on, count, width).mean()) / 2
+        for count, width in itertools.product(NEAREST, WIDTHS)
+    }
+    best, nearest = (max(scores, key=lambda one: scores[one]) for scores in (ours, near))
     if tuning:
-        print({pair: round(value, 3) for pair, value in (ours | near).items()}, gaussian(train, chosen_on).mean())
+        print(ours, near, float(gaussian(train, chosen_on).mean()) / 2)
     found = {
-        "KernelBeliefPropagation": propagated(train, ahead, *best),
+        "KernelBeliefPropagation": propagated(train, ahead, *best[:2], best[2:])[best[2]],
         "nearest windows": neighbours(train, ahead, *nearest),
         "Gaussian on sines and cosines": gaussian(train, ahead),
     }
-    uniform = -float(np.log(2 * np.pi))
+    uniform = round(-float(np.log(2 * np.pi)), 3)
     return {
         "windows to learn from": len(train),
         "windows reported": len(ahead),
-        "bandwidth and penalty": best,
-        "neighbours and bandwidth": nearest,
-        "log-likelihood": {name: round(float(v.mean()), 3) for name, v in found.items()} | {"uniform": uniform},
+        "bandwidth, penalty and width of densities": best,
+        "neighbours and width of densities": nearest,
+        "nats per angle": {name: round(float(v.mean()) / 2, 3) for name, v in found.items()} | {"uniform": uniform},
     }
 
 

@@ -45,7 +45,9 @@ class Trial:
         for held, grams in zip(self.held, self.grams, strict=True):
             features = fitted_map(UnitHeight(kernel_z), self.z[~held], min(n_landmarks, FEATURES), rng)
             psi, ahead = features.transform(self.z[~held]), features.transform(self.z[held])
-            for row, shares in zip(scores, held_out_shares(psi, ahead, self.weights[~held], self.penalties), strict=True):
+            for row, shares in zip(
+                scores, held_out_shares(psi, ahead, self.weights[~held], self.penalties), strict=True
+            ):
                 for place, (kernel, gram) in enumerate(zip(self.kernels_x, grams, strict=True)):
                     logs = log_with_background(np.sum(gram * shares, axis=1), self.x[held], self.x[~held], kernel)
                     row[place] += self.weights[held] @ logs

@@ -27,7 +27,7 @@ from latentviews.comparison.features import fitted_map, middle_gaussian
 from latentviews.core.kernels.base import Kernel, UnitHeight
 from latentviews.core.kernels.real import Gaussian
 
-WIDTH, DENSITY = 0.5, 0.2  # bandwidths of messages and of densities where no kernel is named, in median distances
+WIDTH, DENSITY = 1.0, 0.2  # bandwidths of messages and of densities where no kernel is named, in median distances
 MESSAGES = 2**25  # numbers in the messages of rows that are asked about together
 LEAST = 1e-9  # a message is nowhere below this share of its largest value: least squares may go below zero
 
@@ -65,7 +65,7 @@ class KernelBeliefPropagation(BaseEstimator):
     views : sequence of sequences of columns, or None
         The columns of every view; None is one column each. Where a column of a view is missing, all of it is hidden.
     kernel : Kernel, list with one per view, or None
-        Of the messages. None is a Gaussian of half the median distance.
+        Of the messages. None is a Gaussian of the median distance.
     density_kernel : Kernel, list with one per view, or None
         What the densities of beliefs are smoothed by, narrower than messages as a rule. None is ``kernel``, or a Gaussian
         of a fifth of the median distance where there is none.
