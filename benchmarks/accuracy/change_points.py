@@ -3,11 +3,12 @@
     pip install ruptures
     python benchmarks/accuracy/change_points.py
 
-The chest accelerometer (52 Hz; eight changes of activity), the smart watch's runs of four activities one after the other
-(10 Hz; in eight orders, the tests' runs) and nine accelerometers of a walking patient (64 Hz), in which nothing is labelled:
-three stretches are cut out of it, their columns turned from leg to trunk, and put together, so that changes are known.
-Both methods see rows in standard deviations of their columns, with a Gaussian kernel of the median distance. ruptures
-compares all pairs of rows, so the chest series is averaged over tenths of a second. F1 counts changes found within one second.
+The chest accelerometer (52 Hz; eight changes of activity), the smart watch's runs of four activities one after the
+other (10 Hz; in eight orders, the tests' runs) and nine accelerometers of a walking patient (64 Hz), in which nothing
+is labelled: three stretches are cut out of it, their columns turned from leg to trunk, and put together, so that
+changes are known. Both methods see rows in standard deviations of their columns, with a Gaussian kernel of the median
+distance. ruptures compares all pairs of rows, so the chest series is averaged over tenths of a second. F1 counts
+changes found within one second.
 """
 
 import csv
@@ -20,10 +21,12 @@ from typing import Any
 
 import numpy as np
 
-sys.path[0] = str(Path(__file__).resolve().parents[1])  # in place of this folder, whose coverage.py hides a package
+sys.path.pop(0)  # this folder, whose coverage.py hides a package
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+import ruptures
 
 import _record
-import ruptures
 from latentviews import ChangePoints
 
 RESULTS = Path(__file__).with_name("results") / "change_points.json"

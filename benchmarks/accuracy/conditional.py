@@ -4,9 +4,9 @@
 
 Designs: a spread that grows (heteroscedastic) and two humps that part (bimodal), given one column and given three of
 which two matter. 1,000 rows to learn from and 1,000 held out. The Gaussian process is scikit-learn's, with a Gaussian
-kernel of one length per column and white noise by marginal likelihood. The forest is a random forest whose leaves weigh
-the rows (Meinshausen 2006), smoothed by a Gaussian; leaf size and width are those of the best out-of-sample likelihood on
-a fifth of the rows. ``--tuning`` draws other rows than those reported: choices were made on them.
+kernel of one length per column and white noise by marginal likelihood. The forest is a random forest whose leaves
+weigh the rows (Meinshausen 2006), smoothed by a Gaussian; leaf size and width are those of the best out-of-sample
+likelihood on a fifth of the rows. ``--tuning`` draws other rows than those reported: choices were made on them.
 """
 
 import statistics
@@ -22,7 +22,8 @@ from sklearn.ensemble import RandomForestRegressor
 from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel, WhiteKernel
 
-sys.path[0] = str(Path(__file__).resolve().parents[1])  # in place of this folder, whose coverage.py hides a package
+sys.path.pop(0)  # this folder, whose coverage.py hides a package
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 import _record
 from latentviews import ConditionalEmbedding

@@ -2,11 +2,12 @@
 
     python benchmarks/accuracy/propagation.py [--tuning]
 
-The grid: 10 × 10 normal columns, a fifth of them known. Loopy Gaussian belief propagation on the covariances of the same
-rows is what beliefs are judged by: how far means are from its means, in its standard deviations, and variances from its
-variances. The angles: windows of five residues, φ and ψ of the first, third and fifth known; the mean log-likelihood of the
-other pairs in nats per angle, beside that of the windows whose known angles are nearest and of Gaussian belief propagation
-on sines and cosines along the same chain. Chains of proteins are learnt from, chosen on, or reported; ``--tuning`` prints what was chosen on.
+The grid: 10 × 10 normal columns, a fifth of them known. Loopy Gaussian belief propagation on the covariances of the
+same rows is what beliefs are judged by: how far means are from its means, in its standard deviations, and variances
+from its variances. The angles: windows of five residues, φ and ψ of the first, third and fifth known; the mean log-
+likelihood of the other pairs in nats per angle, beside that of the windows whose known angles are nearest and of
+Gaussian belief propagation on sines and cosines along the same chain. Chains of proteins are learnt from, chosen on,
+or reported; ``--tuning`` prints what was chosen on.
 """
 
 import csv
@@ -22,7 +23,8 @@ import numpy as np
 from scipy import stats
 from scipy.special import logsumexp
 
-sys.path[0] = str(Path(__file__).resolve().parents[1])  # in place of this folder, whose coverage.py hides a package
+sys.path.pop(0)  # this folder, whose coverage.py hides a package
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 import _record
 from latentviews import KernelBeliefPropagation, VonMises

@@ -2,11 +2,11 @@
 
     python benchmarks/accuracy/shift.py
 
-Covariate shift (Shimodaira 2000): y = -x + x³ + noise of spread .3, learnt from x ~ N(.5, .5²) by a straight line, which is
-the wrong shape, and used where x ~ N(0, .3²). How often the weighted line has the smaller error there. The same with
-five columns, of which the first is that one. Label shift: three normal classes in two columns, 1.5 or 3 apart, of equal
-shares among 500 labelled rows and of shares .7, .2 and .1 among 500 others: the distance of the estimated shares from the
-true ones over that of the labelled rows' shares.
+Covariate shift (Shimodaira 2000): y = -x + x³ + noise of spread .3, learnt from x ~ N(.5, .5²) by a straight line,
+which is the wrong shape, and used where x ~ N(0, .3²). How often the weighted line has the smaller error there. The
+same with five columns, of which the first is that one. Label shift: three normal classes in two columns, 1.5 or 3
+apart, of equal shares among 500 labelled rows and of shares .7, .2 and .1 among 500 others: the distance of the
+estimated shares from the true ones over that of the labelled rows' shares.
 """
 
 import sys
@@ -16,7 +16,8 @@ from typing import Any
 import numpy as np
 from sklearn.linear_model import LinearRegression
 
-sys.path[0] = str(Path(__file__).resolve().parents[1])  # in place of this folder, whose coverage.py hides a package
+sys.path.pop(0)  # this folder, whose coverage.py hides a package
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 import _record
 from latentviews import covariate_shift_weights, label_shift

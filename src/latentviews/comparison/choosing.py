@@ -98,7 +98,7 @@ def _along(trial: Trial, found: Choice, column: int, factor: float, n_landmarks:
     """One column's bandwidth times a factor, again and again until it no longer helps; and whether it ever did."""
     moved = False
     for _ in range(LONGEST):
-        bandwidth = np.array(found.kernel_z.bandwidth)  # type: ignore[attr-defined]
+        bandwidth = np.array(found.kernel_z.bandwidth)
         bandwidth[column] *= factor
         other = trial.best(Gaussian(bandwidth), n_landmarks)
         if other.score <= found.score:

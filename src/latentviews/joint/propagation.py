@@ -53,10 +53,10 @@ class KernelBeliefPropagation(BaseEstimator):
     .. math:: m_{ts}(x_s) = 1 + \varphi_s(x_s)^\top (C_{ss} + \lambda I)^{-1} \frac1n
               \sum_i (w_i / \bar w - 1)\, \varphi_s(x_s^i), \qquad w_i = \prod_{u \ne s} m_{ut}(x_t^i),
 
-    with w_i = φ_t(x_t^i)ᵀ (C_tt + λI)⁻¹ φ_t(e), the weights of a conditional embedding, where view t is known to be e; the
-    belief of a view is its margin times the messages that reach it (Song, Gretton, Bickson, Low & Guestrin 2011, whose
-    messages are shrunk towards zero instead of one, and whose w_i is k_t(e, x_t^i)). With the delta kernel and no penalty
-    it is the sum-product algorithm on the tables of the rows: exact on trees.
+    with w_i = φ_t(x_t^i)ᵀ (C_tt + λI)⁻¹ φ_t(e), the weights of a conditional embedding, where view t is known to be
+    e; the belief of a view is its margin times the messages that reach it (Song, Gretton, Bickson, Low & Guestrin
+    2011, whose messages are shrunk towards zero instead of one, and whose w_i is k_t(e, x_t^i)). With the delta
+    kernel and no penalty it is the sum-product algorithm on the tables of the rows: exact on trees.
 
     Parameters
     ----------
@@ -67,8 +67,8 @@ class KernelBeliefPropagation(BaseEstimator):
     kernel : Kernel, list with one per view, or None
         Of the messages. None is a Gaussian of the median distance.
     density_kernel : Kernel, list with one per view, or None
-        What the densities of beliefs are smoothed by, narrower than messages as a rule. None is ``kernel``, or a Gaussian
-        of a fifth of the median distance where there is none.
+        What the densities of beliefs are smoothed by, narrower than messages as a rule. None is ``kernel``, or where
+        there is none a Gaussian of a fifth of the median distance.
     penalty : float, default=1e-3
         λ, for features of height one.
     n_landmarks : int, default=200
