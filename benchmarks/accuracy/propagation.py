@@ -32,7 +32,7 @@ from latentviews.comparison.conditional import ConditionalDistributions
 
 RESULTS = Path(__file__).with_name("results") / "propagation.json"
 DATA = Path(os.environ.get("LATENTVIEWS_DATA", "data")) / "torus" / "backbone_dihedrals_dssp.csv.gz"
-SIDE, ROWS, ASKED, COUPLING = 10, 10_000, 5, 0.24
+SIDE, ROWS, ASKED, COUPLING, DRAWS = 10, 4000, 5, 0.24, 1
 SIZE = 5  # residues of a window, each a view of two columns
 VIEWS = [[2 * residue, 2 * residue + 1] for residue in range(SIZE)]
 CHAIN = [(residue, residue + 1) for residue in range(SIZE - 1)]
@@ -217,12 +217,12 @@ def main() -> None:
     if "--tuning" in sys.argv:
         print(on_the_grid(0), on_angles(tuning=True))
         return
-    draws = [on_the_grid(_record.FIRST_DRAW + draw) for draw in range(3)]
+    draws = [on_the_grid(_record.FIRST_DRAW + draw) for draw in range(DRAWS)]
     grid = {name: round(float(np.mean([draw[name] for draw in draws])), 4) for name in draws[0]}
     print(grid, flush=True)
     angles = on_angles(tuning=False)
     print(angles)
-    _record.save(RESULTS, {"grid": grid, "angles": angles})
+    _record.save(RESULTS, {"grid": {"rows": ROWS, "draws": DRAWS, **grid}, "angles": angles})
 
 
 if __name__ == "__main__":
