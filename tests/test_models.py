@@ -59,7 +59,10 @@ def test_rows_of_another_device_give_the_same_model(model):
 
 BAD_ROWS = {
     "infinite": (np.where(ROWS > 3, np.inf, ROWS), "contains infinity"),
-    "text": (np.full(ROWS.shape, "a", dtype=object), "could not convert string to float: 'a'"),
+    "text": (
+        np.full(ROWS.shape, "a", dtype=object),
+        r"expects numbers; column 0 holds text, such as 'a'|could not convert string to float: 'a'",
+    ),
     "complex": (ROWS + 1j, "Complex data not supported"),
     "none": (ROWS[:0], r"Found array with 0 sample\(s\)"),
     "one column": (ROWS[:, 0], "Expected 2D array, got 1D array instead"),

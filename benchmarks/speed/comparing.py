@@ -3,8 +3,8 @@
     pip install hyppo ruptures
     python benchmarks/speed/comparing.py
 
-hyppo's cost grows with the square of the rows for each of its permutations, so it is timed on few permutations and fewer
-rows and the time for 200 and 10⁴ is computed from that: the printed ratio says how.
+hyppo's cost grows with the square of the rows for each of its permutations, so it is timed on few permutations and
+fewer rows and the time for 200 and 10⁴ is computed from that: the printed ratio says how.
 """
 
 import sys

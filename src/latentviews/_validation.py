@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import validate_data
 
-from latentviews._arrays import is_foreign, namespace, to_numpy
+from latentviews._arrays import is_foreign, namespace, on_host, to_numpy
 from latentviews._numbers import LARGEST
 
 
@@ -125,7 +125,7 @@ def _check_squares(x: np.ndarray, names: Sequence[Any]) -> None:
 def as_numbers(name: str, values: Any) -> np.ndarray:
     """An argument that is no table of an estimator as floats, NaN where a value is missing."""
     expected = f"{name} must hold real numbers, NaN where one is missing"
-    if np.iscomplexobj(values):
+    if np.iscomplexobj(np.asarray(on_host(values))):
         raise ValueError(f"{expected}; got complex ones. Pass real and imaginary parts as columns.")
     try:
         if hasattr(values, "convert_dtypes"):  # pandas, whose NA no other library knows

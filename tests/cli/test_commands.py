@@ -7,7 +7,6 @@ import json
 import os
 import pty
 import re
-import shlex
 import shutil
 import signal
 import subprocess
@@ -831,24 +830,6 @@ def test_without_rich_there_is_no_bar(rich, monkeypatch, capsys):
         stage.update(5, 10, "")
 
     assert ("work" in capsys.readouterr().err) is rich
-
-
-def test_the_lines_of_the_readme_run(data, cells, capsys):
-    readme = (Path(__file__).parents[2] / "README.md").read_text()
-    section = re.search(r"## From a file(.*?)\n## ", readme, flags=re.DOTALL)[1]
-    lines, code = re.findall(r"```(?:python)?\n(.*?)```", section, flags=re.DOTALL)
-    detectors, markers = ["FSC-A", "SSC-A", "FL1-A", "FL2-A", "FL4-A"], ["", "", "CD3", "CD5", "CD19"]
-    X = 200 * np.sinh(make_multiview(150, 2, n_views=5, random_state=0).X)
-    for name in ("cells.fcs", "other.fcs"):
-        write_fcs(cells / name, X, detectors, markers)
-
-    for line in lines.splitlines():
-        assert run(capsys, *shlex.split(line)[1:])[0] == 0
-    exec(code, {})
-
-    shown = capsys.readouterr().out
-    assert shown.startswith("[[")
-    assert sorted(os.listdir("cells")) == ["labelled.fcs", *FILES]
 
 
 def test_the_whole_way_with_the_real_report(data, tmp_path, monkeypatch, capsys):

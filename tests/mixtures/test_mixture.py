@@ -262,7 +262,7 @@ BAD_INPUT = {
     "constant column": (lambda X: MultiViewMixture(2).fit(X * [1, 0, 1]), "Column 1 .* is constant"),
     "a view all missing": (lambda X: MultiViewMixture(2).fit(X * [1, np.nan, 1]), "Column 1 .* is missing in all"),
     "infinity": (lambda X: MultiViewMixture(2).fit(np.where(X > 1, np.inf, X)), "infinity"),
-    "strings": (lambda X: MultiViewMixture(2).fit(X.astype(str).astype(object) + "x"), "string"),
+    "strings": (lambda X: MultiViewMixture(2).fit(X.astype(str).astype(object) + "x"), "column 0 holds text, such as"),
     "text column": (
         lambda X: MultiViewMixture(2).fit(pd.DataFrame(X, columns=list("abc")).assign(d="text")),
         r"Columns \['d'\] are not numbers",
@@ -378,7 +378,7 @@ def test_wrong_settings_get_one_clear_sentence(case):
 
 BAD_STREAMS = {
     "other width": ([np.ones((5, 3)), np.ones((5, 4))], "4 features"),
-    "text": ([np.array([["a"] * 3] * 4)], "string"),
+    "text": ([np.array([["a"] * 3] * 4)], "column 0 holds text, such as"),
     "too few weights": ([(np.random.default_rng(0).normal(size=(20, 3)), np.ones(3))], "as many nonnegative weights"),
     "empty": ([], "holds no batch"),
 }

@@ -255,7 +255,7 @@ def test_a_missing_view_is_foretold_by_the_others(rng):
     assert np.corrcoef(draws[:, 0], X[:, 2])[0, 1] > 0.8
     x = np.linspace(-12, 12, 2000)
     np.testing.assert_allclose(given.density(x)[:5].sum(axis=1) * (x[1] - x[0]), 1.0, atol=1e-2)
-    with pytest.raises(ValueError, match="view must be a number from 0 to 2"):
+    with pytest.raises(ValueError, match="view must be a name or a number from 0 to 2"):
         model.conditional(X, 3)
 
 

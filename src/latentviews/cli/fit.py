@@ -23,7 +23,7 @@ from latentviews.cli.common import blamed_on, gathered_warnings, noise_of, tell
 from latentviews.cli.options import LABELLED, LABELS, MODEL, REPORT, SUMMARY, CommandError
 from latentviews.cli.output import output_directory
 from latentviews.cli.progress import Progress
-from latentviews.cli.summary import Fitted, describe, summarize
+from latentviews.cli.summary import FitSummary, describe, summarize
 from latentviews.core.view_names import short_name
 from latentviews.diagnosis.diagnose import Diagnosis, diagnose, most_probable
 from latentviews.diagnosis.grouping import suggest_views
@@ -96,7 +96,7 @@ def stem(path: Path) -> str:
 
 def fit_table(
     chosen: Chosen, k: int | str, wanted: Wanted, arguments: argparse.Namespace, progress: Progress
-) -> Fitted:
+) -> FitSummary:
     """Views, the model, and the posteriors of all rows."""
     table = chosen.table
     if isinstance(k, int) and k > len(table.values):
@@ -119,7 +119,7 @@ def fit_table(
         model.reading_ = table.reading
         posteriors = find_posteriors(model, frame, progress)
         log_likelihood = mean_score(model, frame)
-    return Fitted(table, model, posteriors, suggestion, told, log_likelihood, chosen.codes, chosen.notes)
+    return FitSummary(table, model, posteriors, suggestion, told, log_likelihood, chosen.codes, chosen.notes)
 
 
 def suggested_views(frame: Any, k: int | str, codes: tuple[str, ...], seed: int) -> tuple[list[list[int]], str]:
@@ -172,7 +172,7 @@ def find_posteriors(model: Any, rows: Any, progress: Progress) -> np.ndarray:
     return posteriors
 
 
-def write_results(aside: Path, fitted: Fitted, arguments: argparse.Namespace, progress: Progress) -> list[str]:
+def write_results(aside: Path, fitted: FitSummary, arguments: argparse.Namespace, progress: Progress) -> list[str]:
     """The model and the labels; the names of files beyond those that every fit writes."""
     table, model, posteriors = fitted[:3]
     name, labels = LABELS[arguments.labels_format], most_probable(posteriors)[0]
@@ -191,7 +191,7 @@ def write_results(aside: Path, fitted: Fitted, arguments: argparse.Namespace, pr
     return [copy]
 
 
-def judge(aside: Path, fitted: Fitted, arguments: argparse.Namespace) -> Diagnosis:
+def judge(aside: Path, fitted: FitSummary, arguments: argparse.Namespace) -> Diagnosis:
     """What the fit is worth, as the report says it; the report is written where it is wanted."""
     frame = fitted.table.frame()
     if arguments.no_report:

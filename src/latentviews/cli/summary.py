@@ -14,7 +14,7 @@ from latentviews.io import Table
 from latentviews.report.markup import counted
 
 
-class Fitted(NamedTuple):
+class FitSummary(NamedTuple):
     """A fit and what is told of it."""
 
     table: Table
@@ -28,7 +28,7 @@ class Fitted(NamedTuple):
 
 
 def summarize(
-    fitted: Fitted, diagnosis: Diagnosis, arguments: argparse.Namespace, files: list[str], seconds: dict[str, float]
+    fitted: FitSummary, diagnosis: Diagnosis, arguments: argparse.Namespace, files: list[str], seconds: dict[str, float]
 ) -> dict[str, Any]:
     """What was done and found, for machines."""
     table, model, posteriors = fitted[:3]
@@ -100,7 +100,7 @@ def dependence_lines(summary: dict[str, Any]) -> list[str]:
     return ["views may depend on each other inside classes (copula)"] if summary["dependence"] else []
 
 
-def describe(fitted: Fitted, summary: dict[str, Any], out: Path) -> str:
+def describe(fitted: FitSummary, summary: dict[str, Any], out: Path) -> str:
     """The same for people."""
     noise = f"noise   {summary['noise_weight'] or 0:6.3f}   {summary['noise_rows']:9,d}   (beside the classes)"
     how = "counted" if summary["n_classes_chosen"] == "auto" else "as asked for"

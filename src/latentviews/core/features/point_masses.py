@@ -72,11 +72,12 @@ class PointMassFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
     Examples
     --------
     >>> import numpy as np
+    >>> from latentviews import Gaussian
     >>> from latentviews.core.features.point_masses import PointMassFeatures
     >>> x = np.array([[0.0], [0.1], [3.0], [0.0]])
-    >>> phi = PointMassFeatures().fit_transform(x)
+    >>> phi = PointMassFeatures(BinnedFeatures(Gaussian(1.0))).fit_transform(x)
     >>> (phi @ phi.T).round(2)[0]
-    array([0.21, 0.  , 0.  , 0.21])
+    array([0.4, 0. , 0. , 0.4])
     """
 
     _parameters: ClassVar[dict[str, Constraint]] = {"features": NoneOr(Ability("transform")), "values": WithData()}

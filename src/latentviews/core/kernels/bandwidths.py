@@ -101,7 +101,7 @@ def isj_binned(counts: np.ndarray, step: float, n_samples: float) -> float:
 
     Of several roots the largest is taken: rounded values have spurious ones, which resolve the rounding.
     """
-    if np.count_nonzero(counts) < 3:
+    if np.count_nonzero(counts) < 3 or not n_samples > 0:
         return np.nan
     squares = (fft.dct(counts / counts.sum())[1:] / 2) ** 2
     rates = np.pi**2 * np.arange(1, len(counts), dtype=float) ** 2
