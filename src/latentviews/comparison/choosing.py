@@ -19,7 +19,7 @@ FEATURES = 150  # and with at most so many features of z
 SWEEPS, FACTORS, LONGEST = 2, (2.0, 0.5), 6  # every column's bandwidth is multiplied so often while that helps
 
 
-class Choice(NamedTuple):
+class KernelChoice(NamedTuple):
     """What was found best, and its held-out likelihood."""
 
     score: float
@@ -39,7 +39,7 @@ class Trial:
         self.held = [np.arange(len(z)) % FOLDS == fold for fold in range(FOLDS)]
         self.grams = [[to_numpy(kernel.gram(x[held], x[~held])) for kernel in kernels_x] for held in self.held]
 
-    def best(self, kernel_z: Kernel, n_landmarks: int) -> Choice:
+    def best(self, kernel_z: Kernel, n_landmarks: int) -> KernelChoice:
         """The penalty and the kernel of x that go best with a kernel of z."""
         scores, rng = np.zeros((len(self.penalties), len(self.kernels_x))), np.random.default_rng(self.seed)
         for held, grams in zip(self.held, self.grams, strict=True):
@@ -52,7 +52,7 @@ class Trial:
                     logs = log_with_background(np.sum(gram * shares, axis=1), self.x[held], self.x[~held], kernel)
                     row[place] += self.weights[held] @ logs
         a, b = np.unravel_index(np.argmax(scores), scores.shape)
-        return Choice(float(scores.max()), self.kernels_x[b], kernel_z, float(self.penalties[a]))
+        return KernelChoice(float(scores.max()), self.kernels_x[b], kernel_z, float(self.penalties[a]))
 
 
 def chosen(
@@ -79,7 +79,7 @@ def chosen(
     return found[1:]
 
 
-def _by_column(trial: Trial, found: Choice, n_landmarks: int) -> Choice:
+def _by_column(trial: Trial, found: KernelChoice, n_landmarks: int) -> KernelChoice:
     """Every column's bandwidth wider or narrower, as long as that helps; then the kernel of x once more."""
     whole, trial = trial, Trial(trial.z, trial.x, trial.weights, [found.kernel_x], trial.penalties, trial.seed)
     for _ in range(SWEEPS):
@@ -94,7 +94,9 @@ def _by_column(trial: Trial, found: Choice, n_landmarks: int) -> Choice:
     return whole.best(found.kernel_z, n_landmarks)
 
 
-def _along(trial: Trial, found: Choice, column: int, factor: float, n_landmarks: int) -> tuple[Choice, bool]:
+def _along(
+    trial: Trial, found: KernelChoice, column: int, factor: float, n_landmarks: int
+) -> tuple[KernelChoice, bool]:
     """One column's bandwidth times a factor, again and again until it no longer helps; and whether it ever did."""
     moved = False
     for _ in range(LONGEST):

@@ -124,6 +124,7 @@ CLASSES = {
     "JudgedRows": "mixtures.estimation",
     "Kernel": "core.kernels.base",
     "KernelBeliefPropagation": "joint.propagation",
+    "KernelChoice": "comparison.choosing",
     "KernelHMM": "sequences.hmm",
     "KernelICA": "decomposition.ica",
     "KernelMachine": "stochastic.learning",
