@@ -68,7 +68,7 @@ from latentviews.core.kernels.product_space import ProductSpace
 from latentviews.core.kernels.spaces import Circle, Discrete, Real
 from latentviews.core.kernels.structured import FunctionKernel
 from latentviews.datasets import make_multiview
-from latentviews.losses import Hinge, Huber, Logistic, Quantile, Squared
+from latentviews.losses import DensityRatio, Hinge, Huber, Logistic, Novelty, Quantile, Squared
 from latentviews.mixtures.dependence.merging import confusion_cost, valley_cost
 from latentviews.plot import (
     ChangePointDisplay,
@@ -158,7 +158,7 @@ METHODS = [  # ways to a joint density
     SignedTrain(0.5),
 ]
 
-LOSSES = [Logistic(), Hinge(), Squared(), Huber(0.7), Quantile(0.3)]
+LOSSES = [Logistic(), Hinge(), Squared(), Huber(0.7), Quantile(0.3), DensityRatio(0.4), Novelty(0.3)]
 
 # ----------------------------------------------------------------------------------------------------------- models
 
