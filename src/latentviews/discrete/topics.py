@@ -93,7 +93,7 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         Mean shares of the parts, decreasing.
     concentration_ : float
     prior_ : array of shape (k,)
-        α, by which shares are found: concentration_ · weights_, or where words have an "auto" concentration, as EM
+        α, by which shares are found: ``concentration_ * weights_``, or where words have an "auto" concentration, as EM
         learns it on the way. The moments' ``concentration_`` is that of the model, if it holds; EM's prior predicts
         better where it does not.
     raw_weights_ : array of shape (k,) or None
