@@ -135,6 +135,16 @@ def test_third_moments_of_outliers_are_numbers(outlier, rng, capfd):
     assert "DLASCL" not in "".join(capfd.readouterr())
 
 
+@pytest.mark.parametrize("outlier", [1e80, 1e149])
+def test_one_far_value_leaves_a_hidden_markov_model_with_numbers(outlier, rng):
+    rows = two_classes(rng, d=3)
+    rows[5, 0] = outlier
+
+    model = judged(KernelHMM(2, random_state=0).fit, rows)
+
+    assert np.isfinite(judged(model.filter, rows)).all()
+
+
 def test_units_do_not_change_spherical_components(rng):
     rows = two_classes(rng, d=3)
 
