@@ -220,8 +220,8 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         most = counts.data.max(initial=0.0)
         if most > MOST:
             raise ValueError(
-                f"{type(self).__name__} needs counts of words, of at most {MOST:.0e}; got {most:.3g}. Look for a damaged "
-                "entry, or divide all by one number."
+                f"{type(self).__name__} needs counts of words, of at most {MOST:.0e}; got {most:.3g}. Look for a "
+                "damaged entry, or divide all by one number."
             )
         counts.sort_indices()
         return counts
