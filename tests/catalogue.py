@@ -13,6 +13,7 @@ from sklearn.utils import get_tags
 from files import NAMES, VALUES, write_csv, write_gzip, write_h5ad, write_zarr
 from latentviews import (
     ChangePoints,
+    CommunityModel,
     ConditionalEmbedding,
     Copulas,
     CrowdLabels,
@@ -40,6 +41,7 @@ from latentviews import (
     OneHotFeatures,
     Polynomial,
     PowerMethod,
+    Precomputed,
     PredictiveStateModel,
     ProductMixture,
     Sieve,
@@ -52,6 +54,7 @@ from latentviews import (
     TwoStageRegression,
     VonMises,
     WhitenScale,
+    WrappedGaussian,
 )
 from latentviews.baselines import HistogramSpectral, LatentTreeSpectral, NonparametricEM, SphericalSpectral
 from latentviews.core.features.bins import BinnedFeatures
@@ -61,9 +64,11 @@ from latentviews.core.features.point_masses import PointMassFeatures
 from latentviews.core.kernels.bandwidths import RULES
 from latentviews.core.kernels.base import UnitHeight
 from latentviews.core.kernels.borders import HalfLine, Interval
+from latentviews.core.kernels.product_space import ProductSpace
 from latentviews.core.kernels.spaces import Circle, Discrete, Real
+from latentviews.core.kernels.structured import FunctionKernel
 from latentviews.datasets import make_multiview
-from latentviews.losses import Hinge, Huber, Logistic, Quantile, Squared
+from latentviews.losses import DensityRatio, Hinge, Huber, Logistic, Novelty, Quantile, Squared
 from latentviews.mixtures.dependence.merging import confusion_cost, valley_cost
 from latentviews.plot import (
     ChangePointDisplay,
@@ -73,6 +78,7 @@ from latentviews.plot import (
     DriftDisplay,
     ForecastDisplay,
     ItemProfileDisplay,
+    MembershipDisplay,
     ResponsibilityDisplay,
     SpectrumDisplay,
     StateDisplay,
@@ -84,7 +90,15 @@ __all__ = ["RULES"]  # a table of the package's own; the rest is below
 
 # -------------------------------------------------------------------------------------------------- parts of models
 
-SPACES = [Real(), HalfLine(), Interval(0, 1), Interval(-2.0, 5.0), Circle(), Discrete()]
+SPACES = [
+    Real(),
+    HalfLine(),
+    Interval(0, 1),
+    Interval(-2.0, 5.0),
+    Circle(),
+    Discrete(),
+    ProductSpace((Circle(),), ((0,),)),
+]
 
 DENSITIES = [  # kernels that are densities on the line and in the plane, by one bandwidth
     Gaussian(0.7),
@@ -100,6 +114,9 @@ KERNELS = [  # of one column and of two
     Linear(),
     Polynomial(2),
     VonMises(0.6),
+    VonMises(35.0, period=360),
+    WrappedGaussian(0.6),
+    WrappedGaussian(2.5),
     Gaussian(0.5) + Laplace(1.0),
     Gaussian(0.5) * Matern(1.0, 1.5),
     UnitHeight(Gaussian(0.7)),
@@ -107,7 +124,9 @@ KERNELS = [  # of one column and of two
     Gaussian(np.array([0.5, 6.5]), space=Interval(-6, 6)),
     Laplace(0.8, space=Interval(-6, 6)),
     Matern(0.9, space=HalfLine()),
+    Gaussian(0.7).on([0]),
 ]
+OBJECT_KERNELS = [Precomputed(np.eye(3)), FunctionKernel(np.equal.outer)]  # on rows that are no numbers
 SHIFT_INVARIANT = [kernel for kernel in KERNELS if hasattr(kernel, "frequencies")]
 
 FEATURES = [
@@ -139,7 +158,7 @@ METHODS = [  # ways to a joint density
     SignedTrain(0.5),
 ]
 
-LOSSES = [Logistic(), Hinge(), Squared(), Huber(0.7), Quantile(0.3)]
+LOSSES = [Logistic(), Hinge(), Squared(), Huber(0.7), Quantile(0.3), DensityRatio(0.4), Novelty(0.3)]
 
 # ----------------------------------------------------------------------------------------------------------- models
 
@@ -200,11 +219,15 @@ MODELS = [  # one of every estimator
 BORDERED = Gaussian(space=Interval(np.floor(ROWS.min()), np.ceil(ROWS.max())))
 COUNTS = np.random.default_rng(0).poisson(np.repeat([[3, 3, 1, 0.2], [0.2, 1, 3, 3]], 30, axis=0))
 ANSWERS = [[task, worker, int(COUNTS[task, worker] > 1)] for task in range(60) for worker in range(4)]
+LINKS = np.triu(np.random.default_rng(0).random((60, 60)) < np.kron([[0.6, 0.1], [0.1, 0.6]], np.ones((30, 30))), 1)
 
 OF_OTHER_ROWS = [  # estimators whose rows are no table of real numbers
     Model(CrowdLabels(), "predict_proba", rows=np.array(ANSWERS)),
     Model(TopicModel(2, concentration=1.0), "transform", rows=COUNTS),
+    Model(CommunityModel(2, concentration=1.0), "transform", rows=LINKS | LINKS.T),
 ]
+
+MIXED = [Gaussian().on([0]) * VonMises().on([1]), Gaussian(), Gaussian()]
 
 VARIANTS = [  # the same estimators made of other parts
     Model(MultiViewMixture(2), "score_samples"),
@@ -223,6 +246,7 @@ VARIANTS = [  # the same estimators made of other parts
     ),
     Model(MultiViewMixture(2, kernel=[VonMises(), Gaussian(), Gaussian(), Gaussian()]), "predict_proba"),
     Model(MultiViewMixture(2, kernel=BORDERED), "predict_proba"),
+    Model(MultiViewMixture(2, polish=QUICK_POLISH, kernel=MIXED, views=[[0, 1], [2], [3]]), "score_samples"),
     Model(MultiViewMixture(2, kernel=BORDERED, polish=None, views=[[0, 1], [2], [3]]), "score_samples"),
     *[Model(MultiViewMixture(2, dependence=dependence), "predict_proba") for dependence in DEPENDENCES],
     Model(KernelHMM(2, polish=None), "predict_proba"),
@@ -327,6 +351,7 @@ DISPLAYS = {  # the estimator that each draws, and what else it is told
     TransitionDisplay: (KernelHMM, ()),
     ForecastDisplay: (KernelHMM, (ROWS, 3)),
     ItemProfileDisplay: (LatentClass, ()),
+    MembershipDisplay: (CommunityModel, ()),
     ChangePointDisplay: (ChangePoints, (ROWS,)),
     DriftDisplay: (DriftMonitor, ()),
 }

@@ -16,7 +16,10 @@ from latentviews.losses import Loss
 from latentviews.mixtures.dependence import merging
 
 KINDS = {  # what makes a class one of a kind, and the list it belongs on
-    "kernels": (lambda kind: issubclass(kind, Kernel) and kind is not Kernel, catalogue.KERNELS),
+    "kernels": (
+        lambda kind: issubclass(kind, Kernel) and kind is not Kernel,
+        [*catalogue.KERNELS, *catalogue.OBJECT_KERNELS],
+    ),
     "solvers": (lambda kind: hasattr(kind, "decompose"), catalogue.SOLVERS),
     "polishes": (lambda kind: hasattr(kind, "polish"), catalogue.POLISHES),
     "methods": (lambda kind: hasattr(kind, "estimate"), catalogue.METHODS),

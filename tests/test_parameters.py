@@ -20,6 +20,7 @@ from latentviews import (
 )
 from latentviews._parameters import (
     AutoOr,
+    Bandwidth,
     Count,
     Flag,
     Jobs,
@@ -105,6 +106,7 @@ def test_a_hopeless_value_is_a_sentence_that_names_the_parameter(kind, name):
         (Several(Count(), "some integers"), [[1], (2, 3), np.arange(1, 3)], [[], 3, "12", None], "n must be some int"),
         (Several(Count(), "some integers"), [], [[1, 0]], "n must be an integer of at least 1; got 0"),
         (Such(lambda v: v == 1, "one"), [1], [2], "n must be one; got 2"),
+        (Bandwidth(("isj",)), ["isj", 0.5, [1.0, 2.0]], ["x"], r"n must be a positive number or one of \['isj'\]; got"),
         (WithData(), [object()], [], ""),
     ],
     ids=lambda value: type(value).__name__,
@@ -115,3 +117,9 @@ def test_a_constraint_takes_what_it_says(constraint, good, bad, sentence):
     for value in bad:
         with pytest.raises((TypeError, ValueError), match=sentence):
             constraint.check("n", value)
+
+
+@pytest.mark.parametrize("model", [MultiViewMixture(), KernelHMM()], ids=repr)
+def test_an_unknown_rule_is_refused_under_the_name_of_its_parameter(model):
+    with pytest.raises(ValueError, match=r"^density_bandwidth must be a positive number or one of \['auto', "):
+        model.set_params(density_bandwidth="x").fit(X)

@@ -37,3 +37,18 @@ def errors(model, X, truth):
         weight_error(truth.weights, model.weights_[match]),
         match,
     )
+
+
+def share_moments(alpha):
+    """E[h], E[h⊗h] and E[h⊗h⊗h] of a Dirichlet law, from rising factorials."""
+    k, total = len(alpha), alpha.sum()
+    counts = np.eye(k)
+    second = np.array([[_rising(alpha, counts[i] + counts[j]) for j in range(k)] for i in range(k)])
+    third = np.array(
+        [[[_rising(alpha, counts[i] + counts[j] + counts[m]) for m in range(k)] for j in range(k)] for i in range(k)]
+    )
+    return alpha / total, second / (total * (total + 1)), third / (total * (total + 1) * (total + 2))
+
+
+def _rising(alpha, counts):
+    return np.prod([np.prod(a + np.arange(int(n))) for a, n in zip(alpha, counts, strict=True)])

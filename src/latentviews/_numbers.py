@@ -68,6 +68,21 @@ def evenly(n_rows: int, most: int) -> np.ndarray:
     return np.linspace(0, n_rows - 1, min(n_rows, most)).astype(int)
 
 
+def ridge_solve(moment: np.ndarray, cross: np.ndarray, penalty: np.ndarray | float) -> np.ndarray:
+    """(C + λ I)⁻¹ B, with one penalty λ or one per coordinate; the pseudo-inverse where λ is lost in rounding."""
+    strength = np.broadcast_to(np.asarray(penalty, dtype=float), len(moment))
+    held = moment + np.diag(strength)
+    if strength.min() > 10 * np.finfo(float).eps * np.trace(moment) / len(moment):
+        return np.linalg.solve(held, cross)
+    return np.linalg.pinv(held, hermitian=True) @ cross
+
+
+def ridge_dual(phi: np.ndarray, shares: np.ndarray, penalty: float) -> np.ndarray:
+    """What regressions on features (n, D) multiply targets by: (Σ_i w_i φ_i φ_iᵀ + λ I)⁻¹ [w_i φ_i], (D, n)."""
+    weighed = (phi * shares[:, None]).T
+    return ridge_solve(weighed @ phi, weighed, penalty)
+
+
 def smoothed_bins(mass: np.ndarray, width: np.ndarray | float, axis: int = 0, *, around: bool = False) -> np.ndarray:
     """Values on an even grid convolved with a Gaussian ``width`` grid points wide, never below zero.
 

@@ -3,6 +3,9 @@
 A class says ``_parameters = {"n_components": AutoOr(Count()), "solver": NoneOr(Ability("decompose")), ...}``, and its
 ``fit`` begins with ``check_parameters(self)``. What depends on the data is checked where the data are read, and
 declared as `WithData`, so that every parameter has its line.
+
+Kernels have no table. They have no ``fit`` that could begin with a check, and may be used as they are made: a kernel
+checks its parameters at use, in ``adapt`` and ``gram``, where the columns say how many bandwidths it needs.
 """
 
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -62,12 +65,16 @@ class Nonnegative:
         check_nonnegative(name, value)
 
 
+@dataclass(frozen=True)
 class Bandwidth:
-    """A positive number, one per column, or the name of a rule."""
+    """A positive number, one per column, or the name of one of some rules."""
+
+    rules: tuple[str, ...]
 
     def check(self, name: str, value: Any) -> None:
-        """A sentence on what is none."""
-        check_bandwidth(name, value)
+        """A sentence on what is none, with all rules."""
+        if isinstance(check_bandwidth(name, value), str) and value not in self.rules:
+            raise ValueError(f"{name} must be a positive number or one of {sorted(self.rules)}; got {value!r}.")
 
 
 @dataclass(frozen=True)

@@ -15,16 +15,19 @@ from latentviews.core.features.landmarks import LandmarkFeatures
 from latentviews.core.features.sketches import TensorSketchFeatures
 from latentviews.core.kernels.base import Kernel
 from latentviews.core.kernels.borders import HalfLine, Interval
-from latentviews.core.kernels.circle import VonMises
+from latentviews.core.kernels.circle import VonMises, WrappedGaussian
 from latentviews.core.kernels.discrete import Delta
+from latentviews.core.kernels.objects import spectrum_gram, weisfeiler_lehman_gram
 from latentviews.core.kernels.polynomial import Linear, Polynomial
 from latentviews.core.kernels.real import Gaussian, Laplace, Matern
 from latentviews.core.kernels.spaces import Circle, Discrete, Real
+from latentviews.core.kernels.structured import Precomputed
 from latentviews.core.selection import likelihood_curve, rank_test
 from latentviews.core.tensors import JointDiagonalization, PowerMethod
 from latentviews.decomposition.ica import KernelICA
 from latentviews.diagnosis.diagnose import diagnose
 from latentviews.diagnosis.grouping import suggest_views
+from latentviews.discrete.communities import CommunityModel
 from latentviews.discrete.crowds import CrowdLabels
 from latentviews.discrete.latent_class import LatentClass
 from latentviews.discrete.outcomes import distal_outcome
@@ -53,6 +56,7 @@ __all__ = [
     "BlockMMD",
     "ChangePoints",
     "Circle",
+    "CommunityModel",
     "ConditionalEmbedding",
     "Copulas",
     "CrowdLabels",
@@ -87,6 +91,7 @@ __all__ = [
     "OneHotFeatures",
     "Polynomial",
     "PowerMethod",
+    "Precomputed",
     "PredictiveStateModel",
     "ProductMixture",
     "QuadraticMMD",
@@ -102,6 +107,7 @@ __all__ = [
     "TwoStageRegression",
     "VonMises",
     "WhitenScale",
+    "WrappedGaussian",
     "class_regression",
     "covariate_shift_weights",
     "diagnose",
@@ -112,6 +118,8 @@ __all__ = [
     "load",
     "rank_test",
     "save",
+    "spectrum_gram",
     "suggest_views",
     "two_sample_test",
+    "weisfeiler_lehman_gram",
 ]

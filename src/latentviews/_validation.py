@@ -226,7 +226,9 @@ def check_nonnegative(name: str, value: Any) -> float:
 def check_ability(name: str, value: Any, ability: str) -> Any:
     """``value`` if it offers a method, or a sentence on what was expected."""
     if isinstance(value, type) or not callable(getattr(value, ability, None)):
-        raise TypeError(f"{name} must be an object with a method `{ability}`; got {value!r}.")
+        space = ability == "gram" and hasattr(value, "quadrature")
+        hint = " A space goes into a kernel: Gaussian(space=HalfLine())." if space else ""
+        raise TypeError(f"{name} must be an object with a method `{ability}`; got {value!r}.{hint}")
     return value
 
 

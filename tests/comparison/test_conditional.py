@@ -112,3 +112,30 @@ def test_a_weight_of_two_is_a_row_twice():
 def test_what_cannot_be_is_refused_in_a_sentence(call, message):
     with pytest.raises(ValueError, match=message):
         call()
+
+
+def test_a_row_far_from_all_others_has_a_finite_density(rng):
+    z, x = rng.uniform(size=(200, 1)), rng.normal(size=200)
+
+    found = ConditionalEmbedding(random_state=0).fit(z, x).at([[0.5]])
+
+    broad = stats.cauchy.logpdf(50.0, np.median(x), np.ptp(np.percentile(x, [25, 75])) / 1.349)
+    np.testing.assert_allclose(found.log_density([50.0]), broad - np.log(201))
+
+
+def test_quantiles_of_categories_are_categories():
+    z, x = counted(TABLE)
+
+    found = ConditionalEmbedding(Delta(), Delta(), penalty=0.0).fit(z, x).at([[0.0], [1.0]])
+
+    np.testing.assert_array_equal(found.quantile([0.5, 2 / 3, 0.95]), [[0, 1], [0, 2], [2, 2]])
+
+
+def test_bandwidths_grow_wide_along_columns_that_tell_nothing(rng):
+    z = rng.uniform(-1, 1, size=(300, 2))
+    x = np.sin(3 * z[:, 0]) + 0.1 * rng.normal(size=300)
+
+    model = ConditionalEmbedding(random_state=0).fit(z, x)
+
+    first, second = model.kernel_z_.bandwidth
+    assert second > 4 * first

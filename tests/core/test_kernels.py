@@ -309,7 +309,7 @@ def test_an_unknown_rule_is_refused_with_the_known_ones(rng):
         VonMises("isj").adapt(x)
 
 
-@pytest.mark.parametrize("smoothness", [0.0, 1.0, 0.7, -0.5])
+@pytest.mark.parametrize("smoothness", [0.0, 1.0, 0.7, -0.5, "x", None, np.inf])
 def test_matern_takes_half_integer_smoothness(smoothness, rng):
     kernel = Matern(1.0, smoothness)
 
@@ -317,6 +317,8 @@ def test_matern_takes_half_integer_smoothness(smoothness, rng):
         kernel.gram(np.zeros((1, 1)), np.zeros((1, 1)))
     with pytest.raises(ValueError, match=r"smoothness of 0\.5, 1\.5, 2\.5, …; got"):
         kernel.frequencies(3, 1, rng)
+    with pytest.raises(ValueError, match=r"smoothness of 0\.5, 1\.5, 2\.5, …; got"):
+        kernel.log_height(1)
 
 
 def test_a_new_kernel_needs_gram_and_nothing_else(rng):

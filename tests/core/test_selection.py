@@ -1,7 +1,8 @@
 import numpy as np
+import pandas as pd
 import pytest
 
-from latentviews import Delta, MultiViewMixture, likelihood_curve, rank_test
+from latentviews import Delta, Gaussian, HalfLine, MultiViewMixture, likelihood_curve, rank_test
 from latentviews.core.selection import _limits, compared_name
 from latentviews.datasets import make_multiview
 
@@ -104,3 +105,11 @@ def test_bad_settings_are_sentences(rng):
         likelihood_curve(MultiViewMixture(), iter([X]), [2])
     with pytest.raises(ValueError, match="at least 2 views; got 1"):
         rank_test(X[:, :1])
+
+
+def test_values_outside_the_space_of_their_kernel_are_refused(rng):
+    X = pd.DataFrame(rng.exponential(size=(100, 3)), columns=["a", "b", "c"])
+    X.loc[3, "b"] = -1.0
+
+    with pytest.raises(ValueError, match=r"Column 'b' holds -1, which is outside HalfLine\(\)"):
+        rank_test(X, kernel=Gaussian(space=HalfLine()))

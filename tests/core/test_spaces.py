@@ -6,8 +6,9 @@ from scipy import integrate, stats
 from sklearn.base import clone
 
 from catalogue import SPACES
-from latentviews import FourierFeatures
+from latentviews import FourierFeatures, LandmarkFeatures
 from latentviews.core.embeddings import BinnedEmbedding
+from latentviews.core.features.bins import BinnedFeatures
 from latentviews.core.kernels.bandwidths import isj
 from latentviews.core.kernels.borders import HalfLine, Interval
 from latentviews.core.kernels.defaults import kernel_on
@@ -327,7 +328,9 @@ def test_values_outside_a_space_are_named():
     assert Interval(0, 1).check(np.array([0.0, np.nan, 1.0]), 0) is None
 
 
-@pytest.mark.parametrize("ends", [(1, 0), (0, 0), (0, np.inf), (np.nan, 1), ("a", "b"), (None, 1)])
+@pytest.mark.parametrize(
+    "ends", [(1, 0), (0, 0), (0, np.inf), (np.nan, 1), ("a", "b"), (None, 1), (0, 10**400), (False, True)]
+)
 def test_an_interval_needs_two_ends(ends):
     with pytest.raises(ValueError, match="Interval needs two finite ends"):
         Interval(*ends)
@@ -383,3 +386,22 @@ def test_every_space_integrates_its_own_kernel_and_background(space, rng):
     assert len(space.typical(x[:, 0])) == 3
     low, high = space.axis(0.2, 0.8)
     assert low < 0.2 < 0.8 < high
+
+
+@pytest.mark.parametrize("features", [LandmarkFeatures, BinnedFeatures])
+def test_features_of_values_outside_the_space_are_refused(features, rng):
+    x = rng.exponential(size=(50, 1))
+
+    with pytest.raises(ValueError, match=r"Column 0 holds -[\d.]+, which is outside HalfLine\(\)"):
+        features(Gaussian(1.0, space=HalfLine())).fit(-x)
+
+
+@pytest.mark.parametrize("space", [Real(), HalfLine(), Interval(0, 2)], ids=repr)
+def test_the_density_of_a_missing_value_is_missing(space, rng):
+    grid, width = np.linspace(0, 2, 65), 0.2
+    kernel = kernel_on(space, width)
+    domain = space.quadrature(grid[:, None], np.array([width]), rng)
+
+    density = BinnedEmbedding(domain, grid, np.full((65, 1), 1 / 65), kernel, np.array([width])).density([np.nan, 1.0])
+
+    assert np.isnan(density).ravel().tolist() == [True, False]

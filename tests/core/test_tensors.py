@@ -130,9 +130,21 @@ def test_a_threshold_above_every_overlap_turns_deflation_off(rng):
     np.testing.assert_allclose(found.vectors, vectors[:, [0, 0]], atol=1e-10)
 
 
+def test_the_power_method_starts_from_given_vectors(rng):
+    tensor, vectors = orthogonal(np.array([3.0, 2.0, 1.0]), rng)
+
+    found = PowerMethod(starts=vectors.T + 0.1 * rng.normal(size=(3, 3)), n_iter=10).decompose(tensor, rng)
+    second = PowerMethod(starts=vectors[:, [1]].T, n_iter=3, threshold=np.inf).decompose(tensor, rng)
+
+    np.testing.assert_allclose(found.vectors, vectors, atol=1e-10)
+    np.testing.assert_allclose(second.vectors, vectors[:, [1, 1, 1]], atol=1e-10)  # random starts find the first
+
+
 @pytest.mark.parametrize(
     ("solver", "message"),
     [
+        (PowerMethod(starts=np.ones((2, 4))), r"starts must be finite vectors of 3 coordinates.*got shape \(2, 4\)"),
+        (PowerMethod(starts=[[np.nan] * 3]), r"starts must be finite vectors of 3 coordinates"),
         (PowerMethod(n_restarts=0), "n_restarts must be an integer of at least 1; got 0"),
         (PowerMethod(n_iter=-1), "n_iter must be an integer of at least 1; got -1"),
         (PowerMethod(n_restarts=1.5), "n_restarts must be an integer of at least 1; got 1.5"),

@@ -7,8 +7,12 @@ from sklearn.base import clone
 from latentviews.core.features.bins import BinnedFeatures
 from latentviews.core.features.indicators import OneHotFeatures
 from latentviews.core.features.landmarks import LandmarkFeatures
+from latentviews.core.kernels.base import Kernel
+from latentviews.core.kernels.borders import HalfLine
+from latentviews.core.kernels.discrete import Delta
 from latentviews.core.kernels.real import Gaussian
-from latentviews.core.views import ViewFits, fit_views
+from latentviews.core.kernels.spaces import Discrete
+from latentviews.core.views import ViewFits, feature_prototypes, features_for, fit_views
 from latentviews.datasets import make_hmm, make_multiview
 from latentviews.mixtures.mixture import MultiViewMixture
 from latentviews.sequences.hmm import KernelHMM
@@ -95,3 +99,39 @@ def test_rare_codes_outside_the_pilot_are_features_too(rng):
     pilot = codes[codes[:, 0] < 3]
     views = ViewFits(pilot, COLUMNS, range(3), codes).views([OneHotFeatures()] * 3, rng)
     assert [len(phi.categories_) for phi in views.features] == [4, 4, 4]
+
+
+class Ranks(Kernel):
+    """A kernel of somebody's own on a few values."""
+
+    space = Discrete()
+
+    def gram(self, x, y):
+        return 0.5 ** np.abs(x - y.T)
+
+
+def test_the_space_of_a_kernel_decides_its_map():
+    assert isinstance(features_for(Ranks(), 1), OneHotFeatures)
+    assert isinstance(features_for(Delta(), 2), OneHotFeatures)
+    assert isinstance(features_for(Gaussian(space=HalfLine()), 1), BinnedFeatures)
+    assert isinstance(features_for(Gaussian(), 2), LandmarkFeatures)
+
+
+def test_a_space_in_place_of_a_kernel_is_told_where_to_go():
+    with pytest.raises(
+        TypeError, match=r"got HalfLine\(\)\. A space goes into a kernel: Gaussian\(space=HalfLine\(\)\)"
+    ):
+        feature_prototypes(HalfLine(), None, None, ([0],))
+
+
+@pytest.mark.parametrize(
+    ("n_kernels", "columns", "sentence"),
+    [
+        (2, ([0, 1],), r"got 2 for 1 views\. For one per column, pass views=\[\[0\], \[1\]\]\.$"),
+        (4, ([0, 1], [2, 3]), r"got 4 for 2 views\. For one per column, pass views=\[\[0\], \[1\], \[2\], …\]\.$"),
+        (3, ([0, 1],), r"got 3 for 1 views\.$"),
+    ],
+)
+def test_kernels_of_columns_ask_for_views_of_columns(n_kernels, columns, sentence):
+    with pytest.raises(ValueError, match=sentence):
+        feature_prototypes([Gaussian()] * n_kernels, None, None, columns)

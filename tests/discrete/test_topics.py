@@ -24,23 +24,9 @@ from latentviews.core.whitening import Whitening, symmetric_whitening
 from latentviews.discrete.bags import BagMoments, bag_moments, word_projection
 from latentviews.discrete.dirichlet import DirichletParts, dirichlet_parts, find_concentration, view_parts
 from latentviews.discrete.topic_em import counts_over_chances, fold_in
+from truths import share_moments
 
 WEIGHTS = np.array([0.4, 0.3, 0.2, 0.1])
-
-
-def share_moments(alpha):
-    """E[h], E[h⊗h] and E[h⊗h⊗h] of a Dirichlet law, from rising factorials."""
-    k, total = len(alpha), alpha.sum()
-    counts = np.eye(k)
-    second = np.array([[_rising(alpha, counts[i] + counts[j]) for j in range(k)] for i in range(k)])
-    third = np.array(
-        [[[_rising(alpha, counts[i] + counts[j] + counts[m]) for m in range(k)] for j in range(k)] for i in range(k)]
-    )
-    return alpha / total, second / (total * (total + 1)), third / (total * (total + 1) * (total + 2))
-
-
-def _rising(alpha, counts):
-    return np.prod([np.prod(a + np.arange(int(n))) for a, n in zip(alpha, counts, strict=True)])
 
 
 def exact_moments(topics, alpha):

@@ -22,6 +22,7 @@ from .tables import Hostile, hostile_table
 from .verdicts import Judge
 
 Rng = np.random.Generator
+NAN_SAYS_SO = {"standard_errors", "goodness_of_fit"}  # NaN stands for what has no normal law, or no value
 OTHERWISE = {"bootstrap", "inverse_transform"}  # asked for few resamples, and never of rows
 FAR = 1e149  # squares of it can still be held, and of their sums
 
@@ -199,7 +200,8 @@ def _judge_answer(judge: Judge, model: Any, name: str, answer: Any, *, low: bool
         return
     else:
         answer = answer.toarray() if hasattr(answer, "toarray") else answer
-        judge.faults.numbers(name, answer, low=low or method == "predict_log_proba")
+        if method not in NAN_SAYS_SO:
+            judge.faults.numbers(name, answer, low=low or method == "predict_log_proba")
 
 
 def _used(model: Any, values: Any) -> Any:

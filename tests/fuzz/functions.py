@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 
+import latentviews
 from latentviews import (
     Delta,
     Gaussian,
@@ -103,6 +104,16 @@ def _label_shift(rng: Rng, judge: Judge, table: Hostile, wild: bool) -> None:
     judge.call("label_shift", label_shift, table.given, labels, table.rows, random_state=0)
 
 
+def _class_regression(rng: Rng, judge: Judge, table: Hostile, wild: bool) -> None:
+    posteriors = rng.dirichlet(np.ones(2), size=len(table.rows))
+    judge.call("class_regression", latentviews.class_regression, posteriors, table.given)
+
+
+def _distal_outcome(rng: Rng, judge: Judge, table: Hostile, wild: bool) -> None:
+    posteriors = rng.dirichlet(np.ones(2), size=len(table.rows))
+    judge.call("distal_outcome", latentviews.distal_outcome, posteriors, table.rows[:, 0])
+
+
 FUNCTIONS: dict[str, Callable[[Rng, Judge, Hostile, bool], None]] = {
     "two_sample_test": _two_samples,
     "independence_test": _independence,
@@ -111,6 +122,8 @@ FUNCTIONS: dict[str, Callable[[Rng, Judge, Hostile, bool], None]] = {
     "likelihood_curve": _curve,
     "covariate_shift_weights": _covariate_shift,
     "label_shift": _label_shift,
+    "class_regression": _class_regression,
+    "distal_outcome": _distal_outcome,
 }
 
 

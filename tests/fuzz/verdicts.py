@@ -37,6 +37,10 @@ class Faults(list[str]):
 
     def numbers(self, name: str, values: Any, *, low: bool = False, high: bool = False) -> None:
         """No NaN and no infinity; minus infinity where ``low`` allows it, infinity where ``high`` does."""
+        if isinstance(values, list | tuple):
+            for value in values:
+                self.numbers(name, value, low=low, high=high)
+            return
         values = np.asarray(values)
         if values.dtype.kind != "f":
             return

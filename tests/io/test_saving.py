@@ -319,6 +319,17 @@ def test_a_newer_format_is_one_sentence(path):
         load(path)
 
 
+@pytest.mark.parametrize("version", [0, -1, 2.0, True, "2", None], ids=repr)
+def test_a_format_that_never_was_is_one_sentence(version, path):
+    save(MultiViewMixture(), path)
+    rewrite(path, version=version)
+
+    with pytest.raises(
+        SavingError, match=rf"no model that latentviews saved: its format must be 1, 2, …; got {version!r}"
+    ):
+        load(path)
+
+
 TAMPERED = [
     ("os", "system"),
     ("builtins", "eval"),

@@ -3,9 +3,11 @@ import pytest
 from scipy import integrate, stats
 
 from bordered import DURATIONS, SHARES, draw
-from latentviews import Delta, Gaussian, HalfLine, Interval, LowRankDensity, SignedTrain, load, save
+from latentviews import Delta, Gaussian, HalfLine, Interval, LowRankDensity, ProductMixture, SignedTrain, load, save
 from latentviews.joint.copulas import start_at
 from latentviews.joint.margins import Tables
+from latentviews.plot import DensityDisplay
+from latentviews.plot._axes import offscreen_axes
 
 KERNELS = [Gaussian(space=HalfLine()), Gaussian(space=Interval(0, 1)), Gaussian(), Delta()]
 CASES = {"durations": (HalfLine(), DURATIONS[0]), "shares": (Interval(0, 1), stats.beta(1, 3))}
@@ -93,3 +95,15 @@ def test_values_outside_are_refused(rng):
 def test_a_kernel_without_a_space_is_asked_for_one(rng):
     with pytest.raises(ValueError, match=r"Gaussian needs a space: Real\(\), HalfLine\(\) or Interval\(low, high\)"):
         LowRankDensity(kernel=Gaussian(space=None)).fit(mixed(100, rng))
+
+
+@pytest.mark.parametrize("given", [None, {2: 1.0}], ids=["marginal", "conditional"])
+def test_contours_of_columns_stop_at_their_borders(given, rng):
+    X = mixed(300, rng)
+    model = LowRankDensity(2, kernel=KERNELS, method=ProductMixture(), random_state=0).fit(X)
+
+    display = DensityDisplay.from_estimator(model, X, columns=(0, 1), given=given, resolution=30, ax=offscreen_axes(1))
+
+    assert display.ticks[0][0] == 0.0
+    assert display.ticks[1][[0, -1]].tolist() == [0.0, 1.0]
+    assert np.isfinite(display.density).all()

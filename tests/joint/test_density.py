@@ -287,13 +287,14 @@ def test_a_column_that_varies_outside_the_pilot_alone_is_named():
 @pytest.mark.parametrize(
     ("options", "change", "message"),
     [
-        ({"rank": 0}, None, 'rank must be an integer of at least 1, a list of one an edge, or "auto"; got 0'),
+        ({"rank": 0}, None, 'rank must be an integer of at least 1, a list of one per edge, or "auto"; got 0'),
         ({"rank": "two"}, None, "rank must be an integer .* got 'two'"),
         ({"rank": {0: 1}}, None, "rank must be an integer .* got {0: 1}"),
         ({"rank": np.array([[1, 2]])}, None, "rank must be an integer .* got array"),
-        ({"rank": [1, 2]}, None, r"Stack has one rank for all columns; SignedTrain takes one an edge; got \[1, 2\]"),
+        ({"rank": [1, 2]}, None, r"Stack has one rank for all columns; SignedTrain takes one per edge; got \[1, 2\]"),
         ({"rank": 50}, None, "rank 50 needs at least 50 rows; got n_samples = 40"),
         ({"method": SIGNED, "tree": (0, 1)}, None, "leaves of the tree must be the columns 0 to 2"),
+        ({"tree": [(0, 9)]}, None, r"leaves of the tree must be the columns 0 to 2, each once; got \[0, 9\]"),
         ({"method": SIGNED, "tree": "star"}, None, "tree must be"),
         ({"method": SignedTrain(0.5, floor=0)}, None, "floor must be between 0 and 1"),
         ({"method": SignedTrain("isj")}, None, 'bandwidth must be "cv"'),

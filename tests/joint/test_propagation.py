@@ -7,6 +7,7 @@ import pytest
 from sklearn.exceptions import ConvergenceWarning
 
 from latentviews import Delta, Gaussian, KernelBeliefPropagation, VonMises
+from latentviews.joint import propagation
 
 TREE = [(0, 1), (1, 2), (1, 3), (3, 4)]
 
@@ -50,7 +51,7 @@ def test_beliefs_on_a_tree_of_categories_are_enumeration(evidence, rng):
 
     assert found.converged
     for column in set(range(5)) - set(evidence):
-        belief = found.columns[column].density([0.0, 1.0, 2.0])[:, 0]
+        belief = found.views[column].density([0.0, 1.0, 2.0])[:, 0]
         np.testing.assert_allclose(belief, enumerated(x, TREE, evidence, column), atol=1e-10)
 
 
@@ -99,17 +100,17 @@ def test_columns_that_nothing_reaches_keep_their_margin(rng):
 
     found = KernelBeliefPropagation([(0, 1)], random_state=0).fit(x).beliefs([[0.5, np.nan, np.nan]])
 
-    np.testing.assert_allclose(found.columns[2].mean(), [[x[:, 2].mean()]])
+    np.testing.assert_allclose(found.views[2].mean(), [[x[:, 2].mean()]])
 
 
 @pytest.mark.parametrize(
     ("edges", "options", "message"),
     [
-        ([(0, 3)], {}, r"columns from 0 to 2; got \(0, 3\)"),
-        ([(1, 1)], {}, "pairs of different columns"),
+        ([(0, 3)], {}, r"views from 0 to 2; got \(0, 3\)"),
+        ([(1, 1)], {}, "pairs of different views"),
         ([(0, 1), (1, 0)], {}, "twice"),
-        (["ab"], {}, "pairs of different columns from 0 to 2; got 'ab'"),
-        ([(0, 1)], {"kernel": [Gaussian()] * 2}, "one per column, 3; got 2"),
+        (["ab"], {}, "pairs of different views from 0 to 2; got 'ab'"),
+        ([(0, 1)], {"kernel": [Gaussian()] * 2}, "one per view, 3; got 2"),
         ([(0, 1)], {"damping": 1.0}, "damping must be from 0 to below 1"),
     ],
 )
@@ -128,3 +129,82 @@ def test_rows_with_missing_values_are_left_out(rng):
     np.testing.assert_array_equal(with_holes, complete)
     with pytest.raises(ValueError, match="every row of X has a missing value"):
         KernelBeliefPropagation().fit(np.full((5, 2), np.nan))
+
+
+def grid_of_normals(rng, n_rows):
+    """Rows of a 3 × 3 grid of normal columns, and its edges."""
+    edges = [(3 * i + j, 3 * i + j + 1) for i in range(3) for j in range(2)]
+    edges += [(3 * i + j, 3 * i + j + 3) for i in range(2) for j in range(3)]
+    precision = np.eye(9)
+    for s, t in edges:
+        precision[s, t] = precision[t, s] = -0.24
+    return rng.multivariate_normal(np.zeros(9), np.linalg.inv(precision), size=n_rows), edges
+
+
+def loopy_gaussian(covariance, edges, asked):
+    """Means and variances of Gaussian messages on the pairs of a covariance, for the columns that are missing."""
+    precision = np.diag((1 - np.bincount(np.ravel(edges))) / np.diag(covariance))
+    for pair in edges:
+        precision[np.ix_(pair, pair)] += np.linalg.inv(covariance[np.ix_(pair, pair)])
+    hidden = np.isnan(asked)
+    pull, inner = -precision[np.ix_(hidden, ~hidden)] @ asked[~hidden], precision[np.ix_(hidden, hidden)]
+    own, off = np.diag(inner), inner - np.diag(np.diag(inner))
+    widths, heights = np.zeros_like(off), np.zeros_like(off)
+    for _ in range(200):
+        left = own[:, None] + widths.sum(axis=0)[:, None] - widths.T
+        widths, heights = -(off**2) / left, -off * (pull[:, None] + heights.sum(axis=0)[:, None] - heights.T) / left
+    return (pull + heights.sum(axis=0)) / (own + widths.sum(axis=0)), 1 / (own + widths.sum(axis=0))
+
+
+def test_beliefs_on_a_grid_are_those_of_loopy_gaussian_messages(rng):
+    x, edges = grid_of_normals(rng, 6000)
+    x = x - x.mean(axis=0)
+    asked = np.full((1, 9), np.nan)
+    asked[0, [0, 5]] = 1.0, -0.7
+
+    found = KernelBeliefPropagation(edges, n_landmarks=40, random_state=0).fit(x).beliefs(asked)
+
+    means, variances = loopy_gaussian(np.cov(x.T), edges, asked[0])
+    hidden = np.flatnonzero(np.isnan(asked[0]))
+    first = np.array([found.views[c].mean()[0, 0] for c in hidden])
+    second = np.array([found.views[c].expectation(lambda rows: rows[:, 0] ** 2)[0] for c in hidden])
+    assert found.converged
+    assert np.sqrt(np.mean((first - means) ** 2 / variances)) < 0.05
+    assert np.abs(np.mean((second - first**2) / variances) - 1) < 0.05
+
+
+def test_rows_asked_about_some_at_a_time_have_the_same_beliefs(rng, monkeypatch):
+    x = rng.normal(size=(80, 3)).cumsum(axis=1)
+    asked = x[:7].copy()
+    asked[:, 1] = np.nan
+    model = KernelBeliefPropagation(random_state=0).fit(x)
+    whole, filled = model.beliefs(asked), model.predict(asked)
+
+    monkeypatch.setattr(propagation, "MESSAGES", 3 * 80 * 4)  # three rows of two edges
+    parts = model.beliefs(asked)
+
+    np.testing.assert_allclose(parts.views[1].weights, whole.views[1].weights, atol=1e-5)
+    np.testing.assert_allclose(model.predict(asked), filled, atol=1e-5)
+    assert parts.converged == whole.converged
+
+
+def test_views_of_several_columns_are_hidden_together(rng):
+    """The first column of a view tells nothing alone: the sign of both is what the other view repeats."""
+    pair = rng.choice([-1.0, 1.0], size=(600, 2))
+    x = np.column_stack([pair + 0.1 * rng.normal(size=(600, 2)), pair.prod(axis=1)])
+    asked = np.array([[1.0, -1.0, np.nan], [np.nan, -1.0, 1.0]])
+
+    together = KernelBeliefPropagation([(0, 1)], views=[[0, 1], [2]], random_state=0).fit(x)
+    apart = KernelBeliefPropagation([(0, 2), (1, 2)], random_state=0).fit(x)
+
+    assert together.predict(asked)[0, 2] < -0.8
+    assert abs(apart.predict(asked)[0, 2]) < 0.4
+    filled = together.predict(asked)[1]
+    assert filled[1] == -1.0  # what is known stays
+    assert together.beliefs(asked).views[0].weights.shape == (600, 2)
+
+
+@pytest.mark.parametrize("views", [[[0, 1]], [[0, 1], [1, 2]], [[0, 1], [2, 3]]])
+def test_views_need_every_column_once(views, rng):
+    with pytest.raises(ValueError, match="every column from 0 to 2 in one view"):
+        KernelBeliefPropagation(views=views).fit(rng.normal(size=(20, 3)))

@@ -7,9 +7,10 @@ import numpy as np
 import pandas as pd
 import pytest
 from sklearn.exceptions import NotFittedError
+from sklearn.preprocessing import StandardScaler
 
 from catalogue import DISPLAYS, MODELS, OF_OTHER_ROWS
-from latentviews import Delta, Linear, MultiViewMixture, VonMises, diagnose
+from latentviews import Delta, KernelHMM, Linear, MultiViewMixture, VonMises, diagnose
 from latentviews.datasets import make_multiview
 from latentviews.diagnosis.dependence import WithinClassDependence
 from latentviews.plot import (
@@ -18,6 +19,7 @@ from latentviews.plot import (
     ItemProfileDisplay,
     ResponsibilityDisplay,
     SpectrumDisplay,
+    StateDisplay,
     TopicDisplay,
     offscreen_axes,
 )
@@ -145,6 +147,28 @@ def test_every_display_refuses_an_unfitted_model(display):
         display.from_estimator(kind(), *told)
 
 
+@pytest.mark.parametrize("display", DISPLAYS)
+def test_every_display_refuses_another_model_in_a_sentence(display, rng):
+    _, told = DISPLAYS[display]
+    other = StandardScaler().fit(rng.normal(size=(9, 3)))
+
+    with pytest.raises((TypeError, ValueError), match=r"got a StandardScaler|This model has no `spectrum_`"):
+        display.from_estimator(other, *told)
+
+
+def test_displays_of_states_refuse_a_model_without_states(model, data):
+    with pytest.raises(TypeError, match=r"^StateDisplay draws a KernelHMM; got a MultiViewMixture\.$"):
+        StateDisplay.from_estimator(model, data.X)
+    with pytest.raises(TypeError, match=r"^ItemProfileDisplay draws a LatentClass; got a MultiViewMixture\.$"):
+        ItemProfileDisplay.from_estimator(model)
+
+
+def test_the_spectrum_of_states_is_drawn(estimators):
+    model = estimators[KernelHMM]
+
+    assert SpectrumDisplay.from_estimator(model, ax=offscreen_axes(1)).n_components == model.n_states_
+
+
 def test_display_draws_on_the_axes_given(model):
     axes = offscreen_axes(3)
 
@@ -157,7 +181,7 @@ def test_display_draws_on_the_axes_given(model):
 def test_too_few_axes_are_refused(model):
     with pytest.raises(TypeError, match="ax must be Axes of matplotlib; got 'here'"):
         SpectrumDisplay.from_estimator(model, ax="here")
-    with pytest.raises(ValueError, match=r"one Axes a view, 3 in all; got 2"):
+    with pytest.raises(ValueError, match=r"one Axes per view, 3 in all; got 2"):
         ComponentDisplay.from_estimator(model, ax=offscreen_axes(2))
 
 
@@ -320,7 +344,7 @@ def test_a_model_without_a_spectrum_is_refused(rng):
         SpectrumDisplay.from_estimator(model)
 
 
-def test_responsibilities_are_sorted_a_class(model, data):
+def test_responsibilities_are_sorted_within_classes(model, data):
     display = ResponsibilityDisplay.from_estimator(model, data.X)
 
     posteriors = model.predict_proba(data.X)
@@ -356,5 +380,5 @@ def test_dependence_of_a_model_is_that_of_its_diagnosis(model, data):
 
     diagnosis = diagnose(model, data.X, random_state=0)
     np.testing.assert_array_equal(display.dependence.effect, diagnosis.dependence.effect)
-    with pytest.raises(ValueError, match="one Axes a class, 3 in all; got 1"):
+    with pytest.raises(ValueError, match="one Axes per class, 3 in all; got 1"):
         DependenceDisplay.from_diagnosis(diagnosis, ax=offscreen_axes(1))

@@ -15,6 +15,7 @@ import pandas as pd
 import polars as pl
 import pytest
 from sklearn.exceptions import NotFittedError
+from sklearn.preprocessing import StandardScaler
 
 from latentviews import Delta, Gaussian, MultiViewMixture, VonMises
 from latentviews.core.kernels.spaces import Discrete, Real
@@ -496,3 +497,9 @@ def test_text_has_contrast(which):
 
 def test_children_that_are_none_are_left_out():
     assert join(["a", None, tag("br")]) == "a<br>"
+
+
+def test_a_report_on_another_model_is_refused(tmp_path, rng):
+    with pytest.raises(TypeError, match=r"write_report takes a fitted MultiViewMixture; got a StandardScaler\."):
+        write_report(StandardScaler().fit(rng.normal(size=(9, 3))), None, tmp_path / "report.html")
+    assert list(tmp_path.iterdir()) == []

@@ -22,7 +22,9 @@ from latentviews._parameters import (
 from latentviews._validation import all_or_nothing, check_rows
 from latentviews.comparison.features import fitted_map, middle_gaussian, some_rows
 from latentviews.core.kernels.base import Kernel, UnitHeight
+from latentviews.core.kernels.real import Gaussian
 
+WIDTH = 0.5  # the bandwidth where no kernel is named, in median distances
 SWEEPS = 3  # times that every change is moved to its best place between its neighbours
 
 
@@ -43,7 +45,7 @@ class ChangePoints(BaseEstimator):
     n_changes : int or "auto", default="auto"
         "auto" lets ``penalty`` decide.
     kernel : Kernel or None
-        None is the Gaussian of the median distance in standard deviations of the columns.
+        None is the Gaussian of half the median distance in standard deviations of the columns.
     penalty : float or "auto", default="auto"
         What a change must save. "auto" is what the best change of a series without any saves with probability
         ``false_alarm``, from the rows in random order.
@@ -188,7 +190,8 @@ class ChangePoints(BaseEstimator):
         if not np.ptp(x, axis=0).any():
             return np.zeros((len(x), 1))
         some = some_rows(x, rng)
-        kernel = middle_gaussian(some) if self.kernel is None else self.kernel
+        half = Gaussian(WIDTH * np.asarray(middle_gaussian(some).bandwidth))
+        kernel = half if self.kernel is None else self.kernel
         phi = fitted_map(UnitHeight(kernel.adapt(some)), some, self.n_landmarks, rng).transform(x)
         return phi - phi.mean(axis=0)
 

@@ -9,18 +9,14 @@ from sklearn.base import BaseEstimator, clone
 from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
 from latentviews._arrays import to_numpy
-from latentviews._numbers import TINY, as_shares, drawn_labels, row_shares
+from latentviews._numbers import as_shares, drawn_labels, ridge_dual, row_shares
 from latentviews._parameters import Ability, AutoOr, Constraint, Count, NoneOr, Nonnegative, Seed, check_parameters
 from latentviews._validation import all_or_nothing, check_rows, check_weights
-from latentviews.comparison.features import fitted_map, middle_gaussian
+from latentviews.comparison.choosing import chosen, log_with_background
+from latentviews.comparison.features import fitted_map
 from latentviews.core.kernels.base import Kernel, UnitHeight
-from latentviews.core.kernels.real import Gaussian
 
-SCALES = (0.1, 0.2, 0.4, 0.8)  # bandwidths of z to try, in median distances
-WIDTHS = (0.02, 0.05, 0.1, 0.2, 0.4)  # and of x
-PENALTIES = (1e-5, 1e-4, 1e-3, 1e-2)
 UNKNOWN = 1e-6  # the mass of weights before they are scaled, below which they are rounding
-FOLDS, PILOT = 5, 2000  # the choice is made on at most so many rows
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,21 +55,33 @@ class ConditionalDistributions:
         return to_numpy(self.kernel.gram(rows, self.points)) @ self._shares
 
     def log_density(self, x: Any) -> np.ndarray:
-        """The density of row i given z_i, in logarithms, (m,): as many rows as there are distributions."""
+        """The density of row i given z_i, in logarithms, (m,): as many rows as there are distributions.
+
+        It is mixed with a broad density, as if one more row had been seen that may lie anywhere, so that it is finite
+        everywhere.
+        """
         rows = _as_table(x)
         if len(rows) != self.weights.shape[1]:
             raise ValueError(f"log_density takes one row per distribution, {self.weights.shape[1]}; got {len(rows)}.")
         values = np.einsum("ij,ji->i", to_numpy(self.kernel.gram(rows, self.points)), self._shares)
-        return np.log(np.maximum(values, TINY))
+        return log_with_background(values, rows, self.points, self.kernel)
 
     def quantile(self, q: Any, column: int = 0) -> np.ndarray:
-        """The quantiles of one column, (m,) for one level and (len(q), m) for several, smoothed as the density is."""
+        """The quantiles of one column, (m,) for one level and (len(q), m) for several.
+
+        Those of the weighted rows, between two of which values are in proportion; of categories, one of them.
+        """
         levels = np.atleast_1d(np.asarray(q, dtype=float))
         if np.any((levels < 0) | (levels > 1)):
             raise ValueError(f"Quantiles need levels from 0 to 1; got {q!r}.")
         order = np.argsort(self.points[:, column], kind="stable")
         values, below = self.points[order, column], np.cumsum(self._shares[order], axis=0)
-        found = np.array([[np.interp(level, part, values) for part in below.T] for level in levels])
+        space = self.kernel.space
+        if space is not None and space.finite:
+            places = (below[None] < levels[:, None, None] * (1 - 1e-12)).sum(axis=1)
+            found = values[np.minimum(places, len(values) - 1)]
+        else:
+            found = np.array([[np.interp(level, part, values) for part in below.T] for level in levels])
         return found if np.ndim(q) else found[0]
 
     def mmd(self, other: "ConditionalDistributions | None" = None) -> np.ndarray:
@@ -111,7 +119,8 @@ class ConditionalEmbedding(BaseEstimator):
     Parameters
     ----------
     kernel_x, kernel_z : Kernel or None
-        None is a Gaussian whose bandwidth is chosen by held-out likelihood, as are rules left to it.
+        None is a Gaussian whose bandwidth is chosen by held-out likelihood; that of z has one per column, which grows
+        wide along columns that tell nothing of x.
     penalty : float or "auto", default="auto"
         λ, for features of height one.
     n_landmarks : int, default=300
@@ -186,16 +195,16 @@ class ConditionalEmbedding(BaseEstimator):
             raise ValueError("y contains NaN or infinity; pass the rows that are complete.")
         weights = row_shares(len(z), check_weights(sample_weight, z))
         rng = np.random.default_rng(self.random_state)
-        self.kernel_x_, self.kernel_z_, self.penalty_ = self._chosen(z, x, weights, rng)
+        named = self.kernel_x, self.kernel_z, self.penalty
+        self.kernel_x_, self.kernel_z_, self.penalty_ = chosen(z, x, weights, *named, self.n_landmarks, rng)
         self.features_ = fitted_map(UnitHeight(self.kernel_z_), z, self.n_landmarks, rng)
-        self.points_, self.shares_ = x, weights
+        self.points_, self.shares_, self._rows_of_z = x, weights, z
         self._solve(self.features_.transform(z))
         return self
 
     def _solve(self, psi: np.ndarray) -> None:
         """The functions w_i / n of z as vectors of its features: (C_zz + λ I)⁻¹ ψ(z_i)."""
-        moment = psi.T @ (psi * self.shares_[:, None]) + self.penalty_ * np.eye(psi.shape[1])
-        self.dual_ = (np.linalg.pinv(moment, hermitian=True) @ psi.T) * self.shares_
+        self.dual_ = ridge_dual(psi, self.shares_, self.penalty_)
 
     def at(self, z: Any) -> ConditionalDistributions:
         """The distributions of x given every row of ``z``.
@@ -255,8 +264,7 @@ class ConditionalEmbedding(BaseEstimator):
         rng = np.random.default_rng(self.random_state)
         features = fitted_map(UnitHeight(self.kernel_x_), self.points_, self.n_landmarks, rng)
         phi, goal = features.transform(self.points_), features.transform(prior).T @ shares
-        moment = phi.T @ (phi * self.shares_[:, None]) + self.penalty_ * np.eye(phi.shape[1])
-        weights = np.maximum(phi @ np.linalg.pinv(moment, hermitian=True) @ goal, 0.0) * self.shares_
+        weights = np.maximum(goal @ ridge_dual(phi, self.shares_, self.penalty_), 0.0)
         if not weights.sum() > 0:
             raise ValueError("The prior has no rows near those that were fitted, so nothing is known of it.")
         found = clone(self)
@@ -264,52 +272,6 @@ class ConditionalEmbedding(BaseEstimator):
         found.shares_ = weights / weights.sum()
         found._solve(self.features_.transform(self._rows_of_z))
         return found
-
-    def _chosen(
-        self, z: np.ndarray, x: np.ndarray, weights: np.ndarray, rng: np.random.Generator
-    ) -> tuple[Kernel, Kernel, float]:
-        """The kernels and the penalty of the largest held-out likelihood, among those that are left open."""
-        self._rows_of_z = z
-        some = rng.permutation(len(z))[:PILOT]
-        z, x, weights = z[some], x[some], weights[some]
-        kernels_x = _candidates(self.kernel_x, x, WIDTHS)
-        kernels_z = _candidates(self.kernel_z, z, SCALES)
-        penalties = PENALTIES if self.penalty == "auto" else (float(self.penalty),)
-        if len(kernels_x) * len(kernels_z) * len(penalties) == 1 or len(z) < 2 * FOLDS:
-            return kernels_x[-1], kernels_z[-1], penalties[-1]
-        scores = np.zeros((len(kernels_z), len(penalties), len(kernels_x)))
-        for fold in range(FOLDS):
-            held = np.arange(len(z)) % FOLDS == fold
-            grams = [to_numpy(kernel.gram(x[held], x[~held])) for kernel in kernels_x]
-            for a, kernel in enumerate(kernels_z):
-                features = fitted_map(UnitHeight(kernel), z[~held], min(self.n_landmarks, 150), rng)
-                psi, ahead = features.transform(z[~held]), features.transform(z[held])
-                for b, shares in enumerate(_held_out_shares(psi, ahead, weights[~held], penalties)):
-                    for c, gram in enumerate(grams):
-                        density = np.maximum(np.sum(gram * shares, axis=1), TINY)
-                        scores[a, b, c] += weights[held] @ np.log(density)
-        best = np.unravel_index(np.argmax(scores), scores.shape)
-        return kernels_x[best[2]], kernels_z[best[0]], penalties[best[1]]
-
-
-def _held_out_shares(psi: np.ndarray, ahead: np.ndarray, weights: np.ndarray, penalties: Any) -> Any:
-    """For every penalty the positive weights of fitted rows at rows held out, which sum to one."""
-    shares = weights / weights.sum()
-    values, vectors = np.linalg.eigh(psi.T @ (psi * shares[:, None]))
-    left, right = ahead @ vectors, (psi @ vectors).T * shares
-    for penalty in penalties:
-        scale = np.maximum(values, 0.0) + max(penalty, 1e-12)
-        yield as_shares(np.maximum((left / scale) @ right, 0.0), axis=1)
-
-
-def _candidates(kernel: Kernel | None, rows: np.ndarray, scales: tuple[float, ...]) -> list[Kernel]:
-    """The kernel that was named, or Gaussians of several widths."""
-    if kernel is not None:
-        return [kernel.adapt(rows)]
-    if not np.ptp(rows, axis=0).any():
-        return [Gaussian(1.0)]
-    middle = np.asarray(middle_gaussian(rows).bandwidth)
-    return [Gaussian(middle * scale) for scale in scales]
 
 
 def _as_table(values: Any) -> np.ndarray:

@@ -16,6 +16,7 @@ from latentviews.comparison.features import fitted_map, some_rows
 from latentviews.core.kernels.base import Kernel
 from latentviews.core.kernels.discrete import Delta
 from latentviews.core.kernels.real import Gaussian
+from latentviews.core.kernels.spaces import is_discrete
 
 FEATURES = 20  # of a column: enough for a Gaussian of the median distance to be exact to a thousandth
 
@@ -156,7 +157,7 @@ def _unit_features(column: np.ndarray, kernel: Kernel, rng: np.random.Generator)
     if not np.ptp(column):
         return np.zeros((len(column), 1))
     some = some_rows(column, rng)
-    phi = fitted_map(kernel.adapt(some), some, FEATURES if not isinstance(kernel, Delta) else len(column), rng)
+    phi = fitted_map(kernel.adapt(some), some, len(column) if is_discrete(kernel) else FEATURES, rng)
     values = phi.transform(column)
     values = values - values.mean(axis=0)
     return values / np.sqrt(np.linalg.norm(values.T @ values))

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from latentviews._arrays import on_host
+from latentviews.core.kernels.product_space import ProductSpace
 from latentviews.core.kernels.spaces import space_of
 
 MISSING = -1  # the code of a missing value
@@ -249,18 +250,20 @@ def _discrete_columns(estimator: Any, X: Any) -> set[int]:
     names = [str(name) for name in X.columns] if hasattr(X, "columns") else []
     size = len(names) or len(X[0])
     given = getattr(estimator, "features", None) or getattr(estimator, "kernel", None)
-    if not isinstance(given, list | tuple):
-        return set(range(size)) if given is not None and _is_discrete(given) else set()
     views = getattr(estimator, "views", None) or range(size)
-    views = views.values() if isinstance(views, Mapping) else views
+    views = list(views.values() if isinstance(views, Mapping) else views)
     found: set[int] = set()
-    for view, one in zip(views, given, strict=False):
-        if _is_discrete(one):
-            listed: Any = [view] if isinstance(view, str | int) else view
-            found.update(names.index(name) if name in names else name % size for name in listed)
+    for view, one in zip(views, given if isinstance(given, list | tuple) else [given] * len(views), strict=False):
+        listed: Any = [view] if isinstance(view, str | int) else view
+        codes = [name for place, name in enumerate(listed) if _is_discrete(one, place, name)]
+        found.update(names.index(name) if name in names else name % size for name in codes)
     return found
 
 
-def _is_discrete(thing: Any) -> bool:
+def _is_discrete(thing: Any, place: int, name: Any) -> bool:
+    """Whether a kernel or feature map takes a column of its view, at a place and of a name perhaps, for codes."""
     space = None if thing is None else space_of(thing)
-    return space is not None and space.finite
+    if not isinstance(space, ProductSpace):
+        return space is not None and space.finite
+    parts = zip(space.parts, space.columns, strict=True)
+    return any(part.finite and (place in columns or name in columns) for part, columns in parts)

@@ -214,7 +214,7 @@ class Components(ABC):
         order = np.argsort(domain.nodes[:, column], kind="stable")
         mass = domain.weights[order, None] * self._node_density[order]
         # a node stands in the middle of its mass, but codes are what they are
-        shares = np.cumsum(mass, axis=0) - (0.0 if domain.space.finite else mass / 2)
+        shares = np.cumsum(mass, axis=0) - (0.0 if domain.space.column(column).finite else mass / 2)
         return domain.nodes[order, column], shares / mass.sum(axis=0)
 
     def _domain(self) -> Quadrature:

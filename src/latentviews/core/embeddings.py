@@ -15,6 +15,7 @@ from latentviews.core.components import LEAST_SHARE, Components, as_rows, evalua
 from latentviews.core.features.bins import BinnedFeatures, GridFeatures
 from latentviews.core.kernels.bandwidths import weighted_isj
 from latentviews.core.kernels.base import Kernel
+from latentviews.core.kernels.mixed import smoothness
 from latentviews.core.kernels.quadrature import Quadrature
 from latentviews.core.kernels.spaces import Real
 from latentviews.core.streams import batches
@@ -108,7 +109,7 @@ class BinnedEmbedding(Components):
         space, reach = self.kernel.space or Real(), float(np.ptp(self.wide_grid[[0, -1]]))
         if not space.bordered:
             return self._on_the_line(x[:, 0])
-        inside = space.contains(x)
+        inside = space.contains(x) | np.isnan(x)  # of which there is no saying
         images = space.images(np.where(inside, x, self.grid[0]), reach)
         return np.sum([self._on_the_line(image[:, 0]) for image in images], axis=0) * inside
 
@@ -219,7 +220,4 @@ def domain_of(kernel: Kernel | None, x: np.ndarray, rng: np.random.Generator, lo
     space = Real() if kernel is None else kernel.space
     if space is None:
         return None
-    params = {} if kernel is None else kernel.get_params()
-    widths = [np.broadcast_to(v, x.shape[1]) for key, v in params.items() if key.endswith("bandwidth")]
-    scale = np.min(widths, axis=0) if widths else x.std(axis=0) * len(x) ** (-1 / (x.shape[1] + 4))
-    return space.quadrature(x, scale, rng, log_unit)
+    return space.quadrature(x, smoothness(kernel, x), rng, log_unit)

@@ -15,7 +15,7 @@ from latentviews._numbers import TINY, brief
 from latentviews._parameters import AutoOr, NoneOr, Numbers
 from latentviews._validation import UnsupportedError, check_count
 from latentviews.core import streams
-from latentviews.core.tables import check_varying, read_table
+from latentviews.core.tables import check_spaces, check_varying, read_table
 from latentviews.core.views import Views, feature_prototypes, fit_views, fitting_maps, with_bandwidth
 
 DIRECTIONS = 30  # leading feature directions of a view; dependence beyond them is below any noise
@@ -111,11 +111,14 @@ def rank_test(
     if not isinstance(level, float) or not 0 < level < 1:
         raise ValueError(f"level must be between 0 and 1; got {level!r}.")
     rng = np.random.default_rng(random_state)
-    data, columns = read_table(_TableReader(views), X, reset=True)
+    reader = _TableReader(views)
+    data, columns = read_table(reader, X, reset=True)
     rows = to_numpy(streams.sample(data, ROWS, rng)[0])
     check_varying(rows, columns)
+    names = getattr(reader, "feature_names_in_", None)
     NoneOr(AutoOr(Numbers())).check("point_masses", point_masses)
-    maps, blocks = feature_prototypes(kernel, features, None, columns), list(range(len(columns)))
+    maps, blocks = feature_prototypes(kernel, features, None, columns, names), list(range(len(columns)))
+    check_spaces(data if streams.is_array(data) else rows, columns, maps, getattr(reader, "feature_names_in_", None))
     maps = fitting_maps(maps, rows, columns, blocks, point_masses, scales=False)
     fitted = fit_views(rows, columns, maps, rng, blocks)
     return dependence_rank(rows, fitted, rng, level, n_permutations)

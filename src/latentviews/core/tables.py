@@ -310,7 +310,8 @@ def check_spaces(x: np.ndarray, columns: Columns, prototypes: Sequence[Any], nam
     x = to_numpy(x)
     spaces: dict[int, Space] = {}
     for group, phi in zip(columns, prototypes, strict=True):
-        spaces |= dict.fromkeys(group, space_of(phi) or Real())
+        space = space_of(phi) or Real()
+        spaces |= {j: space.column(place) for place, j in enumerate(group)}
     for j, space in spaces.items():
         doubt = space.check(x[:, j], _label(j, names))
         if doubt:
@@ -335,7 +336,8 @@ def refuse_outside(x: Any, spaces: Spaces, names: Any = None) -> None:
 def _fitted_spaces(estimator: Any) -> Spaces:
     """The spaces of the columns of a fitted model whose views have densities."""
     pairs = zip(estimator.views_, getattr(estimator, "components_", ()), strict=False)
-    return {j: view.domain.space for group, view in pairs if getattr(view, "domain", None) is not None for j in group}
+    known = [(group, view.domain.space) for group, view in pairs if getattr(view, "domain", None) is not None]
+    return {j: space.column(place) for group, space in known for place, j in enumerate(group)}
 
 
 def _names(estimator: Any) -> Any:

@@ -1,13 +1,14 @@
 """Solvers: the orthogonal decomposition T = Σ λ_h v_h ⊗ v_h ⊗ v_h of a symmetric k × k × k tensor."""
 
 from itertools import combinations
-from typing import ClassVar, NamedTuple, Protocol
+from typing import Any, ClassVar, NamedTuple, Protocol
 
 import numpy as np
 from sklearn.base import BaseEstimator
 
 from latentviews._numbers import TINY
-from latentviews._parameters import Constraint, Count, Nonnegative, Such, check_parameters, is_number
+from latentviews._parameters import Constraint, Count, Nonnegative, Such, WithData, check_parameters, is_number
+from latentviews._validation import as_numbers
 
 
 class Decomposition(NamedTuple):
@@ -31,23 +32,28 @@ class PowerMethod(BaseEstimator):
     Parameters
     ----------
     n_restarts : int, default=50
-        Random starts for every eigenvector.
+        Random starts for every eigenvector, where none are given.
     n_iter : int, default=50
         Iterations from every start, and once more from the best.
     threshold : float, default=0.0
         ξ: an eigenpair found before is removed where abs(λ_j ⟨θ, v_j⟩) > ξ.
+    starts : array of shape (n_starts, k) or None
+        Vectors to start from instead, such as whitened rows of the data (Anandkumar, Ge, Hsu & Kakade 2013, section 4):
+        where rows are of one class each, some lie near every eigenvector.
     """
 
     _parameters: ClassVar[dict[str, Constraint]] = {
         "n_restarts": Count(),
         "n_iter": Count(),
         "threshold": Such(lambda value: is_number(value) and value >= 0, "a number of at least zero"),
+        "starts": WithData(),
     }
 
-    def __init__(self, n_restarts: int = 50, n_iter: int = 50, threshold: float = 0.0):
+    def __init__(self, n_restarts: int = 50, n_iter: int = 50, threshold: float = 0.0, starts: Any = None):
         self.n_restarts = n_restarts
         self.n_iter = n_iter
         self.threshold = threshold
+        self.starts = starts
 
     def decompose(self, tensor: np.ndarray, rng: np.random.Generator) -> Decomposition:
         """Eigenpairs, one after the other.
@@ -67,7 +73,7 @@ class PowerMethod(BaseEstimator):
         rank = len(tensor)
         values, vectors = np.empty(0), np.empty((rank, 0))
         for _ in range(rank):
-            starts = _normalised(rng.normal(size=(self.n_restarts, rank)))
+            starts = _normalised(self._first_vectors(rank, rng))
             thetas = self._iterate(tensor, values, vectors, starts)
             heights = np.sum(self._update(tensor, values, vectors, thetas) * thetas, axis=1)
             best = self._iterate(tensor, values, vectors, thetas[[heights.argmax()]])
@@ -75,6 +81,17 @@ class PowerMethod(BaseEstimator):
             values = np.append(values, height)
             vectors = np.column_stack([vectors, best[0]])
         return _ordered(tensor, vectors)
+
+    def _first_vectors(self, rank: int, rng: np.random.Generator) -> np.ndarray:
+        """The starts given, or random ones."""
+        if self.starts is None:
+            return rng.normal(size=(self.n_restarts, rank))
+        starts = as_numbers("starts", self.starts)
+        if starts.ndim != 2 or starts.shape[1] != rank or not len(starts) or not np.all(np.isfinite(starts)):
+            raise ValueError(
+                f"starts must be finite vectors of {rank} coordinates, one per row; got shape {starts.shape}."
+            )
+        return starts
 
     def _iterate(self, tensor: np.ndarray, values: np.ndarray, vectors: np.ndarray, thetas: np.ndarray) -> np.ndarray:
         for _ in range(self.n_iter):

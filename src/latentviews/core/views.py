@@ -1,5 +1,6 @@
 """Views X_t: which columns belong together, and the feature map φ_t of each, chosen and fitted."""
 
+import inspect
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -15,17 +16,19 @@ from latentviews.core.features.indicators import OneHotFeatures
 from latentviews.core.features.landmarks import LandmarkFeatures
 from latentviews.core.features.point_masses import PointMassFeatures, find_point_masses, without_masses
 from latentviews.core.kernels.bandwidths import many_scales
-from latentviews.core.kernels.base import Kernel
-from latentviews.core.kernels.discrete import Delta
+from latentviews.core.kernels.base import Kernel, column_factors
+from latentviews.core.kernels.mixed import in_view
 from latentviews.core.kernels.real import Gaussian
-from latentviews.core.kernels.spaces import space_of
+from latentviews.core.kernels.spaces import is_discrete, space_of
+from latentviews.core.kernels.structured import FunctionKernel
 from latentviews.core.streams import weigh
 from latentviews.core.tables import Columns
 
 
 def features_for(kernel: Kernel, n_columns: int) -> Any:
     """The map that serves a kernel when the user names none."""
-    if isinstance(kernel, Delta):  # indicators are its own map
+    codes = [is_discrete(part.kernel) for part in column_factors(kernel)]
+    if is_discrete(kernel) or (codes and all(codes)):  # any kernel on finitely many values is linear in indicators
         return OneHotFeatures()
     if n_columns == 1 and hasattr(kernel, "log_height"):  # a density of one bandwidth, which a grid can hold
         return BinnedFeatures(kernel)
@@ -136,22 +139,38 @@ def _fit(prototype: Any, table: np.ndarray, seed: int) -> Any:
     return phi.fit(table)
 
 
-def feature_prototypes(kernel: Any, features: Any, bandwidth: Any, columns: Columns) -> list[Any]:
-    """An unfitted feature map for every view, from what the user gave."""
-    n_views = len(columns)
+def feature_prototypes(kernel: Any, features: Any, bandwidth: Any, columns: Columns, names: Any = None) -> list[Any]:
+    """An unfitted feature map for every view, from what the user gave; ``names`` are those of the table's columns."""
     if kernel is not None and features is not None:
         raise ValueError("kernel is shorthand for features: pass one of them, not both.")
     if features is None:
-        given = _one_per_view("kernel", kernel, n_views)
+        given = _one_per_view("kernel", kernel, columns)
         kernels = [_default_kernel(group) if one is None else one for one, group in zip(given, columns, strict=True)]
+        kernels = [FunctionKernel(one) if inspect.isroutine(one) else one for one in kernels]
         for one in kernels:
             check_ability("kernel", one, "gram")
+        kernels = [in_view(one, _in(names, group), len(group)) for one, group in zip(kernels, columns, strict=True)]
         maps = [features_for(kernel, len(group)) for kernel, group in zip(kernels, columns, strict=True)]
     else:
-        maps = [check_ability("features", phi, "transform") for phi in _one_per_view("features", features, n_views)]
+        maps = [check_ability("features", phi, "transform") for phi in _one_per_view("features", features, columns)]
+        maps = [_map_in_view(phi, _in(names, group), len(group)) for phi, group in zip(maps, columns, strict=True)]
     if bandwidth is None:
         return maps
     return [with_bandwidth(phi, check_bandwidth("bandwidth", bandwidth)) for phi in maps]
+
+
+def _in(names: Any, columns: list[int]) -> list[str] | None:
+    """The names of some columns; None where they have none."""
+    return None if names is None else [str(names[j]) for j in columns]
+
+
+def _map_in_view(phi: Any, names: list[str] | None, n_columns: int) -> Any:
+    """A feature map whose kernel takes columns by their places in the view."""
+    kernel = getattr(phi, "kernel", None)
+    if not isinstance(kernel, Kernel):
+        return phi
+    found = in_view(kernel, names, n_columns)
+    return phi if found is kernel else clone(phi).set_params(kernel=found)
 
 
 def landmarks_where_scales_differ(
@@ -220,11 +239,19 @@ def _default_kernel(columns: list[int]) -> Gaussian:
     return Gaussian("silverman" if len(columns) == 1 else "median")
 
 
-def _one_per_view(name: str, given: Any, n_views: int) -> list[Any]:
+def default_features(n_columns: int) -> Any:
+    """The map of real columns of which nobody says more."""
+    return features_for(_default_kernel(list(range(n_columns))), n_columns)
+
+
+def _one_per_view(name: str, given: Any, columns: Columns) -> list[Any]:
     if not isinstance(given, list | tuple):
-        return [given] * n_views
-    if len(given) != n_views:
-        raise ValueError(f"{name} must be one object or one per view; got {len(given)} for {n_views} views.")
+        return [given] * len(columns)
+    if len(given) != len(columns):
+        flat = [[int(j)] for group in columns for j in group]
+        views = f"{str(flat[:3])[:-1]}, …]" if len(flat) > 3 else str(flat)
+        hint = f" For one per column, pass views={views}." if len(flat) == len(given) else ""
+        raise ValueError(f"{name} must be one object or one per view; got {len(given)} for {len(columns)} views.{hint}")
     return list(given)
 
 

@@ -9,7 +9,7 @@ from latentviews._numbers import TINY, quartile_spread
 
 ROWS = 10_000  # rows that a codebook is fitted to
 STEPS = 20  # EM steps; more make no better building blocks
-ENOUGH = 1e-3  # a step that gains less log-likelihood a row is the last
+ENOUGH = 1e-3  # a step that gains less log-likelihood per row is the last
 AT_ONCE = 2**22  # products of columns in memory
 RIDGE = 1e-3  # of the rows' spread, squared, that every Gaussian has at least while it is fitted
 LEAST = 1e-6  # the same of what few rows are shrunk to, beside their own variances

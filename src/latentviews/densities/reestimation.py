@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from sklearn.base import clone
@@ -18,7 +18,9 @@ from latentviews.core.features.bins import BinnedFeatures, GridFeatures, linear_
 from latentviews.core.features.landmarks import LandmarkFeatures, few_landmarks, many_landmarks
 from latentviews.core.features.point_masses import PointMassFeatures, which_mass
 from latentviews.core.kernels.bandwidths import finest
-from latentviews.core.kernels.base import Kernel
+from latentviews.core.kernels.base import Kernel, column_factors
+from latentviews.core.kernels.mixed import product_on, widened
+from latentviews.core.kernels.product_space import ProductSpace
 from latentviews.core.kernels.quadrature import Quadrature
 from latentviews.core.moments import from_raw
 from latentviews.core.point_masses import laws_in
@@ -68,6 +70,11 @@ def _density_map(phi: Any, x: np.ndarray, posteriors: np.ndarray, bandwidth: Any
 
 def within_classes(kernel: Kernel, x: np.ndarray, posteriors: np.ndarray) -> Kernel:
     """A kernel as narrow as the classes suggest; as it is where it has no bandwidth."""
+    factors = column_factors(kernel)
+    if factors:
+        wider = cast(ProductSpace, kernel.space).widening(x, posteriors.sum() / posteriors.shape[1])
+        own = [widened(within_classes(p.kernel, p.some(x), posteriors), f) for p, f in zip(factors, wider, strict=True)]
+        return product_on(own, [part.places for part in factors])
     if kernel.space is None or "bandwidth" not in kernel.get_params():
         return kernel
     return clone(kernel).set_params(bandwidth=kernel.space.within_class_bandwidth(x, posteriors))

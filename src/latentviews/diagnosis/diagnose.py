@@ -46,10 +46,10 @@ def outside_range(model: Any, rows: np.ndarray) -> dict[int, float]:
     found, masses = {}, masses_of(model)  # where rows may be, wherever the others are
     for view, component in zip(model.views_, model.components_, strict=True):
         domain = component.domain
-        if domain is None or not domain.space.ordered:
+        if domain is None or not any(domain.space.column(c).ordered for c in range(len(view))):
             continue
         low, high = domain.nodes.min(axis=0) - domain.cell / 2, domain.nodes.max(axis=0) + domain.cell / 2
-        for c, j in enumerate(view):
+        for c, j in [(c, j) for c, j in enumerate(view) if domain.space.column(c).ordered]:
             x = rows[~np.isnan(rows[:, j]) & (which_mass(rows[:, j], masses.get(j, ())) < 0), j]
             share = float(np.mean((x < low[c]) | (x > high[c]))) if len(x) else 0.0
             if len(x) >= FEWEST_MEMBERS and np.ptp(np.quantile(x, [0.05, 0.95])) < SQUEEZED * domain.spread[c]:

@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from latentviews._numbers import TINY
+
 DENSE = 4_000_000  # cells of a table of indicators that are held one by one; beyond, only the ones are,
 FEW = 16  # and so where an item has more categories than this on average
 
@@ -52,7 +54,7 @@ class Answers:
     def margins(self) -> np.ndarray:
         """The share of every category among the answers to its item, (Σ sizes,)."""
         totals = np.asarray(self.indicators.T @ self.counts)
-        return totals / np.maximum(per_item(totals, self), np.finfo(float).tiny)
+        return totals / np.maximum(per_item(totals, self), TINY)
 
     def as_table(self) -> np.ndarray:
         """The patterns as floats with NaN where an answer is missing."""

@@ -7,6 +7,7 @@ Song et al. (2014), section 7; Anandkumar et al. (2012). With α₀ = Σ α_h an
                  + 2α₀²/((α₀+1)(α₀+2)) m⊗m⊗m                                     = Σ 2π_h/((α₀+1)(α₀+2)) o_h⊗o_h⊗o_h
 """
 
+import warnings
 from collections.abc import Callable, Sequence
 from itertools import combinations
 from typing import NamedTuple
@@ -15,12 +16,13 @@ import numpy as np
 from scipy.optimize import brentq
 
 from latentviews._numbers import row_shares
-from latentviews._validation import UnsupportedError
+from latentviews._validation import IdentifiabilityWarning, UnsupportedError, warn_user
 from latentviews.core.tensors import Solver
 from latentviews.core.whitening import Whitening, symmetric, symmetric_tensor, symmetric_whitening, whiten
 from latentviews.discrete.bags import BagMoments
 
 RANGE = (1e-3, 1e3)  # of the concentrations that are looked for
+UNTOLD = 1.0  # the concentration of fewer than three parts, which moments do not tell
 STEP, NEAR = float(np.log(10)), 1e-3  # of their logarithms: while a root is looked for, and when it is near enough
 
 
@@ -97,6 +99,22 @@ def find_concentration(parts_at: Callable[[float], DirichletParts]) -> float:
         if value <= 0:
             return _root(excess, places[here - 1], places[here])
     return float(np.exp(places[here]))
+
+
+def chosen_concentration(rank: int, given: float | None, find: Callable[[], float]) -> float:
+    """The concentration given, or else found, which moments tell from three parts on."""
+    if given is not None:
+        return given
+    if rank < 3:
+        warn_user(
+            f"Moments of three draws do not tell the concentration of {rank} parts; it is taken to be {UNTOLD:g}. "
+            "Pass `concentration` where more is known.",
+            IdentifiabilityWarning,
+        )
+        return UNTOLD
+    with warnings.catch_warnings():  # of concentrations that are only tried
+        warnings.simplefilter("ignore", IdentifiabilityWarning)
+        return find()
 
 
 def _excess(excess: Callable[[float], float], place: float) -> float | None:

@@ -76,7 +76,8 @@ class ClassQuestionsMixin:
         answered = (rows.codes >= 0).any(axis=1)
         counted = weights > 0
         total = float(weights[counted] @ scores[counted])
-        return -2 * total + per_parameter(weights[answered].sum()) * self.n_parameters_
+        n_rows = max(float(weights[answered].sum()), 1.0)  # rows without an answer tell as much as one row
+        return -2 * total + per_parameter(n_rows) * self.n_parameters_
 
     def sample(self, n_samples: int = 1, random_state: Any = None) -> tuple[np.ndarray, np.ndarray]:
         """Rows of answers drawn from the fitted classes, and their classes.
@@ -218,6 +219,8 @@ class ClassQuestionsMixin:
             return Answers(rows.known, counts, tuple(rows.sizes)), design_matrix(covariates)[0]
         answers, _ = distinct_answers(rows.known, rows.sizes, rows.weights)
         answers = answers.take(np.flatnonzero((answers.counts > 0) & (answers.codes >= 0).any(axis=1)))
+        if not len(answers.counts):
+            raise ValueError("No row of X has an answer that was seen in fitting, so nothing can be told from them.")
         return answers, np.ones((len(answers.counts), 1))
 
     def _kernels(self, answers: Answers) -> Kernels:

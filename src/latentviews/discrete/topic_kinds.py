@@ -1,6 +1,5 @@
 """Topics of words, of draws in groups, and of views that differ: from data to parts."""
 
-import warnings
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -16,6 +15,7 @@ from latentviews.core.views import feature_prototypes, fit_views
 from latentviews.discrete.bags import BagMoments, bag_moments, long_enough, word_projection
 from latentviews.discrete.dirichlet import (
     DirichletParts,
+    chosen_concentration,
     dirichlet_parts,
     find_concentration,
     view_parts,
@@ -23,7 +23,6 @@ from latentviews.discrete.dirichlet import (
 from latentviews.discrete.topic_em import EMSettings, first_fit, fit_topics
 
 FLOOR = 0.01  # of a start's topics: the share of the corpus's own frequencies in each
-UNTOLD = 1.0  # the concentration of fewer than three parts, which moments do not tell
 MOST = 1.0  # of α_h where EM begins, if the prior is learnt
 ALONE = 0.1  # the concentration per topic where moments say nothing of it
 
@@ -53,18 +52,7 @@ class WordSettings(NamedTuple):
 
     def chosen(self, parts_at: Callable[[float], DirichletParts]) -> float:
         """The concentration given, or that at which weights sum to one, which tells it from three parts on."""
-        if self.concentration is not None:
-            return self.concentration
-        if self.rank < 3:
-            warn_user(
-                f"Moments of three draws do not tell the concentration of {self.rank} parts; it is taken to be "
-                f"{UNTOLD:g}. Pass `concentration` where more is known.",
-                IdentifiabilityWarning,
-            )
-            return UNTOLD
-        with warnings.catch_warnings():  # of concentrations that are only tried
-            warnings.simplefilter("ignore", IdentifiabilityWarning)
-            return find_concentration(parts_at)
+        return chosen_concentration(self.rank, self.concentration, lambda: find_concentration(parts_at))
 
 
 def word_parts(moments: BagMoments, settings: WordSettings, rng: np.random.Generator) -> DirichletParts:

@@ -155,7 +155,9 @@ def _read_tree(archive: zipfile.ZipFile, path: Path) -> dict[str, Any]:
     if not isinstance(tree, dict) or tree.get("format") != FORMAT:
         raise SavingError(f"{path} is a zip file, but not a model that latentviews saved: its {TREE} says otherwise.")
     version = tree.get("version")
-    if not isinstance(version, int) or version > VERSION:
+    if type(version) is not int or version < 1:
+        raise SavingError(f"{path} is no model that latentviews saved: its format must be 1, 2, …; got {version!r}.")
+    if version > VERSION:
         raise SavingError(
             f"{path} was saved by latentviews {tree.get('latentviews')} in format {version}; latentviews {_release()} "
             f"reads formats up to {VERSION}. Install a newer latentviews to read it."

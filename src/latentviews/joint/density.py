@@ -40,7 +40,7 @@ from latentviews.joint.checks import check_constants, check_empty_rows
 from latentviews.joint.column_density import ColumnDensity
 from latentviews.joint.methods import Stack
 from latentviews.joint.problem import JointEstimate, JointProblem
-from latentviews.joint.trees import could_be_tree
+from latentviews.joint.trees import could_be_tree, read_tree
 
 PILOT = 20_000
 NARROW, WIDE = 1e-100, 1e100  # what columns may span: their squares are numbers
@@ -55,7 +55,7 @@ class LowRankDensity(CallbackSupportMixin, DensityMixin, BaseEstimator):
 
     Parameters
     ----------
-    rank : int, "auto" or one an edge, default="auto"
+    rank : int, "auto" or one per edge, default="auto"
         The number of components, or of singular vectors at every edge of the tree (or at each, for `SignedTrain`, in
         the order of ``tree_.edges``). "auto" chooses, or combines several, by held-out likelihood.
     tree : "caterpillar", "auto", nested tuples of columns or networkx tree, default="caterpillar"
@@ -73,7 +73,7 @@ class LowRankDensity(CallbackSupportMixin, DensityMixin, BaseEstimator):
     Attributes
     ----------
     density_ : StackedMixture or SignedDensity
-    rank_ : int, or one an edge
+    rank_ : int, or one per edge
         The rank that was chosen: of the part with the largest share in a stack; at every edge of ``tree_`` where they
         follow from the tolerance of `SignedTrain`.
     mass_ : float
@@ -171,6 +171,9 @@ class LowRankDensity(CallbackSupportMixin, DensityMixin, BaseEstimator):
         check_empty_rows(rows.data, rows.weights, rows.pilot)
         self._settle_columns(rows)
         names = getattr(self, "feature_names_in_", None)
+        names = None if names is None else list(names)
+        if not is_auto(self.tree):  # a wrong one is refused whatever the method makes of it
+            read_tree(self.tree, self.n_features_in_, names, self.columns_)
         kernels = self._kernels()
         rows = rows_inside(rows, tuple([j] for j in kernels), list(kernels.values()), names)
         return JointProblem(
@@ -178,7 +181,7 @@ class LowRankDensity(CallbackSupportMixin, DensityMixin, BaseEstimator):
             kernels=kernels,
             rank=self.rank,
             tree=self.tree,
-            names=None if names is None else list(names),
+            names=names,
             rng=rng,
             report=report,
         )
@@ -192,7 +195,7 @@ class LowRankDensity(CallbackSupportMixin, DensityMixin, BaseEstimator):
             return max(check_count("rank", rank) for rank in (self.rank if several else [self.rank]))
         except ValueError:
             raise ValueError(
-                f'rank must be an integer of at least 1, a list of one an edge, or "auto"; got {self.rank!r}.'
+                f'rank must be an integer of at least 1, a list of one per edge, or "auto"; got {self.rank!r}.'
             ) from None
 
     def _data(self, X: Any, *, reset: bool) -> Any:

@@ -284,7 +284,7 @@ class SeparateTables(Tables):
 
 @dataclass(frozen=True, eq=False)
 class Normals(Margins):
-    """Real columns, each with a normal law a component: with correlations, Gaussian mixtures."""
+    """Real columns, each with a normal law per component: with correlations, Gaussian mixtures."""
 
     least: np.ndarray  # (c,), the smallest standard deviation
     origin: np.ndarray  # (c,), near the values: squares are of distances from it

@@ -151,7 +151,7 @@ def _stacked(method: Stack, problem: JointProblem, kinds_of: Any) -> JointEstima
     n_folds, max_iter, tol = method.n_folds, method.max_iter, method.tol
     if isinstance(problem.rank, Sequence | np.ndarray) and not isinstance(problem.rank, str):
         name = type(method).__name__
-        raise ValueError(f"{name} has one rank for all columns; SignedTrain takes one an edge; got {problem.rank!r}.")
+        raise ValueError(f"{name} has one rank for all columns; SignedTrain takes one per edge; got {problem.rank!r}.")
     rows = Rows(problem.pilot, problem.kernels, problem.pilot_weights)
     kinds = [kind for rank in problem.ranks(method.ranks) for kind in kinds_of(rank, rows)]
     starts = _starts(problem, rows, kinds)

@@ -19,7 +19,7 @@ class JointProblem(TrainingRows):
     """What a fit is given, read and checked."""
 
     kernels: Mapping[int, Kernel]  # of every column that varies
-    rank: Any  # a number, "auto", or one an edge
+    rank: Any  # a number, "auto", or one per edge
     tree: Any
     names: list[str] | None  # of all columns
     rng: np.random.Generator

@@ -1,7 +1,7 @@
 """Belief propagation on a graph of columns, with messages learnt from rows (Song et al. 2011)."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -10,7 +10,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
 from latentviews._arrays import to_numpy
-from latentviews._numbers import TINY
+from latentviews._numbers import TINY, as_shares, ridge_solve
 from latentviews._parameters import (
     Constraint,
     Count,
@@ -27,41 +27,48 @@ from latentviews.comparison.features import fitted_map, middle_gaussian
 from latentviews.core.kernels.base import Kernel, UnitHeight
 from latentviews.core.kernels.real import Gaussian
 
-WIDTH = 0.2  # the bandwidth of a column where no kernel is named, in median distances
+WIDTH, DENSITY = 1.0, 0.2  # bandwidths of messages and of densities where no kernel is named, in median distances
+MESSAGES = 2**25  # numbers in the messages of rows that are asked about together
 LEAST = 1e-9  # a message is nowhere below this share of its largest value: least squares may go below zero
 
 
 @dataclass(frozen=True, eq=False)
 class Beliefs:
-    """What is believed of every hidden column of some rows.
+    """What is believed of every hidden view of some rows.
 
-    ``columns[s]`` are the distributions of column s, one per row; where it is known, the distribution is that of the
+    ``views[s]`` are the distributions of view s, one per row; where it is known, the distribution is that of the
     rows like it.
     """
 
-    columns: tuple[ConditionalDistributions, ...] = field(repr=False)
+    views: tuple[ConditionalDistributions, ...] = field(repr=False)
     converged: bool
     n_iter: int
 
 
 class KernelBeliefPropagation(BaseEstimator):
-    r"""The distribution of hidden columns given the others, on a graph of which columns touch (loops allowed).
+    r"""The distribution of hidden views given the others, on a graph of which views touch (loops allowed).
 
     Messages along the edges are functions in the kernel's space, learnt from rows by least squares:
 
-    .. math:: m_{ts}(x_s) = \varphi_s(x_s)^\top (C_{ss} + \lambda I)^{-1} \frac1n \sum_i w_i\, \varphi_s(x_s^i),
-              \qquad w_i = \prod_{u \ne s} m_{ut}(x_t^i),
+    .. math:: m_{ts}(x_s) = 1 + \varphi_s(x_s)^\top (C_{ss} + \lambda I)^{-1} \frac1n
+              \sum_i (w_i / \bar w - 1)\, \varphi_s(x_s^i), \qquad w_i = \prod_{u \ne s} m_{ut}(x_t^i),
 
-    with w_i = k_t(e, x_t^i) where column t is known to be e; the belief of a column is its margin times the messages
-    that reach it (Song, Gretton, Bickson, Low & Guestrin 2011). With the delta kernel and no penalty it is the
-    sum-product algorithm on the tables of the rows: exact on trees.
+    with w_i = φ_t(x_t^i)ᵀ (C_tt + λI)⁻¹ φ_t(e), the weights of a conditional embedding, where view t is known to be
+    e; the belief of a view is its margin times the messages that reach it (Song, Gretton, Bickson, Low & Guestrin
+    2011, whose messages are shrunk towards zero instead of one, and whose w_i is k_t(e, x_t^i)). With the delta
+    kernel and no penalty it is the sum-product algorithm on the tables of the rows: exact on trees.
 
     Parameters
     ----------
-    edges : sequence of pairs of columns, or None
-        None is a chain: every column touches the next.
-    kernel : Kernel, list with one per column, or None
-        None is a Gaussian of a fifth of the median distance.
+    edges : sequence of pairs of views, or None
+        None is a chain: every view touches the next.
+    views : sequence of sequences of columns, or None
+        The columns of every view; None is one column each. Where a column of a view is missing, all of it is hidden.
+    kernel : Kernel, list with one per view, or None
+        Of the messages. None is a Gaussian of the median distance.
+    density_kernel : Kernel, list with one per view, or None
+        What the densities of beliefs are smoothed by, narrower than messages as a rule. None is ``kernel``, or where
+        there is none a Gaussian of a fifth of the median distance.
     penalty : float, default=1e-3
         λ, for features of height one.
     n_landmarks : int, default=200
@@ -85,7 +92,9 @@ class KernelBeliefPropagation(BaseEstimator):
 
     _parameters: ClassVar[dict[str, Constraint]] = {
         "edges": WithData(),
+        "views": WithData(),
         "kernel": WithData(),
+        "density_kernel": WithData(),
         "penalty": Nonnegative(),
         "n_landmarks": Count(),
         "damping": Share("from 0 to below 1", zero=True),
@@ -98,7 +107,9 @@ class KernelBeliefPropagation(BaseEstimator):
         self,
         edges: Sequence[tuple[int, int]] | None = None,
         *,
+        views: Sequence[Sequence[int]] | None = None,
         kernel: Kernel | Sequence[Kernel] | None = None,
+        density_kernel: Kernel | Sequence[Kernel] | None = None,
         penalty: float = 1e-3,
         n_landmarks: int = 200,
         damping: float = 0.0,
@@ -107,7 +118,9 @@ class KernelBeliefPropagation(BaseEstimator):
         random_state: Any = None,
     ):
         self.edges = edges
+        self.views = views
         self.kernel = kernel
+        self.density_kernel = density_kernel
         self.penalty = penalty
         self.n_landmarks = n_landmarks
         self.damping = damping
@@ -122,7 +135,7 @@ class KernelBeliefPropagation(BaseEstimator):
 
     @all_or_nothing
     def fit(self, X: Any, y: Any = None) -> Self:
-        """Learn how columns that touch go together.
+        """Learn how views that touch go together.
 
         Parameters
         ----------
@@ -141,36 +154,21 @@ class KernelBeliefPropagation(BaseEstimator):
             raise ValueError(
                 "KernelBeliefPropagation learns from complete rows, and every row of X has a missing value."
             )
-        self.edges_ = _checked_edges(self.edges, x.shape[1])
+        self.views_ = _checked_views(self.views, x.shape[1])
+        self.edges_ = _checked_edges(self.edges, len(self.views_))
         rng = np.random.default_rng(self.random_state)
-        self.kernels_ = self._kernels(x)
-        self.rows_ = x
-        self.phi_, self.dual_ = [], []
-        for column, kernel in enumerate(self.kernels_):
-            values = x[:, [column]]
-            phi = fitted_map(UnitHeight(kernel), values, self.n_landmarks, rng).transform(values)
-            moment = phi.T @ phi / len(x) + self.penalty * np.eye(phi.shape[1])
+        self.rows_ = [x[:, columns] for columns in self.views_]
+        self.kernels_ = _kernels("kernel", self.kernel, self.rows_, WIDTH)
+        smoothed = self.kernel if self.density_kernel is None else self.density_kernel
+        self.density_kernels_ = _kernels("density_kernel", smoothed, self.rows_, DENSITY)
+        self.features_, self.phi_, self.inverses_ = [], [], []
+        for rows, kernel in zip(self.rows_, self.kernels_, strict=True):
+            features = fitted_map(UnitHeight(kernel), rows, self.n_landmarks, rng)
+            phi = features.transform(rows)
+            self.features_.append(features)
             self.phi_.append(phi)
-            self.dual_.append(np.linalg.pinv(moment, hermitian=True) @ phi.T / len(x))
+            self.inverses_.append(ridge_solve(phi.T @ phi / len(x), np.eye(phi.shape[1]) / len(x), self.penalty))
         return self
-
-    def _kernels(self, x: np.ndarray) -> list[Kernel]:
-        """A kernel per column, its rules resolved."""
-        named: list[Any] = list(self.kernel) if isinstance(self.kernel, list | tuple) else [self.kernel] * x.shape[1]
-        if len(named) != x.shape[1]:
-            raise ValueError(f"kernel needs one per column, {x.shape[1]}; got {len(named)}.")
-        for kernel in named:
-            if kernel is not None:
-                check_ability("kernel", kernel, "gram")
-        found = []
-        for column, kernel in enumerate(named):
-            values = x[:, [column]]
-            if kernel is not None:
-                found.append(kernel.adapt(values))
-            else:
-                varies = bool(np.ptp(values))
-                found.append(Gaussian(WIDTH * np.asarray(middle_gaussian(values).bandwidth) if varies else 1.0))
-        return found
 
     def beliefs(self, X: Any) -> Beliefs:
         """What the known columns of rows tell of those that are missing.
@@ -183,17 +181,32 @@ class KernelBeliefPropagation(BaseEstimator):
         Returns
         -------
         Beliefs
-            One distribution per column and row, and whether the messages have settled.
+            One distribution per view and row, and whether the messages have settled.
         """
         check_is_fitted(self)
         asked = to_numpy(check_rows(self, X, reset=False, missing=True))
-        known = self._evidence(asked)
+        parts = [self._beliefs(rows) for rows in self._chunks(asked)]
+        views = tuple(
+            replace(several[0], weights=np.concatenate([one.weights for one in several], axis=1))
+            for several in zip(*(part.views for part in parts), strict=True)
+        )
+        return Beliefs(views, all(part.converged for part in parts), max(part.n_iter for part in parts))
+
+    def _chunks(self, asked: np.ndarray) -> Iterator[np.ndarray]:
+        """Some of the rows that are asked about at a time, so that their messages fit in memory."""
+        size = max(1, MESSAGES // (len(self.rows_[0]) * max(2 * len(self.edges_), 1)))
+        return (asked[start : start + size] for start in range(0, len(asked), size))
+
+    def _beliefs(self, asked: np.ndarray) -> Beliefs:
+        """Rounds of messages until they have settled, for a few rows."""
+        hidden = [np.isnan(asked[:, columns]).any(axis=1) for columns in self.views_]
+        known = self._evidence(asked, hidden)
         directed = [*self.edges_, *((s, t) for t, s in self.edges_)]
-        messages = {edge: np.ones((len(self.rows_), len(asked))) for edge in directed}
+        messages = {edge: np.ones((len(self.rows_[0]), len(asked))) for edge in directed}
         converged, n_iter = False, 0
         while not converged and n_iter < self.max_iter:
             n_iter += 1
-            new = {(t, s): self._message(t, s, messages, known, asked) for t, s in directed}
+            new = {(t, s): self._message(t, s, messages, known, hidden) for t, s in directed}
             moved = max((float(np.max(np.abs(new[edge] - messages[edge]))) for edge in directed), default=0.0)
             messages = {e: (1 - self.damping) * new[e] + self.damping * messages[e] for e in directed}
             converged = moved < self.tol
@@ -203,40 +216,40 @@ class KernelBeliefPropagation(BaseEstimator):
                 "with loops.",
                 ConvergenceWarning,
             )
-        columns = tuple(self._belief(s, messages, known, asked) for s in range(len(self.kernels_)))
-        return Beliefs(columns, converged, n_iter)
+        views = tuple(self._belief(s, messages, known, hidden) for s in range(len(self.views_)))
+        return Beliefs(views, converged, n_iter)
 
-    def _evidence(self, asked: np.ndarray) -> list[np.ndarray]:
-        """k_t(e, x_t^i) for every column, (n, m); anything where it is hidden."""
+    def _evidence(self, asked: np.ndarray, hidden: list[np.ndarray]) -> list[np.ndarray]:
+        """φ_t(x_t^i)ᵀ (C_tt + λI)⁻¹ φ_t(e) for every view, (n, m); anything where it is hidden."""
         found = []
-        for column, kernel in enumerate(self.kernels_):
-            values = np.nan_to_num(asked[:, [column]])
-            found.append(to_numpy(UnitHeight(kernel).gram(self.rows_[:, [column]], values)))
+        for view, columns in enumerate(self.views_):
+            values = np.where(hidden[view][:, None], self.rows_[view][:1], asked[:, columns])
+            found.append(self.phi_[view] @ (self.inverses_[view] @ self.features_[view].transform(values).T))
         return found
 
     def _incoming(self, s: int, messages: dict[tuple[int, int], np.ndarray], but: int | None = None) -> np.ndarray:
         """The product of the messages that reach s, but for one, (n, m)."""
-        product = np.ones_like(next(iter(messages.values()), np.ones((len(self.rows_), 1))))
+        product = np.ones_like(next(iter(messages.values()), np.ones((len(self.rows_[0]), 1))))
         for (t, end), message in messages.items():
             if end == s and t != but:
                 product = product * message
         return product
 
-    def _message(self, t: int, s: int, messages: Any, known: list[np.ndarray], asked: np.ndarray) -> np.ndarray:
+    def _message(self, t: int, s: int, messages: Any, known: list[np.ndarray], hidden: list[np.ndarray]) -> np.ndarray:
         """The message from t to s at the rows, scaled to mean one."""
-        hidden = np.isnan(asked[:, t])
-        weights = np.where(hidden, self._incoming(t, messages, but=s), known[t])
-        values = self.phi_[s] @ (self.dual_[s] @ weights)
+        weights = np.where(hidden[t], self._incoming(t, messages, but=s), known[t])
+        surplus = weights / np.maximum(weights.mean(axis=0), TINY) - 1
+        values = 1 + self.phi_[s] @ (self.inverses_[s] @ (self.phi_[s].T @ surplus))
         values = np.maximum(values, LEAST * np.maximum(values.max(axis=0), TINY))
         return values / values.mean(axis=0)
 
-    def _belief(self, s: int, messages: Any, known: list[np.ndarray], asked: np.ndarray) -> ConditionalDistributions:
+    def _belief(
+        self, s: int, messages: Any, known: list[np.ndarray], hidden: list[np.ndarray]
+    ) -> ConditionalDistributions:
         """The margin of s times the messages that reach it, as weights of the rows."""
-        hidden = np.isnan(asked[:, s])
         reaching = np.broadcast_to(self._incoming(s, messages), known[s].shape)
-        weights = np.where(hidden, reaching, known[s])
-        weights = weights / np.maximum(weights.sum(axis=0), TINY)
-        return ConditionalDistributions(self.rows_[:, [s]], weights, self.kernels_[s])
+        weights = as_shares(np.maximum(np.where(hidden[s], reaching, known[s]), 0.0), axis=0)
+        return ConditionalDistributions(self.rows_[s], weights, self.density_kernels_[s])
 
     def predict(self, X: Any) -> np.ndarray:
         """Rows with what is missing filled in by its mean, or by its most probable category.
@@ -254,33 +267,61 @@ class KernelBeliefPropagation(BaseEstimator):
         asked = to_numpy(check_rows(self, X, reset=False, missing=True)).copy()
         if not np.isnan(asked).any():
             return asked
-        found = self.beliefs(asked)
-        for column, belief in enumerate(found.columns):
-            hidden = np.isnan(asked[:, column])
-            asked[hidden, column] = _centre(belief)[hidden]
+        for part in self._chunks(asked):  # views of the rows
+            hidden = np.isnan(part)
+            filled = np.empty_like(part)
+            for columns, belief in zip(self.views_, self._beliefs(part).views, strict=True):
+                filled[:, columns] = _centre(belief)
+            part[hidden] = filled[hidden]
         return asked
 
 
 def _centre(belief: ConditionalDistributions) -> np.ndarray:
-    """The mean of every distribution, or the most probable of categories."""
+    """The mean of every distribution, or the most probable of categories, (m, d)."""
     if belief.kernel.space is not None and belief.kernel.space.finite:
-        values = np.unique(belief.points[:, 0])
+        values = np.unique(belief.points, axis=0)
         return values[np.argmax(belief.density(values), axis=0)]
-    return belief.mean()[:, 0]
+    return belief.mean()
 
 
-def _checked_edges(edges: Any, n_columns: int) -> list[tuple[int, int]]:
-    """Pairs of different columns, each once."""
+def _kernels(name: str, given: Any, rows: list[np.ndarray], width: float) -> list[Kernel]:
+    """A kernel per view, its rules resolved; Gaussians of so many median distances where none is named."""
+    named: list[Any] = list(given) if isinstance(given, list | tuple) else [given] * len(rows)
+    if len(named) != len(rows):
+        raise ValueError(f"{name} needs one per view, {len(rows)}; got {len(named)}.")
+    found: list[Kernel] = []
+    for kernel, values in zip(named, rows, strict=True):
+        if kernel is not None:
+            check_ability(name, kernel, "gram")
+            found.append(kernel.adapt(values))
+        else:
+            varies = bool(np.ptp(values, axis=0).any())
+            found.append(Gaussian(width * np.asarray(middle_gaussian(values).bandwidth) if varies else 1.0))
+    return found
+
+
+def _checked_views(views: Any, n_columns: int) -> list[list[int]]:
+    """The columns of every view, each column in one of them."""
+    if views is None:
+        return [[column] for column in range(n_columns)]
+    found = [list(view) if isinstance(view, Sequence | np.ndarray) else [view] for view in views]
+    if sorted(column for view in found for column in view) != list(range(n_columns)):
+        raise ValueError(f"views needs every column from 0 to {n_columns - 1} in one view; got {views!r}.")
+    return [[int(column) for column in view] for view in found]
+
+
+def _checked_edges(edges: Any, n_views: int) -> list[tuple[int, int]]:
+    """Pairs of different views, each once."""
     if edges is None:
-        return [(column, column + 1) for column in range(n_columns - 1)]
+        return [(view, view + 1) for view in range(n_views - 1)]
     if not isinstance(edges, Sequence | np.ndarray) or isinstance(edges, str):
-        raise ValueError(f"edges must be None or a list of pairs of columns; got {edges!r}.")
+        raise ValueError(f"edges must be None or a list of pairs of views; got {edges!r}.")
     found: list[tuple[int, int]] = []
     for edge in edges:
         pair = tuple(edge) if isinstance(edge, Sequence | np.ndarray) and not isinstance(edge, str) else ()
-        valid = len(pair) == 2 and all(isinstance(end, int | np.integer) and 0 <= end < n_columns for end in pair)
+        valid = len(pair) == 2 and all(isinstance(end, int | np.integer) and 0 <= end < n_views for end in pair)
         if not valid or pair[0] == pair[1]:
-            raise ValueError(f"edges needs pairs of different columns from 0 to {n_columns - 1}; got {edge!r}.")
+            raise ValueError(f"edges needs pairs of different views from 0 to {n_views - 1}; got {edge!r}.")
         first, second = int(pair[0]), int(pair[1])
         if (first, second) in found or (second, first) in found:
             raise ValueError(f"edges has the pair {edge!r} twice; each edge belongs there once.")

@@ -35,8 +35,9 @@ class Shares(Margins):
     @classmethod
     def of_angles(cls, table: np.ndarray, column: int, smooth: Any, n_bins: int = 256) -> "Shares":
         """Bins of the circle; ``smooth`` is a kernel whose Gram matrix between their middles smooths them."""
-        width = 2 * math.pi / n_bins
-        values = -math.pi + width * (np.arange(n_bins) + 0.5)
+        period = smooth.space.period
+        width = period / n_bins
+        values = -period / 2 + width * (np.arange(n_bins) + 0.5)
         gram = smooth.gram(values[:, None], values[:, None])
         return cls([column], values, width, np.full(n_bins, 1 / n_bins), gram / gram.sum(axis=0))
 
@@ -44,7 +45,7 @@ class Shares(Margins):
         """The number of every row's value; the last for unknown codes and missing values."""
         x, size = x[:, 0], len(self.values)
         if self.width:
-            turned = np.mod(np.where(np.isnan(x), 0.0, x) + math.pi, 2 * math.pi)
+            turned = np.mod(np.where(np.isnan(x), 0.0, x) - self.values[0] + self.width / 2, self.width * size)
             return np.where(np.isnan(x), size, np.minimum((turned / self.width).astype(int), size - 1))
         place = np.minimum(np.searchsorted(self.values, x), size - 1)
         return np.where(self.values[place] == x, place, size)

@@ -18,8 +18,8 @@ from latentviews.core import streams
 from latentviews.core.features.indicators import OneHotFeatures
 from latentviews.core.features.landmarks import LandmarkFeatures
 from latentviews.core.kernels.base import Kernel
-from latentviews.core.kernels.discrete import Delta
 from latentviews.core.kernels.real import Gaussian
+from latentviews.core.kernels.spaces import is_discrete
 from latentviews.joint.sketching import sketched_embedding
 from latentviews.joint.tensor_trees import TreeEmbedding, exact_embedding
 from latentviews.joint.trees import Tree
@@ -209,7 +209,7 @@ def in_range(widths: np.ndarray) -> bool:
 
 def column_features(kernel: Kernel, x: np.ndarray, n_landmarks: int) -> Any:
     """The map in which a column enters the embedding: a few landmarks, or indicators of codes."""
-    if isinstance(kernel, Delta):
+    if is_discrete(kernel):
         return OneHotFeatures().fit(x)
     return LandmarkFeatures(kernel, min(n_landmarks, len(x)), selection="cholesky").fit(x)
 

@@ -36,10 +36,10 @@ def sketched_embedding(
     Parameters
     ----------
     data : array of shape (n, d), or iterable of batches
-    features : sequence of one fitted map a column
+    features : sequence of one fitted map per column
         Twenty or so landmarks a column are plenty for a smooth kernel.
     tree : Tree
-    rank : int or one an edge
+    rank : int or one per edge
     rng : numpy Generator
     tol : float
         The share of ‖C̃‖² that an edge may leave out.

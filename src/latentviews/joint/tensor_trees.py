@@ -36,7 +36,7 @@ class TreeEmbedding:
     """
 
     tree: Tree = field(repr=False)
-    features: tuple[Any, ...] = field(repr=False)  # a fitted map a column
+    features: tuple[Any, ...] = field(repr=False)  # a fitted map per column
     cores: tuple[np.ndarray | None, ...] = field(repr=False)
     spectra: dict[frozenset[int], np.ndarray] = field(
         repr=False
@@ -206,10 +206,10 @@ def exact_embedding(
     Parameters
     ----------
     rows : array of shape (n, d)
-    features : sequence of one fitted map a column
+    features : sequence of one fitted map per column
         Exact where every value is a landmark, as with `LandmarkFeatures(kernel, None)`.
     tree : Tree
-    rank : int, None or one an edge
+    rank : int, None or one per edge
         The most singular vectors an edge keeps.
     tol : float
         The share of ‖C‖² that an edge may leave out: it keeps the fewest singular vectors that do.
@@ -304,7 +304,7 @@ def theorem_2_bound(
 ) -> float:
     """√(edges) · ε, with ε the largest error of a best rank-r approximation of C cut along one edge of the tree.
 
-    ``rank`` is one for all edges, or one an edge.
+    ``rank`` is one for all edges, or one per edge.
     """
     shares = row_shares(len(rows), weights)
     phi = leaf_features(features, range(len(features)), rows)

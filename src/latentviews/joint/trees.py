@@ -61,7 +61,7 @@ class Tree:
 
     @cached_property
     def edges(self) -> tuple[frozenset[int], ...]:
-        """The columns on one side of every edge that is cut to a rank, once an edge."""
+        """The columns on one side of every edge that is cut to a rank, once per edge."""
         return tuple(self.leaves[v] for v in self.edge_vertices)
 
     @cached_property
@@ -72,7 +72,7 @@ class Tree:
         return tuple(v for v, cut in enumerate(self.truncated) if cut and v != twin)
 
     def ranks(self, rank: Any) -> dict[int, int | None]:
-        """The rank above every truncated vertex, from one for all (None for no limit) or one an edge."""
+        """The rank above every truncated vertex, from one for all (None for no limit) or one per edge."""
         size = len(self.edges)
         if isinstance(rank, Sequence | np.ndarray) and not isinstance(rank, str):
             if len(rank) != size:

@@ -7,15 +7,15 @@ from typing import Any, Protocol
 
 import numpy as np
 from scipy import sparse
-from sklearn.base import clone
 
 from latentviews.core.features.bins import grid_and_kernel, linear_bins
 from latentviews.core.features.landmarks import few_landmarks
 from latentviews.core.features.point_masses import beside_indicators, which_mass
 from latentviews.core.kernels.bandwidths import dithered, many_scales
 from latentviews.core.kernels.base import Kernel
-from latentviews.core.kernels.defaults import kernel_on
+from latentviews.core.kernels.defaults import thumb_kernel
 from latentviews.core.kernels.discrete import Delta
+from latentviews.core.kernels.mixed import widened
 from latentviews.core.kernels.spaces import Real
 from latentviews.densities.codebooks import Codebook, fit_codebook
 from latentviews.mixtures.sieve import SieveRows
@@ -196,7 +196,7 @@ class ScaledKernel:
 
     def basis(self, factor: float) -> Basis:
         """Kernels ``factor`` times as wide."""
-        narrow = clone(self.kernel).set_params(bandwidth=factor * self.kernel.get_params()["bandwidth"])
+        narrow = widened(self.kernel, factor)
         space = self.kernel.space
         if space is None or not space.ordered or self.x.shape[1] > 1:
             return PointBasis(few_landmarks(narrow, self.x, self.seed).landmarks_, narrow)
@@ -222,7 +222,7 @@ def basis_rule(x: np.ndarray, kernel: Kernel, rank: int, seed: int) -> BasisRule
         least = max(min(CODES_PER_CLASS * rank, len(x) // 2), 1)  # fewer could not tell the classes apart
         rng = np.random.default_rng(seed)
         return FixedBasis(CodebookBasis(fit_codebook(dithered(x, rng), max(size, least), rng)))
-    return ScaledKernel(x, kernel_on(space, space.rule).adapt(x), seed)
+    return ScaledKernel(x, thumb_kernel(space, x), seed)
 
 
 def values_basis(x: np.ndarray) -> PointBasis:

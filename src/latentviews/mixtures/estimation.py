@@ -6,6 +6,7 @@ from functools import partial
 from typing import Any, NamedTuple, cast
 
 import numpy as np
+from sklearn.base import clone
 
 from latentviews._clusters import kmeans_posteriors
 from latentviews._progress import Report
@@ -14,14 +15,16 @@ from latentviews.core.components import Components
 from latentviews.core.embeddings import BinnedEmbedding, domain_for, domain_of
 from latentviews.core.features.landmarks import log_unit
 from latentviews.core.features.point_masses import PointMassFeatures, without_masses
-from latentviews.core.kernels.base import Kernel
+from latentviews.core.kernels.base import Kernel, column_factors
+from latentviews.core.kernels.mixed import has_width, widened
 from latentviews.core.kernels.quadrature import Quadrature
 from latentviews.core.kernels.real import Gaussian
 from latentviews.core.kernels.spaces import space_of
 from latentviews.core.point_masses import around_masses, laws_in, with_inside
 from latentviews.core.spectral import SpectralFit, spectral_fit
 from latentviews.core.tensors import Solver
-from latentviews.core.views import Views, stack_block, with_bandwidth
+from latentviews.core.views import Views, stack_block
+from latentviews.densities.kernel_samples import KernelSample, kernel_samples
 from latentviews.densities.reestimation import density_maps, in_landmarks, reestimate, within_classes
 from latentviews.densities.shapes import with_shapes
 from latentviews.densities.smoothers import weighted_samples
@@ -313,6 +316,8 @@ def _smoothed(
             continue
         if space.affine:
             found[block] = _sample(problem, block, judged, phi)
+        elif space.mixed and column_factors(getattr(phi, "kernel_", None)):
+            found[block] = _kernel_sample(problem, block, judged, phi)
         elif of_angles is not None:
             found[block] = of_angles(t)
     return found
@@ -336,6 +341,12 @@ def _sample(problem: Problem, block: int, judged: JudgedRows, phi: Any) -> Compo
     if block in problem.directions:
         return subspace_samples(*arguments, problem.directions[block])
     return around_masses(phi, weighted_samples(*arguments), every, shares)
+
+
+def _kernel_sample(problem: Problem, block: int, judged: JudgedRows, phi: Any) -> KernelSample:
+    """The density that the views of a block share, where their columns are of several spaces."""
+    x, shares = _block_rows(problem, block, judged)
+    return kernel_samples(x, shares, phi.kernel_, judged.halves(len(x)), problem.rng, judged.n_judged)
 
 
 def _stacked(problem: Problem, judged: JudgedRows, components: Sequence[Components]) -> list[Components]:
@@ -362,7 +373,8 @@ def domains_of(problem: Problem, maps: Views, blocks: Sequence[int] | None = Non
 def scaled(phi: Any, problem: Problem, t: int, factor: float) -> Any:
     """A feature map whose kernel is ``factor`` times as wide as its rule says."""
     kernel = getattr(phi, "kernel", None)
-    if factor == 1 or not isinstance(kernel, Kernel) or "bandwidth" not in kernel.get_params():
+    if factor == 1 or not isinstance(kernel, Kernel) or not has_width(kernel):
         return phi
     x = without_masses(phi, problem.pilot[:, problem.columns[t]])
-    return with_bandwidth(phi, factor * kernel.adapt(x[~np.isnan(x).any(axis=1)]).bandwidth)
+    key = "kernel" if "kernel" in phi.get_params(deep=False) else "features__kernel"
+    return clone(phi).set_params(**{key: widened(kernel.adapt(x[~np.isnan(x).any(axis=1)]), factor)})

@@ -11,6 +11,7 @@ from scipy.optimize import linear_sum_assignment
 from latentviews._numbers import TINY, brief, drawn_labels
 from latentviews.core.components import Components, evaluate
 from latentviews.core.tables import Columns
+from latentviews.mixtures.quantiles import check_levels, mixture_quantiles
 
 
 class ViewGivenOthers(Protocol):
@@ -132,6 +133,14 @@ class Conditional:
     def density(self, x: Any) -> np.ndarray:
         """The conditional density of every row at the points ``x``, (n, len(x))."""
         return self.posteriors @ self.components.density(x).T
+
+    def quantile(self, q: Any) -> np.ndarray:
+        """The quantile of every column by itself, (n, d), and a last axis if ``q`` is a list.
+
+        Angles are cut at half a turn.
+        """
+        parts = [mixture_quantiles(self.components, self.posteriors, level) for level in check_levels(q)]
+        return parts[0] if np.ndim(q) == 0 else np.stack(parts, axis=-1)
 
     def sample(self, random_state: Any = None) -> np.ndarray:
         """One draw for every row, (n, d)."""

@@ -13,7 +13,6 @@ from latentviews._arrays import to_numpy
 from latentviews._parameters import (
     Ability,
     AutoOr,
-    Bandwidth,
     Constraint,
     Count,
     Flag,
@@ -27,15 +26,9 @@ from latentviews._parameters import (
     check_parameters,
 )
 from latentviews._progress import CallbackSupportMixin, Report, reporter, with_callbacks
-from latentviews._validation import (
-    all_or_nothing,
-    check_one_batch,
-    check_weights,
-    is_auto,
-    label_names,
-    warn_user,
-)
+from latentviews._validation import all_or_nothing, check_one_batch, check_weights, is_auto, label_names, warn_user
 from latentviews.core import streams
+from latentviews.core.kernels.bandwidths import OF_DENSITIES
 from latentviews.core.kernels.base import Kernel
 from latentviews.core.tables import read_table
 from latentviews.core.tensors import JointDiagonalization, Solver
@@ -59,6 +52,7 @@ from latentviews.mixtures.problem import Estimate, PosteriorMixin, Problem, clas
 from latentviews.mixtures.questions import ViewQuestionsMixin
 from latentviews.mixtures.reading import PILOT, by_likelihood, read_problem
 from latentviews.mixtures.streaming import StreamFit, start_stream
+from latentviews.mixtures.without_density import coordinate_classes
 
 
 class MultiViewMixture(CallbackSupportMixin, ViewQuestionsMixin, PosteriorMixin, BaseEstimator):
@@ -95,8 +89,9 @@ class MultiViewMixture(CallbackSupportMixin, ViewQuestionsMixin, PosteriorMixin,
         for them; a number or a rule gives kernels alone. Without a polish it is "isj", or None where ``kernel``,
         ``features`` or ``bandwidth="likelihood"`` are given.
     polish : polish, None or "auto", default="auto"
-        The likelihood step after the spectral start; "auto" is `Sieve()`. None stops at the spectral estimate: the
-        paper's own, where ``density_bandwidth`` is None.
+        The likelihood step after the spectral start; "auto" is `Sieve()`, for kernels without density (`Precomputed`,
+        `Linear`, a function) on coordinates of their feature vectors. None stops at the spectral estimate: the paper's
+        own, where ``density_bandwidth`` is None.
     dependence : Copulas, "copula", "auto" or None, default=None
         What to do about views that depend on each other inside a class: None assumes that they do not, "copula" is
         `Copulas()`, which takes the place of the polish and finds classes of any shape in real columns. "auto" fits
@@ -171,7 +166,7 @@ class MultiViewMixture(CallbackSupportMixin, ViewQuestionsMixin, PosteriorMixin,
         "features": WithData(),
         "solver": NoneOr(Ability("decompose")),
         "bandwidth": WithData(),
-        "density_bandwidth": NoneOr(Bandwidth()),
+        "density_bandwidth": OF_DENSITIES,
         "polish": NoneOr(AutoOr(Ability("polish"))),
         "dependence": Such(is_dependence, 'None, "copula", "auto" or Copulas(...)'),
         "point_masses": NoneOr(AutoOr(Numbers())),
@@ -347,8 +342,9 @@ class MultiViewMixture(CallbackSupportMixin, ViewQuestionsMixin, PosteriorMixin,
         if self.dependence is not None:
             copulas = read_copulas(self.dependence)
             return dependent_classes(problem, copulas, settings, is_auto(self.n_components), self.n_jobs, report)
-        if is_auto(polish):
-            polish = Sieve() if all(has_density(phi) for phi in problem.prototypes) else None
+        if is_auto(polish) and not all(has_density(phi) for phi in problem.prototypes):
+            return coordinate_classes(problem, settings, self.n_jobs, report)
+        polish = Sieve() if is_auto(polish) else polish
         if by_likelihood(self):
             problem = replace(problem, prototypes=likeliest_maps(problem, settings, self._spectral_bandwidth()))
         if polish is None:

@@ -19,6 +19,7 @@ from latentviews.core.components import Components
 from latentviews.core.selection import RankTest
 from latentviews.core.tables import Columns, TrainingRows
 from latentviews.core.views import ViewFits, Views
+from latentviews.mixtures.functionals import functional_posteriors, judged_by_functionals
 from latentviews.mixtures.inference import Classes, Conditional, signed_weights
 from latentviews.mixtures.polish import Polished
 from latentviews.mixtures.sieve import accelerated_em, posterior
@@ -112,10 +113,14 @@ class Estimate(NamedTuple):
         )
 
     def log_joint(self, table: Any) -> np.ndarray:
-        """Log π_h + Σ_t log p_t(x_t | h) over the views a row has, (n, k)."""
+        """Log π_h + Σ_t log p_t(x_t | h) over the views a row has, (n, k); views without density count by P(h | x)."""
         table = to_numpy(table)
         joint = np.tile(np.log(np.maximum(self.weights, TINY)), (len(table), 1))
-        for columns, view in zip(self.columns, self.components, strict=True):
+        blind = judged_by_functionals(self.components)
+        if blind:  # their P(h | x) is all that is known, up to a factor of the row's
+            joint = np.log(functional_posteriors(table, self.columns, self.components, blind, self.weights) + TINY)
+        seen = [t for t in range(len(self.components)) if t not in blind]
+        for columns, view in [(self.columns[t], self.components[t]) for t in seen]:
             x = table[:, columns]
             present = ~np.isnan(x).any(axis=1)
             if present.all():
@@ -255,6 +260,10 @@ class PosteriorMixin(DensityMixin):
         -------
         array of shape (n_samples,)
         """
+        check_is_fitted(self)
+        for view in self.components_:
+            if isinstance(view, Components) and view.domain is None:
+                view._domain()  # which says that there is no density
         return logsumexp(self._log_joint(X), axis=1)
 
     def score(self, X: Any, y: Any = None) -> float:

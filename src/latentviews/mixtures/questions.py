@@ -1,6 +1,6 @@
 """What a fitted mixture can be asked of its views: expectations, conditionals, intervals."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, Self
 
 import numpy as np
@@ -12,7 +12,7 @@ from latentviews._validation import (
     check_weights,
 )
 from latentviews.core import streams
-from latentviews.core.components import Components, evaluate
+from latentviews.core.components import Components, Query, evaluate
 from latentviews.core.tables import Columns, read_table
 from latentviews.core.view_names import view_names
 from latentviews.mixtures.inference import (
@@ -31,6 +31,7 @@ class ViewQuestionsMixin:
     """Questions about single views, for a fitted mixture."""
 
     views_: Columns
+    weights_: np.ndarray
     components_: list[Any]
     n_components_: int
     _reorder: Callable[[np.ndarray], None]
@@ -141,6 +142,42 @@ class ViewQuestionsMixin:
         self._reorder(matching_order(self.components_, reference.components_))
         return self
 
+    def product_expectation(self, functions: Mapping[int | str, Query]) -> float:
+        """The mean of a product of functions of several views, E[Π_t f_t(x_t)] = Σ_h π_h Π_t E[f_t(x_t) | h].
+
+        The multilinear query of Song, Anandkumar, Dai & Xie (2014), section 3.1: views are independent inside classes,
+        so their functions are averaged one by one, and rows that have all of these views are not needed.
+
+        Parameters
+        ----------
+        functions : dict from the number or name of a view to a function of its rows (n, d_t)
+            Or to a pair (points, coefficients), as ``components_[t].expectation`` takes it.
+
+        Returns
+        -------
+        float
+
+        Examples
+        --------
+        >>> from latentviews import MultiViewMixture
+        >>> from latentviews.datasets import make_multiview
+        >>> X, y, truth = make_multiview(2000, 2, design="gaussian", random_state=0)
+        >>> model = MultiViewMixture(2, random_state=0).fit(X)
+        >>> both = model.product_expectation({0: lambda x: x[:, 0], 2: lambda x: x[:, 0]})
+        >>> bool(abs(both - (X[:, 0] * X[:, 2]).mean()) < 0.2)
+        True
+        """
+        check_is_fitted(self)
+        if not isinstance(functions, Mapping) or not functions:
+            raise ValueError(f"product_expectation takes {{view: function}} for one view or more; got {functions!r}.")
+        if classes_of(self).dependence is not None:
+            raise ValueError(
+                "product_expectation multiplies the means of views, which are dependent inside the classes of this "
+                "fit; average over draws from `sample` instead, or fit with dependence=None."
+            )
+        means = [self.components_[self._view_index(view)].expectation(f) for view, f in functions.items()]
+        return float(self.weights_ @ np.prod(means, axis=0))
+
     def _table(self, X: Any) -> np.ndarray:
         """All rows in memory."""
         check_is_fitted(self)
@@ -150,11 +187,16 @@ class ViewQuestionsMixin:
     def _view_index(self, view: int | str) -> int:
         """The number of a view, given that or its name."""
         check_is_fitted(self)
-        names = view_names(self)
-        if isinstance(view, str):
-            if view in names:
-                return names.index(view)
-            raise ValueError(f"view {view!r} is none of the views, {', '.join(map(repr, names))}.")
-        if not is_view(view, len(self.views_)):
-            raise ValueError(f"view must be a name or a number from 0 to {len(self.views_) - 1}; got {view!r}.")
-        return int(view)
+        return view_number(self, view)
+
+
+def view_number(model: Any, view: int | str) -> int:
+    """The number of a view of a fitted model, given that or its name."""
+    names = view_names(model)
+    if isinstance(view, str):
+        if view in names:
+            return names.index(view)
+        raise ValueError(f"view {view!r} is none of the views, {', '.join(map(repr, names))}.")
+    if not is_view(view, len(names)):
+        raise ValueError(f"view must be a name or a number from 0 to {len(names) - 1}; got {view!r}.")
+    return int(view)

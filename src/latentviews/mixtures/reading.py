@@ -82,7 +82,9 @@ def is_view(value: Any, n_views: int) -> bool:
 def _prototypes(model: Any, pilot: np.ndarray, columns: Columns, blocks: Sequence[int]) -> list[Any]:
     """An unfitted feature map for every view; by default one that fits the scales of the columns."""
     bandwidth = None if by_likelihood(model) else model.bandwidth
-    prototypes = feature_prototypes(model.kernel, model.features, bandwidth, columns)
+    prototypes = feature_prototypes(
+        model.kernel, model.features, bandwidth, columns, getattr(model, "feature_names_in_", None)
+    )
     given = (model.kernel, model.features, model.bandwidth, model.dependence)
     masses = model.point_masses if model.dependence is None else None  # copulas smooth them
     default = all(one is None for one in given)

@@ -131,7 +131,7 @@ def em_sums(
     weights: np.ndarray | None = None,
     allowed: np.ndarray | None = None,
 ) -> tuple[np.ndarray, ...]:
-    """What some rows add to a step of EM: log-likelihood, class shares, then mass and gathered atoms a block."""
+    """What some rows add to a step of EM: log-likelihood, class shares, then mass and gathered atoms per block."""
     posteriors, densities, log_likelihood = posterior(cells, parameters, allowed)
     if weights is not None:
         posteriors *= weights[:, None]

@@ -19,6 +19,7 @@ from latentviews._parameters import (
 )
 from latentviews._progress import Report
 from latentviews.core.features.bins import grid_and_kernel
+from latentviews.core.kernels.bandwidths import RULES
 from latentviews.core.kernels.base import Kernel
 from latentviews.core.kernels.defaults import kernel_on
 from latentviews.mixtures.cells import (
@@ -53,7 +54,7 @@ class SmoothedEM(BaseEstimator):
     """
 
     _parameters: ClassVar[dict[str, Constraint]] = {
-        "bandwidth": Bandwidth(),
+        "bandwidth": Bandwidth(tuple(RULES)),
         "nonlinear": Flag(),
         "max_iter": Count(),
         "tol": Nonnegative(),

@@ -9,6 +9,7 @@ from latentviews.plot.comparison import ChangePointDisplay, DriftDisplay, Witnes
 from latentviews.plot.components import ComponentDisplay
 from latentviews.plot.densities import DensityDisplay
 from latentviews.plot.item_profiles import ItemProfileDisplay
+from latentviews.plot.memberships import MembershipDisplay
 from latentviews.plot.sequences import ForecastDisplay, StateDisplay, TransitionDisplay
 from latentviews.plot.topics import TopicDisplay
 from latentviews.plot.view_densities import ViewDensities
@@ -21,6 +22,7 @@ __all__ = [
     "DriftDisplay",
     "ForecastDisplay",
     "ItemProfileDisplay",
+    "MembershipDisplay",
     "ResponsibilityDisplay",
     "SpectrumDisplay",
     "StateDisplay",

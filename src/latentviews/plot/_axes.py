@@ -3,6 +3,7 @@
 from typing import Any
 
 import numpy as np
+from sklearn.utils.validation import check_is_fitted
 
 
 def offscreen_axes(count: int) -> np.ndarray:
@@ -29,11 +30,18 @@ STYLES = ("-", "-.", ":")  # classes beyond the palette take its colours again i
 DATA = "0.82"  # the grey of the data beneath
 
 
+def check_model(display: type, estimator: Any, kinds: str, *parts: str) -> None:
+    """Refuse what is not fitted, and a model without the parts that a display draws."""
+    check_is_fitted(estimator)
+    if not all(hasattr(estimator, part) for part in parts):
+        raise TypeError(f"{display.__name__} draws {kinds}; got a {type(estimator).__name__}.")
+
+
 def panels_on(ax: Any, count: int, what: str, new_figure: Any = None) -> np.ndarray:
     """The Axes to draw on: those given, one for each of ``what``, or new ones in a row."""
     given = new_panels(count, new_figure) if ax is None else np.atleast_1d(np.asarray(ax, dtype=object)).ravel()
     if len(given) != count:
-        raise ValueError(f"ax needs one Axes a {what}, {count} in all; got {len(given)}.")
+        raise ValueError(f"ax needs one Axes per {what}, {count} in all; got {len(given)}.")
     if not all(hasattr(one, "figure") for one in given):
         raise TypeError(f"ax must be Axes of matplotlib; got {ax!r}.")
     return given

@@ -9,7 +9,7 @@ from sklearn.utils.validation import check_is_fitted
 from latentviews._numbers import TINY
 from latentviews.diagnosis.dependence import LEVEL, WithinClassDependence
 from latentviews.diagnosis.diagnose import CERTAIN, Diagnosis, diagnose
-from latentviews.plot._axes import DATA, PALETTE, class_label, class_style, panels_on
+from latentviews.plot._axes import DATA, PALETTE, check_model, class_label, class_style, panels_on
 
 
 class SpectrumDisplay:
@@ -65,9 +65,10 @@ class SpectrumDisplay:
             test = estimator.rank_test_
             spectrum, null = test.spectra[test.strongest], test.nulls[test.strongest]
             return cls(spectrum, test.n_components, null, centred=True).plot(ax, n_values=n_values)
-        if not hasattr(estimator, "spectrum_"):
+        if getattr(estimator, "spectrum_", None) is None:
             raise ValueError("This model has no `spectrum_`: its answer did not come from moments.")
-        return cls(estimator.spectrum_, estimator.n_components_, null).plot(ax, n_values=n_values)
+        k = getattr(estimator, "n_components_", len(estimator.weights_))
+        return cls(estimator.spectrum_, k, null).plot(ax, n_values=n_values)
 
     def plot(self, ax: Any = None, *, n_values: int = 12) -> Self:
         """Draw the leading ``n_values`` singular values, on ``ax`` if given.
@@ -148,7 +149,7 @@ class ResponsibilityDisplay:
         -------
         the display
         """
-        check_is_fitted(estimator)
+        check_model(cls, estimator, "the posteriors of a model with classes, such as MultiViewMixture", "predict_proba")
         return cls(estimator.predict_proba(X)).plot(ax)
 
     def plot(self, ax: Any = None) -> Self:

@@ -3,11 +3,10 @@
 from typing import Any, Self
 
 import numpy as np
-from sklearn.utils.validation import check_is_fitted
 
 from latentviews._arrays import to_numpy
 from latentviews._numbers import evenly
-from latentviews.plot._axes import DATA, PALETTE, panels_on
+from latentviews.plot._axes import DATA, PALETTE, check_model, panels_on
 
 POINTS = 4000  # at most this many rows of a series are drawn
 GRID = 200  # points of a witness along a column, and a quarter of that along each of two
@@ -129,7 +128,7 @@ class ChangePointDisplay:
         -------
         ChangePointDisplay
         """
-        check_is_fitted(estimator)
+        check_model(cls, estimator, "a ChangePoints", "changes_")
         rows = to_numpy(np.asarray(X) if hasattr(X, "columns") else X)
         if not 0 <= column < rows.shape[1]:
             raise ValueError(f"column must be from 0 to {rows.shape[1] - 1}; got {column}.")
@@ -192,7 +191,7 @@ class DriftDisplay:
         -------
         DriftDisplay
         """
-        check_is_fitted(estimator)
+        check_model(cls, estimator, "a DriftMonitor", "statistics_", "threshold_")
         return cls(estimator.statistics_, estimator.threshold_, estimator.window).plot(ax)
 
     def plot(self, ax: Any = None) -> Self:

@@ -7,14 +7,13 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Self
 
 import numpy as np
-from sklearn.utils.validation import check_is_fitted
 
 from latentviews._arrays import take_columns, to_numpy
 from latentviews._numbers import thinned
 from latentviews.core import streams
 from latentviews.core.components import Components
 from latentviews.core.tables import read_table
-from latentviews.plot._axes import DATA, class_label, class_style, panels_on
+from latentviews.plot._axes import DATA, check_model, class_label, class_style, panels_on
 from latentviews.plot.view_densities import ViewDensities, histogram, levels, shares, view_densities
 
 ROWS = 50_000  # at most this many rows in a histogram
@@ -87,7 +86,7 @@ class ComponentDisplay:
         -------
         ComponentDisplay
         """
-        check_is_fitted(estimator)
+        check_model(cls, estimator, "the views of a MultiViewMixture or KernelHMM", "views_", "components_", "weights_")
         for t, columns in enumerate(estimator.views_):
             _check_drawable(t, len(columns), estimator.components_[t])
         tables = _tables(estimator, X)
@@ -135,8 +134,11 @@ class ComponentDisplay:
 
 def _check_drawable(t: int, n_columns: int, components: Components) -> None:
     """Refuse a view that is neither a line nor a plane."""
-    if n_columns > 2 or (n_columns == 2 and components.space.finite):
-        kind = "codes in two columns" if n_columns == 2 else f"{n_columns} columns"
+    codes = [c for c in range(n_columns) if components.space.column(c).finite]
+    if n_columns > 2 or (n_columns == 2 and codes):
+        kind = (
+            f"codes in {'one of ' if len(codes) == 1 else ''}two columns" if n_columns == 2 else f"{n_columns} columns"
+        )
         raise ValueError(
             f"ComponentDisplay draws views of one column, and of two that are not codes; view {t} has {kind}. Ask "
             f"`components_[{t}].density(x)` for its densities."
@@ -144,7 +146,7 @@ def _check_drawable(t: int, n_columns: int, components: Components) -> None:
 
 
 def _tables(estimator: Any, X: Any) -> list[np.ndarray | None]:
-    """The rows of every view, not more than a histogram needs; None a view if there are no data."""
+    """The rows of every view, not more than a histogram needs; all None if there are no data."""
     if X is None:
         return [None] * len(estimator.views_)
     data, columns = read_table(estimator, X, reset=False)

@@ -7,6 +7,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from latentviews._numbers import thinned
+from latentviews.core.kernels.spaces import Real
 from latentviews.plot._axes import DATA, PALETTE, panels_on
 from latentviews.plot.view_densities import TAIL, levels
 
@@ -83,7 +84,9 @@ class DensityDisplay:
         density = estimator.conditional(columns, given or {})
         low, high = np.quantile(density.sample(4000, random_state=0), [TAIL, 1 - TAIL], axis=0)
         margin = 0.08 * (high - low)
-        ticks = [np.linspace(a, b, resolution) for a, b in zip(low - margin, high + margin, strict=True)]
+        spaces = [density.spaces.get(j, Real()) for j in density.columns]
+        ends = [space.clipped(*pair) for space, *pair in zip(spaces, low - margin, high + margin, strict=True)]
+        ticks = [np.linspace(a, b, resolution) for a, b in ends]
         points = np.stack(np.meshgrid(*ticks, indexing="ij"), axis=-1).reshape(-1, 2)
         values = np.exp(density.score_samples(points)).reshape(resolution, resolution)
         known = getattr(estimator, "feature_names_in_", None)

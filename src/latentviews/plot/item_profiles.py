@@ -7,9 +7,8 @@ from collections.abc import Sequence
 from typing import Any, Self
 
 import numpy as np
-from sklearn.utils.validation import check_is_fitted
 
-from latentviews.plot._axes import PALETTE, class_label, panels_on
+from latentviews.plot._axes import PALETTE, check_model, class_label, panels_on
 
 MOST = 8  # categories of an item that are drawn apart; the rarest of more are drawn together
 WRITTEN = 0.12  # the least probability whose category is written into its bar
@@ -70,7 +69,7 @@ class ItemProfileDisplay:
         -------
         ItemProfileDisplay
         """
-        check_is_fitted(estimator)
+        check_model(cls, estimator, "a LatentClass", "ordered_")
         parts = [
             _fewer(probabilities, [str(value) for value in values], estimator.weights_)
             for probabilities, values in zip(estimator.components_, estimator.categories_, strict=True)

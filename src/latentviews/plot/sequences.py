@@ -7,10 +7,9 @@ from collections.abc import Sequence
 from typing import Any, Self
 
 import numpy as np
-from sklearn.utils.validation import check_is_fitted
 
 from latentviews._numbers import evenly
-from latentviews.plot._axes import DATA, PALETTE, class_style, panels_on
+from latentviews.plot._axes import DATA, PALETTE, check_model, class_style, panels_on
 from latentviews.sequences.stretches import check_place
 
 POINTS = 4000  # at most this many rows of a series are drawn
@@ -68,7 +67,7 @@ class StateDisplay:
         -------
         the display
         """
-        check_is_fitted(estimator)
+        check_model(cls, estimator, "a KernelHMM", "transition_", "predict")
         states = estimator.predict(X, lengths=lengths)
         return cls(_column(X, column), states, _name(estimator, column)).plot(ax)
 
@@ -133,7 +132,7 @@ class TransitionDisplay:
         -------
         the display
         """
-        check_is_fitted(estimator)
+        check_model(cls, estimator, "a KernelHMM", "transition_")
         return cls(estimator.transition_).plot(ax)
 
     def plot(self, ax: Any = None) -> Self:
@@ -213,7 +212,7 @@ class ForecastDisplay:
         -------
         the display
         """
-        check_is_fitted(estimator)
+        check_model(cls, estimator, "a KernelHMM or PredictiveStateModel", "forecast")
         width = estimator.n_features_in_
         place = check_place("column", column, width) % width
         if not any(place in view for view in getattr(estimator, "views_", [range(width)])):

@@ -4,9 +4,8 @@ from collections.abc import Sequence
 from typing import Any, Self
 
 import numpy as np
-from sklearn.utils.validation import check_is_fitted
 
-from latentviews.plot._axes import class_style, panels_on
+from latentviews.plot._axes import check_model, class_style, panels_on
 
 
 class TopicDisplay:
@@ -60,7 +59,7 @@ class TopicDisplay:
         -------
         TopicDisplay
         """
-        check_is_fitted(estimator)
+        check_model(cls, estimator, "a TopicModel", "top_words")
         words = estimator.top_words(n_words, names)
         chances = [np.sort(topic)[::-1][: len(row)] for topic, row in zip(estimator.components_, words, strict=True)]
         return cls(words, chances, estimator.weights_).plot(ax)

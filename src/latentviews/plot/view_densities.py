@@ -82,11 +82,11 @@ def _smooth(components: Any, x: np.ndarray) -> np.ndarray:
 def _limits(domain: Quadrature, mass: np.ndarray) -> list[tuple[float, float]]:
     """The ends of every axis: all of a circle, all but the far tails on the line."""
     limits = []
-    for column in domain.nodes.T:
+    for place, column in enumerate(domain.nodes.T):
         order = np.argsort(column, kind="stable")
         share = np.cumsum(mass[order]) / mass.sum()
         low, high = column[order][np.searchsorted(share, [TAIL, 1 - TAIL]).clip(max=len(column) - 1)]
-        limits.append(domain.space.axis(low, high))
+        limits.append(domain.space.column(place).axis(low, high))
     return limits
 
 

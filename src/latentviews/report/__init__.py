@@ -65,6 +65,8 @@ def write_report(
     'report.html'
     """
     check_is_fitted(model)
+    if not hasattr(model, "start_objectives_") or not hasattr(model, "exchangeable"):
+        raise TypeError(f"write_report takes a fitted MultiViewMixture; got a {type(model).__name__}.")
     path = Path(path)
     if path.is_dir():
         raise IsADirectoryError(f"A report is one file, and {path} is a directory; name a file in it.")

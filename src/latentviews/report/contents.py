@@ -253,8 +253,9 @@ def _columns(
     """Every column that is in a view."""
     found = []
     for t, view in enumerate(model.views_):
-        space = model.components_[t].space
-        for j in view:
+        whole = model.components_[t].space
+        for place, j in enumerate(view):
+            space = whole.column(place)
             members = [values[~np.isnan(values)] for values in (some[labels == h, j] for h in range(k))]
             typical = np.array([space.typical(values) if len(values) else (np.nan,) * 3 for values in members])
             found.append(Column(names[j], t, space, int(np.isnan(table[:, j]).sum()), typical))
@@ -270,9 +271,10 @@ def _panels(model: Any, t: int, some: np.ndarray, posteriors: np.ndarray, names:
     present = ~np.isnan(some[:, view]).any(axis=1)
     rows, chances = some[present][:, view], posteriors[present]
     labels = tuple(names[j] for j in view)
-    if len(view) == 1 or (len(view) == 2 and not components.space.finite):
+    spaces = [components.space.column(c) for c in range(len(view))]
+    if len(view) == 1 or (len(view) == 2 and not any(space.finite for space in spaces)):
         return [view_densities(components, model.weights_, labels, 256 if len(view) == 1 else 64, rows)]
-    return [row_densities(rows[:, [c]], chances, labels[c], components.space) for c in range(len(view))]
+    return [row_densities(rows[:, [c]], chances, labels[c], spaces[c]) for c in range(len(view))]
 
 
 def _points(

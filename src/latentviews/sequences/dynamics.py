@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
-from latentviews._numbers import TINY
+from latentviews._numbers import TINY, ridge_solve
 
 BATCH = 4096
 WIDE = 400  # columns from which on few rows are worked with instead
@@ -101,7 +101,7 @@ def ridge(parts: Iterable[tuple[np.ndarray, np.ndarray]], penalty: float, free: 
     level = np.trace(gram) / len(gram)
     strength = np.full(len(gram), (penalty + 1e-12) * level)
     strength[-free:] = 1e-12 * level
-    return np.linalg.solve(gram + np.diag(strength), cross)
+    return ridge_solve(gram, cross, strength)
 
 
 def _wide_ridge(inputs: np.ndarray, targets: np.ndarray, penalty: float, free: int) -> np.ndarray:
@@ -110,7 +110,7 @@ def _wide_ridge(inputs: np.ndarray, targets: np.ndarray, penalty: float, free: i
     held, unheld = inputs[:, :-free], inputs[:, -free:]
     basis = np.linalg.svd(unheld, full_matrices=False)[0]
     rest, left = (part - basis @ (basis.T @ part) for part in (held, targets))
-    weights = rest.T @ np.linalg.solve(rest @ rest.T + (penalty + 1e-12) * level * np.eye(len(rest)), left)
+    weights = rest.T @ ridge_solve(rest @ rest.T, left, (penalty + 1e-12) * level)
     return np.concatenate([weights, np.linalg.lstsq(unheld, targets - held @ weights, rcond=None)[0]])
 
 

@@ -12,8 +12,9 @@ from latentviews._validation import check_count
 from latentviews.core.components import Components
 from latentviews.core.tables import Columns
 from latentviews.mixtures.inference import Conditional
+from latentviews.mixtures.quantiles import check_levels, mixture_quantiles
 from latentviews.sequences.chains import draw_states
-from latentviews.sequences.stretches import check_levels, check_place
+from latentviews.sequences.stretches import check_place
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,11 +57,13 @@ class Forecast:
     def quantile(self, q: Any) -> np.ndarray:
         """The quantile of every column by itself, (..., horizon, n_columns), and a last axis if ``q`` is a list.
 
-        Angles are cut at ±π.
+        Angles are cut at half a turn.
         """
         levels = check_levels(q)
         flat = self.states.reshape(-1, self.states.shape[-1])
-        parts = [self._in_columns([_quantiles(view, flat, level) for view in self.components]) for level in levels]
+        parts = [
+            self._in_columns([mixture_quantiles(view, flat, level) for view in self.components]) for level in levels
+        ]
         return parts[0] if np.ndim(q) == 0 else np.stack(parts, axis=-1)
 
     def density(self, x: Any, view: int = 0) -> np.ndarray:
@@ -101,14 +104,3 @@ class Forecast:
         for columns, values in zip(self.views, parts, strict=True):
             table[:, columns] = values
         return table.reshape(*outer, self.horizon, -1)
-
-
-def _quantiles(view: Components, states: np.ndarray, level: float) -> np.ndarray:
-    """The level's quantile of every column under every mixture of the states, (n, d)."""
-    result, codes = np.empty((len(states), view.dim)), view.space.finite
-    for j in range(view.dim):
-        values, shares = view.marginal(j)
-        for i, up_to in enumerate(states @ shares.T):
-            place = min(int(np.searchsorted(up_to, level - 1e-12)), len(values) - 1)
-            result[i, j] = values[place] if codes else np.interp(level, up_to, values)
-    return result

@@ -9,7 +9,6 @@ from sklearn.base import BaseEstimator
 from latentviews._parameters import (
     Ability,
     AutoOr,
-    Bandwidth,
     Constraint,
     Count,
     Jobs,
@@ -28,6 +27,7 @@ from latentviews._validation import (
     is_auto,
     warn_user,
 )
+from latentviews.core.kernels.bandwidths import OF_DENSITIES
 from latentviews.core.kernels.base import Kernel
 from latentviews.core.tables import read_sequences
 from latentviews.core.tensors import JointDiagonalization, Solver
@@ -42,6 +42,7 @@ from latentviews.sequences.estimation import (
     polished_chain,
 )
 from latentviews.sequences.independence import looks_independent
+from latentviews.sequences.questions import ChainQuestionsMixin
 from latentviews.sequences.reading import PILOT, read_sequence_problem
 from latentviews.sequences.streaming import ChainStream, start_chain_stream
 from latentviews.sequences.stretches import check_lengths
@@ -51,7 +52,7 @@ FORGETFUL = 0.05  # the least singular value of a transition matrix that keeps i
 TOLERANCE = 1e-4  # chains are flatter than mixtures: a tenth of their tolerance
 
 
-class KernelHMM(CallbackSupportMixin, ChainAnswersMixin, BaseEstimator):
+class KernelHMM(CallbackSupportMixin, ChainQuestionsMixin, ChainAnswersMixin, BaseEstimator):
     r"""A hidden Markov model whose emissions have no assumed shape.
 
     .. math:: p(x_1, \ldots, x_n) = \sum_{h_1, \ldots, h_n} \pi_{h_1} \prod_t A_{h_t h_{t+1}} \prod_t p(x_t \mid h_t)
@@ -137,7 +138,7 @@ class KernelHMM(CallbackSupportMixin, ChainAnswersMixin, BaseEstimator):
         "features": WithData(),
         "solver": NoneOr(Ability("decompose")),
         "bandwidth": WithData(),
-        "density_bandwidth": NoneOr(Bandwidth()),
+        "density_bandwidth": OF_DENSITIES,
         "polish": WithData(),
         "point_masses": NoneOr(AutoOr(Numbers())),
         "pilot_size": Count(3),

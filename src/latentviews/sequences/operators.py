@@ -8,7 +8,7 @@ from typing import ClassVar
 import numpy as np
 from sklearn.base import BaseEstimator
 
-from latentviews._numbers import TINY
+from latentviews._numbers import TINY, ridge_solve
 from latentviews._parameters import Constraint, Count, Nonnegative, Several, check_parameters
 from latentviews.sequences.chains import first_rows
 from latentviews.sequences.dynamics import Series
@@ -154,7 +154,7 @@ class ObservableOperators(BaseEstimator):
         joint = (beyond[:, :, None] * behind[:, None, :]).reshape(-1, size * size).T @ now  # (p², D)
         c22 = now.T @ (now * weights[:, None])
         floor = (penalty + 1e-13) * np.trace(c22) / len(c22)
-        operators = np.linalg.solve(c22 + floor * np.eye(len(c22)), joint.T).T.reshape(size, size, -1)
+        operators = ridge_solve(c22, joint.T, floor).T.reshape(size, size, -1)
         drift = beyond.T @ behind
         values, power = x.T @ behind, np.eye(size)
         readout = np.empty((horizon, size, x.shape[1]))

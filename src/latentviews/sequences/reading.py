@@ -31,13 +31,14 @@ def read_sequence_problem(model: Any, X: Any, y: Any, lengths: Any) -> SequenceP
     table, columns = read_sequences(model, X, reset=True)
     lengths = check_lengths(lengths, len(table), y)
     _check_table(model, table, columns, lengths, rank)
-    prototypes = feature_prototypes(model.kernel, model.features, model.bandwidth, columns)
+    names = getattr(model, "feature_names_in_", None)
+    prototypes = feature_prototypes(model.kernel, model.features, model.bandwidth, columns, names)
     if not all(has_density(phi) for phi in prototypes):
         raise TypeError(
             "States are told by their emission densities, and a kernel such as Linear has none; use Gaussian, "
             "Laplace, Matern, VonMises or Delta."
         )
-    check_spaces(table, columns, prototypes, getattr(model, "feature_names_in_", None))
+    check_spaces(table, columns, prototypes, names)
     chosen, blocks = draw_windows(lengths, size, rng), list(range(len(columns)))
     rows = training_rows(table, size, rng, draw=lambda table, *_: (table[chosen], None, None))
     default = model.kernel is None and model.features is None and model.bandwidth is None

@@ -9,7 +9,8 @@ from latentviews._numbers import TINY, brief, drawn_labels
 from latentviews._validation import check_count
 from latentviews.core.kernels.bandwidths import silverman
 from latentviews.core.kernels.real import Gaussian
-from latentviews.sequences.stretches import check_levels, check_place
+from latentviews.mixtures.quantiles import check_levels
+from latentviews.sequences.stretches import check_place
 
 MOST_STRETCH = 2.0  # by which residuals are made wider where their mean is most of them
 

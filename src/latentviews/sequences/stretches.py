@@ -43,14 +43,6 @@ def check_origins(origins: Any, n_rows: int) -> np.ndarray:
     return given
 
 
-def check_levels(q: Any) -> np.ndarray:
-    """Levels of quantiles, (n_levels,)."""
-    levels = np.atleast_1d(np.asarray(q))
-    if levels.ndim != 1 or not levels.size or levels.dtype.kind not in "iuf" or not np.all((levels > 0) & (levels < 1)):
-        raise ValueError(f"q must be a level between 0 and 1, or a list of them; got {q!r}.")
-    return levels
-
-
 def check_place(name: str, place: Any, size: int) -> int:
     """The number of a view or column of a forecast, from the end where negative."""
     if isinstance(place, bool) or not isinstance(place, (int, np.integer)) or not -size <= place < size:

@@ -191,7 +191,7 @@ def least_loss(
 def _conjugate_gradients(
     problem: Objective, matrix: KernelMatrix, inverse: NearInverse, report: Callable[..., bool]
 ) -> tuple[Point, int]:
-    """Preconditioned nonlinear conjugate gradients (Polak & Ribière), a product with the kernel matrix a step."""
+    """Preconditioned nonlinear conjugate gradients (Polak & Ribière), one product with the kernel matrix per step."""
     shape, curvature = (len(problem.contrasts), len(problem.targets)), problem.loss.curvature
     at = Point(np.zeros(shape, matrix.dtype), np.zeros(shape, matrix.dtype), np.zeros((shape[0], 1), matrix.dtype))
     slope = problem.slope(at)

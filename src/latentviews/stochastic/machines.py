@@ -267,7 +267,7 @@ class DoublyStochasticRegressor(RegressorMixin, KernelMachine):
     Parameters
     ----------
     loss : Loss, default=Squared()
-        `Huber` and `Quantile` are others; see `latentviews.losses`.
+        `Huber`, `Quantile`, `DensityRatio` and `Novelty` are others; see `latentviews.losses`.
     kernel, penalty, batch_size, n_frequencies, n_blocks, n_directions, n_epochs, step_size, decay
         As for `DoublyStochasticClassifier`.
     early_stopping, validation_fraction, n_iter_no_change, verbose, random_state
@@ -370,7 +370,7 @@ class DoublyStochasticRegressor(RegressorMixin, KernelMachine):
         if getattr(loss, "of_classes", False):
             raise TypeError(
                 f"{type(loss).__name__} is a loss of classes; DoublyStochasticRegressor takes those of numbers: "
-                "Squared, Huber, Quantile."
+                "Squared, Huber, Quantile, DensityRatio, Novelty."
             )
         return loss
 

@@ -4,6 +4,9 @@ from typing import Any, Protocol, TypeGuard, runtime_checkable
 
 import numpy as np
 
+from latentviews.core.kernels.base import Kernel
+from latentviews.core.kernels.spaces import space_of
+
 
 @runtime_checkable
 class FeatureMap(Protocol):
@@ -36,3 +39,11 @@ def raw_vectors(phi: FeatureMap, x: Any) -> Any:
 def tail_of(phi: FeatureMap) -> np.ndarray | None:
     """The matrix that takes `raw_vectors` to feature vectors; None where they are feature vectors already."""
     return phi.tail_ if is_factored(phi) else None
+
+
+def check_inside(kernel: Kernel, x: np.ndarray) -> None:
+    """Refuse values outside the space of a kernel, where they would have no features."""
+    space = space_of(kernel)
+    if space is not None and space.bordered:
+        for j, column in enumerate(x.T):
+            space.check(column, j)

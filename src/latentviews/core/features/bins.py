@@ -11,6 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 from latentviews._arrays import to_numpy
 from latentviews._parameters import Ability, Constraint, Count, NoneOr, Nonnegative, check_parameters
 from latentviews._validation import all_or_nothing, check_rows
+from latentviews.core.features.base import check_inside
 from latentviews.core.features.cholesky import largest, pivoted_cholesky
 from latentviews.core.kernels.base import Kernel
 from latentviews.core.kernels.real import Gaussian
@@ -64,6 +65,7 @@ class BinnedFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         if x.shape[1] != 1:
             raise ValueError(f"BinnedFeatures bins one column; got {x.shape[1]}. LandmarkFeatures takes any number.")
         self.kernel_ = (Gaussian() if self.kernel is None else self.kernel).adapt(x)
+        check_inside(self.kernel_, x)
         self.grid_, self.kernel_ = grid_and_kernel(x[:, 0], self.kernel_, self.n_bins)
         size = min(self.max_features, len(self.grid_))
         _, self.tail_ = pivoted_cholesky(self.kernel_, self.grid_[:, None], size, self.tol, largest)
@@ -102,7 +104,7 @@ class GridFeatures:
 def uniform_grid(x: np.ndarray, width: float, most: int = 4096, space: Space | None = None) -> np.ndarray:
     """Points over the range of ``x`` inside a space, four per bandwidth if there may be as many.
 
-    Where one a bandwidth is too many, the grid ends before a few values that lie far out: it then covers the middle
+    Where one per bandwidth is too many, the grid ends before a few values that lie far out: it then covers the middle
     99 %, and as much beyond, up to twice their span, as a point a bandwidth can.
     """
     width = width or 1.0  # a constant column has no width of its own

@@ -11,6 +11,7 @@ from latentviews._arrays import in_library_of, to_numpy
 from latentviews._clusters import kmeans
 from latentviews._parameters import Ability, Constraint, Count, NoneOr, OneOf, Seed, Share, check_parameters
 from latentviews._validation import all_or_nothing, check_rows
+from latentviews.core.features.base import check_inside
 from latentviews.core.features.cholesky import checked_values, drawn, largest, pivoted_cholesky
 from latentviews.core.kernels.base import Kernel, UnitHeight
 from latentviews.core.kernels.real import Gaussian
@@ -97,6 +98,7 @@ class LandmarkFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         check_parameters(self)
         x = to_numpy(check_rows(self, X, reset=True))
         self.kernel_ = (Gaussian() if self.kernel is None else self.kernel).adapt(x)
+        check_inside(self.kernel_, x)
         self.log_unit_ = log_unit(self.kernel_, x.shape[1])
         if self.n_landmarks is None:
             self.landmarks_ = np.unique(x, axis=0)

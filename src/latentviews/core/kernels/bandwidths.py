@@ -7,6 +7,7 @@ from scipy import fft, optimize
 from scipy.spatial.distance import pdist
 
 from latentviews._numbers import TINY, as_shares, quartile_spread, smoothed_bins, thinned
+from latentviews._parameters import Bandwidth, NoneOr
 
 SCALES = 2500  # bandwidths that a grid can hold
 STAGES = 7  # of improved Sheather–Jones
@@ -238,6 +239,7 @@ RULES: dict[str, Callable[[np.ndarray], float | np.ndarray]] = {
     "isj": isj,
     "cv": cv,
 }
+OF_DENSITIES = NoneOr(Bandwidth(("auto", *RULES)))  # what the parameter ``density_bandwidth`` of a model may be
 
 
 def resolve(rule: str, x: np.ndarray) -> float | np.ndarray:

@@ -1,16 +1,19 @@
 """Kernels on rows: what two points have in common.
 
-A kernel needs one method, ``gram``; ``+`` and ``*`` come free. Those that are densities in their first argument
-(all but `Delta`, `Linear` and `Polynomial`) make embeddings whose values are densities.
+A kernel needs one method, ``gram``; ``+`` and ``*`` come free, and ``on`` says which columns of a view it sees. Those
+that are densities in their first argument (all but `Delta`, `Linear` and `Polynomial`) make embeddings whose values are
+densities.
 """
 
-from typing import Any, Self
+from collections.abc import Callable, Sequence
+from typing import Any, Self, cast
 
 import numpy as np
 from sklearn.base import BaseEstimator, clone
 from sklearn.utils.metaestimators import available_if
 
-from latentviews._arrays import namespace
+from latentviews._arrays import namespace, take_columns
+from latentviews.core.kernels.product_space import ProductSpace
 from latentviews.core.kernels.space import Space
 from latentviews.core.kernels.spaces import Real
 
@@ -100,6 +103,28 @@ class Kernel(BaseEstimator):
         """
         return clone(self)
 
+    def on(self, columns: Sequence[int | str]) -> "OnColumns":
+        """The kernel on some columns of a view, by their places in the view or by their names.
+
+        A product of kernels that take disjoint columns has a density on their product space.
+
+        Parameters
+        ----------
+        columns : list of int or str
+
+        Returns
+        -------
+        OnColumns
+
+        Examples
+        --------
+        >>> from latentviews import Delta, Gaussian, VonMises
+        >>> kernel = Gaussian().on([0]) * Delta().on([1]) * VonMises().on(["psi"])
+        >>> [part.name for part in kernel.space.parts]
+        ['real', 'discrete', 'circle']
+        """
+        return OnColumns(self, columns)
+
     def __add__(self, other: "Kernel") -> "Sum":
         return Sum(self, other) if isinstance(other, Kernel) else NotImplemented
 
@@ -167,8 +192,40 @@ class Sum(_Pair):
         return namespace(points).where(points[:, 0] < at_zero[0] / sum(at_zero), *draws)
 
 
+def _on_columns_of_their_own(product: "Product") -> bool:
+    return all(hasattr(part, "draw") for part in column_factors(product) or [Kernel()])
+
+
 class Product(_Pair):
     """k(x, y) = first(x, y) · second(x, y)."""
+
+    @property
+    def space(self) -> Space | None:  # type: ignore[override]
+        """The product of the parts' spaces where both say which columns they take, else the space that they share."""
+        factors = column_factors(self)
+        if not factors:
+            return super().space
+        parts, taken = [part.kernel.space for part in factors], [place for part in factors for place in part.columns]
+        if None in parts or len(set(taken)) < len(taken):
+            return None
+        return ProductSpace(tuple(parts), tuple(tuple(part.columns) for part in factors))  # type: ignore[arg-type]
+
+    def adapt(self, x: Any) -> Self:
+        """A copy with both parts adapted; refused where parts of different spaces would see the same columns."""
+        spaces = self.first.space, self.second.space
+        if self.space is None and None not in spaces and x.shape[1] > 1:
+            raise ValueError(
+                f"A product of kernels of different spaces ({spaces[0].name} and {spaces[1].name}) on "  # type: ignore[union-attr]
+                f"{x.shape[1]} columns must say which columns each takes, none twice, such as "
+                "Gaussian().on([0]) * Delta().on([1])."
+            )
+        return super().adapt(x)
+
+    @available_if(_on_columns_of_their_own)
+    def draw(self, x: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+        """A draw from k(x_i, ·) for every row, (n, d): of every part in its own columns."""
+        first, second = cast(Any, self.first), cast(Any, self.second)
+        return second.draw(first.draw(x, rng), rng)
 
     def gram(self, x: Any, y: Any) -> Any:
         """The matrix k(x_i, y_j)."""
@@ -222,3 +279,102 @@ class UnitHeight(Kernel):
     def adapt(self, x: Any) -> Self:
         """A copy whose kernel is adapted."""
         return type(self)(self.kernel.adapt(x))
+
+
+def _if_kernel_has(ability: str) -> Callable[["OnColumns"], bool]:
+    return lambda outer: hasattr(outer.kernel, ability)
+
+
+class OnColumns(Kernel):
+    """A kernel that sees some columns of a view; `Kernel.on` makes it.
+
+    Parameters
+    ----------
+    kernel : Kernel
+    columns : list of int or str
+        Places in the view, or names.
+    """
+
+    def __init__(self, kernel: Kernel, columns: Sequence[int | str]):
+        self.kernel = kernel
+        self.columns = columns
+
+    @property
+    def space(self) -> Space | None:  # type: ignore[override]
+        """The space of the kernel, on its columns."""
+        return self.kernel.space and ProductSpace((self.kernel.space,), (tuple(self.columns),))
+
+    def some(self, x: Any) -> Any:
+        """The columns of ``x`` that the kernel sees."""
+        return take_columns(x, self.places)
+
+    @property
+    def places(self) -> list[int]:
+        """The places in the view of the columns that the kernel sees."""
+        named = [name for name in self.columns if isinstance(name, str)]
+        if named:
+            raise ValueError(
+                f"The kernel is on columns by name, {named}; without a table that has names, say their places in the "
+                "view instead."
+            )
+        return [int(place) for place in self.columns]
+
+    def gram(self, x: Any, y: Any) -> Any:
+        """The matrix k(x_i, y_j)."""
+        return self.kernel.gram(self.some(x), self.some(y))
+
+    def diagonal(self, x: Any) -> Any:
+        """The values k(x_i, x_i)."""
+        return self.kernel.diagonal(self.some(x))
+
+    def correlation(self, x: Any, y: Any) -> Any:
+        """The matrix k(x_i, y_j) / √(k(x_i, x_i) k(y_j, y_j))."""
+        return self.kernel.correlation(self.some(x), self.some(y))
+
+    def unit_diagonal(self, x: Any) -> Any:
+        """The values ``correlation(x_i, x_i)``."""
+        return self.kernel.unit_diagonal(self.some(x))
+
+    def adapt(self, x: Any) -> Self:
+        """A copy whose kernel is adapted to its columns."""
+        return type(self)(self.kernel.adapt(self.some(x)), self.columns)
+
+    @available_if(_if_kernel_has("draw"))
+    def draw(self, x: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+        """The rows with a draw from k(x_i, ·) in the kernel's columns, (n, d)."""
+        drawn = np.array(x, dtype=float)
+        drawn[:, self.places] = cast(Any, self.kernel).draw(drawn[:, self.places], rng)
+        return drawn
+
+    @available_if(_if_kernel_has("frequencies"))
+    def frequencies(self, size: int, dim: int, rng: np.random.Generator) -> np.ndarray:
+        """Draws from the spectral measure, one frequency per column of the result, zero along other columns."""
+        found = np.zeros((dim, size))
+        found[self.places] = cast(Any, self.kernel).frequencies(size, len(self.columns), rng)
+        return found
+
+    @available_if(_if_kernel_has("spectral"))
+    def spectral_size(self, dim: int) -> int:
+        """How many uniform numbers make a frequency: those of the kernel."""
+        return cast(Any, self.kernel).spectral_size(len(self.columns))
+
+    @available_if(_if_kernel_has("spectral"))
+    def spectral(self, points: Any, dim: int) -> Any:
+        """The frequencies at ``points`` of the unit cube, zero along other columns."""
+        xp, own = namespace(points), cast(Any, self.kernel).spectral(points, len(self.columns))
+        zero, places = xp.zeros_like(own[0, :]), self.places
+        return xp.stack([own[places.index(j), :] if j in places else zero for j in range(dim)], axis=0)
+
+    def on(self, columns: Sequence[int | str]) -> "OnColumns":
+        """Refused: a kernel is on columns once."""
+        raise ValueError(f"{self!r} says its columns already; write on({list(columns)!r}) for the kernel in it.")
+
+
+def column_factors(kernel: Any) -> list[OnColumns]:
+    """The factors of a kernel if every one says which columns it takes; none otherwise."""
+    if isinstance(kernel, OnColumns):
+        return [kernel]
+    if not isinstance(kernel, Product):
+        return []
+    first, second = column_factors(kernel.first), column_factors(kernel.second)
+    return first + second if first and second else []

@@ -5,6 +5,7 @@ their mass in the space and do not fall off towards its border.
 """
 
 import math
+import sys
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,6 +14,7 @@ from scipy import stats
 from scipy.stats import qmc
 
 from latentviews._numbers import TINY, log_cauchy, thinned
+from latentviews._parameters import is_number
 from latentviews.core.kernels import bandwidths
 from latentviews.core.kernels.quadrature import NEAR, Quadrature, around_values
 from latentviews.core.kernels.spaces import Real
@@ -143,8 +145,8 @@ class Interval(Bordered):
         for name in ("low", "high"):  # numbers of Python's, which any array library takes
             end = getattr(self, name)
             object.__setattr__(self, name, end.item() if isinstance(end, np.number) else end)
-        numbers = all(isinstance(end, int | float) for end in (self.low, self.high))
-        if not numbers or not (-math.inf < self.low < self.high < math.inf):
+        finite = all(is_number(end) and abs(end) <= sys.float_info.max for end in (self.low, self.high))
+        if not finite or not self.low < self.high:
             raise ValueError(f"Interval needs two finite ends, the first below the second; got {self!r}.")
 
     def images(self, x: Any, reach: float) -> list[Any]:

@@ -9,6 +9,7 @@ from sklearn.base import clone
 from sklearn.utils.metaestimators import available_if
 
 from latentviews._arrays import in_library_of, namespace, normal_quantile, to_numpy
+from latentviews._parameters import is_number
 from latentviews.core.kernels.base import Kernel
 from latentviews.core.kernels.space import Space
 from latentviews.core.kernels.spaces import Real
@@ -387,12 +388,11 @@ class Matern(_Scaled):
         return np.sqrt(rng.chisquare(dim, size=size) * 2 * self.smoothness / rng.chisquare(2 * self.smoothness, size))
 
     def _degree(self) -> int:
-        p = self.smoothness - 0.5
-        if p < 0 or p != int(p):
+        if not is_number(self.smoothness) or self.smoothness < 0 or self.smoothness % 1 != 0.5:
             raise ValueError(f"Matern needs a smoothness of 0.5, 1.5, 2.5, …; got {self.smoothness!r}.")
-        return int(p)
+        return int(self.smoothness)
 
     def _log_unit_height(self, dim: int) -> float:
         """One over the integral of the correlation, which is its spectral density at zero."""
-        v = self.smoothness
+        v = self._degree() + 0.5
         return math.lgamma(v) - math.lgamma(v + dim / 2) - dim / 2 * math.log(2 * math.pi / v)

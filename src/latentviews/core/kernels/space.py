@@ -29,11 +29,25 @@ class Space(ABC):
         False  # any stretch or turn of several columns stays inside, so Gaussians may have any shape
     )
     bordered: ClassVar[bool] = False  # whether there are images
+    mixed: ClassVar[bool] = False  # whether columns of a view have spaces of their own
     low: ClassVar[float] = -math.inf  # where the space ends
     high: ClassVar[float] = math.inf
     rule: ClassVar[str] = "isj"  # for bandwidths as narrow as one distribution allows
     rules: ClassVar[tuple[str, ...]] = ()  # all that are known
     padding: ClassVar[str] = "constant"  # what lies beyond the ends of an axis, in words of scipy.ndimage
+
+    def column(self, place: int) -> "Space":
+        """The space of one column of a view.
+
+        Parameters
+        ----------
+        place : int
+
+        Returns
+        -------
+        Space
+        """
+        return self
 
     @abstractmethod
     def quadrature(

@@ -26,7 +26,9 @@ from latentviews.core.kernels.quadrature import (
 )
 from latentviews.core.kernels.space import Space
 
-TURNS = 4  # round the circle: angles in radians hardly go further
+TURN = 2 * math.pi  # radians
+TURNS = 4  # round the circle: angles hardly go further
+DEGREES = 180.0  # periods from which on angles in radians would fill a small part of the circle only
 Entry = TypeVar("Entry")
 
 
@@ -77,7 +79,7 @@ class Real(Space):
         means = posteriors.T @ x / masses[:, None]
         squares = sum(r @ (x - m) ** 2 for r, m in zip(posteriors.T, means, strict=True))
         finest = [bandwidths.finest(column) for column in x.T]
-        return np.maximum(_rate(masses, x.shape[1]) * np.sqrt(np.asarray(squares) / masses.sum()), finest)
+        return np.maximum(class_rate(masses, x.shape[1]) * np.sqrt(np.asarray(squares) / masses.sum()), finest)
 
     def typical(self, values: np.ndarray) -> Sequence[float]:
         """The quartiles."""
@@ -86,75 +88,110 @@ class Real(Space):
 
 @dataclass(frozen=True)
 class Circle(Space):
-    """Angles in radians."""
+    """Angles: in radians, or in other units by what a full turn is.
+
+    Parameters
+    ----------
+    period : float, default=2π
+        360 for degrees, 24 for hours of the day.
+    """
 
     noun = "angle"
     name = "circle"
     rule = "silverman"
     rules = ("median", "silverman")
     padding = "wrap"
+    period: float = TURN
+
+    def __post_init__(self) -> None:
+        number = isinstance(self.period, int | float | np.number) and not isinstance(self.period, bool)
+        if not number or not 0 < self.period < math.inf:
+            raise ValueError(f"The period of angles is a positive number, 2π or 360, say; got {self.period!r}.")
+        object.__setattr__(self, "period", float(self.period))
+
+    def __repr__(self) -> str:
+        return "Circle()" if self.period == TURN else f"Circle(period={self.period:g})"
+
+    @property
+    def unit(self) -> float:
+        """How many of the angles' units a radian is."""
+        return self.period / TURN
 
     def quadrature(
         self, x: np.ndarray, scale: np.ndarray, rng: np.random.Generator, log_unit: float = 0.0
     ) -> Quadrature:
         """A grid over all of the circle or torus, or quasi-random nodes."""
         dim = x.shape[1]
-        counts = np.maximum(np.ceil(4 * 2 * math.pi / scale), 64)
-        low, high = np.full(dim, -math.pi), np.full(dim, math.pi)
+        counts = np.maximum(np.ceil(4 * self.period / scale), 64)
+        low, high = np.full(dim, -self.period / 2), np.full(dim, self.period / 2)
         if np.prod(counts) <= GRID:
             return Quadrature(*product_grid(low, high, counts.astype(int)), space=self)
         nodes = qmc.scale(qmc.Sobol(dim, rng=rng).random(DRAWS), low, high)
-        weights = np.full(DRAWS, (2 * math.pi) ** dim / DRAWS)
-        return Quadrature(nodes, weights, np.minimum(scale / 2, 1.0), space=self)
+        weights = np.full(DRAWS, self.period**dim / DRAWS)
+        return Quadrature(nodes, weights, np.minimum(scale / 2, self.unit), space=self)
 
     def log_background(self, x: np.ndarray, quadrature: Quadrature) -> np.ndarray:
         """The uniform density on the torus."""
-        return np.full(len(x), -x.shape[1] * math.log(2 * math.pi))
+        return np.full(len(x), -x.shape[1] * math.log(self.period))
 
     def bandwidth(self, rule: str, x: np.ndarray) -> float:
-        """A bandwidth in radians: of angular distances, or by the circular standard deviation."""
+        """A bandwidth in the angles' unit: of angular distances, or by the circular standard deviation."""
+        x = x / self.unit
         points = np.concatenate([np.cos(x), np.sin(x)], axis=1)
         if rule == "median":
             chord = bandwidths.resolve("median", points) / math.sqrt(x.shape[1])
-            return 2 * math.asin(min(float(chord) / 2, 1.0))
+            return self.unit * 2 * math.asin(min(float(chord) / 2, 1.0))
         if rule == "silverman":
             resultant = np.abs(np.exp(1j * x).mean(axis=0)).clip(0.05, 1 - 1e-12)
             spread = float(np.sqrt(-2 * np.log(resultant)).mean())
-            return spread * (4 / (len(x) * (x.shape[1] + 2))) ** (1 / (x.shape[1] + 4))
-        raise ValueError(f"VonMises takes a positive bandwidth or one of {list(self.rules)}; got {rule!r}.")
+            return self.unit * spread * silverman_rate(len(x), x.shape[1])
+        raise ValueError(f"Kernels on angles take a positive bandwidth or one of {list(self.rules)}; got {rule!r}.")
 
     def within_class_bandwidth(self, x: np.ndarray, posteriors: np.ndarray) -> float:
         """Silverman's rule with the circular spread inside classes, one for all columns."""
         masses = np.maximum(posteriors.sum(axis=0), TINY)
-        resultants = np.abs(posteriors.T @ np.exp(1j * x)) / masses[:, None]
-        return _rate(masses, x.shape[1]) * float(np.sqrt(-2 * np.log(resultants.clip(0.05, 1 - 1e-9))).mean())
+        resultants = np.abs(posteriors.T @ np.exp(1j * x / self.unit)) / masses[:, None]
+        spread = float(np.sqrt(-2 * np.log(resultants.clip(0.05, 1 - 1e-9))).mean())
+        return self.unit * class_rate(masses, x.shape[1]) * spread
 
     def mean(self, average: Callable[[Callable[[np.ndarray], np.ndarray]], np.ndarray]) -> np.ndarray:
         """The direction of the mean point on the circle."""
-        return np.arctan2(average(np.sin), average(np.cos))
+        up, along = (average(lambda x, f=f: f(x / self.unit)) for f in (np.sin, np.cos))  # type: ignore[misc]
+        return self.unit * np.arctan2(up, along)
 
     def wrapped(self, x: np.ndarray) -> np.ndarray:
-        """Angles from -π to below π."""
-        return (x + np.pi) % (2 * np.pi) - np.pi
+        """Angles from minus half a turn to below half a turn."""
+        return (x + self.period / 2) % self.period - self.period / 2
 
     def axis(self, low: float, high: float) -> tuple[float, float]:
         """The whole circle."""
-        return -np.pi, np.pi
+        return -self.period / 2, self.period / 2
 
     def typical(self, values: np.ndarray) -> Sequence[float]:
         """The direction of the mean point and its length."""
-        mean = np.exp(1j * values).mean()
-        return float(np.angle(mean)), float(abs(mean)), np.nan
+        mean = np.exp(1j * values / self.unit).mean()
+        return float(self.unit * np.angle(mean)), float(abs(mean)), np.nan
 
     def check(self, values: np.ndarray, label: Any) -> str | None:
-        """A sentence where angles go round the circle as often as degrees would."""
+        """A sentence where angles go round the circle more often, or less far, than angles in this unit would."""
         low, high = np.nanmin(values), np.nanmax(values)
-        if high - low <= TURNS * 2 * np.pi:
-            return None
-        return (
-            f"Column {label} is taken for angles in radians, and goes from {low:.3g} to {high:.3g}; turn degrees into "
-            "radians with np.deg2rad."
-        )
+        if high - low > TURNS * self.period:
+            remedy = (
+                "say period=360 in the kernel, or turn degrees into radians with np.deg2rad"
+                if self.period == TURN
+                else "say in the kernel what a full turn is"
+            )
+            return f"{self._taken(label)}, and goes from {low:.3g} to {high:.3g}; {remedy}."
+        if self.period >= DEGREES and max(abs(low), abs(high)) <= TURN:
+            return (
+                f"{self._taken(label)}, and goes from {low:.3g} to {high:.3g} only, as radians would; leave out period "
+                "in the kernel if they are."
+            )
+        return None
+
+    def _taken(self, label: Any) -> str:
+        kind = "in radians" if self.period == TURN else f"of which a full turn is {self.period:g}"
+        return f"Column {label} is taken for angles {kind}"
 
 
 @dataclass(frozen=True)
@@ -187,9 +224,14 @@ class Discrete(Space):
         return float(codes[counts.argmax()]), counts.max() / len(values), np.nan
 
 
-def _rate(masses: np.ndarray, dim: int) -> float:
+def class_rate(masses: np.ndarray, dim: int) -> float:
     """Silverman's bandwidth over the standard deviation, for classes of an average size."""
-    return (4 / (masses.sum() / len(masses) * (dim + 2))) ** (1 / (dim + 4))
+    return silverman_rate(masses.sum() / len(masses), dim)
+
+
+def silverman_rate(n_rows: float, dim: int) -> float:
+    """Silverman's bandwidth over the standard deviation."""
+    return (4 / (n_rows * (dim + 2))) ** (1 / (dim + 4))
 
 
 def entry_for(space: Space, table: Mapping[type[Space], Entry]) -> Entry:
@@ -207,6 +249,12 @@ def space_of(thing: Any) -> Space | None:
     if space is not None and not isinstance(space, Space):
         raise ValueError(f"The space of a kernel is an object such as Real() or HalfLine(); got {space!r}.")
     return space
+
+
+def is_discrete(thing: Any) -> bool:
+    """Whether a kernel or feature map, if any, is on finitely many values, so that indicators are features enough."""
+    space = None if thing is None else space_of(thing)
+    return space is not None and space.finite
 
 
 # Quadratures as files of format 1 hold them: a class per space.

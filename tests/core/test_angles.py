@@ -1,0 +1,148 @@
+"""Angles: the wrapped Gaussian kernel, and degrees as good as radians."""
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from latentviews import Delta, Gaussian, LowRankDensity, MultiViewMixture, Sieve, VonMises, WrappedGaussian
+from latentviews.core.kernels.spaces import Circle
+
+KERNELS = [VonMises, WrappedGaussian]
+QUICK = Sieve(factors=(2.0,), max_iter=20)
+WIDTHS = [0.05, 0.6, 1.5, 1.6, 4.0, 30.0]  # either side of where the Fourier series takes over
+
+
+@pytest.mark.cheap
+@pytest.mark.parametrize("width", WIDTHS)
+def test_the_wrapped_gaussian_is_the_sum_of_gaussians_on_all_turns(width, rng):
+    x, y = rng.uniform(-7, 7, size=(20, 1)), rng.uniform(-7, 7, size=(5, 1))
+
+    turns = 2 * np.pi * np.arange(-300, 301)
+    expected = stats.norm.pdf(x[:, :, None] - y.T[:, :, None] + turns, scale=width).sum(axis=2)
+
+    np.testing.assert_allclose(WrappedGaussian(width).gram(x, y), expected, rtol=1e-10, atol=1e-14)
+
+
+@pytest.mark.cheap
+@pytest.mark.parametrize("width", WIDTHS[1:])
+@pytest.mark.parametrize("kind", KERNELS)
+def test_kernels_on_angles_have_mass_one_over_a_turn_whatever_its_length(kind, width):
+    degrees = np.linspace(0, 360, 720, endpoint=False)[:, None]
+
+    values = kind(np.rad2deg(width), period=360).gram(degrees, np.array([[17.0]]))
+
+    assert values.sum() / 2 == pytest.approx(1, abs=1e-10)
+
+
+@pytest.mark.cheap
+@pytest.mark.parametrize("kind", KERNELS)
+@pytest.mark.parametrize("rule", ["median", "silverman", 0.4])
+def test_in_degrees_a_kernel_is_the_same_per_degree(kind, rule, rng):
+    x = rng.vonmises(3, 2, size=(200, 2))
+    degrees = np.rad2deg(x) + 360 * rng.integers(-1, 2, size=x.shape)
+
+    here = kind(rule).adapt(x)
+    there = kind(rule if isinstance(rule, str) else np.rad2deg(rule), period=360).adapt(degrees)
+
+    assert there.bandwidth == pytest.approx(np.rad2deg(here.bandwidth))
+    np.testing.assert_allclose(there.gram(degrees[:9], degrees) * np.rad2deg(1) ** 2, here.gram(x[:9], x), rtol=1e-8)
+
+
+@pytest.mark.cheap
+def test_draws_of_the_wrapped_gaussian_have_its_resultant(rng):
+    drawn = WrappedGaussian(40.0, period=360).draw(np.full((20_000, 1), 170.0), rng)
+
+    resultant = np.exp(1j * np.deg2rad(drawn - 170.0)).mean()
+    # E cos = exp(-s²/2); five standard errors
+    assert abs(resultant - np.exp(-(np.deg2rad(40.0) ** 2) / 2)) < 5 / np.sqrt(20_000)
+    assert drawn.min() >= -180
+    assert drawn.max() < 180
+
+
+@pytest.mark.cheap
+def test_a_circle_of_degrees_has_means_and_axes_in_degrees():
+    circle, x = Circle(360), np.array([[170.0], [-170.0]])
+
+    np.testing.assert_allclose(np.abs(circle.mean(lambda f: f(x).mean(axis=0))), 180.0)
+    assert circle.axis(0.0, 1.0) == (-180.0, 180.0)
+    assert circle.typical(x[:, 0])[1] == pytest.approx(np.cos(np.deg2rad(10)))
+    np.testing.assert_allclose(circle.wrapped(np.array([190.0, -540.0])), [-170.0, -180.0])
+
+
+@pytest.mark.cheap
+@pytest.mark.parametrize("period", [0, -360, np.inf, "degrees", True])
+def test_a_period_that_is_none_is_a_sentence(period):
+    with pytest.raises(ValueError, match="The period of angles is a positive number"):
+        VonMises(1.0, period=period).adapt(np.zeros((3, 1)))
+
+
+@pytest.mark.cheap
+@pytest.mark.parametrize(
+    ("circle", "high", "sentence"),
+    [
+        (
+            Circle(),
+            350.0,
+            "from 0 to 350; say period=360 in the kernel, or turn degrees into radians with np.deg2rad",
+        ),
+        (Circle(360), 6.2, "a full turn is 360, and goes from 0 to 6.2 only, as radians would"),
+        (Circle(24), 200.0, "a full turn is 24, and goes from 0 to 200; say in the kernel what a full turn is"),
+    ],
+)
+def test_angles_in_another_unit_than_the_kernels_are_a_sentence(circle, high, sentence):
+    assert sentence in circle.check(np.array([0.0, high]), 3)
+    assert circle.check(np.array([0.0, 0.9 * circle.period]), 3) is None
+
+
+@pytest.fixture(scope="module")
+def angles():
+    """Three views of an angle and a code, in two classes of which one lies across the cut."""
+    rng = np.random.default_rng(0)
+    y = rng.choice(2, size=500, p=[0.6, 0.4])
+    views = []
+    for _ in range(3):
+        turn = np.where(y == 0, rng.vonmises(3, 3, size=500), rng.vonmises(0.3, 3, size=500))
+        code = rng.random(500) < np.where(y == 0, 0.3, 0.7)
+        views += [turn, code.astype(float)]
+    return np.column_stack(views), y
+
+
+def test_degrees_radians_and_angles_shifted_across_the_cut_give_the_same_classes(angles):
+    X, y = angles
+    turned, shifted = X.copy(), X.copy()
+    turned[:, ::2] = np.rad2deg(X[:, ::2]) % 360
+    shifted[:, ::2] = (X[:, ::2] + 2.0 + np.pi) % (2 * np.pi) - np.pi
+
+    models = {}
+    for name, table, period in (("radians", X, 2 * np.pi), ("degrees", turned, 360), ("shifted", shifted, 2 * np.pi)):
+        kernel = VonMises(period=period).on([0]) * Delta().on([1])
+        model = MultiViewMixture(2, views=[[0, 1], [2, 3], [4, 5]], kernel=kernel, polish=QUICK, random_state=0)
+        models[name] = model.fit(table).predict(table), model.score(table)
+
+    assert np.mean(models["radians"][0] == y) > 0.95
+    np.testing.assert_array_equal(models["degrees"][0], models["radians"][0])
+    assert np.mean(models["shifted"][0] == models["radians"][0]) > 0.99
+    assert models["degrees"][1] == pytest.approx(models["radians"][1] - 3 * np.log(np.rad2deg(1)), abs=1e-3)
+
+
+def test_a_joint_density_takes_degrees(angles):
+    X, _ = angles
+    turned = X[:, :2] * [180 / np.pi, 1]
+
+    scores = [
+        LowRankDensity(2, kernel=[VonMises(period=period), Delta()], random_state=0).fit(table).score(table)
+        for table, period in ((X[:, :2], 2 * np.pi), (turned, 360))
+    ]
+
+    assert scores[1] == pytest.approx(scores[0] - np.log(np.rad2deg(1)), abs=1e-6)
+
+
+def test_a_number_beside_wrapped_angles_is_one_view(angles, rng):
+    X, y = angles
+    table = np.hstack([X[:, :2], X[:, 2:4], X[:, 4:6]])
+    table[:, 1::2] = y[:, None] + rng.normal(size=(500, 3))
+    kernel = WrappedGaussian().on([0]) * Gaussian().on([1])
+
+    model = MultiViewMixture(2, views=[[0, 1], [2, 3], [4, 5]], kernel=kernel, polish=QUICK, random_state=0).fit(table)
+
+    assert np.mean(model.predict(table) == y) > 0.95
