@@ -190,5 +190,7 @@ def test_a_frame_of_objects_blames_the_column_with_text_alone(rng):
     np.testing.assert_array_equal(model.fit(objects).weights_, model.fit(frame).weights_)
     objects.loc[7, "b"] = "n.d."
 
-    with pytest.raises(ValueError, match=r"Columns \['b'\] are not numbers; .* Row 8 of 'b' holds 'n.d.'"):
+    with pytest.raises(
+        ValueError, match=r"Columns \['b'\] are not numbers; .*: column 'b' holds text, such as 'n.d.' in row 8,"
+    ):
         model.fit(objects)

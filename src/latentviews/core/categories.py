@@ -204,7 +204,7 @@ def coded(estimator: Any, X: Any, *, reset: bool) -> Any:
     if texts:
         raise ValueError(
             f"Columns {texts} are not numbers; give their view the kernel Delta(), which takes categories, encode them "
-            f"as numbers, or name the columns to use in `views`. {_first_odd(X, texts[0])}"
+            f"as numbers, or name the columns to use in `views`{_first_odd(X, texts[0])}."
         )
     return X
 
@@ -222,10 +222,13 @@ def _numbers_unpacked(X: Any) -> Any:
 
 
 def _first_odd(X: Any, name: Any) -> str:
-    """A sentence on the first value of a column that is no number."""
+    """Words on the first value of a column that is no number."""
     column = _plain(X[name]).ravel()
     odd = [i for i, value in enumerate(column) if not _is_missing(value) and not _are_numbers(column[i : i + 1])]
-    return f"Row {odd[0] + 1:,} of {name!r} holds {column[odd[0]]!r:.60}." if odd else ""
+    if not odd:
+        return ""
+    what = "text, such as " if isinstance(column[odd[0]], str) else ""
+    return f": column {name!r} holds {what}{column[odd[0]]!r:.60} in row {odd[0] + 1:,}, counted from 1"
 
 
 def coded_first(estimator: Any, batches: Iterable[Any], first: Any) -> Any:
