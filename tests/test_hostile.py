@@ -18,6 +18,7 @@ from latentviews import (
     PredictiveStateModel,
     SignedTrain,
     SmoothedEM,
+    TopicModel,
     independence_test,
     likelihood_curve,
 )
@@ -135,6 +136,16 @@ def test_third_moments_of_outliers_are_numbers(outlier, rng, capfd):
     assert "DLASCL" not in "".join(capfd.readouterr())
 
 
+@pytest.mark.parametrize("outlier", [1e80, 1e149])
+def test_one_far_value_leaves_a_hidden_markov_model_with_numbers(outlier, rng):
+    rows = two_classes(rng, d=3)
+    rows[5, 0] = outlier
+
+    model = judged(KernelHMM(2, random_state=0).fit, rows)
+
+    assert np.isfinite(judged(model.filter, rows)).all()
+
+
 def test_units_do_not_change_spherical_components(rng):
     rows = two_classes(rng, d=3)
 
@@ -170,6 +181,24 @@ def test_kernels_keep_their_digits_beside_an_outlier(rng):
 
     np.testing.assert_allclose(latentviews.Gaussian(1.0).gram(rows, rows)[1:, 1:], gram, rtol=1e-9)
     judged(DoublyStochasticClassifier(random_state=0).fit, rows, np.arange(80) % 2)
+
+
+def test_powers_beyond_the_range_of_numbers_are_a_sentence(rng):
+    rows = rng.normal(size=(20, 3))
+    features = LandmarkFeatures(latentviews.Polynomial(3), 5).fit(rows)
+
+    with np.errstate(all="raise"), pytest.raises(ValueError, match=r"inner products of up to .* to the power 3"):
+        features.transform(np.full((2, 3), FAR))
+    with pytest.raises(ValueError, match="values of the kernel are out of range"):
+        LandmarkFeatures(latentviews.Polynomial(), 5).fit(np.vstack([rows, np.full((1, 3), FAR)]))
+
+
+def test_counts_whose_third_powers_are_no_numbers_are_refused(rng):
+    bags = rng.poisson(3.0, size=(60, 8)).astype(float)
+    bags[0, 0] = FAR
+
+    with pytest.raises(ValueError, match=r"needs counts of words, of at most 1e\+15; got 1e\+149"):
+        TopicModel(2).fit(bags)
 
 
 def test_correlations_of_a_linear_kernel_are_numbers_far_away():

@@ -264,22 +264,32 @@ def check_weights(weights: Any, data: Any) -> np.ndarray | None:
 
 
 def as_labels(y: Any, data: Any) -> np.ndarray | None:
-    """Known classes 0, 1, … and -1 where unknown; None unless some are known and some are not."""
+    """Known classes 0, 1, … and -1 where unknown; None, and a warning, unless some are known and some are not."""
+    if y is None:
+        return None
+    rows = data.shape[0] if hasattr(data, "shape") else None
+    if rows is not None and np.shape(y)[:1] != (rows,):
+        raise ValueError(f"y needs one label per row, {rows}; got {len(y) if np.ndim(y) else repr(y)}.")
     names = label_names(y)
     labels = _numbers(y) if names is None else _codes(y, names)
-    if labels is None:
+    why = _why_unused(labels, y)
+    if why is not None or labels is None:
+        warn_user(f"y is not used: {why}.")
         return None
-    unknown = np.isnan(labels)
-    if unknown.any() and np.all(labels[~unknown] == np.round(labels[~unknown])):
-        raise ValueError("y holds NaN; mark rows of unknown class with -1, or leave y out.")
-    if not np.any(labels == -1) or not np.any(labels >= 0) or not np.all(labels == np.round(labels)):
-        return None
-    labels = labels.astype(int)
-    if not hasattr(data, "shape"):
+    if rows is None:
         raise ValueError("Known classes in y go with an array; a stream has no place for them.")
-    if len(labels) != data.shape[0]:
-        raise ValueError(f"y needs one label per row, {data.shape[0]}; got {len(labels)}.")
-    return labels
+    return labels.astype(int)
+
+
+def _why_unused(labels: np.ndarray | None, y: Any) -> str | None:
+    """Why a target says nothing that a fit can use; None where it does."""
+    unknown = "mark rows of unknown class with -1, None or NaN, or leave y out"
+    if labels is None or not np.all(labels == np.round(labels)):
+        text = np.asarray(y).dtype.kind in "UOT" and np.ndim(y) == 1
+        return f"no row is marked as unknown; {unknown}" if text else "it does not hold classes 0, 1, … or names"
+    if not np.any(labels >= 0):
+        return "it holds no known class"
+    return None if np.any(labels == -1) else f"no row is marked as unknown; {unknown}"
 
 
 def label_names(y: Any) -> list[str] | None:
@@ -297,7 +307,9 @@ def label_names(y: Any) -> list[str] | None:
 
 def _is_unknown(value: Any) -> bool:
     """Whether a label stands for none."""
-    return value is None or value != value or str(value).strip() in ("", "-1", "<NA>")  # NaN is not itself
+    if value is None or str(value).strip() in ("", "-1", "-1.0", "<NA>"):  # pandas's NA cannot be compared
+        return True
+    return bool(value != value)  # NaN is not itself
 
 
 def _codes(y: Any, names: list[str]) -> np.ndarray:
@@ -307,15 +319,18 @@ def _codes(y: Any, names: list[str]) -> np.ndarray:
 
 
 def _numbers(y: Any) -> np.ndarray | None:
-    """``y`` as a vector of floats; None where it is something else, such as names."""
-    if y is None or np.asarray(y).dtype.kind not in "iufO":
+    """``y`` as a vector of floats, -1 for NaN; None where it is something else, such as names."""
+    labels = np.asarray(y)
+    labels = labels[:, 0] if labels.ndim == 2 and labels.shape[1] == 1 else labels
+    if labels.dtype.kind not in "iufO" or labels.ndim != 1:
         return None
+    if labels.dtype.kind == "O":
+        labels = np.array([-1.0 if _is_unknown(value) else value for value in labels.tolist()], dtype=object)
     try:
-        labels = np.asarray(y, dtype=float)
+        labels = labels.astype(float)
     except (TypeError, ValueError):
         return None
-    labels = labels[:, 0] if labels.ndim == 2 and labels.shape[1] == 1 else labels
-    return labels if labels.ndim == 1 else None
+    return np.where(np.isnan(labels), -1.0, labels)
 
 
 def allowed_classes(labels: np.ndarray, n_classes: int) -> np.ndarray:

@@ -12,11 +12,13 @@ import flowio
 import numpy as np
 import pandas as pd
 import pytest
+import zarr
 
 from files import write_fcs
 from latentviews import diagnose, load
 from latentviews.cli import columns, fit, main
 from latentviews.datasets import make_multiview
+from latentviews.diagnosis.diagnose import Diagnosis, Finding
 from latentviews.io import InputError, read_table
 from latentviews.io.fcs_labels import CHANNEL, write_labels
 
@@ -63,6 +65,43 @@ def test_text_row_numbers_and_labels_are_left_out_with_a_sentence_each(people, c
     assert "left out: label, which holds whole numbers, 2 different ones (0, 1) and is taken for a label" in shown.err
     assert "sex holds few different whole numbers, taken as numbers; --codes takes them as categories" in shown.err
     assert summary["notes"] == [line[6:] for line in shown.err.splitlines() if line.startswith("note: ")]
+
+
+def test_a_column_of_one_value_is_left_out_and_checks_are_called_so(people, capsys):
+    people[["height", "weight", "rr"]].assign(flat=2.5).to_csv("flat.csv", index=False)
+
+    _, shown, summary = fitted(capsys, "flat.csv", "--no-report")
+
+    assert summary["columns"] == ["height", "weight", "rr"]
+    assert summary["left_out"] == ["flat"]
+    assert "note: left out: flat, with one value in all rows, which tells no classes apart." in shown.err
+    assert "checks" in summary["seconds_of"]
+    assert "report" not in summary["seconds_of"]
+
+
+def test_a_warning_of_the_reader_is_one_line(people, capsys, recwarn):
+    store = zarr.create_array("cells.zarr", shape=(200, 3), chunks=(150, 3), dtype="f8")
+    store[:] = people[["height", "weight", "rr"]].to_numpy()
+    Path("cells.zarr/c/1/0").unlink()
+
+    _, shown, summary = fitted(capsys, "cells.zarr", "--no-report")
+    assert main(["info", "cells.zarr"]) == 0
+
+    assert [warning for warning in summary["warnings"] if "lacks 1 of its 2 chunks" in warning]
+    for err in (shown.err, capsys.readouterr().err):
+        assert "warning: cells.zarr lacks 1 of its 2 chunks" in err
+    assert not [one for one in recwarn if "chunks" in str(one.message)]
+
+
+def test_checks_name_options_of_the_command_line(people, capsys, monkeypatch):
+    advice = 'Fit with dependence="auto", which allows for it.'
+    monkeypatch.setattr(Diagnosis, "findings", [Finding(False, advice)])
+    monkeypatch.setattr(Diagnosis, "worst", advice)
+
+    _, shown, summary = fitted(capsys, "people.csv", "--columns", "height,weight,rr", "--no-report")
+
+    assert summary["checks"] == [{"trusted": False, "text": "Fit with --dependence auto, which allows for it."}]
+    assert "the worst: Fit with --dependence auto, which" in shown.out
 
 
 def test_named_columns_are_taken_whatever_they_hold(people, capsys):

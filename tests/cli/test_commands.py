@@ -263,7 +263,7 @@ def test_warnings_are_told_on_standard_error_and_in_the_summary(cells, capsys):
             "single column, 'FS,SS,CD3,CD19,label'. Is its delimiter another one",
         ),
         (["bad.csv"], "bad.csv, row 2 (line 3), column 'b': 'x' is not a number"),
-        (["flat.csv", "-k", "2"], "flat.csv: Column 'b' (in view 1) is constant"),
+        (["flat.csv", "-k", "2", "--columns", "a,b,c"], "flat.csv: Column 'b' (in view 1) is constant"),
         (["empty.csv"], "empty.csv is empty"),
         (["cut.fcs"], "cut.fcs is not a whole FCS file; it may be cut short"),
         (["cells.csv", *VIEWS, "--out", "bad.csv"], "cannot write to bad.csv (it is a file)"),

@@ -77,7 +77,9 @@ BAD = {
         ["crowd", "blank.csv"],
         "blank.csv: Expected at least one answer with a label; all 1 labels are missing.",
     ),
-    "model": (["info", "labels/model.latentviews"], "holds a CrowdLabels, which is no fitted mixture."),
+    "model": (["predict", "labels", "labels.csv"], "holds a CrowdLabels, the labels of a crowd's tasks, which are in"),
+    "twice": (["crowd", "twice.csv"], "twice.csv has more than one column 'a'; rename one of them."),
+    "row": (["crowd", "gap.csv"], "gap.csv: Every answer needs a worker; row 2, counted from 1, has none."),
 }
 
 
@@ -85,10 +87,34 @@ BAD = {
 def test_what_cannot_be_done_is_one_sentence(answers, argv, sentence, tmp_path, capsys):
     (tmp_path / "wide.csv").write_text("a,b,c,d\n1,2,3,4\n")
     (tmp_path / "blank.csv").write_text("task,worker,label\n1,2,\n")
+    (tmp_path / "twice.csv").write_text("a,a,b\n1,2,3\n")
+    (tmp_path / "gap.csv").write_text("task,worker,label\n1,a,yes\n1,,no\n")
     main(["crowd", "labels.csv", "--quiet", "--no-report"])
 
-    status = main([*argv, *([] if argv[0] == "info" else ["--out", "other"])])
+    status = main([*argv, "--out", "other" if argv[0] == "crowd" else "other.csv"])
 
     assert status == 2
     assert sentence in capsys.readouterr().err
-    assert not (tmp_path / "other").exists()
+    assert not list(tmp_path.glob("other*"))
+
+
+def test_columns_that_are_taken_by_their_order_are_told(answers, capsys):
+    frame, _ = answers
+    frame.set_axis(["item", "rater", "rating"], axis=1).to_csv("three.csv", index=False)
+
+    assert main(["crowd", "three.csv", "--no-report"]) == 0
+    said = capsys.readouterr().err
+    assert main(["crowd", "labels.csv", "--no-report"]) == 0
+
+    assert "note: columns are taken by their order, 'item' for tasks, 'rater' for workers, 'rating' for labels;" in said
+    assert "note" not in capsys.readouterr().err
+
+
+def test_info_says_what_a_model_of_answers_is(answers, capsys):
+    main(["crowd", "labels.csv", "--quiet", "--no-report"])
+
+    assert main(["info", "labels"]) == 0
+
+    said = capsys.readouterr().out
+    assert "a fitted CrowdLabels, from `latentviews crowd`: 720 answers of 6 workers on 120 tasks" in said
+    assert "spammers  1 of 6 workers" in said

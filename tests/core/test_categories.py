@@ -178,3 +178,19 @@ def test_codes_of_missing_and_unseen_values():
 )
 def test_text_is_found_where_it_is(table, texts):
     assert text_columns(table) == texts
+
+
+def test_a_frame_of_objects_blames_the_column_with_text_alone(rng):
+    frame = pd.DataFrame(rng.normal(size=(60, 3)), columns=list("abc"))
+    objects = frame.astype(object)
+    objects.loc[3, "a"] = pd.NA
+    frame.loc[3, "a"] = np.nan
+    model = MultiViewMixture(2, polish=None, random_state=0)
+    model.fit(objects.set_axis([0, 1, 2], axis=1))
+    np.testing.assert_array_equal(model.fit(objects).weights_, model.fit(frame).weights_)
+    objects.loc[7, "b"] = "n.d."
+
+    with pytest.raises(
+        ValueError, match=r"Columns \['b'\] are not numbers; .*: column 'b' holds text, such as 'n.d.' in row 8,"
+    ):
+        model.fit(objects)

@@ -52,6 +52,15 @@ def test_a_constant_column_leaves_the_others_as_they_are(rng):
     assert np.ptp(beside - alone, axis=0).max() < 1e-4  # the same but for a factor, the height along the constant
 
 
+def test_maps_of_far_values_are_those_of_near_ones_in_other_units(rng):
+    x, units, ridge = rng.normal(size=(100, 2)), np.array([1e200, 1e-200]), np.array([0.1, 0.2])
+    weights = rng.uniform(size=100)
+    near, far = (uncorrelating(rows, weights, np.zeros(2)) for rows in (x, x * units))
+    np.testing.assert_allclose(np.abs(far * units[:, None]), np.abs(near), rtol=1e-9)
+    ridged, covariance = uncorrelating(x, weights, ridge), np.cov(x.T, aweights=weights, ddof=0) + np.diag(ridge)
+    np.testing.assert_allclose(ridged.T @ covariance @ ridged, np.eye(2), atol=1e-12)
+
+
 def test_a_stray_row_does_not_coarsen_the_others(rng):
     x, _ = two_balls(1000, rng)
     mixed = fit_codebook(np.vstack([x, [[1e6, -1e6, 0.0]]]), 12, rng)

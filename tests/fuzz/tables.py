@@ -127,6 +127,7 @@ ACCIDENTS: dict[str, Callable[[Rng, np.ndarray], np.ndarray]] = {
     "column of NaN": lambda rng, x: _put(x, _column(rng, x), np.nan),
     "infinite": lambda rng, x: _put(x, (int(rng.integers(len(x))), 0), np.inf),
     "outlier of 1e100": lambda rng, x: _put(x, (0, 0), 1e100),
+    "outlier of 1e149": lambda rng, x: _put(x, (0, 0), 1e149),
     "outlier of 1e300": lambda rng, x: _put(x, (0, 0), 1e300),
     "scaled column by a lot": lambda rng, x: _scaled_column(rng, x, 150),
     "all scaled by a lot": lambda rng, x: x * 10 ** rng.uniform(-150, 150),

@@ -5,6 +5,7 @@ import subprocess
 import sys
 import warnings
 
+import h5py
 import numpy as np
 import pytest
 import zarr
@@ -72,6 +73,29 @@ def test_an_h5ad_file_in_which_the_library_finds_no_end_is_a_sentence(tmp_path):
     path.write_bytes(data)
 
     with pytest.raises(InputError, match=r"finds no end in it|not a whole AnnData file"):
+        read_table(path)
+
+
+@pytest.mark.parametrize("kind", ["csr", "csc"])
+@pytest.mark.parametrize(
+    ("part", "place", "value", "words"),
+    [
+        ("indices", 7, 2_000_000_000, "puts a value at place 2000000000, of "),
+        ("indices", 7, -5, "puts a value at place -5, of "),
+        ("indptr", 0, 2, "pointers of its sparse matrix do not rise from 0"),
+        ("indptr", 2, 4_000_000, "pointers of its sparse matrix do not rise from 0"),
+        ("indptr", -1, 17, "pointers of its sparse matrix do not rise from 0"),
+    ],
+)
+def test_a_sparse_matrix_whose_places_do_not_exist_is_a_sentence(kind, part, place, value, words, tmp_path):
+    path, values = tmp_path / "cells.h5ad", np.tile(VALUES, (134, 1))[:400]
+    write_h5ad(path, values, kind=kind)
+    np.testing.assert_array_equal(read_table(path).values, values)
+    with h5py.File(path, "r+") as file:
+        places = file["X"][part]
+        places[place % len(places)] = value
+
+    with pytest.raises(InputError, match=f"is damaged: .*{words}"):
         read_table(path)
 
 

@@ -594,3 +594,27 @@ def test_frames_of_either_library_are_taken_by_models(frame):
 
     assert list(model.feature_names_in_) == ["a", "b", "c"]
     np.testing.assert_array_equal(labels, MultiViewMixture(2, random_state=0).fit(X).predict(X))
+
+
+@pytest.mark.parametrize(
+    ("lines", "words"),
+    [
+        (
+            ["1,5;2,5", "1,5;2.5", "1,25;3,5"],
+            r"row 2 \(line 3\), column 'b': '2.5' has the decimal mark '.', and other",
+        ),
+        (
+            ["1,5;2.5;3,5", "1,5;2.5;3,5"],
+            "column 'b': '2.5' has the decimal mark '.', and other numbers of the file ','",
+        ),
+        (
+            ["1.5;2.5;3,5", "1.5;2.5;3,5"],
+            "column 'c': '3,5' has the decimal mark ',', and other numbers of the file '.'",
+        ),
+    ],
+)
+def test_numbers_with_two_decimal_marks_are_told_by_their_column(lines, words, tmp_path):
+    (tmp_path / "cells.csv").write_text("\n".join(["a;b;c"[: len(lines[0].split(";")) * 2 - 1], *lines, ""]))
+
+    with pytest.raises(InputError, match=words):
+        read_table(tmp_path / "cells.csv")

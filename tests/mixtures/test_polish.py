@@ -102,7 +102,8 @@ def test_known_labels_name_and_guide_the_classes(rng):
     guided = MultiViewMixture(3, random_state=0).fit(X, labels)
     alone = MultiViewMixture(3, random_state=0).fit(X)
     assert np.mean(guided.predict(X) == y) >= label_accuracy(y, alone.predict(X)) - 0.01
-    np.testing.assert_array_equal(alone.weights_, MultiViewMixture(3, random_state=0).fit(X, y).weights_)
+    with pytest.warns(UserWarning, match="y is not used"):
+        np.testing.assert_array_equal(alone.weights_, MultiViewMixture(3, random_state=0).fit(X, y).weights_)
     with pytest.raises(ValueError, match="Known classes in y are 0 to 1"):
         MultiViewMixture(2).fit(X, labels)
 
@@ -394,21 +395,48 @@ def test_float_labels_are_labels_and_misplaced_ones_are_refused(rng):
     np.testing.assert_array_equal(one.weights_, two.weights_)
     with pytest.raises(ValueError, match="one label per row"):
         MultiViewMixture(2).fit(X, labels[:-1])
-    with pytest.raises(ValueError, match="y holds NaN; mark rows of unknown class with -1"):
-        MultiViewMixture(2).fit(X, np.where(labels < 0, np.nan, labels))
+    with pytest.raises(ValueError, match="y needs one label per row, 300; got 299"):
+        MultiViewMixture(2).fit(X, y[:-1])  # of known classes only
 
 
-@pytest.mark.parametrize(
-    "form", [lambda y: y[:, None], lambda y: y.astype(object), pd.Series], ids=["column", "objects", "series"]
-)
+FORMS = {
+    "column": lambda y: y[:, None],
+    "objects": lambda y: y.astype(object),
+    "series": pd.Series,
+    "NaN": lambda y: np.where(y < 0, np.nan, y),
+    "NA": lambda y: pd.Series(y, dtype="Int64").replace(-1, pd.NA),
+    "NA among objects": lambda y: pd.Series(y, dtype=object).replace(-1, pd.NA),
+    "None": lambda y: [None if one < 0 else int(one) for one in y],
+    "words": lambda y: pd.Series(y).map({0: "a", 1: "b", -1: pd.NA}),
+    "text": lambda y: pd.Series(y).map({0: "a", 1: "b", -1: pd.NA}).astype("string"),
+    "categories": lambda y: pd.Series(y).map({0: "a", 1: "b"}).astype("category"),
+}
+
+
+@pytest.mark.parametrize("form", FORMS.values(), ids=FORMS.keys())
 def test_labels_are_read_from_columns_and_objects(form):
     labels = np.array([0, -1, 1, -1])
     np.testing.assert_array_equal(as_labels(form(labels), np.zeros((4, 3))), labels)
 
 
-@pytest.mark.parametrize("other", [None, ["a", "b"], np.array([0, 1]), np.array([-1.0, 0.5]), np.eye(2)], ids=repr)
-def test_targets_that_are_no_partial_labels_are_left_alone(other):
-    assert as_labels(other, np.zeros((2, 3))) is None
+UNUSED = {
+    "names": (["a", "b"], "no row is marked as unknown; mark rows"),
+    "classes": (np.array([0, 1]), "no row is marked as unknown; mark rows"),
+    "nobody": (np.array([-1, -1]), "it holds no known class"),
+    "numbers": (np.array([-1.0, 0.5]), "it does not hold classes"),
+    "matrix": (np.eye(2), "it does not hold classes"),
+}
+
+
+@pytest.mark.parametrize(("other", "why"), UNUSED.values(), ids=UNUSED.keys())
+def test_targets_that_are_no_partial_labels_are_left_alone_with_a_warning(other, why):
+    with pytest.warns(UserWarning, match=f"y is not used: {why}"):
+        assert as_labels(other, np.zeros((2, 3))) is None
+
+
+def test_no_target_is_no_warning(recwarn):
+    assert as_labels(None, np.zeros((2, 3))) is None
+    assert not recwarn
 
 
 def test_functionals_are_asked_only_of_rows_that_have_the_view(rng):

@@ -8,7 +8,7 @@ import pytest
 
 from latentviews import CrowdLabels
 from latentviews.report import write_crowd_report
-from latentviews.report.crowd import PARTS
+from latentviews.report.crowd import PARTS, SPAMMER
 
 
 class Outline(HTMLParser):
@@ -53,6 +53,13 @@ def test_the_page_is_well_formed_and_asks_nothing_of_any_network(crowd, tmp_path
     assert "script" not in outline.seen
     assert not re.search(r"(src|href)=\"(?!#)", text)
     assert "<i>spam" not in text
+
+
+def test_spammers_are_told_by_their_shape_in_any_colours(crowd, tmp_path):
+    text = page(crowd, tmp_path)
+
+    assert "Crosses are workers who most probably answer without looking." in text
+    assert text.count("m-4,-4l8,8m0,-8l-8,8") == np.sum(crowd.spammer_probability_ > SPAMMER) == 1
 
 
 def test_the_page_says_who_is_a_spammer_and_who_swaps(crowd, tmp_path):

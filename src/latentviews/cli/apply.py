@@ -7,13 +7,16 @@ from typing import Any
 
 import numpy as np
 
+from latentviews import CrowdLabels
 from latentviews.cli.columns import split_names
 from latentviews.cli.common import (
     blamed_on,
     check_not_input,
+    checked_mixture,
     dependence_of,
     gathered_warnings,
     has_noise,
+    load_any,
     load_model,
     noise_of,
     noise_weight,
@@ -22,6 +25,8 @@ from latentviews.cli.common import (
     rows_of,
     tell,
 )
+from latentviews.cli.crowd import describe_model as describe_crowd
+from latentviews.cli.crowd import summarize_model as summarize_crowd
 from latentviews.cli.fit import find_posteriors, stem
 from latentviews.cli.options import LABELLED, MODEL, CommandError
 from latentviews.cli.output import output_file
@@ -44,7 +49,7 @@ def run_predict(arguments: argparse.Namespace) -> None:
     model = load_model(arguments.model)
     told: list[str] = []
     with output_file(out, force=arguments.force) as aside, Progress(not arguments.quiet) as progress:
-        with progress.stage("reading"):
+        with progress.stage("reading"), gathered_warnings(told):
             table = read_for(model, arguments)
         if kind in LABELLED and table.format != kind:
             what = {"fcs": "FCS", "h5ad": "AnnData"}[kind]
@@ -102,7 +107,7 @@ def run_report(arguments: argparse.Namespace) -> None:
     told: list[str] = []
     check_not_input(out, arguments.file)
     with output_file(out, force=arguments.force) as aside, Progress(not arguments.quiet) as progress:
-        with progress.stage("reading"):
+        with progress.stage("reading"), gathered_warnings(told):
             table = read_for(model, arguments)
         told += outside(model, table)
         with progress.stage("report"), gathered_warnings(told), blamed_on(arguments.file):
@@ -124,12 +129,27 @@ def run_info(arguments: argparse.Namespace) -> None:
     """Print."""
     path = arguments.file
     if is_model(path):
-        model = load_model(path)
+        model = load_any(path)[1]
+        if isinstance(model, CrowdLabels):
+            crowd = crowd_summary(path, model)
+            tell(arguments, describe_crowd(crowd), crowd)
+            return
+        checked_mixture(path, model)
         tell(arguments, describe_model(model), summarize_model(model))
     else:
-        table, unusable = read_usable(arguments)
-        summary = summarize_table(table) | {"unusable": unusable}
+        told: list[str] = []
+        with gathered_warnings(told):
+            table, unusable = read_usable(arguments)
+        summary = summarize_table(table) | {"unusable": unusable, "warnings": told}
         tell(arguments, describe_table(table, summary), summary)
+
+
+def crowd_summary(path: Path, model: CrowdLabels) -> dict[str, Any]:
+    """What a model of answers is, or a sentence where its parts do not fit together."""
+    try:
+        return summarize_crowd(model)
+    except Exception as error:  # whatever such parts lead to
+        raise CommandError(f"{path} is a damaged or unfitted CrowdLabels ({error}); fit it again.") from error
 
 
 def read_usable(arguments: argparse.Namespace) -> tuple[Table, dict[str, str]]:

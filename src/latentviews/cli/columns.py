@@ -132,8 +132,17 @@ def read_columns(arguments: argparse.Namespace, wanted: Wanted) -> Chosen:
     stray = [name for name in wanted.codes if name in texts]
     if stray:
         raise CommandError(f"--codes names {', '.join(stray)}, which holds text; codes are whole numbers.")
-    note = f"left out: {_listed(texts)}, which {'holds' if len(texts) == 1 else 'hold'} text."
-    return _coded(Chosen(table, tuple(wanted.codes), (note,) if texts else ()))
+    notes = [f"left out: {_listed(texts)}, which {'holds' if len(texts) == 1 else 'hold'} text."] if texts else []
+    same = _constant(table, wanted.codes) if wanted.columns is None else []
+    if same:
+        notes.append(f"left out: {_listed(same)}, with one value in all rows, which tells no classes apart.")
+    return _coded(Chosen(without(table, same), tuple(wanted.codes), tuple(notes)))
+
+
+def _constant(table: Table, codes: list[str]) -> list[str]:
+    """Columns with one value and nothing else, unless all are so."""
+    same = [name for name, column in zip(table.columns, table.values.T, strict=True) if np.all(column == column[0])]
+    return [name for name in same if name not in codes] if len(same) < len(table.columns) else []
 
 
 def _coded(chosen: Chosen) -> Chosen:

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from latentviews import CrowdLabels
 from latentviews._constants import COFACTOR
 from latentviews.cli.options import MODEL, CommandError
 from latentviews.io import InputError, Reading, Table, read_table
@@ -39,17 +40,31 @@ def read(
     )
 
 
-def load_model(path: Path) -> Any:
-    """A model from its file, or from the directory of a fit."""
+def load_any(path: Path) -> tuple[Path, Any]:
+    """A model of whatever kind, and its file, which may be named by the directory of a fit."""
     inside = path / MODEL
     if path.is_dir():
         if not inside.exists():
             raise CommandError(f"{path} is a directory without {MODEL}; name one that `latentviews fit` wrote.")
         path = inside
     try:
-        model = load(path)
+        return path, load(path)
     except OSError as error:
         raise CommandError(f"{path} cannot be read ({(error.strerror or str(error)).lower()}).") from error
+
+
+def load_model(path: Path) -> Any:
+    """A fitted mixture from its file, or from the directory of a fit."""
+    return checked_mixture(*load_any(path))
+
+
+def checked_mixture(path: Path, model: Any) -> Any:
+    """A model that was read, if it is a fitted mixture whose parts fit together."""
+    if isinstance(model, CrowdLabels):
+        raise CommandError(
+            f"{path} holds a CrowdLabels, the labels of a crowd's tasks, which are in tasks.csv beside it; predict and "
+            "report take what `latentviews fit` wrote, and `latentviews info` tells more."
+        )
     if not all(hasattr(model, part) for part in ("predict_proba", "weights_", "components_")):
         raise CommandError(f"{path} holds a {type(model).__name__}, which is no fitted mixture.")
     try:
@@ -144,6 +159,9 @@ SPOKEN = (  # what sentences of the library call things, and what they are calle
     (r"the option `(\w+)`", r"--\1"),
     (r'dependence="(copula|auto)"', r"--dependence \1"),
     (r", or see `agreement_` and `start_objectives_`", ", and see the report"),
+    (r"; see `dependence.flagged\(\)`", "; see the report"),
+    (r"Use `predict_proba`, not `predict`:", "Use the probabilities beside the labels, not the labels alone:"),
+    (r"add rows or views, or widen `bandwidth`", "or add rows or views"),
     (r"\bn_components\b", "-k"),
 )
 

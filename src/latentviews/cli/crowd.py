@@ -31,11 +31,12 @@ def run(arguments: argparse.Namespace) -> None:
     """Read, fit, write."""
     out = arguments.out or Path(stem(arguments.file))
     names = [*FILES, *([] if arguments.no_report else [REPORT])]
-    started, told = time.perf_counter(), []  # type: tuple[float, list[str]]
+    told: list[str] = []
     with output_directory(out, names, force=arguments.force, ours=(*FILES, REPORT)) as aside:
-        with Progress(not arguments.quiet) as progress:
-            with progress.stage("reading"):
-                task, worker, label = read_answers_file(arguments)
+        with Progress(not arguments.quiet, arguments.started) as progress:
+            with progress.stage("reading"), gathered_warnings(told):
+                (task, worker, label), notes = read_answers_file(arguments)
+            progress.say(notes)
             with progress.stage("fitting"), gathered_warnings(told), blamed_on(arguments.file):
                 model = CrowdLabels(random_state=arguments.seed).fit((task, worker, label))
             with progress.stage("writing"):
@@ -44,29 +45,34 @@ def run(arguments: argparse.Namespace) -> None:
                 write_workers(aside / WORKERS, model)
                 if not arguments.no_report:
                     write_crowd_report(model, aside / REPORT, source=arguments.file.name, saved=MODEL)
-        summary = summarize(model, arguments, told, names, time.perf_counter() - started)
+        summary = summarize(model, arguments, told, names, time.perf_counter() - arguments.started) | {"notes": notes}
         (aside / SUMMARY).write_text(json.dumps(summary, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
     tell(arguments, describe(summary, out), summary)
 
 
-def read_answers_file(arguments: argparse.Namespace) -> list[np.ndarray]:
-    """The three columns of answers: as named, else by their usual names, else the only three."""
+def read_answers_file(arguments: argparse.Namespace) -> tuple[list[np.ndarray], list[str]]:
+    """The three columns of answers: as named, else by their usual names, else the only three, with a note."""
     path = arguments.file
     if not path.is_file():
         raise InputError(f"{path} does not exist." if not path.exists() else f"{path} is a directory; name a file.")
     source = open_words(path, delimiter=arguments.delimiter, header=arguments.header)
+    notes: list[str] = []
     asked = {name: getattr(arguments, name) for name in NAMES}
     if not any(asked.values()) and not set(NAMES) <= set(source.names):
+        twice = sorted({name for name in source.names if source.names.count(name) > 1})
+        if twice:
+            raise CommandError(f"{path} has more than one column {', '.join(map(repr, twice))}; rename one of them.")
         if len(source.names) != 3:
             listed = ", ".join(map(repr, source.names[:20]))
             raise CommandError(
                 f"{path} has the columns {listed}; say which are tasks, workers and labels by --task, --worker and "
                 "--label."
             )
-        places = [0, 1, 2]
+        places, taken = [0, 1, 2], [f"{column!r} for {name}s" for column, name in zip(source.names, NAMES, strict=True)]
+        notes = [f"columns are taken by their order, {', '.join(taken)}; --task, --worker and --label name others."]
     else:
         places = source.find([asked[name] or name for name in NAMES], path)
-    return list(source.read(places).T)
+    return list(source.read(places).T), notes
 
 
 def write_tasks(path: Path, model: CrowdLabels) -> None:
@@ -141,5 +147,34 @@ def describe(summary: dict[str, Any], out: Path) -> str:
             f"answer without looking, most probably   {len(spammers)} of {summary['n_workers']:,}{named}",
             f"time   {summary['seconds']:.1f} s",
             f"wrote   {out}: {', '.join(summary['files'])}",
+        ]
+    )
+
+
+# ----------------------------------------------------------------------------------------------------- a saved model
+
+
+def summarize_model(model: CrowdLabels) -> dict[str, Any]:
+    """What a model is, for machines."""
+    return {
+        "class": type(model).__name__,
+        "n_answers": float(model.n_answers_.sum()),
+        "n_tasks": len(model.tasks_),
+        "n_workers": len(model.workers_),
+        "labels": [str(label) for label in model.classes_],
+        "weights": model.weights_.tolist(),
+        "n_spammers": int(np.sum(model.spammer_probability_ > SPAMMER)),
+    }
+
+
+def describe_model(summary: dict[str, Any]) -> str:
+    """The same for people."""
+    weights = zip(summary["labels"], summary["weights"], strict=True)
+    return "\n".join(
+        [
+            f"a fitted {summary['class']}, from `latentviews crowd`: {summary['n_answers']:,.0f} answers of "
+            f"{counted(summary['n_workers'], 'worker')} on {counted(summary['n_tasks'], 'task')}",
+            f"labels    {'  '.join(f'{label} {weight:.3f}' for label, weight in weights)}",
+            f"spammers  {summary['n_spammers']} of {summary['n_workers']:,} workers",
         ]
     )

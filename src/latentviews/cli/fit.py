@@ -45,17 +45,19 @@ def run(arguments: argparse.Namespace) -> None:
     check_noise(arguments.dependence, arguments.noise)
     out = arguments.out or Path(stem(arguments.file))
     names = [MODEL, LABELS[arguments.labels_format], SUMMARY, *([] if arguments.no_report else [REPORT])]
+    told: list[str] = []
     with output_directory(out, names, force=arguments.force, ours=OURS) as aside:
         with Progress(not arguments.quiet, arguments.started) as progress:
-            with progress.stage("reading"):
+            with progress.stage("reading"), gathered_warnings(told):
                 chosen = read_columns(arguments, wanted)
             if wanted.columns is None and chosen.table.format in ASKED:
                 with progress.paused():
                     chosen = settle(chosen, ask_at_terminal(arguments))
             progress.say(chosen.notes)
             fitted = fit_table(chosen, k, wanted, arguments, progress)
+            fitted.warnings[:0] = told
             files = write_results(aside, fitted, arguments, progress)
-            with progress.stage("report"):
+            with progress.stage("checks" if arguments.no_report else "report"):
                 diagnosis = judge(aside, fitted, arguments)
         summary = summarize(fitted, diagnosis, arguments, names + files, progress.seconds())
         (aside / SUMMARY).write_text(json.dumps(summary, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from latentviews import MultiViewMixture, __version__
-from latentviews.cli.common import chosen_dependence, dependence_of, noise_weight
+from latentviews.cli.common import chosen_dependence, dependence_of, in_options, noise_weight
 from latentviews.core.view_names import view_names
 from latentviews.diagnosis.diagnose import CERTAIN, Diagnosis, most_probable
 from latentviews.io import Table
@@ -73,11 +73,16 @@ def summarize(
         "seed": arguments.seed,
         "seconds": round(sum(seconds.values()), 3),
         "seconds_of": {stage: round(one, 3) for stage, one in seconds.items()},
-        "checks": [finding._asdict() for finding in diagnosis.findings],
-        "worst_check": diagnosis.worst,
+        "checks": [_in_options(finding._asdict()) for finding in diagnosis.findings],
+        "worst_check": None if diagnosis.worst is None else in_options(diagnosis.worst),
         "warnings": fitted.warnings,
         "files": files,
     }
+
+
+def _in_options(finding: dict[str, Any]) -> dict[str, Any]:
+    """A check whose sentences name options as the command line does."""
+    return {key: in_options(value) if isinstance(value, str) else value for key, value in finding.items()}
 
 
 def _number(value: float) -> float | None:

@@ -199,14 +199,36 @@ def coded(estimator: Any, X: Any, *, reset: bool) -> Any:
             learnt = [learn_categories(_column(X, j), j, unused=True) for j in texts]
             estimator.categories_ = {j: one.values for j, one in zip(texts, learnt, strict=True)}
     categories = getattr(estimator, "categories_", {})
-    X = encoded(X, categories) if categories else X
+    X = _numbers_unpacked(encoded(X, categories) if categories else X)
     texts = [X.columns[j] for j in text_columns(X)] if hasattr(X, "columns") else []
     if texts:
         raise ValueError(
             f"Columns {texts} are not numbers; give their view the kernel Delta(), which takes categories, encode them "
-            "as numbers, or name the columns to use in `views`."
+            f"as numbers, or name the columns to use in `views`{_first_odd(X, texts[0])}."
         )
     return X
+
+
+def _numbers_unpacked(X: Any) -> Any:
+    """A pandas frame whose columns of Python objects are floats where all of them are numbers or missing."""
+    if not hasattr(X, "assign") or not X.columns.is_unique:
+        return X
+    packed = {X.columns[j]: _plain(X[X.columns[j]]) for j in text_columns(X) if str(X.dtypes.iloc[j]) == "object"}
+    plain = {name: column for name, column in packed.items() if _are_numbers(column)}
+    X = X.copy() if plain else X
+    for name, column in plain.items():
+        X[name] = np.where(_missing(column), np.nan, column).astype(float)
+    return X
+
+
+def _first_odd(X: Any, name: Any) -> str:
+    """Words on the first value of a column that is no number."""
+    column = _plain(X[name]).ravel()
+    odd = [i for i, value in enumerate(column) if not _is_missing(value) and not _are_numbers(column[i : i + 1])]
+    if not odd:
+        return ""
+    what = "text, such as " if isinstance(column[odd[0]], str) else ""
+    return f": column {name!r} holds {what}{column[odd[0]]!r:.60} in row {odd[0] + 1:,}, counted from 1"
 
 
 def coded_first(estimator: Any, batches: Iterable[Any], first: Any) -> Any:

@@ -236,11 +236,14 @@ def uncorrelating(x: np.ndarray, weights: np.ndarray, ridge: np.ndarray) -> np.n
     """A map (d, d) that makes the weighted covariance, plus a diagonal, the identity."""
     weights = weights / weights.max()
     centred = x - np.average(x, axis=0, weights=weights)
-    covariance = centred.T @ (centred * weights[:, None]) / weights.sum() + np.diag(ridge)
+    reach = np.abs(centred).max(axis=0)
+    reach = np.where(reach > 0, reach, 1.0)  # products of columns in these units are at most 1
+    centred = centred / reach
+    covariance = centred.T @ (centred * weights[:, None]) / weights.sum() + np.diag(ridge / reach / reach)
     units = np.sqrt(np.diag(covariance))
     units = np.where(units > 0, units, 1.0)
     values, vectors = np.linalg.eigh(covariance / np.outer(units, units))
-    return vectors / np.sqrt(np.maximum(values, FLAT)) / units[:, None]
+    return vectors / np.sqrt(np.maximum(values, FLAT)) / (units * reach)[:, None]
 
 
 def _on_rows(whitener: np.ndarray, rows: np.ndarray, shares: np.ndarray, component: int, width: float) -> GaussianGroup:

@@ -46,7 +46,8 @@ def read_answers(
     weight = np.ones(len(task)) if weight is None else weight
     for name, column in zip(NAMES[:2], (task, worker), strict=True):
         if _missing(column).any():
-            raise ValueError(f"Every answer needs a {name}; row {int(_missing(column).argmax())} has none.")
+            row = int(_missing(column).argmax()) + 1
+            raise ValueError(f"Every answer needs a {name}; row {row:,}, counted from 1, has none.")
     given: Any = ~_missing(label)
     if not given.any():
         raise ValueError(f"Expected at least one answer with a label; all {len(label)} labels are missing.")

@@ -46,6 +46,7 @@ from latentviews.discrete.topic_kinds import (
 )
 
 NEAR = 1e-6  # rotations of the third moment below this angle are far below its noise
+MOST = 1e15  # larger counts are not held to the last one
 FOLDS, FOLD_TOL = 100, 1e-4  # steps that find the shares of a bag, and when they are near enough
 
 
@@ -216,6 +217,12 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         counts = sparse.csr_array(counts)
         if counts.nnz and counts.data.min() < 0:
             raise ValueError(f"Negative values in data passed to {type(self).__name__}: X needs counts of words.")
+        most = counts.data.max(initial=0.0)
+        if most > MOST:
+            raise ValueError(
+                f"{type(self).__name__} needs counts of words, of at most {MOST:.0e}; got {most:.3g}. Look for a "
+                "damaged entry, or divide all by one number."
+            )
         counts.sort_indices()
         return counts
 

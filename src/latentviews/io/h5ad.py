@@ -45,6 +45,8 @@ def open_h5ad(path: Path) -> Source:
         try:
             with h5py.File(path) as file:
                 return _columns(file["X"], columns)
+        except InputError as error:
+            raise InputError(f"{path} is damaged: {error} Write it again.") from error
         except Exception as error:  # damage can fail anywhere in HDF5
             raise InputError(f"{path} cannot be read to its end; it may be damaged ({error}).") from error
 
@@ -111,16 +113,35 @@ def _columns(node: Any, columns: list[int]) -> np.ndarray:
         for start in range(0, n_rows, ROWS):
             values[start : start + ROWS] = node[start : start + ROWS][:, columns]
         return values
-    starts = node["indptr"][:]
-    if node.attrs["encoding-type"] == "csc_matrix":
+    by_column = node.attrs["encoding-type"] == "csc_matrix"
+    starts = _starts(node, n_columns if by_column else n_rows)
+    if by_column:
         values[:] = 0.0
         for place, j in enumerate(columns):
             part = slice(starts[j], starts[j + 1])
-            values[node["indices"][part], place] = node["data"][part]
+            values[_places(node, part, n_rows), place] = node["data"][part]
         return values
     for start in range(0, n_rows, ROWS):
         ends = starts[start : start + ROWS + 1]
         part = slice(ends[0], ends[-1])
-        block = (node["data"][part], node["indices"][part], ends - ends[0])
+        block = (node["data"][part], _places(node, part, n_columns), ends - ends[0])
         values[start : start + ROWS] = sparse.csr_array(block, shape=(len(ends) - 1, n_columns))[:, columns].toarray()
     return values
+
+
+def _starts(node: Any, n: int) -> np.ndarray:
+    """Where the rows of a sparse matrix begin (the columns of CSC), checked: scipy relies on it and would crash."""
+    starts, size = node["indptr"][:], len(node["data"])
+    whole = starts.shape == (n + 1,) and starts.dtype.kind in "iu" and len(node["indices"]) == size
+    if not whole or starts[0] != 0 or starts[-1] != size or np.any(starts[1:] < starts[:-1]):
+        raise InputError(f"the pointers of its sparse matrix do not rise from 0 to its {size} values.")
+    return np.asarray(starts)
+
+
+def _places(node: Any, part: slice, n: int) -> np.ndarray:
+    """The columns of a sparse matrix's values (the rows of CSC), checked."""
+    places = node["indices"][part]
+    wrong = (places < 0) | (places >= n)
+    if wrong.any():
+        raise InputError(f"its sparse matrix puts a value at place {places[wrong][0]}, of {n}.")
+    return np.asarray(places)

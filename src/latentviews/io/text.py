@@ -42,21 +42,23 @@ def open_text(path: Path, *, delimiter: str | None = None, header: bool | None =
     names = [name.strip() for name in first] if dialect.header else numbered(len(first))
     usual = [j for j, name in enumerate(names) if name]  # an index that pandas or R wrote has no name
     names = [name or f"unnamed {j + 1}" for j, name in enumerate(names)]
-    texts = [j for j in range(len(first)) if _holds_text([row[j] for row in rest if j < len(row)], dialect.decimal)]
+    marks = "." if dialect.delimiter == "," else ".,"
+    texts = [j for j in range(len(first)) if _holds_text([row[j] for row in rest if j < len(row)], marks)]
     return Source("csv", names, partial(_read, path, dialect, names), usual=usual, texts=texts)
 
 
 def is_number(cell: str, decimal: str = ".") -> bool:
     """Whether a cell holds a number or stands for a missing one."""
     cell = cell.strip()
+    if decimal != "." and "." in cell:
+        return False
     return cell in MISSING or NUMBER.fullmatch(cell.replace(decimal, ".")) is not None
 
 
-def _holds_text(cells: list[str], decimal: str) -> bool:
-    """Whether some cells hold something, and none of them a number."""
-    return any(cell.strip() not in MISSING for cell in cells) and not any(
-        is_number(cell, decimal) for cell in cells if cell.strip() not in MISSING
-    )
+def _holds_text(cells: list[str], marks: str) -> bool:
+    """Whether some cells hold something, and none of them a number with one of the decimal marks."""
+    told = [cell for cell in cells if cell.strip() not in MISSING]
+    return bool(told) and not any(is_number(cell, mark) for cell in told for mark in marks)
 
 
 def sniff(path: Path, delimiter: str | None, header: bool | None) -> tuple[Dialect, list[str], list[list[str]]]:
@@ -196,6 +198,12 @@ def _counting(path: Path, rows: Iterator[list[str]]) -> Iterator[tuple[int, list
 
 
 def _not_a_number(place: str, names: list[str], j: int, cell: str, number: int, dialect: Dialect) -> str:
+    other = "." if dialect.decimal == "," else ","
+    if dialect.delimiter != other and is_number(cell, other):
+        return (
+            f"{place}, column {names[j]!r:.80}: {cell.strip()!r:.60} has the decimal mark {other!r}, and other numbers "
+            f"of the file {dialect.decimal!r}; write all with one mark."
+        )
     hint = " If the first line is a header, set the option `header`." if number == 1 and not dialect.header else ""
     if len(names) == 1:
         hint = " It is the only column: if the delimiter is another one, set the option `delimiter`."

@@ -227,7 +227,7 @@ class MultiViewMixture(CallbackSupportMixin, ViewQuestionsMixin, PosteriorMixin,
         X : array or DataFrame of shape (n_samples, n_features), list of 2-D arrays, one per view, or iterable
             Numbers, or categories where a kernel is `Delta`; NaN is missing. An iterable of batches is read repeatedly.
         y : array of shape (n_samples,) or None
-            Known classes 0, …, k-1, and -1 where unknown, or names, and None, NaN or "" where unknown; ignored if none
+            Known classes 0, …, k-1, or names, and -1, None, NaN or "" where unknown; not used, with a warning, if none
             is unknown. They name the classes (``class_names_``), and guide the polish.
         sample_weight : array of shape (n_samples,) or None
             As if rows were repeated, but for rules for bandwidths, which count every row once.

@@ -14,7 +14,7 @@ from latentviews.report.figures import CERTAINTIES, percent
 from latentviews.report.markup import Html, counted, join, name, table, tag
 from latentviews.report.page import class_colours, resource, write_page
 from latentviews.report.sections import figure, section
-from latentviews.report.svg import Scale, dots, label, number, picture, x_axis, y_axis
+from latentviews.report.svg import Scale, crosses, dots, label, number, picture, x_axis, y_axis
 
 SPAMMER = 0.8  # who is more probably than this a spammer is called one
 LISTED = 50  # workers and tasks in a table
@@ -188,8 +188,8 @@ def workers_part(model: CrowdLabels) -> Html:
     """Who told how much, who is a spammer, and what workers take for what."""
     caption = (
         "One dot per worker: the number of answers, and the share of the uncertainty about a task's label that one of "
-        "them takes away (0: nothing, as if by a coin; 100 %: all of it). Dark dots most probably answer without "
-        "looking."
+        "them takes away (0: nothing, as if by a coin; 100 %: all of it). Crosses are workers who most "
+        "probably answer without looking."
     )
     order = np.lexsort([-model.n_answers_, -(model.spammer_probability_ > SPAMMER).astype(int)])[:LISTED]
     rows = [_worker_row(model, w) for w in order.tolist()]
@@ -235,7 +235,7 @@ def _told(model: CrowdLabels) -> Html:
     shares = [(value, f"{100 * value:.0f} %") for value in y.ticks(4)]
     parts = [
         dots(x(counts[~spam]), y(told[~spam]), class_="h0 part dot") if np.any(~spam) else None,
-        dots(x(counts[spam]), y(told[spam]), class_="h6 part dot", style="--c:var(--ink)") if np.any(spam) else None,
+        crosses(x(counts[spam]), y(told[spam]), class_="whisker") if np.any(spam) else None,
         x_axis(x, 206, "answers", places),
         y_axis(y, 60, "information", shares),
     ]

@@ -47,13 +47,24 @@ class Polynomial(Kernel):
 
     def gram(self, x: Any, y: Any) -> Any:
         """The matrix k(x_i, y_j)."""
-        degree, scale, offset = self.checked()
-        return (scale * (x @ y.T) + offset) ** degree
+        return self._power(x @ y.T)
 
     def diagonal(self, x: Any) -> Any:
         """The values k(x_i, x_i)."""
+        return self._power(namespace(x).sum(x**2, axis=1))
+
+    def _power(self, products: Any) -> Any:
+        """The kernel of inner products, or a sentence where it is beyond the range of numbers."""
         degree, scale, offset = self.checked()
-        return (scale * namespace(x).sum(x**2, axis=1) + offset) ** degree
+        with np.errstate(over="ignore"):
+            values = (scale * products + offset) ** degree
+        xp = namespace(values)
+        if not bool(xp.all(xp.isfinite(values))):
+            raise ValueError(
+                f"The values of the kernel are out of range; scale the rows: {self!r} raises inner products of up to "
+                f"{float(xp.max(xp.abs(products))):.3g} to the power {degree}."
+            )
+        return values
 
     def checked(self) -> tuple[int, float, float]:
         """Degree, scale and offset, or a sentence where they make no kernel.
