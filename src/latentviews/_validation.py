@@ -264,7 +264,7 @@ def check_weights(weights: Any, data: Any) -> np.ndarray | None:
 
 
 def as_labels(y: Any, data: Any) -> np.ndarray | None:
-    """Known classes 0, 1, … and -1 where unknown; None, and a warning, unless some are known and some are not."""
+    """Known classes 0, 1, … and -1 where unknown; None unless some are unknown, with a warning for names."""
     if y is None:
         return None
     rows = data.shape[0] if hasattr(data, "shape") else None
@@ -274,7 +274,8 @@ def as_labels(y: Any, data: Any) -> np.ndarray | None:
     labels = _numbers(y) if names is None else _codes(y, names)
     why = _why_unused(labels, y)
     if why is not None or labels is None:
-        warn_user(f"y is not used: {why}.")
+        if np.asarray(y).dtype.kind in "UOT":  # numbers may be a pipeline's target, which mixtures ignore by convention
+            warn_user(f"y is not used: {why}.")
         return None
     if rows is None:
         raise ValueError("Known classes in y go with an array; a stream has no place for them.")
