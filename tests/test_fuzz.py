@@ -8,7 +8,7 @@ import pytest
 import latentviews
 from fuzz import damage, fits
 from fuzz.driver import drive
-from fuzz.functions import ELSEWHERE, FUNCTIONS
+from fuzz.functions import ELSEWHERE, FUNCTIONS, OF_OBJECTS
 from fuzz.verdicts import Judge
 
 
@@ -33,7 +33,7 @@ def test_the_fuzzer_of_files_finds_nothing_in_a_round(capsys):
 def test_every_public_function_is_in_the_fuzzer():
     functions = {name for name in latentviews.__all__ if not isinstance(getattr(latentviews, name), type)}
 
-    assert functions == {*FUNCTIONS, *ELSEWHERE}
+    assert functions == {*FUNCTIONS, *ELSEWHERE, *OF_OBJECTS}
 
 
 @pytest.mark.parametrize(

@@ -26,6 +26,7 @@ from .verdicts import Judge
 
 Rng = np.random.Generator
 ELSEWHERE = {"diagnose", "load", "save"}  # asked of the models of other families
+OF_OBJECTS = {"spectrum_gram", "weisfeiler_lehman_gram"}  # take strings and graphs, and no tables
 KERNELS = [None, None, Delta(), Laplace(), Gaussian(1e-200), Linear()]
 
 

@@ -304,6 +304,8 @@ def _checked_views(views: Any, n_columns: int) -> list[list[int]]:
     """The columns of every view, each column in one of them."""
     if views is None:
         return [[column] for column in range(n_columns)]
+    if not isinstance(views, Sequence | np.ndarray) or isinstance(views, str):
+        raise ValueError(f"views must be None or a list with the columns of every view; got {views!r}.")
     found = [list(view) if isinstance(view, Sequence | np.ndarray) else [view] for view in views]
     if sorted(column for view in found for column in view) != list(range(n_columns)):
         raise ValueError(f"views needs every column from 0 to {n_columns - 1} in one view; got {views!r}.")

@@ -3,9 +3,8 @@
 from typing import Any, Self
 
 import numpy as np
-from sklearn.utils.validation import check_is_fitted
 
-from latentviews.plot._axes import class_label, class_style, panels_on
+from latentviews.plot._axes import check_model, class_label, class_style, panels_on
 
 WRITTEN = 60  # nodes up to which their names are written
 
@@ -55,7 +54,7 @@ class MembershipDisplay:
         -------
         MembershipDisplay
         """
-        check_is_fitted(estimator)
+        check_model(cls, estimator, "the memberships of a CommunityModel", "memberships_", "nodes_")
         return cls(estimator.memberships_, estimator.nodes_, estimator.weights_).plot(ax)
 
     def plot(self, ax: Any = None) -> Self:

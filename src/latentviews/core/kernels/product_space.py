@@ -11,7 +11,7 @@ from scipy.special import logsumexp
 from latentviews._numbers import TINY, thinned
 from latentviews.core.kernels.quadrature import GRID, NEAR, Quadrature
 from latentviews.core.kernels.space import Space
-from latentviews.core.kernels.spaces import silverman_rate
+from latentviews.core.kernels.spaces import Real, silverman_rate
 
 CENTRES = 512  # rows that nodes are drawn around
 WIDER = 1.5  # than densities, so that nodes reach their tails
@@ -60,8 +60,8 @@ class ProductSpace(Space):
         return sum(map(len, self.columns))
 
     def column(self, place: int) -> Space:
-        """The space of one column of a view."""
-        return next(part for part, columns in self._each() if place in columns)
+        """The space of one column of a view: the line where no part takes it."""
+        return next((part for part, columns in self._each() if place in columns), Real())
 
     def _each(self) -> Iterator[tuple[Space, list[int]]]:
         return ((part, list(columns)) for part, columns in zip(self.parts, self.columns, strict=True))
