@@ -211,7 +211,7 @@ MODELS = [  # one of every estimator
     Model(ChangePoints(n_permutations=20, n_landmarks=20), "segments"),
     Model(DriftMonitor(5, n_landmarks=20), "score_samples"),
     Model(HSICSelector(), "transform"),
-    Model(ConditionalEmbedding(penalty=0.01), "predict"),
+    Model(ConditionalEmbedding(Gaussian(0.5), Gaussian(1.0), penalty=0.01), "predict"),
     Model(KernelBeliefPropagation(), "predict"),
     Model(KernelICA(2), "transform"),
 ]
@@ -329,11 +329,6 @@ EXPECTED_FAILURES = {
         "check_methods_sample_order_invariance": ROWS_KNOW_OF_EACH_OTHER,
     },
     **{type(baseline): TWO_COLUMNS for baseline in BASELINES},
-    ConditionalEmbedding: {
-        "check_sample_weight_equivalence_on_dense_data": (
-            "bandwidths are chosen on folds of rows; with kernels and penalty held fixed the equivalence holds"
-        ),
-    },
     BinnedFeatures: {name: f"feeds {n} columns; BinnedFeatures bins one" for name, n in SEVERAL_COLUMNS.items()},
     PointMassFeatures: {name: f"feeds {n} columns; point masses are of one" for name, n in SEVERAL_COLUMNS.items()},
 }
