@@ -248,7 +248,7 @@ def five_columns(records: list[dict[str, Any]]) -> list[str]:
     lines = [
         "## Sample 001 with five columns",
         "",
-        "F, a view a column, and the views of the paper, (1, 2) (3, 4) (5).",
+        "F, one view per column, and the views of the paper, (1, 2) (3, 4) (5).",
         "",
     ]
     lines += ["| method | five views | three views |", "|---|---|---|"]

@@ -62,7 +62,7 @@ def known(train: np.ndarray, rows: np.ndarray, n_numbers: int) -> np.ndarray:
 
 
 def ours(train: np.ndarray, test: np.ndarray, n_numbers: int) -> dict[str, float]:
-    """The held-out log-likelihood a row."""
+    """The held-out log-likelihood per row."""
     kernel: list[Any] = [Gaussian()] * n_numbers + [Delta()] * (train.shape[1] - n_numbers)
     begin = time.perf_counter()
     score = LowRankDensity(kernel=kernel, random_state=0).fit(train).score(test)
@@ -70,7 +70,7 @@ def ours(train: np.ndarray, test: np.ndarray, n_numbers: int) -> dict[str, float
 
 
 def stepmix(train: np.ndarray, test: np.ndarray, n_numbers: int) -> dict[str, float]:
-    """The held-out log-likelihood a row, with the number of classes by BIC and with the best afterwards."""
+    """The held-out log-likelihood per row, with the number of classes by BIC and with the best afterwards."""
     from stepmix.stepmix import StepMix
 
     kinds = {

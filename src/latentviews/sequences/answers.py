@@ -106,7 +106,7 @@ class ChainAnswersMixin(DensityMixin):
         return filter_states(*self._judged(X, lengths)).log_likelihood
 
     def score(self, X: Any, y: Any = None, *, lengths: Any = None) -> float:
-        """The log-likelihood of the sequences a row.
+        """The log-likelihood of the sequences per row.
 
         Parameters
         ----------
