@@ -1,6 +1,7 @@
 """The array library of an argument, and the way from it to NumPy and back."""
 
 import math
+from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -14,12 +15,46 @@ def namespace(x: Any) -> Any:
 
 
 def is_foreign(x: Any) -> bool:
-    """Whether ``x`` is an array of a library other than NumPy."""
+    """Whether ``x`` is an array of a library other than NumPy, or sparse rows whose ``device_entries`` are."""
+    x = getattr(x, "device_entries", x)
     return is_array_api_obj(x) and not is_numpy_array(x)
+
+
+def counts_there(x: Any) -> bool:
+    """Whether ``x`` is of another library that can count: `bincount` is no part of the array-API standard."""
+    return is_foreign(x) and hasattr(namespace(x), "bincount")
+
+
+def in_doubles(x: Any) -> Any:
+    """``x`` in float64 where it lives, or in its own floats on a device that has no others; dense if it was sparse."""
+    if not is_foreign(x):
+        return to_numpy(x)
+    without = getattr(device(x), "type", None) == "mps"  # Apple's
+    return x if without else namespace(x).astype(x, namespace(x).float64, copy=False)
+
+
+def by_columns(x: Any) -> Any:
+    """The transpose, laid out in memory column after column where the library has a say in that."""
+    xp = namespace(x)
+    if hasattr(xp, "ascontiguousarray"):
+        return xp.ascontiguousarray(x.T)
+    return x.T.contiguous() if hasattr(x, "contiguous") else x.T
+
+
+def device_memory(x: Any) -> int | None:
+    """The free bytes of the device that ``x`` is on; None in main memory, and where nobody says."""
+    library = import_module(type(x).__module__.partition(".")[0]) if is_foreign(x) else None
+    if library is None or not hasattr(library, "cuda") or x.__dlpack_device__()[0] == 1:
+        return None
+    if hasattr(library.cuda, "mem_get_info"):  # PyTorch, which keeps what it has freed
+        kept = library.cuda.memory_reserved(x.device) - library.cuda.memory_allocated(x.device)
+        return int(library.cuda.mem_get_info(x.device)[0] + kept)
+    return int(library.cuda.runtime.memGetInfo()[0])
 
 
 def in_library_of(values: Any, x: Any) -> Any:
     """``values`` in the library, on the device and of the dtype of ``x``, or of their own if that has no fractions."""
+    x = getattr(x, "device_entries", x)
     if is_numpy_array(x) or sparse.issparse(x):
         return np.asarray(values, dtype=x.dtype if x.dtype.kind in "fc" else None)
     if not is_foreign(values):
@@ -29,6 +64,13 @@ def in_library_of(values: Any, x: Any) -> Any:
 
 def _has_fractions(x: Any) -> bool:
     return namespace(x).isdtype(x.dtype, ("real floating", "complex floating"))
+
+
+def answered(values: Any, x: Any) -> Any:
+    """What a model says of the rows ``x``, in their library and on their device; NumPy's for a table of another kind."""
+    if not is_foreign(x) or is_foreign(values):
+        return values
+    return namespace(x).asarray(np.asarray(values), device=device(x))
 
 
 def moved_to(values: Any, x: Any) -> Any:
@@ -49,6 +91,8 @@ def on_host(x: Any) -> Any:
     """An array of another library as a NumPy array of its own dtype; anything else as it is."""
     if not is_foreign(x):
         return x
+    if hasattr(x, "device_entries"):
+        return x.on_host()
     there = x.__dlpack_device__()[0] == 1  # DLPack's number for main memory
     return np.from_dlpack(x if there else to_device(x, "cpu"))
 

@@ -3,6 +3,7 @@
 from typing import Any
 
 import numpy as np
+from array_api_compat import array_namespace
 from scipy import fft
 
 TINY = np.finfo(float).tiny
@@ -21,14 +22,25 @@ def row_shares(n_rows: int, weights: np.ndarray | None) -> np.ndarray:
     return np.full(n_rows, 1 / n_rows) if weights is None else weights / weights.sum()
 
 
-def posteriors_of(log_joint: np.ndarray) -> np.ndarray:
+def posteriors_of(log_joint: Any) -> Any:
     """P(h | row) from log p(row, h), over the last axis; equal where a row can be of no class at all.
 
     The largest is taken away before anything is added: of rows far away, logs are so large that log k is lost in them.
     """
-    largest = log_joint.max(axis=-1, keepdims=True)
+    xp = array_namespace(log_joint)
+    largest = xp.max(log_joint, axis=-1, keepdims=True)
     nowhere = largest == -np.inf
-    return as_shares(np.exp(np.where(nowhere, 0.0, log_joint) - np.where(nowhere, 0.0, largest)), axis=-1)
+    shares = xp.exp(xp.where(nowhere, 0.0, log_joint) - xp.where(nowhere, 0.0, largest))
+    return shares / xp.sum(shares, axis=-1, keepdims=True)  # at least one
+
+
+def log_of_sums(log_joint: Any) -> Any:
+    """Log Σ_h p(row, h) from log p(row, h), over the last axis, in the library of the logs."""
+    xp = array_namespace(log_joint)
+    largest = xp.max(log_joint, axis=-1)
+    finite = xp.where(largest == -np.inf, 0.0, largest)
+    with np.errstate(divide="ignore"):
+        return finite + xp.log(xp.sum(xp.exp(log_joint - finite[..., None]), axis=-1))
 
 
 def standardised(x: np.ndarray, center: np.ndarray | float, scale: np.ndarray | float) -> np.ndarray:

@@ -1,5 +1,6 @@
 """Distributions as vectors: what can be asked of an embedding."""
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -9,10 +10,10 @@ import numpy as np
 from scipy.signal import fftconvolve
 from sklearn.base import clone
 
-from latentviews._arrays import to_numpy
-from latentviews._numbers import TINY
-from latentviews.core.components import LEAST_SHARE, Components, as_rows, evaluate
-from latentviews.core.features.bins import BinnedFeatures, GridFeatures
+from latentviews._arrays import counts_there, in_doubles, namespace, to_numpy
+from latentviews._numbers import LARGEST, TINY
+from latentviews.core.components import BACKGROUND, LEAST_SHARE, Components, as_rows, evaluate
+from latentviews.core.features.bins import BinnedFeatures, GridFeatures, linear_bins
 from latentviews.core.kernels.bandwidths import weighted_isj
 from latentviews.core.kernels.base import Kernel
 from latentviews.core.kernels.mixed import smoothness
@@ -107,7 +108,7 @@ class BinnedEmbedding(Components):
         if x.shape[1] != 1:
             raise ValueError(f"This view has one column; got {x.shape[1]}.")
         space, reach = self.kernel.space or Real(), float(np.ptp(self.wide_grid[[0, -1]]))
-        if not space.bordered:
+        if not self._bordered:
             return self._on_the_line(x[:, 0])
         inside = space.contains(x) | np.isnan(x)  # of which there is no saying
         images = space.images(np.where(inside, x, self.grid[0]), reach)
@@ -115,7 +116,37 @@ class BinnedEmbedding(Components):
 
     def _on_the_line(self, x: np.ndarray) -> np.ndarray:
         """The kernels without mirrors, (n, k)."""
-        return np.stack([np.interp(x, self.wide_grid, column, 0.0, 0.0) for column in self._table.T], axis=1)
+        values = linear_bins(x, self.wide_grid) @ self._table
+        with np.errstate(invalid="ignore"):
+            inside = (x >= self.wide_grid[0]) & (x <= self.wide_grid[-1])
+        return values if inside.all() else np.where(inside[:, None], values, np.where(np.isnan(x), x, 0.0)[:, None])
+
+    @property
+    def looks_up(self) -> bool:
+        """Whether logs of densities come from a table for rows of any array library that can count."""
+        return self.domain is not None and type(self.domain.space) is Real and not self._bordered
+
+    def log_density(self, x: Any) -> Any:
+        """The log of ``density`` mixed with a millionth of a broad density, in the library of ``x`` where it can count.
+
+        Parameters
+        ----------
+        x : array of shape (n,) or (n, d)
+
+        Returns
+        -------
+        array of shape (n, k)
+        """
+        x = as_rows(x)
+        if not self.looks_up or not counts_there(x):
+            return super().log_density(x)
+        xp, domain, column = namespace(x), self._domain(), in_doubles(x[:, 0])
+        low, high = float(self.wide_grid[0]), float(self.wide_grid[-1])
+        inside = xp.astype((column >= low) & (column <= high), column.dtype)[:, None]
+        values = xp.clip(linear_bins(column, self.wide_grid) @ (self._table / self._positive_mass), 0.0, None) * inside
+        away = xp.clip((column - float(domain.center[0])) / float(domain.spread[0]), -LARGEST, LARGEST) ** 2
+        log_background = -math.log(math.pi * float(domain.spread[0]) / BACKGROUND) - xp.log1p(away)
+        return xp.logaddexp(xp.log(xp.clip(values, TINY, None)) + domain.log_unit, log_background[:, None])
 
     @cached_property
     def wide_grid(self) -> np.ndarray:
@@ -147,8 +178,11 @@ class BinnedEmbedding(Components):
     def _of_width(self, bandwidth: float, *, on_the_line: bool = False) -> Kernel:
         """The kernel with another bandwidth, and without borders if wanted."""
         kernel = clone(self.kernel).set_params(bandwidth=bandwidth)
-        bordered = kernel.space is not None and kernel.space.bordered
-        return kernel.set_params(space=Real()) if on_the_line and bordered else kernel
+        return kernel.set_params(space=Real()) if on_the_line and self._bordered else kernel
+
+    @property
+    def _bordered(self) -> bool:
+        return self.kernel.space is not None and self.kernel.space.bordered
 
     @property
     def _local(self) -> np.ndarray:

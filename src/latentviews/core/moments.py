@@ -8,15 +8,20 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import combinations
+from math import comb
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
+from array_api_compat import device
+from scipy import sparse
 
-from latentviews._arrays import in_library_of, namespace, to_numpy
+from latentviews._arrays import by_columns, in_doubles, in_library_of, is_foreign, moved_to, namespace, to_numpy
 from latentviews._numbers import TINY
 from latentviews._validation import UnsupportedError
-from latentviews.core.streams import Total, is_array, total, weigh
+from latentviews.core.streams import BATCH, Total, is_array, rows_at_once, total, weigh
 
+IN_CACHE = 2**16  # numbers
+NUMBERS = 128  # of a row's raw vectors, where nobody says
 Pairs = dict[tuple[int, int], np.ndarray]
 
 
@@ -98,7 +103,7 @@ def pair_total(data: Any, embed: Embed, weights: Any = None) -> Total:
         counts = here.T @ weigh(here, _on_host(weight))
         return (counts, *(weighed[s].T @ raw[t] for s, t in combinations(range(len(raw)), 2)))
 
-    return total(data, row_sum, weights)
+    return total(data, row_sum, weights, max(BATCH, rows_at_once(_numbers(embed), data)))
 
 
 def as_pairs(sums: Total, embed: Embed) -> Pairs:
@@ -112,6 +117,11 @@ def as_pairs(sums: Total, embed: Embed) -> Pairs:
             )
     raw = {(s, t): product / counts[s, t] for (s, t), product in zip(keys, products, strict=True)}
     return {(s, t): from_raw(embed, t, from_raw(embed, s, moment).T).T for (s, t), moment in raw.items()}
+
+
+def _numbers(embed: Embed) -> int:
+    """How many numbers the raw vectors of a row hold."""
+    return getattr(embed, "numbers", NUMBERS)
 
 
 def _presence(embed: Embed, batch: Any, raw: Sequence[Any]) -> np.ndarray:
@@ -142,8 +152,7 @@ class Projection:
 
     def __call__(self, batch: Any) -> list[Any]:
         """The z_g of a batch, one array per group."""
-        raw = self.embed(batch)
-        return self.of(raw, self.whole(_presence(self.embed, batch, raw)))
+        return self.of(self.embed(batch), self.present(batch))
 
     def present(self, batch: Any) -> np.ndarray | None:
         """One where a row has all views of a group, else zero, (n, n_groups); None where nothing is missing."""
@@ -154,10 +163,10 @@ class Projection:
         """The groups that rows with these views have, (n, n_groups)."""
         return np.stack([here[:, list(group)].prod(axis=1) for group in self.groups], axis=1)
 
-    def of(self, raw: Sequence[Any], whole: np.ndarray) -> list[Any]:
-        """The z_g of rows with these raw vectors and groups."""
-        z = [sum(raw[t] @ in_library_of(self._on_raw[t], raw[t]) for t in group) for group in self.groups]
-        return [vectors * in_library_of(whole[:, [i]], vectors) for i, vectors in enumerate(z)]
+    def of(self, raw: Sequence[Any], whole: np.ndarray | None) -> list[Any]:
+        """The z_g of rows with these raw vectors and groups, all of them if None."""
+        z = [sum(in_doubles(raw[t] @ in_library_of(self._on_raw[t], raw[t])) for t in group) for group in self.groups]
+        return z if whole is None else [v * in_library_of(whole[:, [i]], v) for i, v in enumerate(z)]
 
     @cached_property
     def _on_raw(self) -> dict[int, np.ndarray]:
@@ -167,7 +176,7 @@ class Projection:
 class WhitenedMoments(NamedTuple):
     """Moments of whitened vectors z_1, …, z_n in k coordinates, and their products with features."""
 
-    pairs: np.ndarray  # (n, n, k, k), E[z_i z_jᵀ]
+    pairs: np.ndarray  # (n, n, k, k), E[z_i z_jᵀ] for i ≠ j: a group and itself are no two views, and zero here
     triple: np.ndarray  # (k, k, k), the mean over i < j < l of E[z_i ⊗ z_j ⊗ z_l]
     components: tuple[np.ndarray, ...]  # (D_t, n, k) per view, E[ψ_t z_iᵀ]
 
@@ -189,25 +198,61 @@ def whitened_total(
 ) -> Total:
     """The sums that the moments of step 2, `whitened_moments`, are made of; those of disjoint rows merge."""
     project = Projection(embed, whitening.groups, whitening.down)
+    n, rank = len(whitening.groups), whitening.down[0].shape[1]
 
     def row_sum(batch: Any, weight: Any) -> tuple[Any, ...]:
         raw = embed(batch)
-        here = _presence(embed, batch, raw)
-        whole = project.whole(here)
-        z, counts = project.of(raw, whole), weigh(whole, _on_host(weight))
+        here = embed.present(batch)
+        whole = None if here is None else project.whole(here)
+        z = project.of(raw, whole)
         stacked = namespace(z[0]).concat(z, axis=1)
-        weighed = weigh(stacked, weight)
-        psi = raw if component_maps is None else component_maps(batch)
-        return (
-            whole.T @ counts,
-            triple_sum([whole[:, [i]] for i in range(len(z))], _on_host(weight)),
-            here.T @ counts,
-            stacked.T @ weighed,
-            triple_sum(z, weight),
-            *(view.T @ weighed for view in psi),
-        )
+        psi, weighed = raw if component_maps is None else component_maps(batch), weigh(stacked, weight)
+        columns = by_columns(stacked)
+        products = _products(columns, columns if weight is None else by_columns(weighed), rank)
+        of_weight = _counts(here, whole, _on_host(weight), (n, len(raw), batch.shape[0]))
+        return (*of_weight, *products, *(view.T @ _along(view, weighed) for view in psi))
 
-    return total(data, row_sum, weights)
+    held = _numbers(embed) + (0 if component_maps is None else _numbers(component_maps)) + (2 * n + 1) * rank
+    return total(data, row_sum, weights, rows_at_once(held, data))
+
+
+def _along(view: Any, z: Any) -> Any:
+    """The z of rows in the dtype of their raw vectors of a view, where these are dense."""
+    return z if sparse.issparse(view) or hasattr(view, "device_entries") else moved_to(z, view)
+
+
+def _counts(
+    here: np.ndarray | None, whole: np.ndarray | None, weight: np.ndarray | None, shape: tuple[int, int, int]
+) -> tuple[np.ndarray, ...]:
+    """The weights of rows that have two groups (n, n), three of them, and a view and a group (n_views, n).
+
+    ``shape`` is the number of groups, of views and of rows.
+    """
+    n, n_views, n_rows = shape
+    if here is None or whole is None:
+        mass = float(n_rows) if weight is None else float(weight.sum())
+        return np.full((n, n), mass), np.array(mass * comb(n, 3)), np.full((n_views, n), mass)
+    counts = weigh(whole, weight)
+    one = [[table[:, [i]].T for i in range(n)] for table in (whole, counts)]
+    return whole.T @ counts, triple_sum(*one), here.T @ counts
+
+
+def _products(columns: Any, weighed: Any, rank: int) -> tuple[Any, Any]:
+    """Σ_rows z_i z_jᵀ for i ≠ j, (n k, n k), zero for i = j, and the `triple_sum`.
+
+    ``columns`` are the z_g (k, rows) one under the other, and ``weighed`` the same times the rows' weights.
+    """
+    xp = namespace(columns)
+    parts = [slice(start, start + rank) for start in range(0, columns.shape[0], rank)]
+    z, w = [columns[part, :] for part in parts], [weighed[part, :] for part in parts]
+    upper = {(i, j): z[i] @ w[j].T for i, j in combinations(range(len(parts)), 2)}
+    zero = xp.zeros((rank, rank), dtype=weighed.dtype, device=device(weighed))
+
+    def block(i: int, j: int) -> Any:
+        return zero if i == j else upper[i, j] if i < j else upper[j, i].T
+
+    rows = [xp.concat([block(i, j) for j in range(len(parts))], axis=1) for i in range(len(parts))]
+    return xp.concat(rows, axis=0), triple_sum(z, w)
 
 
 def as_moments(sums: Total, component_maps: Embed) -> WhitenedMoments:
@@ -227,16 +272,24 @@ def as_moments(sums: Total, component_maps: Embed) -> WhitenedMoments:
     )
 
 
-def triple_sum(z: Sequence[Any], weights: Any = None) -> Any:
-    """Σ_rows Σ_{i<j<l} z_i ⊗ z_j ⊗ z_l, by the recurrence of elementary symmetric polynomials."""
-    xp = namespace(z[0])
-    rows, rank = z[0].shape
-    first, second = z[0] + z[1], z[0][:, :, None] * z[1][:, None, :]
-    third = xp.zeros_like(second[0, :, :, None] * z[0][0, :])
-    for latest in z[2:]:
-        third = third + xp.reshape(
-            xp.reshape(second, (rows, rank * rank)).T @ weigh(latest, weights), (rank, rank, rank)
-        )
-        second = second + first[:, :, None] * latest[:, None, :]
-        first = first + latest
-    return third
+def triple_sum(z: Sequence[Any], weighed: Sequence[Any]) -> Any:
+    """Σ_rows Σ_{i<j<l} z_i ⊗ z_j ⊗ z_l = Σ_rows Σ_j (Σ_{i<j} z_i) ⊗ z_j ⊗ (Σ_{l>j} z_l).
+
+    The z_g are (k, rows), and ``weighed`` the same times the rows' weights. A coordinate of the first at a time, so that
+    products of rows stay in the cache.
+    """
+    xp, found = namespace(z[0]), 0.0
+    for part in _parts(z[0]):
+        for j in range(1, len(z) - 1):
+            before = sum((v[:, part] for v in z[1:j]), start=z[0][:, part])
+            after = sum((v[:, part] for v in weighed[j + 2 :]), start=weighed[j + 1][:, part])
+            middle = z[j][:, part]
+            found = found + xp.stack([(before[a, :] * middle) @ after.T for a in range(before.shape[0])])
+    return found
+
+
+def _parts(z: Any) -> list[slice]:
+    """The rows of z (k, rows) in parts that stay in the processor's cache; all of them on another device."""
+    rows = z.shape[1]
+    size = rows if is_foreign(z) else IN_CACHE // z.shape[0]
+    return [slice(start, min(start + size, rows)) for start in range(0, rows, max(size, 1))]

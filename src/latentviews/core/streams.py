@@ -10,9 +10,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy import sparse
 
-from latentviews._arrays import in_library_of, take_rows, to_numpy
+from latentviews._arrays import device_memory, in_doubles, in_library_of, take_rows, to_numpy
 
 BATCH = 4096  # rows; a batch of features then stays in the processor's cache
+HELD = 2**24  # bytes that a batch may hold in main memory
+ON_HOST, ON_DEVICE = (2**10, 2**16), (2**16, 2**24)  # the fewest and the most rows of a batch
 RowSum = Callable[[Any, Any], tuple[Any, ...]]
 
 
@@ -39,6 +41,13 @@ def is_array(data: Any) -> bool:
 def is_empty(batch: Any) -> bool:
     """Whether a batch is an array without rows."""
     return is_array(batch) and batch.shape[0] == 0
+
+
+def rows_at_once(numbers: int, data: Any) -> int:
+    """The rows of a batch that holds so many numbers a row: some megabytes, or a quarter of what is free on a device."""
+    free = device_memory(data) if is_array(data) else None
+    fewest, most = ON_HOST if free is None else ON_DEVICE
+    return int(np.clip((HELD if free is None else free // 4) // (8 * numbers), fewest, most))
 
 
 def batches(data: Any, weights: Any = None, size: int = BATCH) -> Iterator[tuple[Any, Any]]:
@@ -76,16 +85,16 @@ def single_pass(data: Any, size: int, *along: Any) -> Iterator[tuple[Any, ...]]:
             yield tuple(part if part is None else part[cut, ...] for part in parts)
 
 
-def total(data: Any, row_sum: RowSum, weights: Any = None) -> Total:
-    """The sums of ``row_sum(batch, weights)`` over all batches, in float64."""
+def total(data: Any, row_sum: RowSum, weights: Any = None, size: int = BATCH) -> Total:
+    """The sums of ``row_sum(batch, weights)`` over all batches, in float64; on the rows' device until the last."""
     result: Total | None = None
-    for batch, weight in batches(data, weights):
+    for batch, weight in batches(data, weights, size):
         count = float(batch.shape[0]) if weight is None else float(to_numpy(weight).sum())
-        part = Total(tuple(to_numpy(part) for part in row_sum(batch, weight)), count)
+        part = Total(tuple(in_doubles(part) for part in row_sum(batch, weight)), count)
         result = part if result is None else result.merge(part)
     if result is None or not result.weight > 0:
         raise ValueError("The data hold no row of positive weight; at least one is needed.")
-    return result
+    return Total(tuple(to_numpy(part) for part in result.sums), result.weight)
 
 
 def mean(data: Any, row_sum: RowSum, weights: Any = None) -> tuple[np.ndarray, ...]:
@@ -97,7 +106,10 @@ def weigh(phi: Any, weights: Any) -> Any:
     """The rows of ``phi`` times their weights."""
     if weights is None:
         return phi
-    return sparse.diags_array(weights) @ phi if sparse.issparse(phi) else phi * in_library_of(weights, phi)[:, None]
+    if sparse.issparse(phi):
+        each = np.repeat(to_numpy(weights), np.diff(phi.indptr))
+        return sparse.csr_array((phi.data * each, phi.indices, phi.indptr), shape=phi.shape)
+    return phi.weighed(weights) if hasattr(phi, "weighed") else phi * in_library_of(weights, phi)[:, None]
 
 
 def sample(data: Any, size: int | None, rng: np.random.Generator, *along: Any) -> tuple[Any, ...]:

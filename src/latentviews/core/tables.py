@@ -6,7 +6,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from latentviews._arrays import to_numpy
+from latentviews._arrays import is_foreign, namespace, to_numpy
 from latentviews._numbers import LARGEST
 from latentviews._validation import as_labels, check_rows, check_weights, is_batches, warn_user
 from latentviews.core.categories import coded, coded_first
@@ -36,9 +36,9 @@ class TrainingRows:
     partial: bool  # whether there are more rows than the pilot's
 
     @property
-    def codes(self) -> np.ndarray | None:
+    def codes(self) -> Any:
         """All rows, where they are in memory: discrete columns are read off them."""
-        return to_numpy(self.data) if is_array(self.data) else None
+        return self.data if is_array(self.data) else None
 
     def counted(self) -> "TrainingRows":
         """The same with no row in the pilot that counts for nothing, which would still widen grids."""
@@ -277,11 +277,10 @@ def _checked(columns: list[list[int]], size: int, least: int = 3) -> Columns:
 
 def check_varying(x: np.ndarray, columns: Columns, names: Any = None) -> None:
     """Refuse columns that are empty or constant, which say nothing of the classes."""
-    x = to_numpy(x)
     for view, group in enumerate(columns):
         for j in group:
             check_column(x[:, j], f"{_label(j, names)} (in view {view})", "the classes")
-        if np.isnan(x[:, group]).any(axis=1).all():
+        if not is_foreign(x) and len(group) > 1 and np.isnan(x[:, group]).any(axis=1).all():
             raise ValueError(
                 f"No row has all of columns {group} of view {view}, so nothing is known of how they go together; put "
                 "them into views of their own."
@@ -290,16 +289,21 @@ def check_varying(x: np.ndarray, columns: Columns, names: Any = None) -> None:
 
 def check_column(x: np.ndarray, label: Any, asked: str) -> None:
     """Refuse a column that is empty or constant, which says nothing of what is asked, or varies by next to nothing."""
-    values = x[~np.isnan(x)]
-    if not len(values):
-        raise ValueError(f"Column {label} is missing in all {len(x)} rows; leave it out.")
-    if np.all(values == values[0]):
-        raise ValueError(f"Column {label} is constant over {len(x)} rows and says nothing of {asked}; leave it out.")
-    if np.ptp(values) < 1 / LARGEST:
-        raise ValueError(f"Column {label} varies by {np.ptp(values):.3g}, whose square is no number; scale the column.")
-    if np.ptp(values) < ROUNDING * np.abs(values).max():
+    xp = namespace(x)  # of other libraries none has missing values
+    low, high = (xp.min, xp.max) if is_foreign(x) else (np.fmin.reduce, np.fmax.reduce)
+    low, high = float(low(x)), float(high(x))
+    width, largest = high - low, max(-low, high)
+    if np.isnan(low):
+        raise ValueError(f"Column {label} is missing in all {x.shape[0]} rows; leave it out.")
+    if low == high:
         raise ValueError(
-            f"Column {label} varies by {np.ptp(values):.3g} beside values of {np.abs(values).max():.3g}, which is no "
+            f"Column {label} is constant over {x.shape[0]} rows and says nothing of {asked}; leave it out."
+        )
+    if width < 1 / LARGEST:
+        raise ValueError(f"Column {label} varies by {width:.3g}, whose square is no number; scale the column.")
+    if width < ROUNDING * largest:
+        raise ValueError(
+            f"Column {label} varies by {width:.3g} beside values of {largest:.3g}, which is no "
             f"more than rounding and says nothing of {asked}; leave it out, or keep more digits by measuring from a "
             "number nearer to the values."
         )
@@ -307,13 +311,12 @@ def check_column(x: np.ndarray, label: Any, asked: str) -> None:
 
 def check_spaces(x: np.ndarray, columns: Columns, prototypes: Sequence[Any], names: Any) -> Spaces:
     """Refuse values outside the space of their kernel, warn of strange ones, and give the space of every column."""
-    x = to_numpy(x)
     spaces: dict[int, Space] = {}
     for group, phi in zip(columns, prototypes, strict=True):
         space = space_of(phi) or Real()
         spaces |= {j: space.column(place) for place, j in enumerate(group)}
     for j, space in spaces.items():
-        doubt = space.check(x[:, j], _label(j, names))
+        doubt = None if type(space) is Real else space.check(to_numpy(x[:, j]), _label(j, names))
         if doubt:
             warn_user(doubt)
     return spaces

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 from sklearn.base import clone
 
-from latentviews._arrays import in_one_library, is_foreign, take_columns
+from latentviews._arrays import in_one_library, is_foreign, take_columns, to_numpy
 from latentviews._validation import check_ability, check_bandwidth, is_auto
-from latentviews.core.features.base import FeatureMap, raw_vectors, tail_of
+from latentviews.core.features.base import FeatureMap, numbers_held, raw_vectors, tail_of
 from latentviews.core.features.bins import BinnedFeatures
 from latentviews.core.features.indicators import OneHotFeatures
 from latentviews.core.features.landmarks import LandmarkFeatures
@@ -56,13 +56,22 @@ class Views:
 
     def present(self, batch: Any) -> np.ndarray | None:
         """One where a row has a view and zero where it is missing, (n, n_views); None where nothing is missing."""
-        if is_foreign(batch) or not np.isnan(batch).any():
+        if is_foreign(batch):
+            return None
+        with np.errstate(invalid="ignore"):
+            suspect = np.isnan(batch.sum())  # no table of flags for rows that are all there
+        if not suspect or not np.isnan(batch).any():
             return None
         return np.stack([~np.isnan(batch[:, columns]).any(axis=1) for columns in self.columns], axis=1).astype(float)
 
     def some(self, which: Sequence[int]) -> "Views":
         """Some of the views."""
         return Views(tuple(self.columns[t] for t in which), tuple(self.features[t] for t in which))
+
+    @property
+    def numbers(self) -> int:
+        """How many numbers the raw vectors of a row hold."""
+        return sum(numbers_held(phi) for phi in self.features)
 
     @property
     def tails(self) -> list[np.ndarray | None]:
@@ -85,7 +94,7 @@ class ViewFits:
     rows: np.ndarray
     columns: Columns
     blocks: Sequence[int]
-    codes: np.ndarray | None = None
+    codes: Any = None
     _fitted: dict[tuple[int, int], tuple[Any, FeatureMap]] = field(default_factory=dict, repr=False)
 
     def views(self, prototypes: Sequence[Any], rng: np.random.Generator) -> Views:
@@ -101,7 +110,7 @@ class ViewFits:
         key = block, id(prototype)  # kept beside its map, so that no other gets its number
         if key not in self._fitted:
             discrete = self.codes is not None and isinstance(prototype, OneHotFeatures)
-            rows = self.codes if discrete and self.codes is not None else self.rows
+            rows = to_numpy(self.codes) if discrete else self.rows
             stacked = stack_block(rows, self.columns, self.blocks, block)
             self._fitted[key] = prototype, _fit(prototype, stacked[~np.isnan(stacked).any(axis=1)], seed)
         return self._fitted[key][1]

@@ -9,7 +9,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from latentviews._arrays import to_numpy
+from latentviews._arrays import namespace, to_numpy
 from latentviews._parameters import (
     Ability,
     AutoOr,
@@ -393,4 +393,6 @@ class MultiViewMixture(CallbackSupportMixin, ViewQuestionsMixin, PosteriorMixin,
         check_is_fitted(self)
         data, _ = read_table(self, X, reset=False)
         classes = classes_of(self)
-        return np.concatenate([classes.log_joint(batch) for batch, _ in streams.batches(data)])
+        size = streams.rows_at_once(8 * len(self.weights_), data)
+        parts = [classes.log_joint(batch) for batch, _ in streams.batches(data, size=size)]
+        return namespace(parts[0]).concat(parts, axis=0)

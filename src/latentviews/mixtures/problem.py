@@ -7,12 +7,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.optimize import linear_sum_assignment
-from scipy.special import logsumexp
 from sklearn.base import DensityMixin
 from sklearn.utils.validation import check_is_fitted
 
-from latentviews._arrays import take_rows, to_numpy
-from latentviews._numbers import TINY, posteriors_of
+from latentviews._arrays import answered, counts_there, in_library_of, namespace, take_rows, to_numpy
+from latentviews._numbers import TINY, log_of_sums, posteriors_of
 from latentviews._validation import IdentifiabilityWarning, allowed_classes, check_count, draws_of, warn_user
 from latentviews.core.categories import decoded
 from latentviews.core.components import Components
@@ -114,6 +113,8 @@ class Estimate(NamedTuple):
 
     def log_joint(self, table: Any) -> np.ndarray:
         """Log π_h + Σ_t log p_t(x_t | h) over the views a row has, (n, k); views without density count by P(h | x)."""
+        if counts_there(table) and all(getattr(view, "looks_up", False) for view in self.components):
+            return self._looked_up(table)
         table = to_numpy(table)
         joint = np.tile(np.log(np.maximum(self.weights, TINY)), (len(table), 1))
         blind = judged_by_functionals(self.components)
@@ -128,6 +129,12 @@ class Estimate(NamedTuple):
             elif present.any():
                 joint[present] += view.log_density(x[present])
         return joint
+
+    def _looked_up(self, table: Any) -> Any:
+        """The same where the rows live."""
+        views = zip(self.columns, self.components, strict=True)
+        logs = [view.log_density(table[:, columns[0]]) for columns, view in views]
+        return sum(logs[1:], start=logs[0]) + in_library_of(np.log(np.maximum(self.weights, TINY)), logs[0])
 
     def posteriors(self, table: Any) -> np.ndarray:
         """P(h | row), (n, k)."""
@@ -233,8 +240,11 @@ class PosteriorMixin(DensityMixin):
         -------
         array of shape (n_samples,)
         """
-        labels = self._log_joint(X).argmax(axis=1)
-        return np.where(labels < len(self.weights_), labels, -1)
+        joint = self._log_joint(X)
+        xp = namespace(joint)
+        labels = xp.argmax(joint, axis=1)
+        labels = labels if joint.shape[1] == len(self.weights_) else xp.where(labels < len(self.weights_), labels, -1)
+        return answered(labels, X)
 
     def predict_proba(self, X: Any) -> np.ndarray:
         """The posterior probability of every class; what is left to one is that of noise, where it is a class.
@@ -247,7 +257,7 @@ class PosteriorMixin(DensityMixin):
         -------
         array of shape (n_samples, k)
         """
-        return posteriors_of(self._log_joint(X))[:, : len(self.weights_)]
+        return answered(posteriors_of(self._log_joint(X))[:, : len(self.weights_)], X)
 
     def score_samples(self, X: Any) -> np.ndarray:
         """The log-density of every row, over the views it has.
@@ -264,7 +274,7 @@ class PosteriorMixin(DensityMixin):
         for view in self.components_:
             if isinstance(view, Components) and view.domain is None:
                 view._domain()  # which says that there is no density
-        return logsumexp(self._log_joint(X), axis=1)
+        return answered(log_of_sums(self._log_joint(X)), X)
 
     def score(self, X: Any, y: Any = None) -> float:
         """The mean log-density of the rows.
@@ -279,7 +289,7 @@ class PosteriorMixin(DensityMixin):
         float
             Higher is better.
         """
-        return float(self.score_samples(X).mean())
+        return float(to_numpy(self.score_samples(X)).mean())
 
     def sample(self, n_samples: int = 1, random_state: Any = None) -> tuple[np.ndarray, np.ndarray]:
         """Rows drawn from the fitted mixture, and their classes; columns in no view are NaN.
@@ -311,7 +321,7 @@ class PosteriorMixin(DensityMixin):
         -------
         float
         """
-        return -2 * float(self.score_samples(X).sum()) + 2 * self._n_parameters()
+        return -2 * float(to_numpy(self.score_samples(X)).sum()) + 2 * self._n_parameters()
 
     def bic(self, X: Any) -> float:
         """The Bayesian criterion with the effective number of parameters of the densities; lower is better.
@@ -324,7 +334,7 @@ class PosteriorMixin(DensityMixin):
         -------
         float
         """
-        log_likelihood = self.score_samples(X)
+        log_likelihood = to_numpy(self.score_samples(X))
         return -2 * float(log_likelihood.sum()) + np.log(len(log_likelihood)) * self._n_parameters()
 
     def _n_parameters(self) -> float:

@@ -32,13 +32,27 @@ def is_factored(phi: FeatureMap) -> TypeGuard[FactoredFeatureMap]:
 
 
 def raw_vectors(phi: FeatureMap, x: Any) -> Any:
-    """The vectors that sums over rows are taken of: raw(x) where the map is factored, else φ(x)."""
+    """The vectors that sums over rows are taken of: raw(x) where the map is factored, else φ(x).
+
+    Of rows that were checked: our maps have ``_raw`` for those, which checks nothing again.
+    """
+    if hasattr(phi, "_raw"):
+        return phi._raw(x)
     return phi.raw(x) if is_factored(phi) else phi.transform(x)
 
 
 def tail_of(phi: FeatureMap) -> np.ndarray | None:
     """The matrix that takes `raw_vectors` to feature vectors; None where they are feature vectors already."""
     return phi.tail_ if is_factored(phi) else None
+
+
+def numbers_held(phi: FeatureMap) -> int:
+    """How many numbers `raw_vectors` of a row hold, for a map of one column on a grid as few as there are."""
+    inside = getattr(phi, "features_", phi)
+    if hasattr(inside, "grid_"):
+        return 6  # two entries, their places, and what they are made from
+    tail = tail_of(phi)
+    return int(getattr(phi, "_n_features_out", 64) if tail is None else len(tail))
 
 
 def check_inside(kernel: Kernel, x: np.ndarray) -> None:

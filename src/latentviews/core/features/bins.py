@@ -8,11 +8,12 @@ from scipy import sparse
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin, clone
 from sklearn.utils.validation import check_is_fitted
 
-from latentviews._arrays import to_numpy
+from latentviews._arrays import counts_there, on_host, to_numpy
 from latentviews._parameters import Ability, Constraint, Count, NoneOr, Nonnegative, check_parameters
 from latentviews._validation import all_or_nothing, check_rows
 from latentviews.core.features.base import check_inside
 from latentviews.core.features.cholesky import largest, pivoted_cholesky
+from latentviews.core.features.device_bins import device_bins
 from latentviews.core.kernels.base import Kernel
 from latentviews.core.kernels.real import Gaussian
 from latentviews.core.kernels.space import Space
@@ -72,12 +73,16 @@ class BinnedFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         self._n_features_out = self.tail_.shape[1]
         return self
 
-    def raw(self, X: Any) -> sparse.csr_array:
+    def raw(self, X: Any) -> Any:
         """The shares b(x) of every row in the grid points, (n, n_bins), sparse."""
         check_is_fitted(self)
-        x, space = to_numpy(check_rows(self, X, reset=False))[:, 0], self.kernel_.space
-        shares = linear_bins(x, self.grid_)
-        return weigh(shares, space.contains(x).astype(float)) if space is not None and space.bordered else shares
+        return self._raw(check_rows(self, X, reset=False))
+
+    def _raw(self, x: Any) -> Any:
+        """What ``raw`` gives of rows that were checked."""
+        column, space = x[:, 0], self.kernel_.space
+        shares = linear_bins(column, self.grid_)
+        return weigh(shares, space.contains(column)) if space is not None and space.bordered else shares
 
     def transform(self, X: Any) -> np.ndarray:
         """The feature vectors of the rows of ``X``."""
@@ -96,9 +101,9 @@ class GridFeatures:
     adaptive: bool = False  # whether every component finds its own bandwidth, no finer than ``resolution``
     resolution: float = 0.0
 
-    def transform(self, X: Any) -> sparse.csr_array:
+    def transform(self, X: Any) -> Any:
         """The shares of every row in the grid points."""
-        return linear_bins(to_numpy(X)[:, 0], self.grid_)
+        return linear_bins(X[:, 0], self.grid_)
 
 
 def uniform_grid(x: np.ndarray, width: float, most: int = 4096, space: Space | None = None) -> np.ndarray:
@@ -130,13 +135,23 @@ def grid_and_kernel(x: np.ndarray, kernel: Kernel, most: int) -> tuple[np.ndarra
     return grid, kernel if width >= step else clone(kernel).set_params(bandwidth=step)
 
 
-def linear_bins(x: np.ndarray, grid: np.ndarray) -> sparse.csr_array:
-    """The matrix that shares every x between the two points of a uniform grid beside it."""
+def linear_bins(x: Any, grid: np.ndarray) -> Any:
+    """The matrix that shares every x (n,) between the two points of a uniform grid beside it.
+
+    It is SciPy's sparse matrix, or `DeviceBins` of an array library that can count.
+    """
+    if counts_there(x):
+        return device_bins(x, grid)
+    x = on_host(x)
     with np.errstate(over="ignore"):  # however far, it is at an end
-        place = np.clip((x - grid[0]) / (grid[1] - grid[0]), 0, len(grid) - 1)
-    left = np.minimum(place.astype(np.int32), len(grid) - 2)
-    right = place - left
-    indices = np.stack([left, left + 1], axis=1).ravel()
-    shares = np.stack([1 - right, right], axis=1).ravel()
+        place = (x - grid[0]) / (grid[1] - grid[0])
+    np.fmin(np.fmax(place, 0, out=place), len(grid) - 1, out=place)  # what is no number is at an end, too
+    left = place.astype(np.int32)
+    np.minimum(left, len(grid) - 2, out=left)
+    indices, shares = np.empty((len(x), 2), dtype=np.int32), np.empty((len(x), 2))
+    indices[:, 0] = left
+    np.add(left, 1, out=indices[:, 1])
+    np.subtract(place, left, out=shares[:, 1])
+    np.subtract(1, shares[:, 1], out=shares[:, 0])
     starts = np.arange(0, 2 * len(x) + 1, 2, dtype=np.int32)
-    return sparse.csr_array((shares, indices, starts), shape=(len(x), len(grid)))
+    return sparse.csr_array((shares.ravel(), indices.ravel(), starts), shape=(len(x), len(grid)))

@@ -124,7 +124,10 @@ class LandmarkFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         array of shape (n_samples, n_raw)
         """
         check_is_fitted(self)
-        x = check_rows(self, X, reset=False)
+        return self._raw(check_rows(self, X, reset=False))
+
+    def _raw(self, x: Any) -> Any:
+        """What ``raw`` gives of rows that were checked."""
         return self._kernel_in_units.gram(x, in_library_of(self.landmarks_, x))
 
     @property

@@ -4,16 +4,18 @@ from collections.abc import Iterable, Sequence
 from typing import Any, ClassVar, Self
 
 import numpy as np
+from array_api_compat import device
 from scipy import sparse
 from scipy.linalg import block_diag
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin, clone
 from sklearn.utils.validation import check_is_fitted
 
-from latentviews._arrays import to_numpy
+from latentviews._arrays import counts_there, namespace, to_numpy
 from latentviews._parameters import Ability, Constraint, NoneOr, WithData, check_parameters
 from latentviews._validation import all_or_nothing, check_rows
 from latentviews.core.features.base import raw_vectors, tail_of
 from latentviews.core.features.bins import BinnedFeatures
+from latentviews.core.features.device_bins import DeviceBins
 from latentviews.core.kernels.base import Kernel
 
 SHARE = 0.05  # of the rows that a point mass has at least
@@ -126,7 +128,11 @@ class PointMassFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
     def raw(self, X: Any) -> Any:
         """The raw vectors of the map, zero at point masses, and beside them indicators of these."""
         check_is_fitted(self)
-        x = to_numpy(check_rows(self, X, reset=False) if hasattr(self, "n_features_in_") else X)
+        return self._raw(check_rows(self, X, reset=False) if hasattr(self, "n_features_in_") else X)
+
+    def _raw(self, x: Any) -> Any:
+        """What ``raw`` gives of rows that were checked."""
+        x = x if counts_there(x) else to_numpy(x)
         return beside_indicators(raw_vectors(self.features_, x), which_mass(x[:, 0], self.values), len(self.values))
 
     def transform(self, X: Any) -> Any:
@@ -144,19 +150,22 @@ def _vectors(phi: Any, x: np.ndarray) -> np.ndarray:
     return found.toarray() if sparse.issparse(found) else to_numpy(found)
 
 
-def which_mass(x: np.ndarray, values: Iterable[float]) -> np.ndarray:
+def which_mass(x: Any, values: Iterable[float]) -> Any:
     """The number of the point mass that every value is at, (n,); -1 where it is at none."""
-    found = np.full(len(x), -1)
+    xp = namespace(x)
+    found = xp.full(x.shape[0], -1, device=device(x))
     for number, value in enumerate(values):
-        found[x == value] = number
+        found = xp.where(x == value, number, found)
     return found
 
 
-def beside_indicators(rows: Any, at: np.ndarray, n_masses: int) -> Any:
+def beside_indicators(rows: Any, at: Any, n_masses: int) -> Any:
     """Vectors of rows (n, C), zero where a row is at a point mass, and beside them an indicator of each.
 
     Sparse rows have an entry each, as bins do.
     """
+    if isinstance(rows, DeviceBins):
+        return rows.beside(at, n_masses)
     here, shape = np.flatnonzero(at >= 0), (rows.shape[0], rows.shape[1] + n_masses)
     if not sparse.issparse(rows):
         dense = np.zeros(shape)
