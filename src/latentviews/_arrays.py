@@ -66,8 +66,13 @@ def _has_fractions(x: Any) -> bool:
     return namespace(x).isdtype(x.dtype, ("real floating", "complex floating"))
 
 
+def in_place_of(rows: np.ndarray, x: Any) -> Any:
+    """Some rows on the device that ``x`` is on, in their own dtype; as they are where that is main memory."""
+    return rows if device_memory(x) is None else namespace(x).asarray(rows, device=device(x))
+
+
 def answered(values: Any, x: Any) -> Any:
-    """What a model says of the rows ``x``, in their library and on their device; NumPy's for a table of another kind."""
+    """What a model says of the rows ``x``, in their library and on their device; NumPy's for other tables."""
     if not is_foreign(x) or is_foreign(values):
         return values
     return namespace(x).asarray(np.asarray(values), device=device(x))

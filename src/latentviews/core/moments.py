@@ -275,8 +275,8 @@ def as_moments(sums: Total, component_maps: Embed) -> WhitenedMoments:
 def triple_sum(z: Sequence[Any], weighed: Sequence[Any]) -> Any:
     """Σ_rows Σ_{i<j<l} z_i ⊗ z_j ⊗ z_l = Σ_rows Σ_j (Σ_{i<j} z_i) ⊗ z_j ⊗ (Σ_{l>j} z_l).
 
-    The z_g are (k, rows), and ``weighed`` the same times the rows' weights. A coordinate of the first at a time, so that
-    products of rows stay in the cache.
+    The z_g are (k, rows), and ``weighed`` the same times the rows' weights. A coordinate of the first at a time, so
+    that products of rows stay in the cache.
     """
     xp, found = namespace(z[0]), 0.0
     for part in _parts(z[0]):

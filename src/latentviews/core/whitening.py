@@ -44,20 +44,20 @@ def whiten(pairs: Pairs, rank: int, reference: int | None = None) -> Whitening:
     if reference is not None:
         orders = [order for order in orders if reference in order[2]]
     candidates = [(order, *_cross_moments(pairs, scale, order)) for order in orders]
-    decompositions = [np.linalg.svd(c_ab, full_matrices=False) for _, c_ab, _, _ in candidates]
-    best_first = sorted(range(len(orders)), key=lambda i: -_conditioning(decompositions[i][1], rank))
-    _check_spectrum(decompositions[best_first[0]][1], rank)
+    spectra = [np.linalg.svd(c_ab, compute_uv=False) for _, c_ab, _, _ in candidates]
+    best_first = sorted(range(len(orders)), key=lambda i: -_conditioning(spectra[i], rank))
+    _check_spectrum(spectra[best_first[0]], rank)
     failure: UnsupportedError | None = None
     for i in best_first:
-        order, _, c_ca, c_cb = candidates[i]
+        order, c_ab, c_ca, c_cb = candidates[i]
         try:
-            maps = triple_whitening(decompositions[i], c_ca, c_cb, rank)
+            maps = triple_whitening(np.linalg.svd(c_ab, full_matrices=False), c_ca, c_cb, rank)
         except UnsupportedError as error:
-            error.spectrum = decompositions[i][1]
+            error.spectrum = spectra[i]
             failure = failure or error
             continue
         down = _unstack(order, maps, pairs, scale)
-        return Whitening(order, down, _up(pairs, order, down), decompositions[i][1])
+        return Whitening(order, down, _up(pairs, order, down), spectra[i])
     raise failure or UnsupportedError("No reference view to whiten with.")
 
 

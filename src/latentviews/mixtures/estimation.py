@@ -8,6 +8,7 @@ from typing import Any, NamedTuple, cast
 import numpy as np
 from sklearn.base import clone
 
+from latentviews._arrays import in_place_of
 from latentviews._clusters import kmeans_posteriors
 from latentviews._progress import Report
 from latentviews._validation import IdentifiabilityWarning, UnsupportedError, is_auto, warn_user
@@ -129,7 +130,7 @@ def spectral_steps(
         settings.solver,
         problem.rng,
         weights=problem.weights if all_rows else problem.pilot_weights,
-        pilot=None if settings.two_passes else (problem.pilot, problem.pilot_weights),
+        pilot=None if settings.two_passes else (in_place_of(problem.pilot, problem.data), problem.pilot_weights),
         exchangeable=settings.shared_map and len(set(problem.blocks)) == 1,
         reference=settings.reference,
         component_maps=component_maps,

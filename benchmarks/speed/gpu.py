@@ -1,0 +1,146 @@
+"""How fast the spectral fit and `predict` run on a CUDA device, and whether they say what NumPy says.
+
+    python benchmarks/speed/gpu.py
+
+Rows are made on the device and stay there. A fit of the same kind warms up; the device is waited for before and after
+what is timed; times are medians of five. Needs PyTorch; ``--quick`` takes a hundredth of the rows, on a CPU too.
+"""
+
+import argparse
+import statistics
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+import _record
+from latentviews import LandmarkFeatures, MultiViewMixture
+
+RESULTS = Path(__file__).with_name("results") / "gpu.json"
+REPETITIONS = 5
+AGREE_ROWS = 200_000
+BARS = {"three columns": 1.5e8, "predict": 1e8, "three views of 4 columns": 1e7}  # rows per second
+
+
+def rows(n: int, n_columns: int, k: int, device: str, dtype: Any) -> Any:
+    """Rows of k Gaussian classes with three views of so many columns, two deviations apart."""
+    generator = torch.Generator(device=device).manual_seed(0)
+    labels = torch.randint(k, (n,), generator=generator, device=device)
+    noise = torch.randn((n, 3 * n_columns), generator=generator, device=device, dtype=dtype)
+    places = torch.stack([torch.randperm(k, generator=torch.Generator().manual_seed(t)) for t in range(3)], dim=1)
+    places = places.to(device=device, dtype=dtype).repeat_interleave(n_columns, dim=1)
+    for start in range(0, n, 2**24):
+        noise[start : start + 2**24] += 2 * places[labels[start : start + 2**24]]
+    return noise
+
+
+def waited(device: str) -> float:
+    """The time once the device has done all it was told."""
+    if device != "cpu":
+        torch.cuda.synchronize()
+    return time.perf_counter()
+
+
+def seconds(work: Callable[[], Any], device: str) -> float:
+    """The median time of five, after one that warms up."""
+    work()
+    times = []
+    for _ in range(REPETITIONS):
+        start = waited(device)
+        work()
+        times.append(waited(device) - start)
+    return statistics.median(times)
+
+
+def columns_model(k: int = 5) -> MultiViewMixture:
+    """The spectral estimate of one-column views."""
+    return MultiViewMixture(k, polish=None, random_state=0)
+
+
+def wide_model(k: int = 3) -> MultiViewMixture:
+    """The spectral estimate of three views of four columns with 512 features each."""
+    views = [[4 * t + j for j in range(4)] for t in range(3)]
+    features = LandmarkFeatures(n_landmarks=512, selection="uniform", random_state=0)
+    return MultiViewMixture(k, views=views, features=features, polish=None, random_state=0)
+
+
+def speed(n: int, n_wide: int, device: str) -> dict[str, Any]:
+    """Rows per second of the three."""
+    found = {**of_columns(n, device)}
+    wide = rows(n_wide, 4, 3, device, torch.float32)
+    found["three views of 4 columns"] = n_wide / seconds(lambda: wide_model().fit(wide), device)
+    for name, rate in found.items():
+        print(f"{name:26s} {rate:10.3g} rows/s; the bar is {BARS[name]:.3g}", flush=True)
+    return found
+
+
+def of_columns(n: int, device: str) -> dict[str, float]:
+    """Rows per second of the fit and of `predict`, with three columns."""
+    X = rows(n, 1, 5, device, torch.float32)
+    fitted = columns_model().fit(X)
+    return {
+        "three columns": n / seconds(lambda: columns_model().fit(X), device),
+        "predict": n / seconds(lambda: fitted.predict(X), device),
+    }
+
+
+def agreement(device: str) -> dict[str, float]:
+    """The largest difference from NumPy on the same rows: weights, and densities over their peak."""
+    found = {}
+    for dtype in (torch.float64, torch.float32):
+        for name, model, n_columns, k in (("columns", columns_model, 1, 5), ("views", wide_model, 4, 3)):
+            X = rows(AGREE_ROWS, n_columns, k, device, dtype)
+            host = X.cpu().numpy()
+            there, here = model().fit(X), model().fit(host)
+            gaps = [np.abs(there.weights_ - here.weights_).max()]
+            for ours, theirs in zip(there.components_, here.components_, strict=True):
+                known = theirs.density(host[:1000, :n_columns])
+                gaps.append(np.abs(ours.density(host[:1000, :n_columns]) - known).max() / known.max())
+            labels = float((there.predict(X[:20000]).cpu().numpy() != here.predict(host[:20000])).mean())
+            key = f"{name}, {str(dtype).rpartition('.')[2]}"
+            found[key] = float(max(gaps))
+            print(f"{key:20s} differs from NumPy by {found[key]:.1e}; {labels:.1e} of the labels differ", flush=True)
+    return found
+
+
+def scatter(n: int, device: str) -> dict[str, float]:
+    """Rows per second of two ways to add (n, 10) numbers up by cell, of which `device_bins` takes the first."""
+    cells = torch.randint(700, (n,), device=device, dtype=torch.int32)
+    values = torch.randn((n, 10), device=device, dtype=torch.float64)
+
+    def rows_of() -> Any:
+        return torch.zeros((701, 10), device=device, dtype=torch.float64).index_add_(0, cells, values)
+
+    def counts_of() -> Any:
+        return torch.stack([torch.bincount(cells, values[:, j], 701) for j in range(10)], dim=1)
+
+    found = {"index_add": n / seconds(rows_of, device), "bincount": n / seconds(counts_of, device)}
+    print("sums by cell: " + ", ".join(f"{name} {rate:.3g} rows/s" for name, rate in found.items()), flush=True)
+    return found
+
+
+def main() -> None:
+    """Measure, print and save."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--quick", action="store_true", help="a hundredth of the rows, nothing saved")
+    quick = parser.parse_args().quick
+    device = "cuda" if torch.cuda.is_available() else "cpu"
+    if device == "cpu" and not quick:
+        raise SystemExit("No CUDA device; --quick runs on a CPU.")
+    part = 100 if quick else 1
+    name = torch.cuda.get_device_name() if device == "cuda" else "CPU"
+    print(f"{name}, PyTorch {torch.__version__}", flush=True)
+    found = {"device": name, "agreement": agreement(device), "sums_by_cell": scatter(10**7 // part, device)}
+    found["rows_per_second"] = speed(10**8 // part, 10**7 // part, device)
+    if not quick:
+        _record.save(RESULTS, found, (*_record.PACKAGES, "torch"))
+
+
+if __name__ == "__main__":
+    main()
