@@ -10,7 +10,7 @@ import numpy as np
 from scipy.signal import fftconvolve
 from sklearn.base import clone
 
-from latentviews._arrays import counts_there, in_doubles, namespace, to_numpy
+from latentviews._arrays import counts_there, in_doubles, is_foreign, namespace, to_numpy
 from latentviews._numbers import LARGEST, TINY
 from latentviews.core.components import BACKGROUND, LEAST_SHARE, Components, as_rows, evaluate
 from latentviews.core.features.bins import BinnedFeatures, GridFeatures, linear_bins
@@ -116,10 +116,7 @@ class BinnedEmbedding(Components):
 
     def _on_the_line(self, x: np.ndarray) -> np.ndarray:
         """The kernels without mirrors, (n, k)."""
-        values = linear_bins(x, self.wide_grid) @ self._table
-        with np.errstate(invalid="ignore"):
-            inside = (x >= self.wide_grid[0]) & (x <= self.wide_grid[-1])
-        return values if inside.all() else np.where(inside[:, None], values, np.where(np.isnan(x), x, 0.0)[:, None])
+        return self._inside(x, linear_bins(x, self.wide_grid) @ self._table)
 
     @property
     def looks_up(self) -> bool:
@@ -138,15 +135,27 @@ class BinnedEmbedding(Components):
         array of shape (n, k)
         """
         x = as_rows(x)
-        if not self.looks_up or not counts_there(x):
+        if not self.looks_up or x.shape[1] != 1:
             return super().log_density(x)
-        xp, domain, column = namespace(x), self._domain(), in_doubles(x[:, 0])
+        domain, column = self._domain(), in_doubles(x[:, 0] if counts_there(x) else to_numpy(x)[:, 0])
+        xp, spread = namespace(column), float(domain.spread[0])
+        values = xp.clip(self._inside(column, linear_bins(column, self.wide_grid) @ self._proper_table), TINY, None)
+        away = xp.clip((column - float(domain.center[0])) / spread, -LARGEST, LARGEST)
+        background = BACKGROUND / (math.pi * spread) * math.exp(-domain.log_unit) / (1 + away * away)
+        return xp.log(values + background[:, None]) + domain.log_unit
+
+    def _inside(self, x: Any, values: Any) -> Any:
+        """The values (n, k), and zero where x (n,) is beyond the wide grid; no number where x is none."""
         low, high = float(self.wide_grid[0]), float(self.wide_grid[-1])
-        inside = xp.astype((column >= low) & (column <= high), column.dtype)[:, None]
-        values = xp.clip(linear_bins(column, self.wide_grid) @ (self._table / self._positive_mass), 0.0, None) * inside
-        away = xp.clip((column - float(domain.center[0])) / float(domain.spread[0]), -LARGEST, LARGEST) ** 2
-        log_background = -math.log(math.pi * float(domain.spread[0]) / BACKGROUND) - xp.log1p(away)
-        return xp.logaddexp(xp.log(xp.clip(values, TINY, None)) + domain.log_unit, log_background[:, None])
+        if not is_foreign(x) and (not len(x) or (x.min() >= low and x.max() <= high)):
+            return values
+        xp = namespace(x)
+        beyond = xp.where(x == x, xp.zeros_like(x), x)
+        return xp.where(((x >= low) & (x <= high))[:, None], values, beyond[:, None])
+
+    @cached_property
+    def _proper_table(self) -> np.ndarray:
+        return self._table / self._positive_mass
 
     @cached_property
     def wide_grid(self) -> np.ndarray:

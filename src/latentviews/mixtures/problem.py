@@ -121,10 +121,11 @@ class Estimate(NamedTuple):
         if blind:  # their P(h | x) is all that is known, up to a factor of the row's
             joint = np.log(functional_posteriors(table, self.columns, self.components, blind, self.weights) + TINY)
         seen = [t for t in range(len(self.components)) if t not in blind]
+        missing = np.isnan(table) if np.isnan(table.sum()) else None
         for columns, view in [(self.columns[t], self.components[t]) for t in seen]:
             x = table[:, columns]
-            present = ~np.isnan(x).any(axis=1)
-            if present.all():
+            present = None if missing is None else ~missing[:, columns].any(axis=1)
+            if present is None or present.all():
                 joint += view.log_density(x)
             elif present.any():
                 joint[present] += view.log_density(x[present])

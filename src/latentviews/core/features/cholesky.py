@@ -6,6 +6,8 @@ import numpy as np
 
 from latentviews.core.kernels.base import Kernel
 
+AT_ONCE = 1024  # points of a column between which all values of a kernel are cheaper than some at a time
+
 
 def checked_values(values: np.ndarray) -> np.ndarray:
     """Values of the kernel, if they are in range and tell anything."""
@@ -23,10 +25,12 @@ def pivoted_cholesky(
     residual = np.array(checked_values(kernel.diagonal(x)), dtype=float)
     stop = tol * residual.sum()
     factor = np.empty((len(x), size))
+    whole = kernel.gram(x, x) if x.shape[1] == 1 and len(x) <= AT_ONCE else None
     chosen: list[int] = []
     while len(chosen) < size and residual.sum() > stop:
         pivot, i = pick(residual), len(chosen)
-        column = kernel.gram(x, x[[pivot]])[:, 0] - factor[:, :i] @ factor[pivot, :i]
+        values = kernel.gram(x, x[[pivot]])[:, 0] if whole is None else whole[:, pivot]
+        column = values - factor[:, :i] @ factor[pivot, :i]
         if column[pivot] <= 0:  # the residual there was rounding
             residual[pivot] = 0.0
             continue

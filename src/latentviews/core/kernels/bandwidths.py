@@ -1,5 +1,6 @@
 """Rules that read a bandwidth off the data."""
 
+import math
 from collections.abc import Callable
 
 import numpy as np
@@ -221,15 +222,15 @@ def _fixed_point(t: float, n: float, rates: np.ndarray, terms: list[np.ndarray])
     """
 
     def norm(s: int, t: float) -> float:
-        some = slice(int(np.searchsorted(rates, UNDERFLOW / t)) + 1)
-        return max(float(terms[s][some] @ np.exp(-rates[some] * t)), FLAT)
+        size = int(math.sqrt(UNDERFLOW / t) / math.pi) + 1  # rates are π² j²
+        return max(float(terms[s][:size] @ np.exp(-t * rates[:size])), FLAT)
 
     derivative = norm(STAGES, t)
     for s in range(STAGES - 1, 1, -1):
-        odd = np.prod(np.arange(1.0, 2 * s, 2)) / np.sqrt(2 * np.pi)
+        odd = math.prod(range(1, 2 * s, 2)) / math.sqrt(2 * math.pi)
         time = (2 * (1 + 0.5 ** (s + 0.5)) / 3 * odd / (n * derivative)) ** (2 / (3 + 2 * s))
         derivative = norm(s, time)
-    return float((2 * n * np.sqrt(np.pi) * derivative) ** (-2 / 5))
+    return float((2 * n * math.sqrt(math.pi) * derivative) ** (-2 / 5))
 
 
 RULES: dict[str, Callable[[np.ndarray], float | np.ndarray]] = {
