@@ -18,6 +18,11 @@ def as_shares(values: np.ndarray, axis: int | None = None) -> np.ndarray:
     return values / np.maximum(values.sum(axis=axis, keepdims=True), TINY)
 
 
+def column_sums(values: np.ndarray) -> np.ndarray:
+    """The sums of few long columns (n, k): a product is ten times as fast as a sum along the first axis."""
+    return np.ones(len(values)) @ values
+
+
 def row_shares(n_rows: int, weights: np.ndarray | None) -> np.ndarray:
     """The shares of rows in a mean: equal ones, or in proportion to their weights."""
     return np.full(n_rows, 1 / n_rows) if weights is None else weights / weights.sum()

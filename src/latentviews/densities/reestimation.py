@@ -8,7 +8,7 @@ import numpy as np
 from sklearn.base import clone
 
 from latentviews._arrays import to_numpy
-from latentviews._numbers import TINY, as_shares, effective_rows
+from latentviews._numbers import TINY, as_shares, column_sums, effective_rows
 from latentviews._validation import is_auto
 from latentviews.core import streams
 from latentviews.core.components import Components
@@ -27,6 +27,7 @@ from latentviews.core.point_masses import laws_in
 from latentviews.core.streams import row_weights
 from latentviews.core.views import Views, stack_block
 
+HELD = 32  # numbers of a row and a view that posteriors take
 WIDTHS = tuple(2 ** (i / 3) for i in range(-4, 4))  # bandwidths to choose from, over what the rule says
 
 
@@ -107,15 +108,21 @@ def reestimate(
 
     def row_sum(batch: Any, weight: Any) -> tuple[np.ndarray, ...]:
         table, shares = to_numpy(batch), weight
+        whole = not np.isnan(table.sum())
         if callable(posteriors):
             weight, allowed = row_weights(weight)
             shares = posteriors(table) if allowed is None else posteriors(table, allowed)
             shares = shares if weight is None else shares * weight[:, None]
         parts = zip(views.columns, views.features, strict=True)
-        sums = [weighted_sums(table[:, columns], phi, shares) for columns, phi in parts]
-        return (shares.sum(axis=0), *(part for triple in sums for part in triple))
+        mass, squares = column_sums(shares), column_sums(shares * shares)
+        if whole:
+            sums = [(mass, squares, raw_vectors(phi, table[:, columns]).T @ shares) for columns, phi in parts]
+        else:
+            sums = [weighted_sums(table[:, columns], phi, shares) for columns, phi in parts]
+        return (mass, *(part for triple in sums for part in triple))
 
-    share, *sums = streams.total(data, row_sum, weights).sums
+    size = streams.rows_at_once(views.numbers + HELD * len(views.columns), data)
+    share, *sums = streams.total(data, row_sum, weights, size).sums
     components: dict[int, Components] = {}
     for block in sorted(set(blocks)):
         members = [t for t, b in enumerate(blocks) if b == block]
@@ -131,7 +138,7 @@ def weighted_sums(x: np.ndarray, phi: FeatureMap, shares: np.ndarray) -> tuple[n
     present = ~np.isnan(x).any(axis=1)
     if not present.all():
         x, shares = np.where(present[:, None], x, 0.0), shares * present[:, None]
-    return shares.sum(axis=0), (shares**2).sum(axis=0), np.asarray(raw_vectors(phi, x).T @ shares)
+    return column_sums(shares), column_sums(shares * shares), np.asarray(raw_vectors(phi, x).T @ shares)
 
 
 def held_out_bandwidths(

@@ -55,6 +55,7 @@ SHORT = 60  # EM steps to compare starts and widths by
 MARGIN = 0.05  # starts so much worse a row, after those steps, are given up
 APART = 3.0  # starts so far apart in total log-likelihood, after those steps, disagree
 FURTHER = 5  # starts that are added then
+HELD = 6  # numbers of a row, a view and a class that a step holds
 SAME = 1e-3  # starts so near a row have found the same classes
 Halves = tuple[np.ndarray, np.ndarray]
 
@@ -208,7 +209,8 @@ class Polished(NamedTuple):
         def row_sum(batch: Any, weight: Any) -> tuple[np.ndarray, ...]:
             return em_sums(self.cells(to_numpy(batch)), parameters, *row_weights(weight))
 
-        updated, objective = em_update(parameters, streams.total(data, row_sum, weights).sums)
+        size = streams.rows_at_once(HELD * len(self.views) * len(parameters.weights), data)
+        updated, objective = em_update(parameters, streams.total(data, row_sum, weights, size).sums)
         return self._replace(fit=self.fit._replace(parameters=updated, objective=objective))
 
 

@@ -11,9 +11,8 @@ from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy import sparse
 
-from latentviews._numbers import TINY, as_shares
+from latentviews._numbers import TINY, as_shares, column_sums
 
 FLOOR = 1e-100  # least density of a row: three views of it, and one over it, are still numbers
 
@@ -31,7 +30,7 @@ class SieveRows:
 
     @cached_property
     def _transposed(self) -> Any:
-        return self.rows.T.tocsr() if sparse.issparse(self.rows) else self.rows.T
+        return self.rows.T
 
     @cached_property
     def _transposed_atoms(self) -> Any:
@@ -63,9 +62,9 @@ class SieveRows:
             posteriors = posteriors * self.present[:, None]
         return self._transposed @ posteriors
 
-    def mass(self, posteriors: np.ndarray) -> np.ndarray:
-        """Σ_i posteriors_ih over the rows that have the view, (k,)."""
-        return posteriors.sum(axis=0) if self.present is None else self.present @ posteriors
+    def mass(self, posteriors: np.ndarray, every: np.ndarray) -> np.ndarray:
+        """Σ_i posteriors_ih over the rows that have the view, (k,); ``every`` is the same over all rows."""
+        return every if self.present is None else self.present @ posteriors
 
 
 class SieveParameters(NamedTuple):
@@ -136,7 +135,8 @@ def em_sums(
     if weights is not None:
         posteriors *= weights[:, None]
         log_likelihood = log_likelihood * weights
-    return (log_likelihood.sum(), posteriors.sum(axis=0), *gathered_sums(cells, parameters, posteriors, densities))
+    gathered = gathered_sums(cells, parameters, posteriors, densities)
+    return (log_likelihood.sum(), column_sums(posteriors), *gathered)
 
 
 def gathered_sums(
@@ -145,8 +145,9 @@ def gathered_sums(
     """The classes' mass in every block, then their gathered atoms."""
     masses = [np.zeros(len(parameters.weights)) for _ in parameters.coefficients]
     gathered = [np.zeros_like(coefficients) for coefficients in parameters.coefficients]
+    every = column_sums(posteriors)
     for view, density in zip(cells, densities, strict=True):
-        masses[view.block] += view.mass(posteriors)
+        masses[view.block] += view.mass(posteriors, every)
         gathered[view.block] += view.cell_sums(posteriors / density)
     return masses + gathered
 
@@ -186,7 +187,7 @@ def smoothing_step(
     for view in cells:
         sums[view.block] += view.shares(posteriors)
     coefficients = tuple(as_shares(part, axis=0) for part in sums)
-    share = posteriors.sum(axis=0)
+    share = column_sums(posteriors)
     return SieveParameters(share / share.sum(), coefficients), float(np.average(log_likelihood, weights=weights))
 
 
