@@ -178,7 +178,7 @@ class WhitenedMoments(NamedTuple):
 
     pairs: np.ndarray  # (n, n, k, k), E[z_i z_jᵀ] for i ≠ j: a group and itself are no two views, and zero here
     triple: np.ndarray  # (k, k, k), the mean over i < j < l of E[z_i ⊗ z_j ⊗ z_l]
-    components: tuple[np.ndarray, ...]  # (D_t, n, k) per view, E[ψ_t z_iᵀ]
+    components: tuple[np.ndarray, ...]  # (D_t, n, k) per view, E[ψ_t z_iᵀ], zero for the group i that the view is in
 
 
 def whitened_moments(
@@ -199,26 +199,36 @@ def whitened_total(
     """The sums that the moments of step 2, `whitened_moments`, are made of; those of disjoint rows merge."""
     project = Projection(embed, whitening.groups, whitening.down)
     n, rank = len(whitening.groups), whitening.down[0].shape[1]
+    place = {t: i for i, group in enumerate(whitening.groups) for t in group}
 
     def row_sum(batch: Any, weight: Any) -> tuple[Any, ...]:
         raw = embed(batch)
         here = embed.present(batch)
         whole = None if here is None else project.whole(here)
         z = project.of(raw, whole)
-        stacked = namespace(z[0]).concat(z, axis=1)
-        psi, weighed = raw if component_maps is None else component_maps(batch), weigh(stacked, weight)
-        columns = by_columns(stacked)
-        products = _products(columns, columns if weight is None else by_columns(weighed), rank)
+        weighed = z if weight is None else [weigh(one, weight) for one in z]
+        columns = [by_columns(one) for one in z]
+        products = _products(columns, columns if weight is None else [by_columns(one) for one in weighed])
+        psi = raw if component_maps is None else component_maps(batch)
         of_weight = _counts(here, whole, _on_host(weight), (n, len(raw), batch.shape[0]))
-        return (*of_weight, *products, *(view.T @ _along(view, weighed) for view in psi))
+        return (*of_weight, *products, *(_gathered(view, weighed, place[t]) for t, view in enumerate(psi)))
 
     held = _numbers(embed) + (0 if component_maps is None else _numbers(component_maps)) + (2 * n + 1) * rank
     return total(data, row_sum, weights, rows_at_once(held, data))
 
 
-def _along(view: Any, z: Any) -> Any:
-    """The z of rows in the dtype of their raw vectors of a view, where these are dense."""
-    return z if sparse.issparse(view) or hasattr(view, "device_entries") else moved_to(z, view)
+def _gathered(view: Any, z: Sequence[Any], own: int) -> Any:
+    """Σ_rows ψ z_iᵀ of the raw vectors of a view for every group i, (D, n k), zero for the view's own group."""
+    others = [one for i, one in enumerate(z) if i != own]
+    if sparse.issparse(view) or hasattr(view, "device_entries"):
+        sums = [view.T @ one for one in others]
+    else:  # dense vectors are read once, in their own dtype
+        both = view.T @ moved_to(namespace(z[0]).concat(others, axis=1), view)
+        rank = z[0].shape[1]
+        sums = [both[:, i * rank : (i + 1) * rank] for i in range(len(others))]
+    xp = namespace(sums[0])
+    sums.insert(own, xp.zeros_like(sums[0]))
+    return xp.concat(sums, axis=1)
 
 
 def _counts(
@@ -237,22 +247,17 @@ def _counts(
     return whole.T @ counts, triple_sum(*one), here.T @ counts
 
 
-def _products(columns: Any, weighed: Any, rank: int) -> tuple[Any, Any]:
-    """Σ_rows z_i z_jᵀ for i ≠ j, (n k, n k), zero for i = j, and the `triple_sum`.
-
-    ``columns`` are the z_g (k, rows) one under the other, and ``weighed`` the same times the rows' weights.
-    """
-    xp = namespace(columns)
-    parts = [slice(start, start + rank) for start in range(0, columns.shape[0], rank)]
-    z, w = [columns[part, :] for part in parts], [weighed[part, :] for part in parts]
-    upper = {(i, j): z[i] @ w[j].T for i, j in combinations(range(len(parts)), 2)}
-    zero = xp.zeros((rank, rank), dtype=weighed.dtype, device=device(weighed))
+def _products(z: Sequence[Any], weighed: Sequence[Any]) -> tuple[Any, Any]:
+    """Σ_rows z_i z_jᵀ for i ≠ j, (n k, n k), zero for i = j, and the `triple_sum`; the z_g are (k, rows)."""
+    xp, rank = namespace(z[0]), z[0].shape[0]
+    upper = {(i, j): z[i] @ weighed[j].T for i, j in combinations(range(len(z)), 2)}
+    zero = xp.zeros((rank, rank), dtype=z[0].dtype, device=device(z[0]))
 
     def block(i: int, j: int) -> Any:
         return zero if i == j else upper[i, j] if i < j else upper[j, i].T
 
-    rows = [xp.concat([block(i, j) for j in range(len(parts))], axis=1) for i in range(len(parts))]
-    return xp.concat(rows, axis=0), triple_sum(z, w)
+    rows = [xp.concat([block(i, j) for j in range(len(z))], axis=1) for i in range(len(z))]
+    return xp.concat(rows, axis=0), triple_sum(z, weighed)
 
 
 def as_moments(sums: Total, component_maps: Embed) -> WhitenedMoments:
