@@ -24,21 +24,21 @@ def pivoted_cholesky(
     """Incomplete Cholesky k(x, x) ≈ F Fᵀ: the pivots, picked by what is not yet explained, and F."""
     residual = np.array(checked_values(kernel.diagonal(x)), dtype=float)
     stop = tol * residual.sum()
-    factor = np.empty((len(x), size))
+    factor = np.empty((size, len(x)))  # Fᵀ, whose rows are read again and again
     whole = kernel.gram(x, x) if x.shape[1] == 1 and len(x) <= AT_ONCE else None
     chosen: list[int] = []
     while len(chosen) < size and residual.sum() > stop:
         pivot, i = pick(residual), len(chosen)
         values = kernel.gram(x, x[[pivot]])[:, 0] if whole is None else whole[:, pivot]
-        column = values - factor[:, :i] @ factor[pivot, :i]
+        column = values - factor[:i, pivot] @ factor[:i]
         if column[pivot] <= 0:  # the residual there was rounding
             residual[pivot] = 0.0
             continue
-        factor[:, i] = column / np.sqrt(column[pivot])
-        residual = np.maximum(residual - factor[:, i] ** 2, 0.0)
+        factor[i] = column / np.sqrt(column[pivot])
+        residual = np.maximum(residual - factor[i] ** 2, 0.0)
         residual[pivot] = 0.0
         chosen.append(pivot)
-    return chosen, factor[:, : len(chosen)]
+    return chosen, np.ascontiguousarray(factor[: len(chosen)].T)
 
 
 def drawn(residual: np.ndarray, rng: np.random.Generator) -> int:
