@@ -5,6 +5,7 @@ from sklearn.base import clone
 from sklearn.kernel_approximation import RBFSampler
 
 from catalogue import DENSITIES
+from latentviews.core.components import Components
 from latentviews.core.embeddings import BinnedEmbedding, Embedding, components_in, domain_for
 from latentviews.core.features.bins import BinnedFeatures, GridFeatures, linear_bins
 from latentviews.core.features.indicators import OneHotFeatures
@@ -349,3 +350,16 @@ def test_densities_beyond_the_range_of_numbers_are_infinite_or_zero_and_their_lo
     assert view.density(far)[0, 0] == 0
     assert view.at(far)[0, 0] == 0
     np.testing.assert_allclose(view.log_density(near)[0, 0], 64 * (np.log(1e6) - np.log(2 * np.pi) / 2), rtol=0.1)
+
+
+@pytest.mark.cheap
+def test_log_densities_from_a_table_are_those_of_the_formula(rng):
+    x = rng.normal(size=(500, 1))
+    kernel = Gaussian(0.3)
+    features = GridFeatures(np.linspace(-4, 4, 64), kernel)
+    weights = rng.normal(0.3, 1.0, size=(64, 3)) / 64  # negative in places, as moments may say
+    found = components_in(features, weights, domain_for(features, x, rng))
+    asked = np.concatenate([x, [[11.9], [-1e3], [1e140]]])  # inside the grid, beside it, far away
+
+    np.testing.assert_allclose(found.log_density(asked), Components.log_density(found, asked), rtol=1e-12)
+    assert np.isnan(found.log_density(np.array([[np.nan]]))).all()

@@ -2,11 +2,13 @@
 
 import inspect
 
+import array_api_strict as strict
 import numpy as np
 import pytest
 from scipy.special import logsumexp
 
 from latentviews import Copulas, MultiViewMixture
+from latentviews._arrays import to_numpy
 from latentviews.baselines import HistogramSpectral
 from latentviews.datasets import make_multiview
 from latentviews.mixtures.dependence.classes import DependentClasses
@@ -144,3 +146,12 @@ def test_a_fit_without_a_polish_has_no_refits(rows):
 def test_baselines_are_judged_by_the_same_classes(rows):
     model = HistogramSpectral(2, random_state=0).fit(rows.X)
     np.testing.assert_allclose(classes_of(model).posteriors(rows.X), model.predict_proba(rows.X))
+
+
+def test_answers_come_in_the_library_of_the_question(rows, fitted):
+    there = strict.asarray(rows.X[:20], device=strict.Device("device1"))
+
+    for ask in (fitted.predict, fitted.predict_proba, fitted.score_samples):
+        found = ask(there)
+        assert found.device == there.device
+        np.testing.assert_allclose(to_numpy(found), ask(rows.X[:20]), rtol=1e-10)
