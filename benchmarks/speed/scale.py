@@ -1,7 +1,7 @@
 """How long `MultiViewMixture` takes on a core, over what merely binning the columns, or scikit-learn's peer, takes.
 
     OPENBLAS_NUM_THREADS=1 python benchmarks/speed/scale.py
-    OPENBLAS_NUM_THREADS=1 python benchmarks/speed/scale.py --quick
+    OPENBLAS_NUM_THREADS=1 python benchmarks/speed/scale.py --parts columns --classes 3
 
 All are run in turn in one process, on the same rows; seconds are medians of five (of three where one takes longer
 than three), of the processor's time and of the clock's. Designs are Gaussian and Gaussian/Gamma, two deviations apart.
@@ -29,6 +29,7 @@ from latentviews import MultiViewMixture
 from latentviews.datasets import make_multiview
 from latentviews.metrics import density_error, match_components
 
+PARTS = ("small", "columns", "starts", "views")
 RESULTS = Path(__file__).with_name("results") / "scale.json"
 REPETITIONS = 5
 CELLS = 512
@@ -190,16 +191,23 @@ def main() -> None:
     """Measure, print and save."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quick", action="store_true", help="a twentieth of the rows, nothing saved")
-    quick = parser.parse_args().quick
+    parser.add_argument("--parts", nargs="+", choices=PARTS, default=PARTS, help="all by default")
+    parser.add_argument("--classes", nargs="+", type=int, choices=(3, 10), default=(3, 10), help="of a million rows")
+    arguments = parser.parse_args()
     warnings.simplefilter("ignore")
-    million_rows, some_rows = (50_000, 20_000) if quick else (1_000_000, 100_000)
+    many, some = (50_000, 20_000) if arguments.quick else (1_000_000, 100_000)
+    designs = ("gaussian", "gamma")
     ours(3).fit(make_multiview(1000, 3, random_state=0).X)  # load what is loaded once
-    results = [show(small())]
-    results += [show(million(million_rows, k, design)) for k in (3, 10) for design in ("gaussian", "gamma")]
-    results += [show(default_fit(some_rows, k, design)) for k in (3, 4) for design in ("gaussian", "gamma")]
-    results += [show(several_columns(million_rows, k)) for k in (3, 10)]
-    if not quick:
-        _record.save(RESULTS, results)
+    work: dict[str, Callable[[], list[dict[str, Any]]]] = {
+        "small": lambda: [show(small())],
+        "columns": lambda: [show(million(many, k, design)) for k in arguments.classes for design in designs],
+        "starts": lambda: [show(default_fit(some, k, design)) for k in (3, 4) for design in designs],
+        "views": lambda: [show(several_columns(many, k)) for k in arguments.classes],
+    }
+    for part in arguments.parts:
+        found = work[part]()
+        if not arguments.quick:
+            _record.save(RESULTS.with_name(f"scale_{part}.json"), found)
 
 
 if __name__ == "__main__":
