@@ -149,7 +149,7 @@ class CrowdLabels(ClassifierMixin, BaseEstimator):
         return self
 
     def _best_fit(self, answers: CrowdAnswers, rng: np.random.Generator) -> CrowdFit:
-        """EM from votes and from moments, on some of many tasks; then on all of them from the one of higher evidence."""
+        """EM from votes and from moments, on some of many tasks; then on all from the one of higher evidence."""
         some = answers.some(MANY, rng)
         votes = some.votes()
         starts = {"votes": as_shares(votes + votes.sum(axis=0) / votes.sum() * 1e-6, axis=1)}
