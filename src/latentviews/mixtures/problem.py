@@ -14,6 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 from latentviews._arrays import take_rows, to_numpy
 from latentviews._numbers import TINY, posteriors_of
 from latentviews._validation import IdentifiabilityWarning, allowed_classes, check_count, draws_of, warn_user
+from latentviews.core.by_parts import by_parts
 from latentviews.core.categories import decoded
 from latentviews.core.components import Components
 from latentviews.core.selection import RankTest
@@ -222,6 +223,7 @@ class PosteriorMixin(DensityMixin):
         """
         return self.fit(X, y, **options).predict(X)
 
+    @by_parts(dtype=int)
     def predict(self, X: Any) -> np.ndarray:
         """The most probable class of every row; -1 where it is noise, and ``dependence`` makes noise a class.
 
@@ -236,6 +238,7 @@ class PosteriorMixin(DensityMixin):
         labels = self._log_joint(X).argmax(axis=1)
         return np.where(labels < len(self.weights_), labels, -1)
 
+    @by_parts("n_components_")
     def predict_proba(self, X: Any) -> np.ndarray:
         """The posterior probability of every class; what is left to one is that of noise, where it is a class.
 
@@ -249,6 +252,7 @@ class PosteriorMixin(DensityMixin):
         """
         return posteriors_of(self._log_joint(X))[:, : len(self.weights_)]
 
+    @by_parts()
     def score_samples(self, X: Any) -> np.ndarray:
         """The log-density of every row, over the views it has.
 
