@@ -127,7 +127,7 @@ class CheckedChunks(CheckedBatches):
     def total(self, row_sum: streams.RowSum) -> streams.Total:
         """The sums of ``row_sum(batch, weights)`` over all chunks."""
         with timed_pass(self.estimator, f"{len(self.batches.parts):,} chunks"):
-            return self.batches.total(partial(_total_of, self._bare(), row_sum))
+            return self.batches.total(partial(_total_of, self.bare(), row_sum))
 
     def take(self, numbers: np.ndarray) -> tuple[np.ndarray, np.ndarray | None]:
         """The rows with these increasing numbers, and their weights: no other row leaves its chunk."""
@@ -135,12 +135,12 @@ class CheckedChunks(CheckedBatches):
         starts = ends - self.batches.sizes
         asked = [numbers[slice(*np.searchsorted(numbers, pair))] - pair[0] for pair in zip(starts, ends, strict=True)]
         holding = [i for i, inside in enumerate(asked) if len(inside)]
-        found = self.batches.some(holding).each(partial(_rows_of, self._bare()), [asked[i] for i in holding])
+        found = self.batches.some(holding).each(partial(_rows_of, self.bare()), [asked[i] for i in holding])
         rows, weights = zip(*found, strict=True)
         weighted = any(weight is not None for weight in weights)
         return np.concatenate(rows), np.concatenate(weights) if weighted else None
 
-    def _bare(self) -> CheckedBatches:
+    def bare(self) -> CheckedBatches:
         """The same checks without the rows, and with no more of the estimator than they ask for: it is sent around."""
         estimator = object.__new__(type(self.estimator))
         vars(estimator).update({name: value for name, value in vars(self.estimator).items() if name in OF_COLUMNS})

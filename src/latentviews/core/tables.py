@@ -13,6 +13,7 @@ from latentviews.core.categories import coded
 from latentviews.core.checked import Spaces, brought, checked_batches, is_stream, label_of, refuse_outside
 from latentviews.core.kernels.spaces import Real, Space, space_of
 from latentviews.core.streams import is_array, sample
+from latentviews.core.streams.dask import Chunks
 from latentviews.io import StoredTable
 
 ROUNDING = 1000 * np.finfo(float).eps  # of the largest value: so much comes of arithmetic alone
@@ -85,27 +86,32 @@ def training_rows(
     return TrainingRows(data, weights, labels, pilot, pilot_weights, pilot_labels, partial)
 
 
-def read_sequences(estimator: Any, X: Any, *, reset: bool) -> tuple[np.ndarray, Columns]:
+def read_sequences(estimator: Any, X: Any, *, reset: bool) -> tuple[Any, Columns]:
     """The rows of sequences, one under the other, and the columns of every view: all of them if ``views`` is None.
 
-    The first call on data (``reset``) settles the views; later ones find them in ``estimator.views_``, and refuse
-    values outside the spaces of ``estimator.components_``.
+    Rows are an array; the first time they may be Dask's chunks. The first call on data (``reset``) settles the views;
+    later ones find them in ``estimator.views_``, and refuse values outside the spaces of ``estimator.components_``.
     """
-    X = _in_memory(brought(X))
+    X = _in_memory(_with_named_views(X, _listed(estimator.views)))
+    if isinstance(X, Chunks) and reset:
+        return checked_batches(estimator, X, reset=True), _sensors(estimator, reset=True)
     if _is_list_of_views(X) or is_stream(X):
         raise TypeError(
             f"{type(estimator).__name__} takes one table with the sequences one under the other, and `lengths` to say "
             f"how long each is; got a {type(X).__name__} of parts. Stack them: X = np.concatenate(parts), "
             "lengths = [len(part) for part in parts]."
         )
-    if hasattr(X, "columns"):
-        X = _named_columns(X, _listed(estimator.views))
     table = to_numpy(check_rows(estimator, coded(estimator, X, reset=reset), reset=reset, missing=True))
-    if reset and estimator.views is None:
-        return table, (list(range(table.shape[1])),)
-    columns = _columns(estimator, reset, least=1)
+    columns = _sensors(estimator, reset)
     refuse_outside(table, {} if reset else _fitted_spaces(estimator), _names(estimator))
     return table, columns
+
+
+def _sensors(estimator: Any, reset: bool) -> Columns:
+    """The columns of every view of sequences: one view of all columns if ``views`` is None."""
+    if reset and estimator.views is None:
+        return (list(range(estimator.n_features_in_)),)
+    return _columns(estimator, reset, least=1)
 
 
 def read_table(estimator: Any, X: Any, *, reset: bool) -> tuple[Any, Columns]:

@@ -73,12 +73,12 @@ class Chunks:
             raise ValueError("The data hold no row of positive weight; at least one is needed.")
         return found
 
-    def lazily(self, function: Callable[[Any], Any], shape: tuple[int, ...], dtype: type) -> Any:
+    def lazily(self, function: Callable[..., Any], shape: tuple[int, ...], dtype: type, *along: Sequence[Any]) -> Any:
         """A Dask array of what a function gives of every chunk: a number or an array of this shape for every row."""
         from dask import array
 
         sizes = [np.nan] * len(self.parts) if self.known_sizes is None else self.known_sizes
-        parts = zip(self._tasks(function, ()), sizes, strict=True)
+        parts = zip(self._tasks(function, along), sizes, strict=True)
         return array.concatenate([array.from_delayed(task, (size, *shape), dtype) for task, size in parts])
 
     def _tasks(self, function: Callable[..., Any], along: Sequence[Sequence[Any]]) -> list[Any]:
