@@ -12,7 +12,7 @@ from latentviews._validation import check_rows, is_batches
 from latentviews.core import streams
 from latentviews.core.categories import coded, coded_first, text_columns
 from latentviews.core.kernels.spaces import Space
-from latentviews.core.streams.dask import Chunks, as_chunks, is_dask
+from latentviews.core.streams.dask import Chunks, as_chunks, is_dask, is_delayed
 from latentviews.io import StoredTable
 from latentviews.io.stored import as_stored, is_big_map, is_stored
 
@@ -32,7 +32,8 @@ def brought(X: Any) -> Any:
         return as_stored(X)
     if not is_dask(X):
         return X
-    texts = [X.columns[j] for j in text_columns(X)] if hasattr(X, "columns") else []
+    frame = not is_delayed(X) and getattr(X, "ndim", None) == 2 and hasattr(X, "columns")
+    texts = [X.columns[j] for j in text_columns(X)] if frame else []
     if texts:
         raise ValueError(
             f"Columns {texts} of the Dask DataFrame are not numbers; leave them out, X[[...]], or make numbers of them."

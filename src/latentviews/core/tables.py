@@ -13,7 +13,7 @@ from latentviews.core.categories import coded
 from latentviews.core.checked import Spaces, brought, checked_batches, is_stream, label_of, refuse_outside
 from latentviews.core.kernels.spaces import Real, Space, space_of
 from latentviews.core.streams import is_array, sample
-from latentviews.core.streams.dask import Chunks
+from latentviews.core.streams.dask import Chunks, is_delayed
 from latentviews.io import StoredTable
 
 ROUNDING = 1000 * np.finfo(float).eps  # of the largest value: so much comes of arithmetic alone
@@ -160,7 +160,7 @@ def _stack(views: list[np.ndarray]) -> tuple[np.ndarray, Columns]:
 
 def _with_named_views(X: Any, views: Any) -> Any:
     """``X`` as models take it, a frame or a file with the columns that named views use alone."""
-    X = brought(_named_columns(X, views) if hasattr(X, "columns") else X)
+    X = brought(_named_columns(X, views) if hasattr(X, "columns") and not is_delayed(X) else X)
     names = _names_in(views)
     return X.only(list(dict.fromkeys(names))) if names and isinstance(X, StoredTable) else X
 

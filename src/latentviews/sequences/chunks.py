@@ -109,7 +109,7 @@ def lengths_by_chunk(lengths: Any, sizes: np.ndarray) -> list[np.ndarray]:
     cut = np.flatnonzero(~np.isin(bounds, ends) & (bounds > 0))
     if len(cut):
         raise ValueError(
-            f"A sequence goes over the end of chunk {cut[0] + 1:,}, after row {bounds[cut[0]]:,}, and chunks hold whole "
+            f"A sequence goes over the end of chunk {cut[0] + 1:,}, after row {bounds[cut[0]]:,}; chunks hold whole "
             "sequences; rechunk the rows so that they do."
         )
     starts = np.searchsorted(ends, bounds - sizes, side="right")

@@ -110,27 +110,28 @@ def _from_dask(X: Any) -> bool:
 def as_chunks(X: Any) -> Chunks:
     """What `is_dask` says yes to as chunks of rows, or a sentence on why it is no table."""
     if isinstance(X, list | tuple):
-        if not all(_is_delayed(batch) for batch in X):
+        if not all(is_delayed(batch) for batch in X):
             raise TypeError(
                 "A list of Dask collections is taken for neither views nor batches; put them together with "
                 "dask.array.concatenate, side by side (axis=1) or one under the other."
             )
         return Chunks(X)
-    if _is_delayed(X):
+    if is_delayed(X):
         return Chunks([X])
+    if getattr(X, "ndim", None) != 2:
+        known = hasattr(X, "numblocks")
+        got = f"shape {X.shape}. Make x of one column x[:, None]" if known else f"a {type(X).__name__}"
+        raise ValueError(f"Rows in a Dask collection have two dimensions; got {got}.")
     if hasattr(X, "columns"):
         return Chunks(X.to_delayed())
-    if getattr(X, "ndim", None) != 2:
-        shape = getattr(X, "shape", None)
-        got = type(X).__name__ if shape is None else f"shape {shape}"
-        raise ValueError(f"A Dask array of rows has two dimensions; got {got}. Make x of one column x[:, None].")
     if X.dtype.kind not in "biuf":
         raise ValueError(f"A Dask array of rows holds numbers; got {X.dtype}. Turn its values into numbers first.")
     X = X if X.numblocks[1] == 1 else X.rechunk({1: -1})  # a chunk of rows has all columns
     return Chunks(X.to_delayed().ravel(), X.chunks[0])
 
 
-def _is_delayed(X: Any) -> bool:
+def is_delayed(X: Any) -> bool:
+    """Whether ``X`` is a delayed batch, which seems to have any attribute."""
     return _from_dask(X) and hasattr(X, "key") and not hasattr(type(X), "shape")
 
 
