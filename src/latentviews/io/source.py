@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-VALUES, ROWS = 2**20, 2**18  # of a piece of a file, at most
+VALUES, ROWS = 2**18, 2**16  # of a piece of a file, at most
 Piece = tuple[str, np.ndarray]  # where rows stand in a file, such as "row group 3 of 12", and the rows
 
 
