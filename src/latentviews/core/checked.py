@@ -100,6 +100,11 @@ class CheckedPieces(CheckedBatches):
 
     batches: StoredTable
 
+    def in_batches(self, size: int) -> Iterator[tuple[Any, Any]]:
+        """The rows in batches of at most so many."""
+        for rows, weights in self:
+            yield from streams.batches(rows, weights, size)
+
     def __iter__(self) -> Iterator[tuple[Any, Any]]:
         pieces = passing(self.estimator, self.batches.placed(), self.batches.label, self.batches.n_rows)
         for place, piece in pieces:
@@ -108,7 +113,7 @@ class CheckedPieces(CheckedBatches):
             except ValueError as error:
                 raise type(error)(f"{place}: {error}") from error
             if found is not None:
-                yield from streams.batches(*found)
+                yield found
 
     def take(self, numbers: np.ndarray) -> tuple[np.ndarray, None]:
         """The rows with these increasing numbers."""
@@ -125,10 +130,10 @@ class CheckedChunks(CheckedBatches):
 
     batches: Chunks
 
-    def total(self, row_sum: streams.RowSum) -> streams.Total:
-        """The sums of ``row_sum(batch, weights)`` over all chunks."""
+    def total(self, row_sum: streams.RowSum, size: int) -> streams.Total:
+        """The sums of ``row_sum(batch, weights)`` over all chunks; batches are of at most so many rows."""
         with timed_pass(self.estimator, f"{len(self.batches.parts):,} chunks"):
-            return self.batches.total(partial(_total_of, self.bare(), row_sum))
+            return self.batches.total(partial(_total_of, self.bare(), row_sum, size))
 
     def take(self, numbers: np.ndarray) -> tuple[np.ndarray, np.ndarray | None]:
         """The rows with these increasing numbers, and their weights: no other row leaves its chunk."""
@@ -148,12 +153,12 @@ class CheckedChunks(CheckedBatches):
         return CheckedBatches(estimator, (), self.missing, self.spaces)
 
 
-def _total_of(checks: CheckedBatches, row_sum: streams.RowSum, part: Any) -> streams.Total | None:
+def _total_of(checks: CheckedBatches, row_sum: streams.RowSum, size: int, part: Any) -> streams.Total | None:
     """The sums over one chunk."""
     rows, weights = checks.one(part) or (None, None)
     if rows is None or (weights is not None and not weights.sum() > 0):
         return None
-    return streams.total(rows, row_sum, weights)
+    return streams.total(rows, row_sum, weights, size)
 
 
 def _rows_of(checks: CheckedBatches, part: Any, numbers: np.ndarray) -> tuple[np.ndarray, np.ndarray | None]:

@@ -133,8 +133,8 @@ class LowRankDensity(CallbackSupportMixin, DensityMixin, BaseEstimator):
 
         Parameters
         ----------
-        X : array or DataFrame of shape (n_samples, n_features), or iterable of batches that can be read more than once
-            Numbers, NaN where a value is missing.
+        X : array or DataFrame of shape (n_samples, n_features), iterable of batches, path of a file or Dask collection
+            Numbers, NaN where a value is missing. All but an array are passed over more than once.
         y : ignored
         sample_weight : array of shape (n_samples,) or None
 

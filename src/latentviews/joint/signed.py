@@ -252,7 +252,7 @@ class _Chosen:
         self.weights = weights
         self.columns = columns
 
-    def total(self, row_sum: streams.RowSum) -> streams.Total:
+    def total(self, row_sum: streams.RowSum, size: int) -> streams.Total:
         """The sums of ``row_sum(batch, weights)`` over those rows, wherever they are."""
 
         def chosen_sum(batch: Any, weights: Any) -> tuple[Any, ...]:
@@ -261,5 +261,5 @@ class _Chosen:
             counts = np.ones(int(whole.sum())) if weights is None else to_numpy(weights)[whole]
             return counts.sum(), *row_sum(table[whole], counts)
 
-        weight, *sums = streams.total(self.data, chosen_sum, self.weights).sums
+        weight, *sums = streams.total(self.data, chosen_sum, self.weights, size).sums
         return streams.Total(tuple(sums), float(weight))

@@ -51,9 +51,9 @@ class ChunkedSequences:
         size = sum(int(np.maximum(length - 2, 0).sum()) for length in self.lengths)
         return DerivedRows(self, _triples, size)
 
-    def derived_total(self, derive: Derive, row_sum: streams.RowSum) -> streams.Total:
+    def derived_total(self, derive: Derive, row_sum: streams.RowSum, size: int) -> streams.Total:
         """The sums of ``row_sum`` over the rows and weights that ``derive`` makes of every chunk."""
-        return self._total(partial(_derived_total, self.rows.bare(), derive, row_sum))
+        return self._total(partial(_derived_total, self.rows.bare(), derive, row_sum, size))
 
     def _total(self, function: Callable[..., streams.Total | None]) -> streams.Total:
         with timed_pass(self.rows.estimator, f"{len(self.lengths):,} chunks"):
@@ -71,9 +71,9 @@ class DerivedRows:
     def __len__(self) -> int:
         return self.size
 
-    def total(self, row_sum: streams.RowSum) -> streams.Total:
-        """The sums of ``row_sum(batch, weights)`` over all of them."""
-        return self.sequences.derived_total(self.derive, row_sum)
+    def total(self, row_sum: streams.RowSum, size: int) -> streams.Total:
+        """The sums of ``row_sum(batch, weights)`` over all of them; batches are of at most so many rows."""
+        return self.sequences.derived_total(self.derive, row_sum, size)
 
 
 def _triples(rows: np.ndarray, lengths: np.ndarray) -> tuple[np.ndarray, None]:
@@ -87,12 +87,12 @@ def _sums_of(checks: CheckedBatches, sums: Callable[..., Any], part: Any, length
 
 
 def _derived_total(
-    checks: CheckedBatches, derive: Derive, row_sum: streams.RowSum, part: Any, lengths: np.ndarray
+    checks: CheckedBatches, derive: Derive, row_sum: streams.RowSum, size: int, part: Any, lengths: np.ndarray
 ) -> streams.Total | None:
     """Sums over what is made of the sequences of one chunk."""
     rows, _ = checks.one(part) or (None, None)
     made, weights = (None, None) if rows is None else derive(to_numpy(rows), lengths)
-    return None if made is None or not len(made) else streams.total(made, row_sum, weights)
+    return None if made is None or not len(made) else streams.total(made, row_sum, weights, size)
 
 
 def chunked_sequences(rows: CheckedChunks, lengths: Any) -> ChunkedSequences:

@@ -114,7 +114,8 @@ class LandmarkPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
     def fit(self, X: Any, y: Any = None) -> Self:
         """Pick landmarks among the rows of ``X`` and add up all rows.
 
-        ``X`` is an array, or an iterable of batches that can be read more than once: arrays, or pairs (rows, weights).
+        ``X`` is an array, an iterable of batches that can be read more than once (arrays, or pairs of rows and
+        weights), the path of a file (or `io.open_table`), or a Dask collection, whose chunks stay where they are.
 
         Parameters
         ----------

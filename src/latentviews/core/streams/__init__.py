@@ -49,6 +49,9 @@ def batches(data: Any, weights: Any = None, size: int = BATCH) -> Iterator[tuple
             part = slice(start, min(start + size, data.shape[0]))
             yield data[part, :], None if weights is None else weights[part]
         return
+    if hasattr(data, "in_batches"):  # pieces of files are cut as arrays are
+        yield from data.in_batches(size)
+        return
     if isinstance(data, Iterator) or not isinstance(data, Iterable):
         raise TypeError(
             f"Data must be an array or an iterable that can be read more than once; got {type(data).__name__}, "
@@ -77,12 +80,12 @@ def single_pass(data: Any, size: int, *along: Any) -> Iterator[tuple[Any, ...]]:
             yield tuple(part if part is None else part[cut, ...] for part in parts)
 
 
-def total(data: Any, row_sum: RowSum, weights: Any = None) -> Total:
+def total(data: Any, row_sum: RowSum, weights: Any = None, size: int = BATCH) -> Total:
     """The sums of ``row_sum(batch, weights)`` over all batches, in float64."""
     if hasattr(data, "total"):  # rows that are added up where they are
-        return data.total(row_sum)
+        return data.total(row_sum, size)
     result: Total | None = None
-    for batch, weight in batches(data, weights):
+    for batch, weight in batches(data, weights, size):
         count = float(batch.shape[0]) if weight is None else float(to_numpy(weight).sum())
         part = Total(tuple(to_numpy(part) for part in row_sum(batch, weight)), count)
         result = part if result is None else result.merge(part)
