@@ -142,11 +142,11 @@ def computed(tasks: Sequence[Any]) -> tuple[Any, ...]:
     try:
         return dask.compute(*tasks)
     except Exception as error:
-        if type(error).__name__ not in GONE:
+        if type(error).__name__ not in GONE and not str(error).startswith("Missing dependency"):
             raise
         raise RuntimeError(
-            f"Dask's scheduler is closed or cannot be reached ({type(error).__name__}); start a cluster and a client "
-            "again, and fit once more."
+            f"Dask's scheduler is closed or cannot be reached ({type(error).__name__}), and so are rows that were "
+            "persisted there; start a cluster and a client again, and fit once more."
         ) from error
 
 
