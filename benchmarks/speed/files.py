@@ -41,15 +41,13 @@ def write(folder: Path) -> None:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
+    rows = make_multiview(SIZES[-1], 3, design="gamma", random_state=_record.FIRST_DRAW).X
     for size in SIZES:
-        mapped = np.lib.format.open_memmap(folder / f"{size}.npy", "w+", np.float64, (size, 3))
+        np.save(folder / f"{size}.npy", rows[:size])
         (folder / str(size)).mkdir()
         for start in range(0, size, PART):
-            rows = make_multiview(min(PART, size), 3, design="gamma", random_state=_record.FIRST_DRAW + start // PART).X
-            mapped[start : start + PART] = rows
-            table = pa.table(dict(zip("abc", rows.T, strict=True)))
+            table = pa.table(dict(zip("abc", rows[:size][start : start + PART].T, strict=True)))
             pq.write_table(table, folder / str(size) / f"{start // PART:03d}.parquet", row_group_size=2**17)
-        del mapped
 
 
 def model(polished: bool) -> MultiViewMixture:
@@ -122,9 +120,9 @@ def on_dask(folder: Path, size: int, n_workers: int) -> dict[str, Any]:
     }
 
 
-def slope(times: list[float]) -> float:
+def slope(by_size: dict[int, dict[str, Any]]) -> float:
     """Of log time over log rows, by least squares."""
-    return float(np.polyfit(np.log(SIZES), np.log(times), 1)[0])
+    return round(float(np.polyfit(np.log(list(by_size)), np.log([one["cpu"] for one in by_size.values()]), 1)[0]), 3)
 
 
 def measured(folder: Path) -> dict[str, Any]:
@@ -134,7 +132,8 @@ def measured(folder: Path) -> dict[str, Any]:
         by_size = {size: in_own_process(folder, kind, size, 0) for size in SIZES}
         found[kind] = {
             "spectral": by_size,
-            "slope of cpu seconds": round(slope([one["cpu"] for one in by_size.values()]), 3),
+            "slope of cpu seconds": slope(by_size),
+            "slope from the second size on": slope(dict(list(by_size.items())[1:])),
             f"default fit, {PART} rows": in_own_process(folder, kind, PART, 1),
         }
         print(kind, found[kind], flush=True)
