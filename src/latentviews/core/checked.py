@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from latentviews._arrays import to_numpy
+from latentviews._arrays import take_rows, to_numpy
 from latentviews._progress import passing, timed_pass
 from latentviews._validation import check_rows, is_batches
 from latentviews.core import streams
@@ -162,9 +162,17 @@ def _total_of(checks: CheckedBatches, row_sum: streams.RowSum, size: int, part: 
 
 
 def _rows_of(checks: CheckedBatches, part: Any, numbers: np.ndarray) -> tuple[np.ndarray, np.ndarray | None]:
-    """Some rows of a chunk and their weights."""
-    rows, weights = checks.one(part) or (np.empty((0, 0)), None)
-    return to_numpy(rows)[numbers], None if weights is None else weights[numbers]
+    """Some rows of a chunk and their weights; the others are not looked at, but to say where the chunk is wrong."""
+    if isinstance(part, tuple):
+        rows, weights = checks.one(part) or (np.empty((0, 0)), np.empty(0))
+        return to_numpy(rows)[numbers], None if weights is None else weights[numbers]
+    some = part.iloc[numbers] if hasattr(part, "iloc") else take_rows(part, numbers)
+    try:
+        rows, _ = checks.one(some) or (np.empty((0, 0)), None)
+    except ValueError:
+        checks.one(part)
+        raise
+    return to_numpy(rows), None
 
 
 def checked_batches(

@@ -21,9 +21,16 @@ class Chunks:
     A delayed batch may be a pair of rows and weights.
     """
 
-    def __init__(self, parts: Sequence[Any], sizes: Sequence[float] | None = None, places: Sequence[str] | None = None):
+    def __init__(
+        self,
+        parts: Sequence[Any],
+        sizes: Sequence[float] | None = None,
+        places: Sequence[str] | None = None,
+        counted: Sequence[Any] | None = None,
+    ):
         self.parts = list(parts)
         self.known_sizes = sizes
+        self.counted = counted
         self.places = places or [f"Chunk {number + 1:,} of {len(self.parts):,}" for number in range(len(self.parts))]
 
     def some(self, numbers: Sequence[int]) -> "Chunks":
@@ -42,7 +49,7 @@ class Chunks:
         """The number of rows of every chunk; where Dask does not know them, each is counted where it is."""
         known = self.known_sizes
         if known is None or np.isnan(known).any():
-            known = self.each(_count)
+            known = Chunks(self.parts if self.counted is None else self.counted).each(_count)
         return np.asarray(known, dtype=int)
 
     @property
@@ -123,7 +130,7 @@ def as_chunks(X: Any) -> Chunks:
         got = f"shape {X.shape}. Make x of one column x[:, None]" if known else f"a {type(X).__name__}"
         raise ValueError(f"Rows in a Dask collection have two dimensions; got {got}.")
     if hasattr(X, "columns"):
-        return Chunks(X.to_delayed())
+        return Chunks(X.to_delayed(), counted=X[list(X.columns[:1])].to_delayed())  # rows are counted by one column
     if X.dtype.kind not in "biuf":
         raise ValueError(f"A Dask array of rows holds numbers; got {X.dtype}. Turn its values into numbers first.")
     X = X if X.numblocks[1] == 1 else X.rechunk({1: -1})  # a chunk of rows has all columns
