@@ -44,6 +44,7 @@ COLLECTIONS = {
     "delayed batches": delayed(ROWS[:600], ROWS[600:600], ROWS[600:]),
     "delayed frames": delayed(FRAME[:600], FRAME[600:]),
     "one delayed batch": dask.delayed(ROWS),
+    "some weighted": delayed((ROWS[:600], np.ones(600)), ROWS[600:]),
     "weighted pairs": delayed((ROWS[:600], np.ones(600)), (ROWS[600:], np.ones(900))),
 }
 every_kind = pytest.mark.parametrize("given", COLLECTIONS.values(), ids=COLLECTIONS)

@@ -270,6 +270,15 @@ def test_a_bad_value_is_placed_in_file_and_row_group(value, model, sentence, tmp
         model.fit(tmp_path / "rows.parquet")
 
 
+def test_a_bad_value_at_the_beginning_is_placed_in_its_file(tmp_path):
+    rows = ROWS.copy()
+    rows[5, 1] = np.nan
+    parquet(tmp_path / "rows.parquet", rows)
+
+    with pytest.raises(ValueError, match=r"^rows.parquet: X contains NaN, first in row 5 of column 1"):
+        LandmarkPCA(2).fit(tmp_path / "rows.parquet")
+
+
 def test_a_damaged_row_group_is_named(tmp_path):
     path = in_parquet(tmp_path)
     group = pq.ParquetFile(path).metadata.row_group(2).column(0)

@@ -143,8 +143,10 @@ class CheckedChunks(CheckedBatches):
         holding = [i for i, inside in enumerate(asked) if len(inside)]
         found = self.batches.some(holding).each(partial(_rows_of, self.bare()), [asked[i] for i in holding])
         rows, weights = zip(*found, strict=True)
-        weighted = any(weight is not None for weight in weights)
-        return np.concatenate(rows), np.concatenate(weights) if weighted else None
+        if all(weight is None for weight in weights):
+            return np.concatenate(rows), None
+        each = [np.ones(len(some)) if weight is None else weight for some, weight in found]
+        return np.concatenate(rows), np.concatenate(each)
 
     def bare(self) -> CheckedBatches:
         """The same checks without the rows, and with no more of the estimator than they ask for: it is sent around."""
@@ -188,7 +190,10 @@ def checked_batches(
         first = next((rows for rows in every if not streams.is_empty(rows)), None)
         if first is None:
             raise ValueError("The stream holds no batch; at least one row is needed.")
-        check_rows(estimator, coded_first(estimator, X, first), reset=True, missing=missing)
+        try:
+            check_rows(estimator, coded_first(estimator, X, first), reset=True, missing=missing)
+        except ValueError as error:
+            raise (type(error)(f"{X.label}: {error}") if isinstance(X, StoredTable) else error) from None
     return (CheckedPieces if isinstance(X, StoredTable) else CheckedBatches)(estimator, X, missing, spaces)
 
 
