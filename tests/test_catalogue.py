@@ -11,7 +11,7 @@ import catalogue
 import latentviews
 from latentviews.core.kernels.base import Kernel
 from latentviews.core.kernels.space import Space
-from latentviews.io import MAGIC, _kind
+from latentviews.io.opening import MAGIC, _kind
 from latentviews.losses import Loss
 from latentviews.mixtures.dependence import merging
 

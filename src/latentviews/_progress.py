@@ -1,7 +1,8 @@
 """Progress of long fits: scikit-learn's callbacks where they exist (1.9 on), lines of text otherwise."""
 
 import sys
-from collections.abc import Callable, Iterator
+import time
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any, NamedTuple
@@ -71,3 +72,31 @@ def reporter(estimator: Any, verbose: int, *, of_loss: bool = False) -> tuple[Re
             context.call_on_fit_task_end(estimator=estimator)
 
     return report, finish
+
+
+EVERY = 2.0  # seconds between lines on a pass over the rows
+
+
+def passing(estimator: Any, pieces: Iterable[Any], label: str, n_rows: int) -> Iterator[Any]:
+    """Pairs of a place and rows, and now and then a line on how many have passed, where ``estimator`` is verbose."""
+    seen, began = 0, time.monotonic()
+    said = began
+    for place, rows in pieces:
+        yield place, rows
+        seen, now = seen + len(rows), time.monotonic()
+        if now - said > EVERY or seen >= n_rows:
+            said = now
+            _say(estimator, f"{label}, {seen:,} of {n_rows:,} rows, {now - began:.1f} s")
+
+
+@contextmanager
+def timed_pass(estimator: Any, label: str) -> Iterator[None]:
+    """A line at the end of a pass over rows, where ``estimator`` is verbose."""
+    began = time.monotonic()
+    yield
+    _say(estimator, f"{label}, {time.monotonic() - began:.1f} s")
+
+
+def _say(estimator: Any, line: str) -> None:
+    if getattr(estimator, "verbose", 0):
+        sys.stderr.write(f"{type(estimator).__name__}: {line}\n")

@@ -8,12 +8,12 @@ from array_api_compat import is_array_api_obj
 
 from latentviews._arrays import is_foreign, namespace, to_numpy
 from latentviews._validation import as_numbers, check_count
+from latentviews.core.checked import refuse_outside
 from latentviews.core.features.landmarks import LandmarkFeatures
 from latentviews.core.kernels.base import Kernel
 from latentviews.core.kernels.real import Gaussian
 from latentviews.core.kernels.spaces import space_of
 from latentviews.core.streams import batches, is_array, sample
-from latentviews.core.tables import refuse_outside
 
 LANDMARKS = 300  # the most features per row: samples of no more different rows see the kernel exactly, whatever it is
 LANDMARK_ROWS = 10_000  # landmarks and bandwidths are sought among at most this many rows

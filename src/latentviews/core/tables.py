@@ -1,6 +1,6 @@
 """From what the user passes to rows and the columns of every view, checked."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
@@ -8,15 +8,16 @@ import numpy as np
 
 from latentviews._arrays import is_foreign, namespace, to_numpy
 from latentviews._numbers import LARGEST
-from latentviews._validation import as_labels, check_rows, check_weights, is_batches, warn_user
-from latentviews.core.categories import coded, coded_first
+from latentviews._validation import as_labels, check_rows, check_weights, warn_user
+from latentviews.core.categories import coded
+from latentviews.core.checked import Spaces, brought, checked_batches, is_stream, label_of, refuse_outside
 from latentviews.core.kernels.spaces import Real, Space, space_of
-from latentviews.core.streams import is_array, is_empty, sample
+from latentviews.core.streams import is_array, sample
+from latentviews.core.streams.dask import Chunks, is_delayed
+from latentviews.io import StoredTable
 
 ROUNDING = 1000 * np.finfo(float).eps  # of the largest value: so much comes of arithmetic alone
 Columns = tuple[list[int], ...]
-Spaces = Mapping[int, Space]  # of columns, by number
-NOWHERE: Spaces = {}
 
 
 class FewViewsError(ValueError):
@@ -79,31 +80,38 @@ def training_rows(
             f"None of the {len(pilot)} rows of the pilot has a value in column {unseen[0]}, though other rows do; take "
             "a larger pilot_size."
         )
+    count = data.shape[0] if is_array(data) else getattr(data, "n_rows", None)
     # a pilot that is not full holds the whole stream
-    partial = len(pilot) < data.shape[0] if is_array(data) else len(pilot) >= pilot_size
+    partial = len(pilot) >= pilot_size if count is None else len(pilot) < count
     return TrainingRows(data, weights, labels, pilot, pilot_weights, pilot_labels, partial)
 
 
-def read_sequences(estimator: Any, X: Any, *, reset: bool) -> tuple[np.ndarray, Columns]:
+def read_sequences(estimator: Any, X: Any, *, reset: bool) -> tuple[Any, Columns]:
     """The rows of sequences, one under the other, and the columns of every view: all of them if ``views`` is None.
 
-    The first call on data (``reset``) settles the views; later ones find them in ``estimator.views_``, and refuse
-    values outside the spaces of ``estimator.components_``.
+    Rows are an array; the first time they may be Dask's chunks. The first call on data (``reset``) settles the views;
+    later ones find them in ``estimator.views_``, and refuse values outside the spaces of ``estimator.components_``.
     """
+    X = _in_memory(_with_named_views(X, _listed(estimator.views)))
+    if isinstance(X, Chunks) and reset:
+        return checked_batches(estimator, X, reset=True), _sensors(estimator, reset=True)
     if _is_list_of_views(X) or is_stream(X):
         raise TypeError(
             f"{type(estimator).__name__} takes one table with the sequences one under the other, and `lengths` to say "
             f"how long each is; got a {type(X).__name__} of parts. Stack them: X = np.concatenate(parts), "
             "lengths = [len(part) for part in parts]."
         )
-    if hasattr(X, "columns"):
-        X = _named_columns(X, _listed(estimator.views))
     table = to_numpy(check_rows(estimator, coded(estimator, X, reset=reset), reset=reset, missing=True))
-    if reset and estimator.views is None:
-        return table, (list(range(table.shape[1])),)
-    columns = _columns(estimator, reset, least=1)
+    columns = _sensors(estimator, reset)
     refuse_outside(table, {} if reset else _fitted_spaces(estimator), _names(estimator))
     return table, columns
+
+
+def _sensors(estimator: Any, reset: bool) -> Columns:
+    """The columns of every view of sequences: one view of all columns if ``views`` is None."""
+    if reset and estimator.views is None:
+        return (list(range(estimator.n_features_in_)),)
+    return _columns(estimator, reset, least=1)
 
 
 def read_table(estimator: Any, X: Any, *, reset: bool) -> tuple[Any, Columns]:
@@ -113,73 +121,16 @@ def read_table(estimator: Any, X: Any, *, reset: bool) -> tuple[Any, Columns]:
     values outside the spaces of ``estimator.components_``.
     """
     columns, spaces = None, {} if reset else _fitted_spaces(estimator)
+    X = _with_named_views(X, _listed(estimator.views))
     if is_stream(X) and not _is_list_of_views(X):
         return checked_batches(estimator, X, reset=reset, spaces=spaces), _columns(estimator, reset)
     if _is_list_of_views(X):
         if estimator.views is not None:
             raise ValueError("X is a list of arrays, one per view, so `views` must be None; pass one or the other.")
         X, columns = _stack([np.asarray(view) for view in X])
-    elif hasattr(X, "columns"):
-        X = _named_columns(X, _listed(estimator.views))
     table = check_rows(estimator, coded(estimator, X, reset=reset), reset=reset, missing=True)
     refuse_outside(table, spaces, _names(estimator))
     return table, columns or _columns(estimator, reset)
-
-
-class CheckedBatches:
-    """A stream whose batches are checked as they pass.
-
-    They hold numbers, as many columns as the first and none outside its space, and one weight per row.
-    """
-
-    def __init__(self, estimator: Any, batches: Iterable[Any], missing: bool = True, spaces: Spaces = NOWHERE):
-        self.estimator = estimator
-        self.batches = batches
-        self.missing = missing
-        self.spaces = spaces
-
-    def inside(self, spaces: Spaces) -> "CheckedBatches":
-        """The same stream with its columns in these spaces."""
-        return CheckedBatches(self.estimator, self.batches, self.missing, spaces)
-
-    def __iter__(self) -> Iterator[tuple[Any, Any]]:
-        for batch in self.batches:
-            rows, weights = batch if isinstance(batch, tuple) else (batch, None)
-            if is_empty(rows):
-                continue
-            rows = coded(self.estimator, rows, reset=False)
-            rows = check_rows(self.estimator, rows, reset=False, missing=self.missing)
-            refuse_outside(rows, self.spaces, _names(self.estimator))
-            if weights is not None:
-                weights, count = np.asarray(weights, dtype=float), rows.shape[0]
-                if weights.shape != (count,) or not np.all(weights >= 0):
-                    raise ValueError(
-                        f"A batch of {count} rows needs as many nonnegative weights; got shape {weights.shape}."
-                    )
-            yield rows, weights
-
-
-def checked_batches(
-    estimator: Any, X: Iterable[Any], *, reset: bool, missing: bool = True, spaces: Spaces = NOWHERE
-) -> CheckedBatches:
-    """A stream checked as it passes; the columns are those of its first batch (``reset``), or of earlier data."""
-    if reset:
-        every = (batch[0] if isinstance(batch, tuple) else batch for batch in X)
-        first = next((rows for rows in every if not is_empty(rows)), None)
-        if first is None:
-            raise ValueError("The stream holds no batch; at least one row is needed.")
-        check_rows(estimator, coded_first(estimator, X, first), reset=True, missing=missing)
-    return CheckedBatches(estimator, X, missing, spaces)
-
-
-def is_stream(X: Any) -> bool:
-    """Whether ``X`` is an iterable of batches; a sentence where it can be read only once."""
-    if isinstance(X, Iterator):
-        raise TypeError(
-            f"Data are read more than once, and a {type(X).__name__} only once; pass an array, or an object "
-            "whose __iter__ starts again from the first batch."
-        )
-    return is_batches(X)
 
 
 def _is_list_of_views(X: Any) -> bool:
@@ -207,10 +158,23 @@ def _stack(views: list[np.ndarray]) -> tuple[np.ndarray, Columns]:
     return np.concatenate(views, axis=1), _checked(columns, int(ends[-1]))
 
 
+def _with_named_views(X: Any, views: Any) -> Any:
+    """``X`` as models take it, a frame or a file with the columns that named views use alone."""
+    X = brought(_named_columns(X, views) if hasattr(X, "columns") and not is_delayed(X) else X)
+    names = _names_in(views)
+    return X.only(list(dict.fromkeys(names))) if names and isinstance(X, StoredTable) else X
+
+
+def _names_in(views: Any) -> list[Any]:
+    """What is in views, if any of it is a name."""
+    parts = [name for view in views or [] for name in _as_list(view)]
+    return parts if any(isinstance(name, str) for name in parts) else []
+
+
 def _named_columns(frame: Any, views: Any) -> Any:
     """The columns of a data frame that named views use; all columns if they are numbered."""
-    if views is not None and any(isinstance(name, str) for view in views for name in _as_list(view)):
-        names = [name for view in views for name in _as_list(view)]
+    names = _names_in(views)
+    if names:
         absent = [name for name in names if name not in frame.columns]
         if absent:
             raise ValueError(f"views name columns {absent} that the table lacks; it has {list(frame.columns)}.")
@@ -279,7 +243,7 @@ def check_varying(x: np.ndarray, columns: Columns, names: Any = None) -> None:
     """Refuse columns that are empty or constant, which say nothing of the classes."""
     for view, group in enumerate(columns):
         for j in group:
-            check_column(x[:, j], f"{_label(j, names)} (in view {view})", "the classes")
+            check_column(x[:, j], f"{label_of(j, names)} (in view {view})", "the classes")
         if not is_foreign(x) and len(group) > 1 and np.isnan(x[:, group]).any(axis=1).all():
             raise ValueError(
                 f"No row has all of columns {group} of view {view}, so nothing is known of how they go together; put "
@@ -316,7 +280,7 @@ def check_spaces(x: np.ndarray, columns: Columns, prototypes: Sequence[Any], nam
         space = space_of(phi) or Real()
         spaces |= {j: space.column(place) for place, j in enumerate(group)}
     for j, space in spaces.items():
-        doubt = None if type(space) is Real else space.check(to_numpy(x[:, j]), _label(j, names))
+        doubt = None if type(space) is Real else space.check(to_numpy(x[:, j]), label_of(j, names))
         if doubt:
             warn_user(doubt)
     return spaces
@@ -329,13 +293,6 @@ def rows_inside(rows: Rows, columns: Columns, prototypes: Sequence[Any], names: 
     return rows if known else replace(rows, data=rows.data.inside(spaces))
 
 
-def refuse_outside(x: Any, spaces: Spaces, names: Any = None) -> None:
-    """Refuse values outside the space of their column."""
-    for j, space in spaces.items():
-        if space.bordered:
-            space.check(to_numpy(x[:, j]), _label(j, names))
-
-
 def _fitted_spaces(estimator: Any) -> Spaces:
     """The spaces of the columns of a fitted model whose views have densities."""
     pairs = zip(estimator.views_, getattr(estimator, "components_", ()), strict=False)
@@ -343,10 +300,13 @@ def _fitted_spaces(estimator: Any) -> Spaces:
     return {j: space.column(place) for group, space in known for place, j in enumerate(group)}
 
 
+def _in_memory(X: Any) -> Any:
+    """A table in files as a whole; anything else as it is."""
+    if not isinstance(X, StoredTable):
+        return X
+    values = np.concatenate([np.asarray(piece) for piece in X])
+    return X.frame_of(values)
+
+
 def _names(estimator: Any) -> Any:
     return getattr(estimator, "feature_names_in_", None)
-
-
-def _label(column: int, names: Any) -> Any:
-    """A column as sentences name it."""
-    return repr(names[column]) if names is not None else column

@@ -91,7 +91,7 @@ def in_landmarks(phi: Any) -> bool:
 
 def reestimate(
     data: Any,
-    posteriors: Callable[..., np.ndarray] | np.ndarray,
+    posteriors: Callable[..., np.ndarray] | np.ndarray | None,
     views: Views,
     blocks: Sequence[int],
     domains: Sequence[Quadrature | None],
@@ -99,11 +99,12 @@ def reestimate(
 ) -> tuple[np.ndarray, list[Components]]:
     """Class weights and components as averages over all rows, weighted by their posteriors.
 
-    ``posteriors`` is a function of a batch, or (n, k) for data in one array. ``weights`` are those of rows, or of rows
+    ``posteriors`` is a function of a batch, (n, k) for data in one array, or None where they are the weights of a
+    stream. ``weights`` are those of rows, or of rows
     in classes, (n, k), zero for a class that a row is known not to be in; only then is ``posteriors`` told which
     classes are left.
     """
-    if not callable(posteriors):  # they pass along the rows as weights do
+    if posteriors is not None and not callable(posteriors):  # they pass along the rows as weights do
         weights = posteriors if weights is None else posteriors * weights[:, None]
 
     def row_sum(batch: Any, weight: Any) -> tuple[np.ndarray, ...]:

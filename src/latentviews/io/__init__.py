@@ -8,19 +8,23 @@ from typing import Any
 import numpy as np
 
 from latentviews._constants import COFACTOR, TRANSFORMS
-from latentviews.io.binary import open_npy, open_parquet, open_zarr
-from latentviews.io.fcs import open_fcs
-from latentviews.io.h5ad import open_h5ad
 from latentviews.io.labels import write_labels
+from latentviews.io.opening import open_source
 from latentviews.io.source import InputError, Source, require
-from latentviews.io.text import open_text
+from latentviews.io.stored import StoredTable, open_table
 from latentviews.io.transforms import Arcsinh, Logicle, Transform
 
-__all__ = ["Arcsinh", "InputError", "Logicle", "Reading", "Table", "read_table", "write_labels"]
-
-MAGIC = {b"FCS": "fcs", b"PAR1": "parquet", b"\x93NUMPY": "npy", b"\x89HDF": "h5ad", b"PK\x03\x04": "zip"}
-SUFFIXES = {".fcs": "fcs", ".parquet": "parquet", ".pq": "parquet", ".npy": "npy", ".h5ad": "h5ad"}
-ZARR_FILES = ("zarr.json", ".zarray", ".zgroup")
+__all__ = [
+    "Arcsinh",
+    "InputError",
+    "Logicle",
+    "Reading",
+    "StoredTable",
+    "Table",
+    "open_table",
+    "read_table",
+    "write_labels",
+]
 
 
 @dataclass(frozen=True, eq=False)
@@ -154,46 +158,6 @@ def unusable_columns(path: Any, *, delimiter: str | None = None, header: bool | 
         except InputError:
             found[name] = "not numbers"
     return found
-
-
-def open_source(
-    path: Path, *, compensate: bool = True, delimiter: str | None = None, header: bool | None = None
-) -> Source:
-    """A file opened by the reader for its kind, or a sentence on why it is none that can be read."""
-    kind = _kind(path)
-    if kind == "text":
-        return open_text(path, delimiter=delimiter, header=header)
-    if kind == "fcs":
-        return open_fcs(path, compensate=compensate)
-    return {"parquet": open_parquet, "npy": open_npy, "zarr": open_zarr, "h5ad": open_h5ad}[kind](path)
-
-
-def _kind(path: Path) -> str:
-    """What a file is by its content; a name that promises something else is an error."""
-    if path.is_dir():
-        if path.suffix == ".zarr" or any((path / name).exists() for name in ZARR_FILES):
-            return "zarr"
-        raise InputError(f"{path} is a directory; name a file in it.")
-    try:
-        with open(path, "rb") as file:
-            head = file.read(8)
-    except FileNotFoundError as error:
-        raise InputError(f"{path} does not exist.") from error
-    except OSError as error:
-        raise InputError(f"{path} cannot be read ({(error.strerror or str(error)).lower()}).") from error
-    if not head:
-        raise InputError(f"{path} is empty.")
-    kind = next((kind for magic, kind in MAGIC.items() if head.startswith(magic)), "text")
-    promised = SUFFIXES.get(path.suffix.lower(), kind)
-    if kind != promised:
-        raise InputError(f"{path} is named like a {promised} file, but its content is not that; it may be damaged.")
-    if kind == "zip":
-        if path.name.lower().endswith(".zarr.zip"):
-            return "zarr"
-        raise InputError(
-            f"{path} is a zip archive, perhaps a workbook or a saved model, and no table; export the table as CSV."
-        )
-    return kind
 
 
 def _check_finite(path: Path, values: np.ndarray, names: Sequence[str]) -> None:

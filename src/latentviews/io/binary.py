@@ -1,12 +1,15 @@
 """Parquet, NPY and Zarr."""
 
+import contextlib
+import mmap
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from latentviews._validation import warn_user
-from latentviews.io.source import InputError, Source, numbered, require
+from latentviews.io.source import InputError, Piece, Source, at_once, numbered, require
 
 ROWS = 65_536  # read at a time where a format gives rows rather than columns
 
@@ -23,17 +26,33 @@ def open_parquet(path: Path) -> Source:
     hidden = {"__index_level_0__"}  # what pandas writes an unnamed index as
     usual = [j for j, name in enumerate(schema.names) if name not in hidden]
 
-    def read(columns: list[int]) -> np.ndarray:
+    def wanted(columns: list[int]) -> list[str]:
         for j in columns:
             if not _is_number(schema.field(j).type):
                 raise InputError(f"{path}, column {schema.names[j]!r}: it holds {schema.field(j).type}, not numbers.")
+        return [schema.names[j] for j in columns]
+
+    def read(columns: list[int]) -> np.ndarray:
+        names = wanted(columns)
         try:
-            return matrix(file.read([schema.names[j] for j in columns]))
+            return matrix(file.read(names))
         except (pyarrow.ArrowInvalid, OSError) as error:
             raise InputError(f"{path} cannot be read to its end ({_first_line(error)}).") from error
 
+    def pieces(columns: list[int]) -> Iterator[Piece]:
+        names = wanted(columns)
+        for group in range(file.num_row_groups):
+            place = f"row group {group + 1:,} of {file.num_row_groups:,}"
+            batches = file.iter_batches(at_once(len(names)), row_groups=[group], columns=names, use_threads=False)
+            try:
+                for batch in batches:
+                    yield place, matrix(pyarrow.Table.from_batches([batch]))
+            except (pyarrow.ArrowInvalid, OSError) as error:
+                raise InputError(f"{path}, {place}: it cannot be read to its end ({_first_line(error)}).") from error
+
     texts = [j for j, one in enumerate(schema) if not _is_number(one.type)]
-    return Source("parquet", list(schema.names), read, usual=usual, texts=texts)
+    n_rows = file.metadata.num_rows
+    return Source("parquet", list(schema.names), read, usual=usual, texts=texts, pieces=pieces, count=lambda: n_rows)
 
 
 def matrix(table: Any) -> np.ndarray:
@@ -61,8 +80,44 @@ def open_npy(path: Path) -> Source:
     except Exception as error:  # its header is a Python literal, so that damage can fail anywhere in a parser
         reason = _first_line(error)
         raise InputError(f"{path} is not a whole NPY file of numbers; it may be cut short ({reason}).") from error
+    return mapped_source(path, array)
+
+
+def mapped_source(path: Any, array: np.ndarray) -> Source:
+    """A 2-D array in memory or mapped there; of a map, no more pages stay in memory than a piece has."""
     _check_shape(path, array)
-    return Source("npy", numbered(array.shape[1]), lambda columns: array[:, columns].astype(float))
+
+    def pieces(columns: list[int]) -> Iterator[Piece]:
+        step = at_once(array.shape[1])
+        for start in range(0, len(array), step):
+            part = np.asarray(array[start : start + step])
+            values = _floats(part[:, columns])
+            yield _rows(start, len(part)), values
+            del part
+            _forget(array)
+
+    def read(columns: list[int]) -> np.ndarray:
+        return array[:, columns].astype(float)
+
+    return Source("npy", numbered(array.shape[1]), read, pieces=pieces, count=lambda: len(array))
+
+
+def _rows(start: int, count: int) -> str:
+    """Rows as a place in a file, counted from one."""
+    return f"rows {start + 1:,} to {start + count:,}"
+
+
+def _floats(values: np.ndarray) -> np.ndarray:
+    """The values in floats of 32 or 64 bits."""
+    return np.asarray(values, dtype=values.dtype if values.dtype in (np.float32, np.float64) else np.float64)
+
+
+def _forget(array: Any) -> None:
+    """Give the pages of a memory map back; they are read again when they are asked for."""
+    mapped = getattr(array, "_mmap", None)
+    if mapped is not None and getattr(array, "mode", "c") != "c":  # a copy on write would lose what was written
+        with contextlib.suppress(AttributeError, OSError, ValueError):  # where the system cannot
+            mapped.madvise(mmap.MADV_DONTNEED)
 
 
 def open_zarr(path: Path) -> Source:
@@ -72,27 +127,39 @@ def open_zarr(path: Path) -> Source:
         found = zarr.open(path, mode="r")
     except Exception as error:  # many kinds, none of them documented
         raise InputError(f"{path} cannot be read as Zarr ({_first_line(error)}).") from error
-    array = found if isinstance(found, zarr.Array) else _only_table(path, found)
+    return zarr_source(path, found if isinstance(found, zarr.Array) else _only_table(path, found))
+
+
+def zarr_source(path: Any, array: Any) -> Source:
+    """The columns of a 2-D Zarr array."""
     _check_shape(path, array)
     names = array.attrs.get("columns")
     names = list(map(str, names)) if isinstance(names, list) else numbered(array.shape[1])
     if len(names) != array.shape[1]:
         raise InputError(f"{path} names {len(names)} columns, but its array has {array.shape[1]}.")
 
-    def read(columns: list[int]) -> np.ndarray:
+    def pieces(columns: list[int]) -> Iterator[Piece]:
         _tell_of_absent_chunks(path, array)
-        values = np.empty((array.shape[0], len(columns)))
-        for start in range(0, len(values), ROWS):
+        chunk = array.chunks[0]
+        step = max(at_once(array.shape[1]) // chunk, 1) * chunk  # no chunk is unpacked twice
+        for start in range(0, array.shape[0], step):
+            place = _rows(start, min(step, array.shape[0] - start))
             try:
-                values[start : start + ROWS] = np.asarray(array[start : start + ROWS])[:, columns]
+                part = np.asarray(array[start : start + step])
             except Exception as error:  # many kinds, none of them documented
-                rows = f"rows {start + 1:,} to {min(start + ROWS, len(values)):,}"
                 raise InputError(
-                    f"{path}, {rows}: a chunk cannot be read; it may be damaged ({_first_line(error)})."
+                    f"{path}, {place}: a chunk cannot be read; it may be damaged ({_first_line(error)})."
                 ) from error
+            yield place, _floats(part[:, columns])
+
+    def read(columns: list[int]) -> np.ndarray:
+        values, start = np.empty((array.shape[0], len(columns))), 0
+        for _, part in pieces(columns):
+            values[start : start + len(part)] = part
+            start += len(part)
         return values
 
-    return Source("zarr", names, read)
+    return Source("zarr", names, read, pieces=pieces, count=lambda: int(array.shape[0]))
 
 
 def _tell_of_absent_chunks(path: Path, array: Any) -> None:

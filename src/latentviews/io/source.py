@@ -1,12 +1,15 @@
 """What every reader gives: the names of a file's columns, and a way to the numbers in some of them."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from importlib import import_module
 from typing import Any
 
 import numpy as np
+
+VALUES, ROWS = 2**18, 2**16  # of a piece of a file, at most
+Piece = tuple[str, np.ndarray]  # where rows stand in a file, such as "row group 3 of 12", and the rows
 
 
 class InputError(ValueError):
@@ -25,6 +28,8 @@ class Source:
     texts: list[int] = field(default_factory=list)  # columns of text, which are read where they are named alone
     tops: dict[str, float] = field(default_factory=dict)  # of columns on an instrument's scale, its upper end
     compensated: bool = False
+    pieces: Callable[[list[int]], Iterator[Piece]] | None = None  # as `read`, a piece at a time; None where it cannot
+    count: Callable[[], int] | None = None  # the number of rows, where pieces are read
 
     def find(self, wanted: list[str], path: Any) -> list[int]:
         """The places of columns, or a sentence that names those that are not there and their nearest matches."""
@@ -55,6 +60,11 @@ class Source:
 
 def _listed(noun: str, names: list[str]) -> str:
     return f"{noun}{'s' if len(names) > 1 else ''} {', '.join(map(repr, names))}"
+
+
+def at_once(n_columns: int) -> int:
+    """Rows of a piece: some megabytes, however many columns."""
+    return max(min(VALUES // max(n_columns, 1), ROWS), 1)
 
 
 def numbered(size: int) -> list[str]:

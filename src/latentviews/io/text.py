@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from latentviews.io.binary import matrix
-from latentviews.io.source import InputError, Source, numbered, require
+from latentviews.io.source import InputError, Piece, Source, numbered, require
 
 DELIMITERS = (",", "\t", ";", "|", " ")
 HEAD = 1 << 18  # characters looked at to find out how a file is written
@@ -44,7 +44,15 @@ def open_text(path: Path, *, delimiter: str | None = None, header: bool | None =
     names = [name or f"unnamed {j + 1}" for j, name in enumerate(names)]
     marks = "." if dialect.delimiter == "," else ".,"
     texts = [j for j in range(len(first)) if _holds_text([row[j] for row in rest if j < len(row)], marks)]
-    return Source("csv", names, partial(_read, path, dialect, names), usual=usual, texts=texts)
+    return Source(
+        "csv",
+        names,
+        partial(_read, path, dialect, names),
+        usual=usual,
+        texts=texts,
+        pieces=partial(_pieces, path, dialect, names),
+        count=lambda: sum(len(values) for _, values in _pieces(path, dialect, names, [0], as_text=True)),
+    )
 
 
 def is_number(cell: str, decimal: str = ".") -> bool:
@@ -139,13 +147,12 @@ def _fit(lines: list[str], delimiter: str, decimal: str) -> tuple[bool, float, f
     return usual > 1, sizes.count(usual) / len(sizes), numbers, decimal == ".", usual
 
 
-def _read(path: Path, dialect: Dialect, names: list[str], columns: list[int]) -> np.ndarray:
-    """Some columns as numbers; where that fails, a second look finds the row and column."""
-    pyarrow = require("pyarrow", "Reading CSV files")
+def _options(dialect: Dialect, names: list[str], columns: list[int], kind: Any) -> dict[str, Any]:
+    """How Arrow is to read some columns."""
     arrow_csv = require("pyarrow.csv", "Reading CSV files")
     ids = [str(j) for j in range(len(names))]  # names may occur twice
     wanted = [ids[j] for j in columns]
-    options = {
+    return {
         "read_options": arrow_csv.ReadOptions(
             column_names=ids,
             skip_rows=dialect.skipped + dialect.header,
@@ -153,21 +160,47 @@ def _read(path: Path, dialect: Dialect, names: list[str], columns: list[int]) ->
         ),
         "parse_options": arrow_csv.ParseOptions(delimiter=dialect.delimiter),
         "convert_options": arrow_csv.ConvertOptions(
-            column_types=dict.fromkeys(wanted, pyarrow.float64()),
+            column_types=dict.fromkeys(wanted, kind),
             include_columns=wanted,
             null_values=list(MISSING),
             decimal_point=dialect.decimal,
         ),
     }
+
+
+def _read(path: Path, dialect: Dialect, names: list[str], columns: list[int]) -> np.ndarray:
+    """Some columns as numbers; where that fails, a second look finds the row and column."""
+    pyarrow = require("pyarrow", "Reading CSV files")
+    arrow_csv = require("pyarrow.csv", "Reading CSV files")
     try:
         with pyarrow.input_stream(str(path), compression="gzip" if dialect.zipped else None) as stream:
-            values = matrix(arrow_csv.read_csv(stream, **options))
+            values = matrix(arrow_csv.read_csv(stream, **_options(dialect, names, columns, pyarrow.float64())))
     except (pyarrow.ArrowInvalid, OSError) as error:
         _blame(path, dialect, names, columns)
         raise InputError(f"{path} cannot be read ({str(error).splitlines()[0]}).") from error
     if not len(values):
         raise InputError(f"{path} has a header and no rows.")
     return values
+
+
+def _pieces(
+    path: Path, dialect: Dialect, names: list[str], columns: list[int], *, as_text: bool = False
+) -> Iterator[Piece]:
+    """Some columns as numbers, some lines at a time; ``as_text`` leaves the values unread, to count rows."""
+    pyarrow = require("pyarrow", "Reading CSV files")
+    arrow_csv = require("pyarrow.csv", "Reading CSV files")
+    options = _options(dialect, names, columns, pyarrow.string() if as_text else pyarrow.float64())
+    seen = 0
+    try:
+        with pyarrow.input_stream(str(path), compression="gzip" if dialect.zipped else None) as stream:
+            for batch in arrow_csv.open_csv(stream, **options):
+                table = pyarrow.Table.from_batches([batch])
+                values = np.empty((table.num_rows, 0)) if as_text else matrix(table)
+                yield f"rows {seen + 1:,} to {seen + len(values):,}", values
+                seen += len(values)
+    except (pyarrow.ArrowInvalid, OSError) as error:
+        _blame(path, dialect, names, columns)
+        raise InputError(f"{path} cannot be read ({str(error).splitlines()[0]}).") from error
 
 
 def _blame(path: Path, dialect: Dialect, names: list[str], columns: list[int]) -> None:

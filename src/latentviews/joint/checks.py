@@ -27,11 +27,13 @@ def check_empty_rows(data: Any, weights: np.ndarray | None, pilot: np.ndarray) -
 def check_constants(constants: Mapping[int, float], data: Any, weights: np.ndarray | None, size: int) -> None:
     """A sentence on columns that are constant in the pilot, but not in all rows that count."""
     columns, values = list(constants), np.array(list(constants.values()))
-    varies = np.zeros(len(columns), dtype=bool)
-    for batch, weight in streams.batches(data, weights):
+
+    def row_sum(batch: Any, weight: Any) -> tuple[np.ndarray]:
         x = to_numpy(batch)[:, columns]
         x = x if weight is None else x[np.asarray(weight) > 0]
-        varies |= (~np.isnan(x) & (x != values)).any(axis=0)
+        return ((~np.isnan(x) & (x != values)).sum(axis=0),)
+
+    varies = streams.total(data, row_sum, weights).sums[0] > 0
     if varies.any():
         found = [columns[c] for c in np.flatnonzero(varies)]
         raise ValueError(

@@ -8,7 +8,7 @@ from sklearn.utils.validation import check_array
 
 from latentviews._numbers import brief
 from latentviews._validation import check_count
-from latentviews.core.tables import Spaces, refuse_outside
+from latentviews.core.checked import Spaces, refuse_outside
 
 
 @dataclass(frozen=True, eq=False)

@@ -22,20 +22,14 @@ from latentviews._parameters import (
 from latentviews._progress import CallbackSupportMixin, Report, reporter, with_callbacks
 from latentviews._validation import all_or_nothing, check_ability, check_count, check_rows, draws_of, is_auto, warn_user
 from latentviews.core import streams
+from latentviews.core.by_parts import by_parts
 from latentviews.core.categories import code_of, coded, decoded
+from latentviews.core.checked import NOWHERE, brought, checked_batches, is_stream, refuse_outside, unmapped
 from latentviews.core.kernels.base import Kernel
 from latentviews.core.kernels.real import Gaussian
 from latentviews.core.kernels.space import Space
 from latentviews.core.kernels.spaces import space_of
-from latentviews.core.tables import (
-    NOWHERE,
-    TrainingRows,
-    checked_batches,
-    is_stream,
-    refuse_outside,
-    rows_inside,
-    training_rows,
-)
+from latentviews.core.tables import TrainingRows, rows_inside, training_rows
 from latentviews.joint.checks import check_constants, check_empty_rows
 from latentviews.joint.column_density import ColumnDensity
 from latentviews.joint.methods import Stack
@@ -139,8 +133,8 @@ class LowRankDensity(CallbackSupportMixin, DensityMixin, BaseEstimator):
 
         Parameters
         ----------
-        X : array or DataFrame of shape (n_samples, n_features), or iterable of batches that can be read more than once
-            Numbers, NaN where a value is missing.
+        X : array or DataFrame of shape (n_samples, n_features), iterable of batches, path of a file or Dask collection
+            Numbers, NaN where a value is missing. All but an array are passed over more than once.
         y : ignored
         sample_weight : array of shape (n_samples,) or None
 
@@ -162,7 +156,9 @@ class LowRankDensity(CallbackSupportMixin, DensityMixin, BaseEstimator):
         """Rows, columns and a pilot, or a sentence on what no fit can answer."""
         largest = self._largest_rank()
         rng = np.random.default_rng(self.random_state)
-        rows = training_rows(self._data(X, reset=True), self.pilot_size, rng, sample_weight).counted()
+        rows = training_rows(
+            self._data(unmapped(X, sample_weight), reset=True), self.pilot_size, rng, sample_weight
+        ).counted()
         least = max(largest, 2)
         if len(rows.pilot) < least:
             raise ValueError(
@@ -200,6 +196,7 @@ class LowRankDensity(CallbackSupportMixin, DensityMixin, BaseEstimator):
 
     def _data(self, X: Any, *, reset: bool) -> Any:
         spaces = NOWHERE if reset else self._spaces
+        X = brought(X)
         if is_stream(X):
             return checked_batches(self, X, reset=reset, spaces=spaces)
         table = to_numpy(check_rows(self, coded(self, X, reset=reset), reset=reset, missing=True))
@@ -253,6 +250,7 @@ class LowRankDensity(CallbackSupportMixin, DensityMixin, BaseEstimator):
         """The spaces of the columns that vary."""
         return {j: kernel.space for j, kernel in self._kernels().items() if kernel.space is not None}
 
+    @by_parts()
     def score_samples(self, X: Any) -> np.ndarray:
         """The log-density of every row, over the values it has: zero where it has none.
 

@@ -5,7 +5,7 @@ max(p̂, ε·KDE) / Z, with the product kernel density estimate of the same kern
 importance sampling; the mass and the share of negatives are kept beside it.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -252,8 +252,14 @@ class _Chosen:
         self.weights = weights
         self.columns = columns
 
-    def __iter__(self) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-        for batch, weights in streams.batches(self.data, self.weights):
+    def total(self, row_sum: streams.RowSum, size: int) -> streams.Total:
+        """The sums of ``row_sum(batch, weights)`` over those rows, wherever they are."""
+
+        def chosen_sum(batch: Any, weights: Any) -> tuple[Any, ...]:
             table = to_numpy(batch)[:, self.columns]
             whole = ~np.isnan(table).any(axis=1)
-            yield table[whole], np.ones(int(whole.sum())) if weights is None else to_numpy(weights)[whole]
+            counts = np.ones(int(whole.sum())) if weights is None else to_numpy(weights)[whole]
+            return counts.sum(), *row_sum(table[whole], counts)
+
+        weight, *sums = streams.total(self.data, chosen_sum, self.weights, size).sums
+        return streams.Total(tuple(sums), float(weight))

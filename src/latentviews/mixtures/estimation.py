@@ -281,7 +281,7 @@ class JudgedRows(NamedTuple):
     weights: np.ndarray | None
     halves: Callable[[int], Halves]  # of so many rows, each to be judged by a fit to the other
     n_judged: int  # rows of either half that are asked
-    of_all: np.ndarray | Callable[..., np.ndarray]  # the posteriors of all rows, or of a batch
+    of_all: np.ndarray | Callable[..., np.ndarray] | None  # the posteriors of all rows, or of a batch
 
 
 def densities(

@@ -224,8 +224,9 @@ class MultiViewMixture(CallbackSupportMixin, ViewQuestionsMixin, PosteriorMixin,
 
         Parameters
         ----------
-        X : array or DataFrame of shape (n_samples, n_features), list of 2-D arrays, one per view, or iterable
-            Numbers, or categories where a kernel is `Delta`; NaN is missing. An iterable of batches is read repeatedly.
+        X : array or DataFrame of shape (n_samples, n_features), list of 2-D arrays, one per view, iterable, path, Dask
+            Numbers, or categories where a kernel is `Delta`; NaN is missing. An iterable of batches and a file (a path
+            or `io.open_table`) are read repeatedly; chunks of a Dask collection stay where they are.
         y : array of shape (n_samples,) or None
             Known classes 0, …, k-1, or names, and -1, None, NaN or "" where unknown; not used, with a warning, if none
             is unknown. They name the classes (``class_names_``), and guide the polish.

@@ -13,6 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 from latentviews._arrays import answered, counts_there, in_library_of, namespace, take_rows, to_numpy
 from latentviews._numbers import TINY, log_of_sums, posteriors_of
 from latentviews._validation import IdentifiabilityWarning, allowed_classes, check_count, draws_of, warn_user
+from latentviews.core.by_parts import by_parts
 from latentviews.core.categories import decoded
 from latentviews.core.components import Components
 from latentviews.core.selection import RankTest
@@ -230,6 +231,7 @@ class PosteriorMixin(DensityMixin):
         """
         return self.fit(X, y, **options).predict(X)
 
+    @by_parts(dtype=int)
     def predict(self, X: Any) -> np.ndarray:
         """The most probable class of every row; -1 where it is noise, and ``dependence`` makes noise a class.
 
@@ -247,6 +249,7 @@ class PosteriorMixin(DensityMixin):
         labels = labels if joint.shape[1] == len(self.weights_) else xp.where(labels < len(self.weights_), labels, -1)
         return answered(labels, X)
 
+    @by_parts("n_components_")
     def predict_proba(self, X: Any) -> np.ndarray:
         """The posterior probability of every class; what is left to one is that of noise, where it is a class.
 
@@ -260,6 +263,7 @@ class PosteriorMixin(DensityMixin):
         """
         return answered(posteriors_of(self._log_joint(X))[:, : len(self.weights_)], X)
 
+    @by_parts()
     def score_samples(self, X: Any) -> np.ndarray:
         """The log-density of every row, over the views it has.
 
@@ -290,7 +294,7 @@ class PosteriorMixin(DensityMixin):
         float
             Higher is better.
         """
-        return float(to_numpy(self.score_samples(X)).mean())
+        return float(self._log_densities(X).mean())
 
     def sample(self, n_samples: int = 1, random_state: Any = None) -> tuple[np.ndarray, np.ndarray]:
         """Rows drawn from the fitted mixture, and their classes; columns in no view are NaN.
@@ -322,7 +326,7 @@ class PosteriorMixin(DensityMixin):
         -------
         float
         """
-        return -2 * float(to_numpy(self.score_samples(X)).sum()) + 2 * self._n_parameters()
+        return -2 * float(self._log_densities(X).sum()) + 2 * self._n_parameters()
 
     def bic(self, X: Any) -> float:
         """The Bayesian criterion with the effective number of parameters of the densities; lower is better.
@@ -335,8 +339,14 @@ class PosteriorMixin(DensityMixin):
         -------
         float
         """
-        log_likelihood = to_numpy(self.score_samples(X))
-        return -2 * float(log_likelihood.sum()) + np.log(len(log_likelihood)) * self._n_parameters()
+        log_likelihood = self._log_densities(X)
+        n_rows = float((log_likelihood == log_likelihood).sum())  # which a Dask collection may not know
+        return -2 * float(log_likelihood.sum()) + np.log(n_rows) * self._n_parameters()
+
+    def _log_densities(self, X: Any) -> Any:
+        """What ``score_samples`` gives, in NumPy, or still to be computed by Dask."""
+        values = self.score_samples(X)
+        return values if hasattr(values, "dask") else to_numpy(values)
 
     def _n_parameters(self) -> float:
         return classes_of(self).n_parameters

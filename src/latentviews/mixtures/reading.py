@@ -7,6 +7,7 @@ import numpy as np
 
 from latentviews._validation import allowed_classes, is_auto, label_names
 from latentviews.core import streams
+from latentviews.core.checked import unmapped
 from latentviews.core.kernels.spaces import space_of
 from latentviews.core.selection import RankTest, dependence_rank
 from latentviews.core.tables import Columns, TrainingRows, check_varying, read_table, rows_inside, training_rows
@@ -23,7 +24,7 @@ def read_problem(model: Any, X: Any, y: Any, sample_weight: Any) -> Problem:
     rank = 1 if is_auto(model.n_components) else int(model.n_components)
     size = PILOT if model.pilot_size is None else model.pilot_size
     rng = np.random.default_rng(model.random_state)
-    data, columns = read_table(model, X, reset=True)
+    data, columns = read_table(model, unmapped(X, y, sample_weight), reset=True)
     bits: Any = rng.bit_generator
     apart = np.random.Generator(bits.jumped())  # so that rng goes on the same for arrays and streams
     rows = training_rows(data, size, apart, sample_weight, y)

@@ -11,6 +11,7 @@ from latentviews._validation import check_count, draws_of
 from latentviews.core.categories import decoded
 from latentviews.core.tables import Columns, read_sequences
 from latentviews.sequences.chains import best_path, draw_states, filter_states
+from latentviews.sequences.chunks import by_sequences
 from latentviews.sequences.estimation import ChainEstimate
 from latentviews.sequences.forecast import Forecast
 from latentviews.sequences.stretches import check_lengths, check_origins
@@ -44,6 +45,7 @@ class ChainAnswersMixin(DensityMixin):
         """
         return self.fit(X, y, lengths=lengths).predict(X, lengths=lengths)
 
+    @by_sequences(dtype=int)
     def predict(self, X: Any, *, lengths: Any = None) -> np.ndarray:
         """The most probable path of states through every sequence (Viterbi).
 
@@ -59,6 +61,7 @@ class ChainAnswersMixin(DensityMixin):
         """
         return best_path(*self._judged(X, lengths)).states
 
+    @by_sequences("n_states_")
     def predict_proba(self, X: Any, *, lengths: Any = None) -> np.ndarray:
         """The probability of every state at every row given the whole sequence (smoothing), (n_samples, k).
 
@@ -75,6 +78,7 @@ class ChainAnswersMixin(DensityMixin):
         table, lengths = self._sequences(X, lengths)
         return self._chain.smoothing(table, lengths).posteriors
 
+    @by_sequences("n_states_")
     def filter(self, X: Any, *, lengths: Any = None) -> np.ndarray:
         """The probability of every state at every row given the rows up to it, (n_samples, k).
 
@@ -90,6 +94,7 @@ class ChainAnswersMixin(DensityMixin):
         """
         return filter_states(*self._judged(X, lengths)).filtered
 
+    @by_sequences()
     def score_samples(self, X: Any, *, lengths: Any = None) -> np.ndarray:
         """The log-density of every row given those before it in its sequence, (n_samples,).
 

@@ -6,6 +6,7 @@ and one for the law of the next after each state.
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -43,19 +44,30 @@ def chain_laws(parameters: SieveParameters) -> tuple[np.ndarray, np.ndarray]:
 
 def chain_step(stream: CellStream, parameters: SieveParameters, lengths: np.ndarray) -> tuple[SieveParameters, float]:
     """One step of Baum–Welch on a sieve, and the mean log-likelihood per row before it."""
+    return chain_update(parameters, chain_sums(stream, parameters, lengths))
+
+
+def chain_sums(stream: CellStream, parameters: SieveParameters, lengths: np.ndarray) -> tuple[Any, ...]:
+    """What a step needs of the rows: first states, moves, the log-likelihood, rows, and sums over the cells."""
     smoothed = chain_smoothing(stream, parameters, lengths)
     sums: list[np.ndarray] = []
     for rows, cells in stream:
         densities = [view.density(parameters.coefficients[view.block]) for view in cells]
         part = gathered_sums(cells, parameters, smoothed.posteriors[rows], densities)
         sums = [a + b for a, b in zip(sums, part, strict=True)] if sums else part
-    weights = chain_weights(smoothed.posteriors, smoothed.moves, lengths)
-    return SieveParameters(weights, updated_coefficients(parameters, sums)), float(smoothed.log_likelihood.mean())
+    first = smoothed.posteriors[first_rows(lengths)].sum(axis=0)
+    return first, smoothed.moves, smoothed.log_likelihood.sum(), len(smoothed.posteriors), *sums
 
 
-def chain_weights(posteriors: np.ndarray, moves: np.ndarray, lengths: np.ndarray) -> np.ndarray:
-    """The laws of a chain, a column each, from posteriors and counts of moves."""
-    first = posteriors[first_rows(lengths)].sum(axis=0)
+def chain_update(parameters: SieveParameters, sums: Sequence[Any]) -> tuple[SieveParameters, float]:
+    """The parameters after a step, and the mean log-likelihood per row before it, from the sums of `chain_sums`."""
+    first, moves, log_likelihood, n_rows, *cells = sums
+    coefficients = updated_coefficients(parameters, cells)
+    return SieveParameters(chain_weights(first, moves), coefficients), float(log_likelihood / n_rows)
+
+
+def chain_weights(first: np.ndarray, moves: np.ndarray) -> np.ndarray:
+    """The laws of a chain, a column each, from counts of first states and of moves."""
     return as_probabilities(np.column_stack([first, moves.T]) / np.append(first.sum(), moves.sum(axis=1) + TINY))
 
 
@@ -119,7 +131,8 @@ class ChainRows:
         inner = ~first_rows(self.lengths)[1:]
         moves = posteriors[:-1][inner].T @ posteriors[1:][inner]
         coefficients = initial_parameters(cells, posteriors).coefficients
-        return SieveParameters(chain_weights(posteriors, moves, self.lengths), coefficients)
+        first = posteriors[first_rows(self.lengths)].sum(axis=0)
+        return SieveParameters(chain_weights(first, moves), coefficients)
 
     def step(self, cells: Sequence[SieveRows], parameters: SieveParameters) -> tuple[SieveParameters, float]:
         """One step of Baum–Welch, and the mean log-likelihood before it."""

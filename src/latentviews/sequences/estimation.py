@@ -15,6 +15,7 @@ from latentviews.core.embeddings import BinnedEmbedding, Embedding, domain_for
 from latentviews.core.features.landmarks import LandmarkFeatures
 from latentviews.core.moments import feature_vectors
 from latentviews.core.point_masses import laws_in, with_inside
+from latentviews.core.streams import is_array
 from latentviews.core.tables import Columns
 from latentviews.core.views import ViewFits, Views
 from latentviews.densities.reestimation import held_out_bandwidths
@@ -46,8 +47,11 @@ from latentviews.sequences.baum_welch import (
     chain_laws,
     chain_smoothing,
     chain_step,
+    chain_sums,
+    chain_update,
 )
 from latentviews.sequences.chains import Smoothing, first_rows, smooth_states, stationary
+from latentviews.sequences.chunks import ChunkedSequences, DerivedRows
 from latentviews.sequences.stretches import triple_columns, triples, window_means
 from latentviews.sequences.transitions import transition_matrix
 
@@ -66,11 +70,11 @@ class SequenceProblem(NamedTuple):
     def triples(self) -> Problem:
         """The same of triples of consecutive rows, whose views are every sensor at three times."""
         rows = self.rows
-        width = rows.data.shape[1]
-        data, pilot = triples(rows.data, self.lengths), rows.pilot
-        pilot = triples(pilot, self.pilot_lengths) if rows.partial else data
-        whole = ~np.isnan(data).all(axis=0)
-        if not len(data) or not whole.all():
+        width, chunked = rows.pilot.shape[1], isinstance(rows.data, ChunkedSequences)
+        data = rows.data.triples() if chunked else triples(rows.data, self.lengths)
+        pilot = triples(rows.pilot, self.pilot_lengths) if rows.partial or chunked else data
+        seen = pilot if chunked else data
+        if not len(seen) or np.isnan(seen).all(axis=0).any():
             raise UnsupportedError("No three rows in a row are seen, so nothing is known of how states follow.")
         return replace(
             rows,
@@ -85,7 +89,8 @@ class SequenceProblem(NamedTuple):
 
 def check_seen(three: Problem) -> None:
     """Refuse triples in which two views never come together, or three of one sensor; view 3s + τ is sensor s at τ."""
-    here = np.stack([~np.isnan(three.data[:, view]).any(axis=1) for view in three.columns], axis=1)
+    table = three.data if is_array(three.data) else three.pilot
+    here = np.stack([~np.isnan(table[:, view]).any(axis=1) for view in three.columns], axis=1)
     never = np.argwhere(here.T.astype(float) @ here == 0)
     if len(never):
         (s, early), (t, late) = sorted((divmod(int(view), 3) for view in never[0]), key=lambda place: place[1])
@@ -198,32 +203,55 @@ def polished_chain(
     problem: SequenceProblem, guesses: Starts, polish: Any, density_bandwidth: Any, n_jobs: int | None, report: Report
 ) -> FoundChain:
     """Baum–Welch on a sieve from the best guess, and densities weighted by its posteriors over all rows."""
-    rows, lengths = problem.rows, problem.lengths
+    rows = problem.rows
     views = rows.views()
     pilot = ChainRows(polish_rows(rows, views), problem.pilot_lengths)
     polished: Polished = polish.polish(pilot, guesses.each(), rows.rng, n_jobs, report)
-    stream, parameters = CellBatches(rows.data, polished.views), polished.fit.parameters
+    parameters = polished.fit.parameters
     for _ in range(FULL_STEPS if rows.partial else 0):
-        parameters, _ = chain_step(stream, parameters, lengths)
-    posteriors = chain_smoothing(stream, parameters, lengths).posteriors
-    components = _emissions(problem, posteriors, polished.views, parameters, views, density_bandwidth)
+        parameters = _step_over(problem, polished.views, parameters)
+    components = _emissions(problem, polished.views, parameters, views, density_bandwidth)
     _, transition = chain_laws(parameters)
     chain = ChainEstimate(stationary(transition), transition, components, rows.columns)
-    chain = _with_laws(chain, chain.smoothing(rows.data, lengths), lengths)
-    return FoundChain(chain, polish_path(guesses, polished))
+    _, first, moves = state_counts(problem, chain)
+    return FoundChain(_with_laws(chain, first, moves), polish_path(guesses, polished))
 
 
-def _with_laws(chain: ChainEstimate, smoothed: Smoothing, lengths: np.ndarray) -> ChainEstimate:
+def _step_over(problem: SequenceProblem, views: Sequence[SieveView], parameters: SieveParameters) -> SieveParameters:
+    """One more step of Baum–Welch, over all rows."""
+    data = problem.rows.data
+    if isinstance(data, ChunkedSequences):
+        return chain_update(parameters, data.total(partial(_step_sums, views, parameters)))[0]
+    return chain_step(CellBatches(data, views), parameters, problem.lengths)[0]
+
+
+def _step_sums(
+    views: Sequence[SieveView], parameters: SieveParameters, table: np.ndarray, lengths: np.ndarray
+) -> tuple[Any, ...]:
+    return chain_sums(CellBatches(table, views), parameters, lengths)
+
+
+def state_counts(problem: SequenceProblem, chain: ChainEstimate) -> tuple[np.ndarray, ...]:
+    """Expected numbers of rows in every state (k,), of first rows (k,), and of moves (k, k), over all sequences."""
+    data, counted = problem.rows.data, partial(_counts, chain)
+    return data.total(counted) if isinstance(data, ChunkedSequences) else counted(data, problem.lengths)
+
+
+def _counts(chain: ChainEstimate, table: np.ndarray, lengths: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    smoothed = chain.smoothing(table, lengths)
+    return smoothed.posteriors.sum(axis=0), smoothed.posteriors[first_rows(lengths)].sum(axis=0), smoothed.moves
+
+
+def _with_laws(chain: ChainEstimate, first: np.ndarray, moves: np.ndarray) -> ChainEstimate:
     """The chain with its laws re-estimated; one sequence more is taken to start as the chain goes on for ever."""
-    visits = smoothed.moves.sum(axis=1, keepdims=True)
-    transition = np.where(visits > 0, smoothed.moves / np.where(visits > 0, visits, 1.0), chain.transition)
-    first = smoothed.posteriors[first_rows(lengths)].sum(axis=0) + stationary(transition)
+    visits = moves.sum(axis=1, keepdims=True)
+    transition = np.where(visits > 0, moves / np.where(visits > 0, visits, 1.0), chain.transition)
+    first = first + stationary(transition)
     return chain._replace(start=first / first.sum(), transition=transition)
 
 
 def _emissions(
     problem: SequenceProblem,
-    posteriors: np.ndarray,
     sieve: Sequence[SieveView],
     parameters: SieveParameters,
     views: Views,
@@ -232,10 +260,16 @@ def _emissions(
     """The emissions of every view, from the posteriors of all rows.
 
     With "auto", real columns are smoothed in every state as held-out stretches prefer, and several angles keep the
-    sieve, whose width they have chosen already.
+    sieve, whose width they have chosen already. Where rows are in chunks, the pilot says how to smooth.
     """
-    rows, halves = problem.rows, alternating_stretches(problem.lengths)
-    judged = JudgedRows(rows.data, posteriors, None, lambda n_rows: halves, POINTS, posteriors)
+    rows, chunked = problem.rows, isinstance(problem.rows.data, ChunkedSequences)
+    table, lengths = (rows.pilot, problem.pilot_lengths) if chunked else (rows.data, problem.lengths)
+    in_states = partial(_in_states, sieve, parameters)
+    halves, posteriors = alternating_stretches(lengths), in_states(table, lengths)[1]
+    if chunked:
+        rows = replace(rows, data=DerivedRows(rows.data, in_states, len(rows.data)))
+    of_all = None if chunked else posteriors
+    judged = JudgedRows(table, posteriors, None, lambda n_rows: halves, POINTS, of_all)
 
     def of_angles(t: int) -> Embedding:
         return _sieve_density(cast(PointBasis, sieve[t].basis), parameters.coefficients[t], rows, t)
@@ -245,9 +279,16 @@ def _emissions(
         return found
     smoothed = partial(held_out_bandwidths, posteriors=posteriors, halves=halves)
     return [
-        with_inside(view, smoothed, rows.data[:, columns[0]], BinnedEmbedding)
+        with_inside(view, smoothed, table[:, columns[0]], BinnedEmbedding)
         for view, columns in zip(found, rows.columns, strict=True)
     ]
+
+
+def _in_states(
+    views: Sequence[SieveView], parameters: SieveParameters, table: np.ndarray, lengths: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Rows of sequences and the posteriors of their states."""
+    return table, chain_smoothing(CellBatches(table, views), parameters, lengths).posteriors
 
 
 def _sieve_density(basis: PointBasis, coefficients: np.ndarray, rows: Problem, t: int) -> Embedding:

@@ -40,6 +40,7 @@ from latentviews.sequences.estimation import (
     chain_starts,
     found_by_moments,
     polished_chain,
+    state_counts,
 )
 from latentviews.sequences.independence import looks_independent
 from latentviews.sequences.questions import ChainQuestionsMixin
@@ -185,11 +186,12 @@ class KernelHMM(CallbackSupportMixin, ChainQuestionsMixin, ChainAnswersMixin, Ba
 
         Parameters
         ----------
-        X : array or DataFrame of shape (n_samples, n_features)
+        X : array or DataFrame of shape (n_samples, n_features), path of a file, or Dask collection
             Sequences one under the other. NaN where a value is missing: a row without any is passed over in time.
+            Files are read into memory; chunks of Dask stay where they are, and hold whole sequences.
         y : ignored
         lengths : list of ints or None
-            How long every sequence is; by default all rows are one.
+            How long every sequence is; by default all rows are one, or every chunk of a Dask collection is.
 
         Returns
         -------
@@ -202,7 +204,7 @@ class KernelHMM(CallbackSupportMixin, ChainQuestionsMixin, ChainAnswersMixin, Ba
         self._keep_read(problem)
         chain, path = self._fit(problem, report)
         self._keep_path(path)
-        shares = chain.smoothing(problem.rows.data, problem.lengths).posteriors.mean(axis=0)
+        shares = state_counts(problem, chain)[0] / len(problem.rows.data)
         order = np.argsort(-shares, kind="stable")
         self.start_, self.transition_, self.components_, _ = chain.take(order)
         self.weights_ = shares[order]

@@ -6,9 +6,11 @@ from typing import Any
 import numpy as np
 
 from latentviews._validation import is_auto
+from latentviews.core.checked import CheckedChunks
 from latentviews.core.kernels.bandwidths import median
 from latentviews.core.selection import RankTest, dependence_rank
-from latentviews.core.tables import Columns, check_spaces, check_varying, read_sequences, training_rows
+from latentviews.core.streams import is_array
+from latentviews.core.tables import check_varying, read_sequences, rows_inside, training_rows
 from latentviews.core.views import (
     ViewFits,
     feature_prototypes,
@@ -18,6 +20,7 @@ from latentviews.core.views import (
 )
 from latentviews.mixtures.problem import Problem
 from latentviews.sequences.chains import first_rows
+from latentviews.sequences.chunks import chunked_sequences
 from latentviews.sequences.estimation import SequenceProblem
 from latentviews.sequences.stretches import check_lengths, draw_windows, stretches
 
@@ -29,8 +32,11 @@ def read_sequence_problem(model: Any, X: Any, y: Any, lengths: Any) -> SequenceP
     rank, size = 1 if is_auto(model.n_states) else int(model.n_states), model.pilot_size
     rng = np.random.default_rng(model.random_state)
     table, columns = read_sequences(model, X, reset=True)
+    if isinstance(table, CheckedChunks):
+        table = chunked_sequences(table, lengths)
+        lengths = np.concatenate(table.lengths)
     lengths = check_lengths(lengths, len(table), y)
-    _check_table(model, table, columns, lengths, rank)
+    _check_lengths(model, lengths, rank)
     names = getattr(model, "feature_names_in_", None)
     prototypes = feature_prototypes(model.kernel, model.features, model.bandwidth, columns, names)
     if not all(has_density(phi) for phi in prototypes):
@@ -38,9 +44,10 @@ def read_sequence_problem(model: Any, X: Any, y: Any, lengths: Any) -> SequenceP
             "States are told by their emission densities, and a kernel such as Linear has none; use Gaussian, "
             "Laplace, Matern, VonMises or Delta."
         )
-    check_spaces(table, columns, prototypes, names)
     chosen, blocks = draw_windows(lengths, size, rng), list(range(len(columns)))
-    rows = training_rows(table, size, rng, draw=lambda table, *_: (table[chosen], None, None))
+    rows = training_rows(table, size, rng, draw=lambda table, *_: _chosen(table, chosen))
+    check_varying(table if is_array(table) else rows.pilot, columns, names)
+    rows = rows_inside(rows, columns, prototypes, names)
     default = model.kernel is None and model.features is None and model.bandwidth is None
     prototypes = fitting_maps(prototypes, rows.pilot, columns, blocks, model.point_masses, scales=default)
     if default:
@@ -65,16 +72,21 @@ def _in_standard_units(phi: Any, x: np.ndarray) -> Any:
     return with_bandwidth(phi, spread * (median(whole / spread) or 1.0))
 
 
-def _check_table(model: Any, table: np.ndarray, columns: Columns, lengths: np.ndarray, rank: int) -> None:
-    """Refuse too few rows, and columns that say nothing."""
+def _chosen(table: Any, numbers: np.ndarray) -> tuple[Any, None, None]:
+    """Some rows of an array or of chunks."""
+    return (table[numbers] if is_array(table) else table.take(numbers)[0]), None, None
+
+
+def _check_lengths(model: Any, lengths: np.ndarray, rank: int) -> None:
+    """Refuse too few rows."""
+    n_rows = int(lengths.sum())
     if lengths.max() < 3:
         raise ValueError(
             f"{type(model).__name__} learns from three consecutive rows, and no sequence has so many; got "
-            f"n_samples = {len(table)} in {len(lengths)} sequence(s), the longest of {lengths.max()} row(s)."
+            f"n_samples = {n_rows} in {len(lengths)} sequence(s), the longest of {lengths.max()} row(s)."
         )
-    if len(table) < rank:
-        raise ValueError(f"{rank} states need at least {rank} rows; got n_samples = {len(table)}.")
-    check_varying(table, columns, getattr(model, "feature_names_in_", None))
+    if n_rows < rank:
+        raise ValueError(f"{rank} states need at least {rank} rows; got n_samples = {n_rows}.")
 
 
 def _rank_test(problem: SequenceProblem) -> tuple[RankTest, ViewFits]:

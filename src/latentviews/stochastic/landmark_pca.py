@@ -25,11 +25,12 @@ from latentviews._validation import (
     holds_batches,
 )
 from latentviews.core import streams
+from latentviews.core.by_parts import by_parts
+from latentviews.core.checked import Spaces, brought, checked_batches, is_stream, refuse_outside, unmapped
 from latentviews.core.features.landmarks import SELECTIONS, LandmarkFeatures
 from latentviews.core.kernels.base import Kernel, UnitHeight
 from latentviews.core.kernels.real import Gaussian
 from latentviews.core.kernels.spaces import space_of
-from latentviews.core.tables import Spaces, checked_batches, is_stream, refuse_outside
 from latentviews.stochastic.expansions import (
     rotation_of,
 )
@@ -113,7 +114,8 @@ class LandmarkPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
     def fit(self, X: Any, y: Any = None) -> Self:
         """Pick landmarks among the rows of ``X`` and add up all rows.
 
-        ``X`` is an array, or an iterable of batches that can be read more than once: arrays, or pairs (rows, weights).
+        ``X`` is an array, an iterable of batches that can be read more than once (arrays, or pairs of rows and
+        weights), the path of a file (or `io.open_table`), or a Dask collection, whose chunks stay where they are.
 
         Parameters
         ----------
@@ -125,6 +127,7 @@ class LandmarkPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         self
         """
         check_parameters(self)
+        X = brought(unmapped(X))
         rng, stream = np.random.default_rng(self.random_state), is_stream(X) or holds_batches(X)
         data = checked_batches(self, X, reset=True, missing=False) if stream else check_rows(self, X, reset=True)
         data = data.inside(self._spaces()) if stream else self._inside(data)
@@ -208,6 +211,7 @@ class LandmarkPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         self.explained_variance_ratio_ = self.explained_variance_ / max(float(height) - self.mean_ @ self.mean_, TINY)
         self._n_features_out = self.n_components
 
+    @by_parts("n_components")
     def transform(self, X: Any) -> Any:
         """The coordinates of the rows of ``X`` along the components, (n_samples, n_components).
 

@@ -1,7 +1,8 @@
 """Batches of rows, and the mean over all rows: the only place where batches are added.
 
 Data are an array of any library, or an iterable that can be read more than once and yields batches, each
-a 2-D array or a pair ``(rows, weights)``.
+a 2-D array or a pair ``(rows, weights)``. An iterable that has a method ``total`` adds its rows up by itself, and one
+that knows how many there are (``n_rows``) gives those with some numbers (``take``).
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -57,6 +58,9 @@ def batches(data: Any, weights: Any = None, size: int = BATCH) -> Iterator[tuple
             part = slice(start, min(start + size, data.shape[0]))
             yield data[part, :], None if weights is None else weights[part]
         return
+    if hasattr(data, "in_batches"):  # pieces of files are cut as arrays are
+        yield from data.in_batches(size)
+        return
     if isinstance(data, Iterator) or not isinstance(data, Iterable):
         raise TypeError(
             f"Data must be an array or an iterable that can be read more than once; got {type(data).__name__}, "
@@ -87,6 +91,8 @@ def single_pass(data: Any, size: int, *along: Any) -> Iterator[tuple[Any, ...]]:
 
 def total(data: Any, row_sum: RowSum, weights: Any = None, size: int = BATCH) -> Total:
     """The sums of ``row_sum(batch, weights)`` over all batches, in float64; on the rows' device until the last."""
+    if hasattr(data, "total"):  # rows that are added up where they are
+        return data.total(row_sum, size)
     result: Total | None = None
     for batch, weight in batches(data, weights, size):
         count = float(batch.shape[0]) if weight is None else float(to_numpy(weight).sum())
@@ -116,14 +122,24 @@ def sample(data: Any, size: int | None, rng: np.random.Generator, *along: Any) -
     """At most ``size`` rows, uniformly without replacement, and what belongs to them in the arrays ``along``.
 
     All rows if ``size`` is None. An iterable is read once, never more than ``size`` rows and a batch are held, and its
-    own weights come in place of the first of ``along``.
+    own weights come in place of the first of ``along``. Where it knows how many rows it has, those drawn are the same
+    as of an array.
     """
     if not is_array(data):
-        return (data, None, *along[1:]) if size is None else (*_reservoir(data, size, rng), *along[1:])
+        if size is None:
+            return (data, None, *along[1:])
+        count = getattr(data, "n_rows", None)
+        drawn = _reservoir(data, size, rng) if count is None else data.take(_draw(count, size, rng))
+        return (*drawn, *along[1:])
     if size is None or data.shape[0] <= size:
         return (data, *along)
-    rows = np.sort(rng.choice(data.shape[0], size=size, replace=False))
+    rows = _draw(data.shape[0], size, rng)
     return (take_rows(data, rows), *(None if values is None else values[rows] for values in along))
+
+
+def _draw(count: int, size: int, rng: np.random.Generator) -> np.ndarray:
+    """Increasing numbers of ``size`` rows out of ``count``; of all where they are no more."""
+    return np.arange(count) if count <= size else np.sort(rng.choice(count, size=size, replace=False))
 
 
 def _reservoir(data: Any, size: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray | None]:
