@@ -121,7 +121,7 @@ def read_table(estimator: Any, X: Any, *, reset: bool) -> tuple[Any, Columns]:
         X, columns = _stack([np.asarray(view) for view in X])
     elif hasattr(X, "columns"):
         X = _named_columns(X, _listed(estimator.views))
-    table = check_rows(estimator, coded(estimator, X, reset=reset), reset=reset, missing=True)
+    table = check_rows(estimator, coded(estimator, X, reset=reset, views=columns), reset=reset, missing=True)
     refuse_outside(table, spaces, _names(estimator))
     return table, columns or _columns(estimator, reset)
 

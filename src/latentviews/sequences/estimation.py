@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -11,15 +11,13 @@ from latentviews._clusters import CLUSTER_ROWS, cluster_posteriors, kmeans
 from latentviews._progress import Report
 from latentviews._validation import UnsupportedError, is_auto
 from latentviews.core.components import Components
-from latentviews.core.embeddings import BinnedEmbedding, Embedding, domain_for
-from latentviews.core.features.landmarks import LandmarkFeatures
+from latentviews.core.embeddings import BinnedEmbedding
 from latentviews.core.moments import feature_vectors
 from latentviews.core.point_masses import laws_in, with_inside
 from latentviews.core.tables import Columns
 from latentviews.core.views import ViewFits, Views
 from latentviews.densities.reestimation import held_out_bandwidths
 from latentviews.densities.smoothers import POINTS
-from latentviews.mixtures.cells import PointBasis, SieveView
 from latentviews.mixtures.estimation import (
     FULL_STEPS,
     SPECTRAL_FACTORS,
@@ -38,7 +36,6 @@ from latentviews.mixtures.estimation import (
 )
 from latentviews.mixtures.polish import Polished
 from latentviews.mixtures.problem import Estimate, Problem
-from latentviews.mixtures.sieve import SieveParameters
 from latentviews.sequences.baum_welch import (
     CellBatches,
     ChainRows,
@@ -206,7 +203,7 @@ def polished_chain(
     for _ in range(FULL_STEPS if rows.partial else 0):
         parameters, _ = chain_step(stream, parameters, lengths)
     posteriors = chain_smoothing(stream, parameters, lengths).posteriors
-    components = _emissions(problem, posteriors, polished.views, parameters, views, density_bandwidth)
+    components = _emissions(problem, posteriors, views, density_bandwidth)
     _, transition = chain_laws(parameters)
     chain = ChainEstimate(stationary(transition), transition, components, rows.columns)
     chain = _with_laws(chain, chain.smoothing(rows.data, lengths), lengths)
@@ -224,23 +221,16 @@ def _with_laws(chain: ChainEstimate, smoothed: Smoothing, lengths: np.ndarray) -
 def _emissions(
     problem: SequenceProblem,
     posteriors: np.ndarray,
-    sieve: Sequence[SieveView],
-    parameters: SieveParameters,
     views: Views,
     bandwidth: Any,
 ) -> list[Components]:
     """The emissions of every view, from the posteriors of all rows.
 
-    With "auto", real columns are smoothed in every state as held-out stretches prefer, and several angles keep the
-    sieve, whose width they have chosen already.
+    With "auto", columns are smoothed in every state as held-out stretches prefer.
     """
     rows, halves = problem.rows, alternating_stretches(problem.lengths)
     judged = JudgedRows(rows.data, posteriors, None, lambda n_rows: halves, POINTS, posteriors)
-
-    def of_angles(t: int) -> Embedding:
-        return _sieve_density(cast(PointBasis, sieve[t].basis), parameters.coefficients[t], rows, t)
-
-    _, found = densities(rows, judged, views, bandwidth, of_angles)
+    _, found = densities(rows, judged, views, bandwidth)
     if not is_auto(bandwidth):
         return found
     smoothed = partial(held_out_bandwidths, posteriors=posteriors, halves=halves)
@@ -248,11 +238,3 @@ def _emissions(
         with_inside(view, smoothed, rows.data[:, columns[0]], BinnedEmbedding)
         for view, columns in zip(found, rows.columns, strict=True)
     ]
-
-
-def _sieve_density(basis: PointBasis, coefficients: np.ndarray, rows: Problem, t: int) -> Embedding:
-    """The sieve's own Σ_b a_bh k(c_b, ·): the embedding of weights on its landmarks."""
-    phi = LandmarkFeatures(basis.kernel, None).fit(basis.points)
-    x = rows.pilot[:, rows.columns[t]]
-    place = domain_for(phi, x[~np.isnan(x).any(axis=1)], rows.rng)
-    return Embedding(place, phi, phi.transform(basis.points).T @ coefficients)

@@ -98,8 +98,8 @@ class Circle(Space):
 
     noun = "angle"
     name = "circle"
-    rule = "silverman"
-    rules = ("median", "silverman")
+    rule = "cv"
+    rules = ("median", "silverman", "cv")
     padding = "wrap"
     period: float = TURN
 
@@ -141,10 +141,11 @@ class Circle(Space):
         if rule == "median":
             chord = bandwidths.resolve("median", points) / math.sqrt(x.shape[1])
             return self.unit * 2 * math.asin(min(float(chord) / 2, 1.0))
-        if rule == "silverman":
+        if rule in ("silverman", "cv"):
             resultant = np.abs(np.exp(1j * x).mean(axis=0)).clip(0.05, 1 - 1e-12)
             spread = float(np.sqrt(-2 * np.log(resultant)).mean())
-            return self.unit * spread * silverman_rate(len(x), x.shape[1])
+            thumb = spread * silverman_rate(len(x), x.shape[1])
+            return self.unit * (thumb if rule == "silverman" else bandwidths.angular_cv(x, thumb))
         raise ValueError(f"Kernels on angles take a positive bandwidth or one of {list(self.rules)}; got {rule!r}.")
 
     def within_class_bandwidth(self, x: np.ndarray, posteriors: np.ndarray) -> float:
