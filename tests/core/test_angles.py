@@ -125,6 +125,15 @@ def test_degrees_radians_and_angles_shifted_across_the_cut_give_the_same_classes
     assert models["degrees"][1] == pytest.approx(models["radians"][1] - 3 * np.log(np.rad2deg(1)), abs=1e-3)
 
 
+def test_degrees_asked_of_a_model_in_radians_are_told(angles):
+    X, _ = angles
+    kernel = [VonMises(), None, VonMises(), None, VonMises(), None]
+    model = MultiViewMixture(2, kernel=kernel, polish=QUICK, random_state=0).fit(X)
+
+    with pytest.warns(UserWarning, match="Column 0 is taken for angles in radians, and goes from .* say period=360"):
+        model.predict(X * np.tile([180 / np.pi, 1], 3))
+
+
 def test_a_joint_density_takes_degrees(angles):
     X, _ = angles
     turned = X[:, :2] * [180 / np.pi, 1]

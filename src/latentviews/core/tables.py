@@ -327,10 +327,13 @@ def rows_inside(rows: Rows, columns: Columns, prototypes: Sequence[Any], names: 
 
 
 def refuse_outside(x: Any, spaces: Spaces, names: Any = None) -> None:
-    """Refuse values outside the space of their column."""
+    """Refuse values outside the space of their column, and warn of those that are hardly in its unit."""
     for j, space in spaces.items():
         if space.bordered:
             space.check(to_numpy(x[:, j]), _label(j, names))
+        doubt = space.beyond(to_numpy(x[:, j]), _label(j, names))
+        if doubt:
+            warn_user(doubt)
 
 
 def _fitted_spaces(estimator: Any) -> Spaces:

@@ -173,16 +173,23 @@ class Circle(Space):
         mean = np.exp(1j * values / self.unit).mean()
         return float(self.unit * np.angle(mean)), float(abs(mean)), np.nan
 
+    def beyond(self, values: np.ndarray, label: Any) -> str | None:
+        """A sentence where angles go round the circle more often than angles in this unit would."""
+        known = values[~np.isnan(values)]
+        if not len(known) or np.ptp(known) <= TURNS * self.period:
+            return None
+        remedy = (
+            "say period=360 in the kernel, or turn degrees into radians with np.deg2rad"
+            if self.period == TURN
+            else "say in the kernel what a full turn is"
+        )
+        return f"{self._taken(label)}, and goes from {known.min():.3g} to {known.max():.3g}; {remedy}."
+
     def check(self, values: np.ndarray, label: Any) -> str | None:
         """A sentence where angles go round the circle more often, or less far, than angles in this unit would."""
         low, high = np.nanmin(values), np.nanmax(values)
-        if high - low > TURNS * self.period:
-            remedy = (
-                "say period=360 in the kernel, or turn degrees into radians with np.deg2rad"
-                if self.period == TURN
-                else "say in the kernel what a full turn is"
-            )
-            return f"{self._taken(label)}, and goes from {low:.3g} to {high:.3g}; {remedy}."
+        if self.beyond(values, label):
+            return self.beyond(values, label)
         if self.period >= DEGREES and max(abs(low), abs(high)) <= TURN:
             return (
                 f"{self._taken(label)}, and goes from {low:.3g} to {high:.3g} only, as radians would; leave out period "
