@@ -19,7 +19,7 @@ from latentviews.core.streams import batches
 from latentviews.densities.reestimation import within_classes
 from latentviews.densities.smoothers import representatives
 
-WIDTHS = (0.35, 0.5, 0.7, 1.0, 1.4, 2.0)  # of kernels, over what Silverman's rule says
+WIDTHS = (0.12, 0.18, 0.25, 0.35, 0.5, 0.7, 1.0, 1.4, 2.0)  # of kernels, over what Silverman's rule says
 FAINT = 1e-9  # shares of a row that no density would miss
 HALF = 2**0.2  # how much wider than for all rows the best kernels for half of them are, about
 
