@@ -1,7 +1,7 @@
 """Protein backbones: angles (φ, ψ) of residues along chains, on chains that were held out.
 
     LATENTVIEWS_DATA=../shared/data python benchmarks/accuracy/torus.py
-    LATENTVIEWS_DATA=../shared/data python benchmarks/accuracy/torus.py --figure      # from a fit, without the rest
+    LATENTVIEWS_DATA=../shared/data python benchmarks/accuracy/torus.py --part figure
 
 Needs hmmlearn in the same environment, and matplotlib for the figure. 14 of 35 chains are held out. Every method has
 the number of classes under which seven of the other chains are likeliest by a fit to the rest of them; then it is
@@ -16,15 +16,17 @@ fitted to all 21. Three questions:
   nothing; of `KernelHMM.conditional`.
 
 All densities are per square radian. A Gaussian on sines and cosines has its density off the torus too: it is taken
-given that points lie on the torus.
+given that points lie on the torus. What is saved is not run again; every answer names its commit.
 """
 
 import argparse
+import json
 import logging
 import os
 import sys
 import warnings
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -41,8 +43,8 @@ from latentviews import Delta, KernelHMM, MultiViewMixture, VonMises
 
 RESULTS = Path(__file__).with_name("results")
 PACKAGES = (*_record.PACKAGES, "hmmlearn")
-COUNTS, PEER_COUNTS = (4, 8, 12), (4, 8, 12, 16, 20, 25)
-KINDS, STARTS, GRID = 3, 5, 120  # kinds of secondary structure; starts of peers; points a turn
+COUNTS, PEER_COUNTS = (4, 8, 12), (4, 8, 12, 16, 20)
+KINDS, STARTS, GRID = 3, 3, 120  # kinds of secondary structure; starts of peers; points a turn
 HELIX = "HEC"
 
 
@@ -113,11 +115,11 @@ def kernel_hmm(data: Chains, k: int) -> Fitted:
 
 
 def gaussian_hmm(data: Chains, k: int) -> Fitted:
-    """The likeliest of five starts of a Gaussian HMM on sines and cosines, given that points are on the torus."""
+    """The likeliest of three starts of a Gaussian HMM on sines and cosines, given that points are on the torus."""
     from hmmlearn.hmm import GaussianHMM
 
     def start(seed: int) -> Any:
-        return GaussianHMM(k, "full", n_iter=200, random_state=seed).fit(data.points, data.lengths)
+        return GaussianHMM(k, "full", n_iter=80, random_state=seed).fit(data.points, data.lengths)
 
     model = max((start(seed) for seed in range(STARTS)), key=lambda one: one.score(data.points, data.lengths))
     grid, area = torus_grid()
@@ -149,7 +151,7 @@ def torus_grid() -> tuple[np.ndarray, float]:
 
 
 def gaussian_mixture(x: np.ndarray, k: int) -> Any:
-    """The likeliest of five starts."""
+    """The likeliest of three starts."""
     return GaussianMixture(k, reg_covar=1e-5, n_init=STARTS, max_iter=500, random_state=0).fit(x)
 
 
@@ -192,7 +194,7 @@ def log_von_mises(x: np.ndarray, means: np.ndarray, kappas: np.ndarray) -> np.nd
 
 
 def von_mises(x: np.ndarray, k: int) -> Fitted:
-    """The likeliest of five starts of EM for a mixture of products of von Mises laws."""
+    """The likeliest of three starts of EM for a mixture of products of von Mises laws."""
     fits = [von_mises_em(x, k, seed) for seed in range(STARTS)]
     _, weights, means, kappas = max(fits, key=lambda fit: fit[0])
 
@@ -232,7 +234,7 @@ def three_views(x: np.ndarray, k: int) -> Fitted:
 Method = Callable[[Any, int], Fitted]
 OF_CHAINS: dict[str, tuple[Method, tuple[int, ...]]] = {
     "KernelHMM": (kernel_hmm, COUNTS),
-    "Gaussian HMM, sines and cosines": (gaussian_hmm, PEER_COUNTS),
+    "Gaussian HMM, sines and cosines": (gaussian_hmm, COUNTS),
 }
 OF_ROWS: dict[str, Method] = {
     "Gaussian mixture, angles": on_angles,
@@ -253,12 +255,6 @@ def judged(method: Method, parts: list[Any], kinds: np.ndarray, counts: tuple[in
         "log-likelihood": round(float(method(both, k).score(held)), 4),
         f"ARI of {KINDS} classes": round(float(adjusted_rand_score(kinds, classes)), 4),
     }
-
-
-def told(name: str, found: dict[str, Any]) -> dict[str, Any]:
-    """The same, printed."""
-    print(f"{name:<45}", {key: value for key, value in found.items() if key != "tried"}, flush=True)
-    return found
 
 
 def from_acids(inner: Chains, choosing: Chains, both: Chains, held: Chains) -> dict[str, Any]:
@@ -321,34 +317,47 @@ def draw(data: Chains, k: int) -> None:
     figure.savefig(RESULTS / "torus.png", dpi=100, facecolor="white", pil_kwargs={"optimize": True})
 
 
+def keep(question: str, name: str, ask: Callable[[], dict[str, Any]]) -> None:
+    """Ask, print and save, unless the answer is saved already."""
+    path = RESULTS / "torus.json"
+    if name in saved(path).get(question, {}):
+        return
+    found = {**ask(), "commit": _record.COMMIT}
+    print(f"{question}: {name:<40}", {key: value for key, value in found.items() if key != "tried"}, flush=True)
+    results = saved(path)  # another part may have been saved since
+    results.setdefault(question, {})[name] = found
+    _record.save(path, results, PACKAGES)
+
+
+def saved(path: Path) -> dict[str, Any]:
+    """What was measured before."""
+    return json.loads(path.read_text())["results"] if path.exists() else {}
+
+
 def main() -> None:
-    """All questions, or the figure."""
+    """All questions, or some, and the figure."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--figure", action="store_true", help="draw the states of eight alone")
-    only_figure = parser.parse_args().figure
+    parser.add_argument("--part", choices=["acids", "chains", "triples", "figure"])
+    part = parser.parse_args().part
     warnings.simplefilter("ignore")
     logging.getLogger("hmmlearn").setLevel(logging.ERROR)
     inner, choosing, held = load(Path(os.environ["LATENTVIEWS_DATA"]))
-    both = joined(inner, choosing)
-    if not only_figure:
-        chains = [inner, choosing, both, held]
-        rows, kinds = [part.angles for part in chains], held.kinds
-        triples = [part.triples()[0] for part in chains]
-        results: dict[str, Any] = {"from amino acids": told("from amino acids", from_acids(*chains))}
-        results["chains"] = {
-            **{name: told(name, judged(way, chains, kinds, counts)) for name, (way, counts) in OF_CHAINS.items()},
-            **{name: told(name, judged(way, rows, kinds, PEER_COUNTS)) for name, way in OF_ROWS.items()},
-        }
-        kinds = held.triples()[1]
-        results["triples"] = {
-            "MultiViewMixture": told("triples: MultiViewMixture", judged(three_views, triples, kinds, COUNTS)),
-            **{
-                name: told(f"triples: {name}", judged(way, triples, kinds, PEER_COUNTS))
-                for name, way in OF_ROWS.items()
-            },
-        }
-        _record.save(RESULTS / "torus.json", results, PACKAGES)
-    draw(both, 8)
+    chains = [inner, choosing, joined(inner, choosing), held]
+    if part in (None, "acids"):
+        keep("from amino acids", "KernelHMM", lambda: from_acids(*chains))
+    if part in (None, "chains"):
+        rows = [some.angles for some in chains]
+        for name, way in OF_ROWS.items():
+            keep("chains", name, partial(judged, way, rows, held.kinds, PEER_COUNTS))
+        for name, (way, counts) in OF_CHAINS.items():
+            keep("chains", name, partial(judged, way, chains, held.kinds, counts))
+    if part in (None, "triples"):
+        rows, kinds = [some.triples()[0] for some in chains], held.triples()[1]
+        keep("triples", "MultiViewMixture", partial(judged, three_views, rows, kinds, COUNTS))
+        for name, way in OF_ROWS.items():
+            keep("triples", name, partial(judged, way, rows, kinds, PEER_COUNTS))
+    if part in (None, "figure"):
+        draw(chains[2], 8)
 
 
 if __name__ == "__main__":
