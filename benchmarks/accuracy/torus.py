@@ -15,8 +15,8 @@ fitted to all 21. Three questions:
 * ``from amino acids``: log p(angles of a residue | amino acids of the chain), beside what the own residue says, and
   nothing; of `KernelHMM.conditional`.
 
-All densities are per square radian. A Gaussian on sines and cosines has its density off the torus too: it is taken
-given that points lie on the torus. What is saved is not run again; every answer names its commit.
+All densities are per square radian. A Gaussian on sines and cosines has its density off the torus too: that of every
+component is taken given that points lie on the torus. What is saved is not run again; every answer names its commit.
 """
 
 import argparse
@@ -115,7 +115,7 @@ def kernel_hmm(data: Chains, k: int) -> Fitted:
 
 
 def gaussian_hmm(data: Chains, k: int) -> Fitted:
-    """The likeliest of three starts of a Gaussian HMM on sines and cosines, given that points are on the torus."""
+    """The likeliest of three starts of a Gaussian HMM on sines and cosines, its states restricted to the torus."""
     from hmmlearn.hmm import GaussianHMM
 
     def start(seed: int) -> Any:
@@ -126,17 +126,19 @@ def gaussian_hmm(data: Chains, k: int) -> Fitted:
     inside = logsumexp(model._compute_log_likelihood(grid), axis=0) + np.log(area)  # of every state, on the torus
 
     def score(held: Chains) -> float:
-        total = model.score(held.points, held.lengths)
-        return (total - sum(log_mass(model, inside, n) for n in held.lengths)) / len(held.angles)
+        emitted = model._compute_log_likelihood(held.points) - inside
+        starts = np.cumsum(held.lengths) - held.lengths
+        pairs = zip(starts, held.lengths, strict=True)
+        return sum(log_forward(model, emitted[at : at + n]) for at, n in pairs) / len(emitted)
 
     return Fitted(score, lambda held: model.predict(held.points, held.lengths))
 
 
-def log_mass(model: Any, inside: np.ndarray, length: int) -> float:
-    """The log-probability density that a whole sequence lies on the torus."""
-    logs = np.log(model.startprob_ + 1e-300) + inside
-    for _ in range(length - 1):
-        logs = logsumexp(logs[:, None] + np.log(model.transmat_ + 1e-300), axis=0) + inside
+def log_forward(model: Any, emitted: np.ndarray) -> float:
+    """The log-density of one sequence from the log-densities of its rows in every state."""
+    logs = np.log(model.startprob_ + 1e-300) + emitted[0]
+    for row in emitted[1:]:
+        logs = logsumexp(logs[:, None] + np.log(model.transmat_ + 1e-300), axis=0) + row
     return float(logsumexp(logs))
 
 
@@ -162,20 +164,20 @@ def on_angles(x: np.ndarray, k: int) -> Fitted:
 
 
 def on_circles(x: np.ndarray, k: int) -> Fitted:
-    """A Gaussian mixture on sines and cosines, given that points are on the torus."""
+    """A Gaussian mixture on sines and cosines, every component given that points are on the torus."""
     model = gaussian_mixture(embedded(x), k)
-    log_inside = log_torus_mass(model, x)
+    log_weights = np.log(model.weights_) - log_torus_masses(model, x)
     return Fitted(
-        lambda held: model.score(embedded(held)) - log_inside,
+        lambda held: float(logsumexp(model._estimate_log_prob(embedded(held)) + log_weights, axis=1).mean()),
         lambda held: model.predict(embedded(held)),
     )
 
 
-def log_torus_mass(model: Any, x: np.ndarray) -> float:
-    """The log of a mixture's integral over the torus: a grid for two angles, else draws around rows and everywhere."""
+def log_torus_masses(model: Any, x: np.ndarray) -> np.ndarray:
+    """The logs of the components' integrals over the torus: a grid for two angles, else draws around rows."""
     if x.shape[1] == 2:
         grid, area = torus_grid()
-        return float(logsumexp(model.score_samples(grid)) + np.log(area))
+        return logsumexp(model._estimate_log_prob(grid), axis=0) + np.log(area)
     rng, n, kappa = np.random.default_rng(0), 20_000, 8.0
     centres = x[rng.permutation(len(x))[:1500]]
     drawn = rng.vonmises(centres[rng.integers(len(centres), size=n)], kappa)
@@ -184,7 +186,7 @@ def log_torus_mass(model: Any, x: np.ndarray) -> float:
     logs = log_von_mises(drawn, centres, np.full(centres.shape, kappa))
     flat = -x.shape[1] * np.log(2 * np.pi)
     law = np.logaddexp(logsumexp(logs, axis=1) - np.log(len(centres)) + np.log(0.8), flat + np.log(0.2))
-    return float(logsumexp(model.score_samples(embedded(drawn)) - law) - np.log(n))
+    return logsumexp(model._estimate_log_prob(embedded(drawn)) - law[:, None], axis=0) - np.log(n)
 
 
 def log_von_mises(x: np.ndarray, means: np.ndarray, kappas: np.ndarray) -> np.ndarray:
