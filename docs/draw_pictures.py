@@ -147,6 +147,11 @@ def cytometry() -> None:
     write(figure, "cytometry.png")
 
 
+def torus() -> None:
+    """The states of protein backbones, as ``benchmarks/accuracy/torus.py --part figure`` draws them."""
+    shutil.copy(DOCS.parent / "benchmarks" / "accuracy" / "results" / "torus.png", PICTURES / "torus.png")
+
+
 def mean_f(record: list[dict[str, Any]], method: str, collection: str) -> float:
     """The mean over samples of the mean over seeds; the sample with five columns is another table."""
     runs: dict[str, list[float]] = {}
@@ -186,7 +191,7 @@ def shrink(path: Path) -> None:
 
 DRAWINGS: dict[str, Callable[[], None]] = {
     draw.__name__: draw
-    for draw in (components, how_many, trust, dependence, kinds, series, joint, comparing, cytometry, report)
+    for draw in (components, how_many, trust, dependence, kinds, series, joint, comparing, cytometry, torus, report)
 }
 
 if __name__ == "__main__":

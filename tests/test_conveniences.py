@@ -11,6 +11,7 @@ from catalogue import FEATURES
 from latentviews import (
     Copulas,
     Delta,
+    Gaussian,
     KernelHMM,
     LowRankDensity,
     MultiViewMixture,
@@ -154,9 +155,9 @@ def test_categories_are_codes_for_the_delta_kernel(coded, tmp_path):
     np.testing.assert_allclose(*others, atol=1e-6)  # a category that was never seen tells as little as a missing one
 
 
-def test_categories_without_that_kernel_are_one_sentence(coded):
+def test_categories_with_a_kernel_for_numbers_are_one_sentence(coded):
     with pytest.raises(ValueError, match=r"Columns \['sex'\] are not numbers; give their view the kernel Delta"):
-        MultiViewMixture(2).fit(coded)
+        MultiViewMixture(2, kernel=Gaussian()).fit(coded)
 
 
 # ------------------------------------------------------------------------------------------------------ two columns

@@ -13,6 +13,7 @@ from latentviews.core.features.fourier import FourierFeatures
 from latentviews.core.features.indicators import OneHotFeatures
 from latentviews.core.features.landmarks import LandmarkFeatures
 from latentviews.core.features.sketches import TensorSketchFeatures
+from latentviews.core.kernels.alignments import global_alignment_gram, patch_gram
 from latentviews.core.kernels.base import Kernel
 from latentviews.core.kernels.borders import HalfLine, Interval
 from latentviews.core.kernels.circle import VonMises, WrappedGaussian
@@ -112,10 +113,12 @@ __all__ = [
     "covariate_shift_weights",
     "diagnose",
     "distal_outcome",
+    "global_alignment_gram",
     "independence_test",
     "label_shift",
     "likelihood_curve",
     "load",
+    "patch_gram",
     "rank_test",
     "save",
     "spectrum_gram",

@@ -49,6 +49,26 @@ def test_in_degrees_a_kernel_is_the_same_per_degree(kind, rule, rng):
 
 
 @pytest.mark.cheap
+@pytest.mark.parametrize("d", [1, 2])
+def test_cv_takes_the_width_under_which_held_out_angles_are_likeliest(d, rng):
+    x = rng.vonmises(2.5 * rng.integers(2, size=(90, 1)), 80.0, size=(90, d))  # two narrow modes
+    fold = np.arange(90) % 5
+
+    def likelihood(width):
+        values = [VonMises(width).gram(x[fold == f], x[fold != f]).mean(axis=1) for f in range(5)]
+        return np.log(np.concatenate(values)).mean()
+
+    thumb = VonMises("silverman").adapt(x).bandwidth
+    widths = thumb * np.geomspace(0.05, 2.5, 24)
+    best = max(widths, key=likelihood)
+
+    assert VonMises("cv").adapt(x).bandwidth == pytest.approx(best)
+    degrees = VonMises("cv", period=360).adapt(np.rad2deg(x)).bandwidth
+    assert degrees == pytest.approx(np.rad2deg(best))
+    assert best < thumb / 3
+
+
+@pytest.mark.cheap
 def test_draws_of_the_wrapped_gaussian_have_its_resultant(rng):
     drawn = WrappedGaussian(40.0, period=360).draw(np.full((20_000, 1), 170.0), rng)
 
@@ -125,6 +145,15 @@ def test_degrees_radians_and_angles_shifted_across_the_cut_give_the_same_classes
     assert models["degrees"][1] == pytest.approx(models["radians"][1] - 3 * np.log(np.rad2deg(1)), abs=1e-3)
 
 
+def test_degrees_asked_of_a_model_in_radians_are_told(angles):
+    X, _ = angles
+    kernel = [VonMises(), None, VonMises(), None, VonMises(), None]
+    model = MultiViewMixture(2, kernel=kernel, polish=QUICK, random_state=0).fit(X)
+
+    with pytest.warns(UserWarning, match="Column 0 is taken for angles in radians, and goes from .* say period=360"):
+        model.predict(X * np.tile([180 / np.pi, 1], 3))
+
+
 def test_a_joint_density_takes_degrees(angles):
     X, _ = angles
     turned = X[:, :2] * [180 / np.pi, 1]
@@ -146,3 +175,25 @@ def test_a_number_beside_wrapped_angles_is_one_view(angles, rng):
     model = MultiViewMixture(2, views=[[0, 1], [2, 3], [4, 5]], kernel=kernel, polish=QUICK, random_state=0).fit(table)
 
     assert np.mean(model.predict(table) == y) > 0.95
+
+
+def two_modes(y, rng):
+    """An angle of either class with two narrow modes, and its log-density in every class."""
+    modes = np.array([[0.0, 2.0], [1.0, 3.0]])
+    x = rng.vonmises(modes[y, rng.integers(2, size=len(y))], 60.0)
+    law = stats.vonmises(60.0)
+    return x, np.log(np.stack([law.pdf(x - a) / 2 + law.pdf(x - b) / 2 for a, b in modes], axis=1))
+
+
+@pytest.mark.parametrize(("n_columns", "most"), [(1, 0.15), (2, 0.4)])  # a single width for all modes loses 2 and 5
+def test_densities_of_angles_are_as_narrow_as_their_modes(n_columns, most):
+    rng = np.random.default_rng(0)
+    y = rng.choice(2, size=1200)
+    drawn = [two_modes(y, rng) for _ in range(3 * n_columns)]
+    X, logs = np.column_stack([x for x, _ in drawn]), sum(log for _, log in drawn)
+    truth = np.logaddexp(logs[:, 0], logs[:, 1]) - np.log(2)
+    views = [list(range(t, t + n_columns)) for t in range(0, 3 * n_columns, n_columns)]
+
+    model = MultiViewMixture(2, views=views, kernel=VonMises(), polish=QUICK, random_state=0).fit(X[:600])
+
+    assert truth[600:].mean() - model.score(X[600:]) < most

@@ -112,7 +112,7 @@ def test_a_density_given_a_word(codes):
 def test_text_elsewhere_gets_a_sentence(model, codes):
     frame = pd.DataFrame(WORDS[codes], columns=NAMES)
     with pytest.raises(ValueError, match=r"Columns \['a', 'b', 'c', 'd'\] are not numbers; give their view the kernel"):
-        type(model)(2).fit(frame)
+        type(model)(2, kernel=Gaussian()).fit(frame)
 
 
 def test_words_in_a_stream_are_those_of_all_batches(codes):

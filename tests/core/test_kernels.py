@@ -305,7 +305,7 @@ def test_an_unknown_rule_is_refused_with_the_known_ones(rng):
 
     with pytest.raises(ValueError, match=r"one of \['cv', 'isj', 'median', 'scott', 'silverman'\]; got 'widest'"):
         Gaussian("widest").adapt(x)
-    with pytest.raises(ValueError, match=r"one of \['median', 'silverman'\]; got 'isj'"):
+    with pytest.raises(ValueError, match=r"one of \['median', 'silverman', 'cv'\]; got 'isj'"):
         VonMises("isj").adapt(x)
 
 

@@ -26,7 +26,12 @@ from .verdicts import Judge
 
 Rng = np.random.Generator
 ELSEWHERE = {"diagnose", "load", "save"}  # asked of the models of other families
-OF_OBJECTS = {"spectrum_gram", "weisfeiler_lehman_gram"}  # take strings and graphs, and no tables
+OF_OBJECTS = {  # take strings, graphs, series and images, and no tables
+    "spectrum_gram",
+    "weisfeiler_lehman_gram",
+    "global_alignment_gram",
+    "patch_gram",
+}
 KERNELS = [None, None, Delta(), Laplace(), Gaussian(1e-200), Linear()]
 
 

@@ -265,7 +265,9 @@ BAD_INPUT = {
     "infinity": (lambda X: MultiViewMixture(2).fit(np.where(X > 1, np.inf, X)), "infinity"),
     "strings": (lambda X: MultiViewMixture(2).fit(X.astype(str).astype(object) + "x"), "column 0 holds text, such as"),
     "text column": (
-        lambda X: MultiViewMixture(2).fit(pd.DataFrame(X, columns=list("abc")).assign(d="text")),
+        lambda X: MultiViewMixture(2).fit(
+            pd.DataFrame(X, columns=list("abc")).assign(d=[f"row {i}" for i in range(50)])
+        ),
         r"Columns \['d'\] are not numbers",
     ),
     "one row": (lambda X: MultiViewMixture(2).fit(X[:1]), "n_samples = 1"),
@@ -379,7 +381,7 @@ def test_wrong_settings_get_one_clear_sentence(case):
 
 BAD_STREAMS = {
     "other width": ([np.ones((5, 3)), np.ones((5, 4))], "4 features"),
-    "text": ([np.array([["a"] * 3] * 4)], "column 0 holds text, such as"),
+    "text": ([np.array([[f"row {i}"] * 3 for i in range(4)])], "column 0 holds text, such as"),
     "too few weights": ([(np.random.default_rng(0).normal(size=(20, 3)), np.ones(3))], "as many nonnegative weights"),
     "empty": ([], "holds no batch"),
 }

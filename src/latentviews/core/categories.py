@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -11,6 +11,7 @@ from latentviews.core.kernels.product_space import ProductSpace
 from latentviews.core.kernels.spaces import space_of
 
 MISSING = -1  # the code of a missing value
+CHOSEN = "_chosen_codes"  # where columns that are categories by dtype wait until kernels are chosen
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,6 +44,7 @@ def learn_categories(column: Any, label: Any, *, unused: bool = False) -> Catego
     With ``unused``, those of a categorical that no row has are among them.
     """
     declared = getattr(getattr(column, "dtype", None), "categories", None)
+    declared = declared if hasattr(declared, "__len__") else None  # polars' Categorical does not list its own
     if unused and declared is not None:
         return Categories(_as_array(np.asarray(declared).tolist()))
     distinct, _ = _factorized(column)
@@ -129,6 +131,47 @@ def is_numeric(dtype: Any) -> bool:
     return dtype.is_numeric() if hasattr(dtype, "is_numeric") else getattr(dtype, "kind", "O") in "biuf"
 
 
+def category_columns(X: Any) -> set[int]:
+    """The columns of a table, by number, whose dtype says categories: categoricals, flags, and text that repeats."""
+    if hasattr(X, "columns"):
+        kinds = list(X.dtypes)
+        return {j for j, kind in enumerate(kinds) if _says_categories(kind) or _has_words(kind, _column(X, j))}
+    if getattr(getattr(X, "dtype", None), "kind", "f") == "b":
+        return set(range(X.shape[1])) if len(X.shape) == 2 else set()
+    x = _object_table(X)
+    return set() if x is None else {j for j in text_columns(X) if _are_words(x[:, j])}
+
+
+def _says_categories(dtype: Any) -> bool:
+    """Whether a dtype of pandas or polars is that of categories or flags."""
+    return getattr(dtype, "kind", "O") == "b" or str(dtype).split("(")[0] in (
+        "category",
+        "Categorical",
+        "Enum",
+        "Boolean",
+    )
+
+
+def _has_words(dtype: Any, column: Any) -> bool:
+    return not is_numeric(dtype) and _are_words(_plain(column).ravel())
+
+
+def _are_words(column: np.ndarray) -> bool:
+    """Whether a column holds text that stands for categories: none of it a number, and half of it said before."""
+    seen = [value for value in _factorized(column)[0] if not _is_missing(value)]
+    words = all(isinstance(value, str | bool | np.bool_) and not _is_number(value) for value in seen)
+    return words and bool(seen) and 2 * len(seen) <= max(len(column), 4)
+
+
+def _is_number(value: Any) -> bool:
+    """Whether text can be read as a number."""
+    try:
+        float(value)
+    except ValueError:
+        return False
+    return isinstance(value, str)
+
+
 def _object_table(X: Any) -> np.ndarray | None:
     """A table of Python objects or text as an array of two dimensions; None where it is something else."""
     if not isinstance(X, list | tuple) and getattr(getattr(X, "dtype", None), "kind", "f") not in "OUS":
@@ -187,24 +230,28 @@ def code_of(value: Any, values: np.ndarray | None) -> Any:
 # ---------------------------------------------------------------------------------------------- tables of estimators
 
 
-def coded(estimator: Any, X: Any, *, reset: bool) -> Any:
+def coded(estimator: Any, X: Any, *, reset: bool, views: Any = None) -> Any:
     """A table in which categories that are no numbers have codes, in the columns of discrete views.
 
     The first call on data (``reset``) learns them, as ``estimator.categories_``. Text in other columns is refused.
+    Where no kernel is given, views are discrete in the columns whose dtype says so; `chosen_codes` tells which. The
+    columns of every ``views`` are those of the estimator by default.
     """
     if reset:
         estimator.__dict__.pop("categories_", None)
-        texts = text_columns(X)
-        if texts and set(texts) <= _discrete_columns(estimator, X):
-            learnt = [learn_categories(_column(X, j), j, unused=True) for j in texts]
-            estimator.categories_ = {j: one.values for j, one in zip(texts, learnt, strict=True)}
+        given, chosen, alike = _discrete_columns(estimator, X, views)
+        estimator.__dict__[CHOSEN] = chosen
+        texts = sorted(set(text_columns(X)) & given | chosen)
+        if texts:
+            learnt = {j: learn_categories(_column(X, j), j, unused=True).values for j in texts}
+            estimator.categories_ = _shared(learnt, alike)
     categories = getattr(estimator, "categories_", {})
     X = _numbers_unpacked(encoded(X, categories) if categories else X)
-    texts = [X.columns[j] for j in text_columns(X)] if hasattr(X, "columns") else []
-    if texts:
+    left = [X.columns[j] for j in text_columns(X)] if hasattr(X, "columns") else []
+    if left:
         raise ValueError(
-            f"Columns {texts} are not numbers; give their view the kernel Delta(), which takes categories, encode them "
-            f"as numbers, or name the columns to use in `views`{_first_odd(X, texts[0])}."
+            f"Columns {left} are not numbers; give their view the kernel Delta(), which takes categories, encode them "
+            f"as numbers, or name the columns to use in `views`{_first_odd(X, left[0])}."
         )
     return X
 
@@ -248,24 +295,84 @@ def _column(X: Any, j: int) -> Any:
     return X[X.columns[j]] if hasattr(X, "columns") else [row[j] for row in X]
 
 
-def _discrete_columns(estimator: Any, X: Any) -> set[int]:
-    """The columns of views whose kernel or features are those of a discrete space."""
-    names = [str(name) for name in X.columns] if hasattr(X, "columns") else []
-    size = len(names) or len(X[0])
+def chosen_codes(estimator: Any) -> set[int]:
+    """The columns that were taken for categories by their dtype when rows were last read, asked once."""
+    return estimator.__dict__.pop(CHOSEN, set())
+
+
+class _Discrete(NamedTuple):
+    """Columns of categories, by number."""
+
+    given: set[int]  # by a kernel or a feature map
+    chosen: set[int]  # by their dtype
+    alike: dict[int, Any]  # the same for columns that have one distribution, as exchangeable views do
+
+
+def _discrete_columns(estimator: Any, X: Any, views: Any) -> _Discrete:
+    """The columns of views whose kernel or features are those of a discrete space, and those that are so by dtype."""
+    names, size = [str(name) for name in X.columns] if hasattr(X, "columns") else [], _width(X)
     given = getattr(estimator, "features", None) or getattr(estimator, "kernel", None)
-    views = getattr(estimator, "views", None) or range(size)
-    views = list(views.values() if isinstance(views, Mapping) else views)
-    found: set[int] = set()
-    for view, one in zip(views, given if isinstance(given, list | tuple) else [given] * len(views), strict=False):
-        listed: Any = [view] if isinstance(view, str | int) else view
-        codes = [name for place, name in enumerate(listed) if _is_discrete(one, place, name)]
-        found.update(names.index(name) if name in names else name % size for name in codes)
+    views = views or getattr(estimator, "views", None) or _default_views(estimator, given, size)
+    views = list(views.values()) if isinstance(views, Mapping) else views
+    views = list(views) if isinstance(views, Iterable) else []  # which is refused elsewhere
+    kernels = list(given) if isinstance(given, list | tuple) else [given] * len(views)
+    by_dtype = category_columns(X) if getattr(estimator, "_kernels_by_dtype", False) else set()
+    found = _Discrete(set(), set(), {})
+    for t, (view, one) in enumerate(zip(views, kernels, strict=False)):
+        for place, j in enumerate(_numbered(view, names, size)):
+            found.alike[j] = _block(estimator, t), place
+            if _is_discrete(one, place, names[j] if names else None):
+                found.given.add(j)
+            elif one is None and j in by_dtype:
+                found.chosen.add(j)
     return found
+
+
+def _numbered(view: Any, names: list[str], size: int) -> list[int]:
+    """The columns of a view by number; those that are none are refused elsewhere."""
+    listed: list[Any] = [view] if isinstance(view, str | int | np.integer) else list(view)
+    numbers = [names.index(name) if name in names else name for name in listed]
+    return [int(j) % size for j in numbers if isinstance(j, int | np.integer) and -size <= j < size]
+
+
+def _block(estimator: Any, view: int) -> Any:
+    """What views that share their distributions have in common."""
+    blocks = getattr(estimator, "exchangeable", False)
+    if isinstance(blocks, list | tuple | np.ndarray):
+        return blocks[view] if view < len(blocks) else view
+    return "all" if blocks else view
+
+
+def _shared(learnt: dict[int, np.ndarray], alike: Mapping[int, Any]) -> dict[int, np.ndarray]:
+    """Categories of columns, those of one distribution with the values of all of them."""
+    found = {}
+    for j, values in learnt.items():
+        others = [own.tolist() for i, own in learnt.items() if alike[i] == alike[j]]
+        every = list(dict.fromkeys(value for own in others for value in own))
+        same = all(own == values.tolist() for own in others)
+        found[j] = values if same else learn_categories(_as_array(every), j).values
+    return found
+
+
+def _width(X: Any) -> int:
+    """The number of columns of a table, zero for what is none."""
+    shape = np.shape(X) if hasattr(X, "shape") else np.shape(np.asarray(X, dtype=object))
+    return shape[1] if len(shape) == 2 else 0
+
+
+def _default_views(estimator: Any, given: Any, size: int) -> Any:
+    """Every column is a view; all are one where a model takes them so, or its kernel says columns."""
+    together = getattr(estimator, "_columns_are_one_view", False) or isinstance(_space(given), ProductSpace)
+    return [range(size)] if together else range(size)
+
+
+def _space(thing: Any) -> Any:
+    return None if thing is None or isinstance(thing, list | tuple) else space_of(thing)
 
 
 def _is_discrete(thing: Any, place: int, name: Any) -> bool:
     """Whether a kernel or feature map takes a column of its view, at a place and of a name perhaps, for codes."""
-    space = None if thing is None else space_of(thing)
+    space = _space(thing)
     if not isinstance(space, ProductSpace):
         return space is not None and space.finite
     parts = zip(space.parts, space.columns, strict=True)

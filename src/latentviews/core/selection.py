@@ -15,6 +15,7 @@ from latentviews._numbers import TINY, brief
 from latentviews._parameters import AutoOr, NoneOr, Numbers
 from latentviews._validation import UnsupportedError, check_count
 from latentviews.core import streams
+from latentviews.core.categories import chosen_codes
 from latentviews.core.tables import check_spaces, check_varying, read_table
 from latentviews.core.views import Views, feature_prototypes, fit_views, fitting_maps, with_bandwidth
 
@@ -64,9 +65,12 @@ class _TableReader(BaseEstimator):
     """Holds what `read_table` asks of an estimator."""
 
     _fewest_views = 2  # that have a dependence
+    _kernels_by_dtype = True
 
-    def __init__(self, views: Any = None):
+    def __init__(self, views: Any = None, kernel: Any = None, features: Any = None):
         self.views = views
+        self.kernel = kernel
+        self.features = features
 
 
 def rank_test(
@@ -111,13 +115,14 @@ def rank_test(
     if not isinstance(level, float) or not 0 < level < 1:
         raise ValueError(f"level must be between 0 and 1; got {level!r}.")
     rng = np.random.default_rng(random_state)
-    reader = _TableReader(views)
+    reader = _TableReader(views, kernel, features)
     data, columns = read_table(reader, X, reset=True)
     rows = to_numpy(streams.sample(data, ROWS, rng)[0])
     check_varying(rows, columns)
     names = getattr(reader, "feature_names_in_", None)
     NoneOr(AutoOr(Numbers())).check("point_masses", point_masses)
-    maps, blocks = feature_prototypes(kernel, features, None, columns, names), list(range(len(columns)))
+    codes, blocks = chosen_codes(reader), list(range(len(columns)))
+    maps = feature_prototypes(kernel, features, None, columns, names, codes)
     check_spaces(data if streams.is_array(data) else rows, columns, maps, getattr(reader, "feature_names_in_", None))
     maps = fitting_maps(maps, rows, columns, blocks, point_masses, scales=False)
     fitted = fit_views(rows, columns, maps, rng, blocks)

@@ -128,7 +128,9 @@ def read_table(estimator: Any, X: Any, *, reset: bool) -> tuple[Any, Columns]:
         if estimator.views is not None:
             raise ValueError("X is a list of arrays, one per view, so `views` must be None; pass one or the other.")
         X, columns = _stack([np.asarray(view) for view in X])
-    table = check_rows(estimator, coded(estimator, X, reset=reset), reset=reset, missing=True)
+    elif hasattr(X, "columns"):
+        X = _named_columns(X, _listed(estimator.views))
+    table = check_rows(estimator, coded(estimator, X, reset=reset, views=columns), reset=reset, missing=True)
     refuse_outside(table, spaces, _names(estimator))
     return table, columns or _columns(estimator, reset)
 

@@ -1,7 +1,7 @@
 """Views X_t: which columns belong together, and the feature map φ_t of each, chosen and fitted."""
 
 import inspect
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -17,7 +17,8 @@ from latentviews.core.features.landmarks import LandmarkFeatures
 from latentviews.core.features.point_masses import PointMassFeatures, find_point_masses, without_masses
 from latentviews.core.kernels.bandwidths import many_scales
 from latentviews.core.kernels.base import Kernel, column_factors
-from latentviews.core.kernels.mixed import in_view
+from latentviews.core.kernels.discrete import Delta
+from latentviews.core.kernels.mixed import in_view, product_on
 from latentviews.core.kernels.real import Gaussian
 from latentviews.core.kernels.spaces import is_discrete, space_of
 from latentviews.core.kernels.structured import FunctionKernel
@@ -148,13 +149,19 @@ def _fit(prototype: Any, table: np.ndarray, seed: int) -> Any:
     return phi.fit(table)
 
 
-def feature_prototypes(kernel: Any, features: Any, bandwidth: Any, columns: Columns, names: Any = None) -> list[Any]:
-    """An unfitted feature map for every view, from what the user gave; ``names`` are those of the table's columns."""
+def feature_prototypes(
+    kernel: Any, features: Any, bandwidth: Any, columns: Columns, names: Any = None, codes: Collection[int] = ()
+) -> list[Any]:
+    """An unfitted feature map for every view, from what the user gave.
+
+    ``names`` are those of the table's columns, and ``codes`` are columns of categories where nothing was given.
+    """
     if kernel is not None and features is not None:
         raise ValueError("kernel is shorthand for features: pass one of them, not both.")
     if features is None:
         given = _one_per_view("kernel", kernel, columns)
-        kernels = [_default_kernel(group) if one is None else one for one, group in zip(given, columns, strict=True)]
+        pairs = zip(given, columns, strict=True)
+        kernels = [_default_kernel(group, codes) if one is None else one for one, group in pairs]
         kernels = [FunctionKernel(one) if inspect.isroutine(one) else one for one in kernels]
         for one in kernels:
             check_ability("kernel", one, "gram")
@@ -243,9 +250,23 @@ def _stretches(phi: Any) -> bool:
     return space is not None and space.affine
 
 
-def _default_kernel(columns: list[int]) -> Gaussian:
-    """Silverman's rule for a column; for more, where that is too narrow for moments, the median distance."""
-    return Gaussian("silverman" if len(columns) == 1 else "median")
+def _default_kernel(columns: list[int], codes: Collection[int] = ()) -> Kernel:
+    """Categories are codes; a number has Silverman's rule, and more, where that is too narrow for moments, the median.
+
+    A view with both has the product.
+    """
+    discrete = [place for place, j in enumerate(columns) if j in codes]
+    numbers = [place for place, j in enumerate(columns) if j not in codes]
+    real = Gaussian("silverman" if len(numbers) == 1 else "median")
+    if not discrete:
+        return real
+    return product_on([real, Delta()], [numbers, discrete]) if numbers else Delta()
+
+
+def kernel_of(phi: Any) -> Any:
+    """The kernel of an unfitted feature map; None where it is a transformer without one."""
+    inside = phi.features if isinstance(phi, PointMassFeatures) else phi
+    return Delta() if isinstance(inside, OneHotFeatures) else getattr(inside, "kernel", None)
 
 
 def default_features(n_columns: int) -> Any:

@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.base import clone
 
 from latentviews._arrays import to_numpy
-from latentviews._numbers import TINY
+from latentviews._numbers import TINY, as_shares
 from latentviews.core.components import Components, as_rows, evaluate
 from latentviews.core.embeddings import domain_of
 from latentviews.core.kernels.base import Kernel, column_factors
@@ -19,7 +19,8 @@ from latentviews.core.streams import batches
 from latentviews.densities.reestimation import within_classes
 from latentviews.densities.smoothers import representatives
 
-WIDTHS = (0.35, 0.5, 0.7, 1.0, 1.4, 2.0)  # of kernels, over what Silverman's rule says
+WIDTHS = (0.12, 0.18, 0.25, 0.35, 0.5, 0.7, 1.0, 1.4, 2.0)  # of kernels, over what Silverman's rule says
+FAINT = 1e-9  # shares of a row that no density would miss
 HALF = 2**0.2  # how much wider than for all rows the best kernels for half of them are, about
 
 
@@ -149,7 +150,7 @@ def kernel_samples(
     own = [within_classes(kernel, x, column[:, None]) for column in posteriors.T]
     factors = _held_out_factors(x, posteriors, own, parts, rng, n_judged)
     kernels = tuple(widened(one, factor) for one, factor in zip(own, factors, strict=True))
-    some, shares = representatives(posteriors, rng)
+    some, shares = _representatives(posteriors, rng)
     narrow = min(kernels, key=lambda one: float(smoothness(one, x).min()))
     return KernelSample(cast(Quadrature, domain_of(narrow, x, rng, 0.0)), x[some], shares, kernels)
 
@@ -167,10 +168,17 @@ def _held_out_factors(
     for fitted, held in (halves, halves[::-1]):
         if not len(fitted):
             continue
-        some, shares = representatives(posteriors[fitted], rng)
+        some, shares = _representatives(posteriors[fitted], rng)
         rows, asked = x[fitted][some], held[rng.permutation(len(held))[:n_judged]]
-        for row, width in zip(scores, WIDTHS, strict=True):
-            for h, kernel in enumerate(kernels):
-                values = widened(kernel, HALF * width).gram(x[asked], rows) @ shares[:, h]
+        for h, kernel in enumerate(kernels):
+            near, own = rows[shares[:, h] > 0], shares[shares[:, h] > 0, h]
+            for row, width in zip(scores, WIDTHS, strict=True):
+                values = widened(kernel, HALF * width).gram(x[asked], near) @ own
                 row[h] += posteriors[asked, h] @ np.log(np.maximum(values, TINY))
     return np.array(WIDTHS)[scores.argmax(axis=0)]
+
+
+def _representatives(posteriors: np.ndarray, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+    """Numbers of some rows, and their shares of each component, none of which is next to nothing."""
+    some, shares = representatives(posteriors, rng)
+    return some, as_shares(np.where(shares > FAINT, shares, 0.0), axis=0)

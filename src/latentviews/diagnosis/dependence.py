@@ -9,6 +9,7 @@ import numpy as np
 
 from latentviews.comparison.pairs import leading_features, pairwise_tests
 from latentviews.comparison.results import TestResult
+from latentviews.core.kernels.base import Kernel
 from latentviews.core.kernels.defaults import kernel_on
 from latentviews.core.kernels.space import Space
 from latentviews.core.tables import Columns
@@ -52,14 +53,17 @@ class WithinClassDependence:
 def within_class_dependence(
     rows: np.ndarray,
     columns: Columns,
-    spaces: Sequence[Space],
+    spaces: Sequence[Space | Kernel],
     posteriors: np.ndarray,
     n_permutations: int,
     rng: np.random.Generator,
 ) -> WithinClassDependence:
-    """Every class and pair of views tested on rows drawn by their posteriors: see `independence_test` for why."""
+    """Every class and pair of views tested on rows drawn by their posteriors: see `independence_test` for why.
+
+    Views of objects have their kernel in the place of a space.
+    """
     pairs = tuple(combinations(range(len(columns)), 2))
-    kernels = [kernel_on(space, "median") for space in spaces]
+    kernels = [one if isinstance(one, Kernel) else kernel_on(one, "median") for one in spaces]
     found: dict[tuple[int, int], TestResult] = {}
     for h, chances in enumerate(posteriors.T):
         chances = chances * min(1.0, CLASS_ROWS / max(chances.sum(), 1.0))

@@ -87,7 +87,7 @@ class Diagnosis:
     view_names: tuple[str, ...]
     weights: np.ndarray  # (k,)
     moments: MomentQuality | None = field(repr=False)  # None where the moments do not support k classes
-    mass: np.ndarray = field(repr=False)  # (n_views, k), integrals of the components before they are made densities
+    mass: np.ndarray = field(repr=False)  # (n_views, k), integrals of components before they are densities; no objects
     clipped: np.ndarray = field(repr=False)  # (n_views, k), the share of their mass that was negative
     effective_rows: np.ndarray  # (k,), the expected rows Σ r, or Kish's (Σ r)² / Σ r² where fewer
     certainty: np.ndarray = field(repr=False)  # (n_rows,), the largest posterior of every row
@@ -183,7 +183,11 @@ def diagnose(model: Any, X: Any, *, n_permutations: int = 199, random_state: Any
     rows = to_numpy(sample)
     classes = classes_of(model)
     posteriors, dependent = classes.posteriors(rows), classes.dependence is not None
-    spaces = [component.space for component in model.components_]
+    spaces = [
+        kernel if component.domain is None else component.space
+        for component, kernel in zip(model.components_, getattr(model, "kernels_", model.components_), strict=True)
+    ]
+    seen = [component for component in model.components_ if component.domain is not None]  # objects have no density
     labels, certainty = most_probable(posteriors)
     names = getattr(model, "feature_names_in_", range(rows.shape[1]))
     return Diagnosis(
@@ -191,8 +195,8 @@ def diagnose(model: Any, X: Any, *, n_permutations: int = 199, random_state: Any
         view_names=view_names(model),
         weights=model.weights_,
         moments=moment_quality(model, rows, columns, rng),
-        mass=np.stack([component.mass for component in model.components_]),
-        clipped=np.stack([component.clipped for component in model.components_]),
+        mass=np.array([component.mass for component in seen]).reshape(-1, len(model.weights_)),
+        clipped=np.array([component.clipped for component in seen]).reshape(-1, len(model.weights_)),
         effective_rows=_effective_rows(posteriors),
         certainty=certainty,
         counts=np.bincount(labels[labels >= 0], minlength=posteriors.shape[1]),
@@ -258,13 +262,14 @@ def _on_moments(diagnosis: Diagnosis) -> Iterator[Finding]:
 
 
 def _on_components(diagnosis: Diagnosis) -> Iterator[Finding]:
-    clipped, off = float(diagnosis.clipped.max()), float(np.abs(diagnosis.mass - 1).max())
-    proper = clipped <= 0.05 and off <= 0.1
-    yield Finding(
-        proper,
-        f"The densities: at most {clipped:.1%} of a component was negative, and masses are within {off:.2g} of one."
-        + ("" if proper else " A polish, a wider `bandwidth` or more rows would help; fewer classes might."),
-    )
+    if diagnosis.mass.size:
+        clipped, off = float(diagnosis.clipped.max()), float(np.abs(diagnosis.mass - 1).max())
+        proper = clipped <= 0.05 and off <= 0.1
+        yield Finding(
+            proper,
+            f"The densities: at most {clipped:.1%} of a component was negative, and masses are within {off:.2g} of one."
+            + ("" if proper else " A polish, a wider `bandwidth` or more rows would help; fewer classes might."),
+        )
     fewest = int(diagnosis.effective_rows.argmin())
     count = float(diagnosis.effective_rows[fewest])
     yield Finding(

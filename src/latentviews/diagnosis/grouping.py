@@ -8,6 +8,8 @@ import numpy as np
 
 from latentviews._arrays import to_numpy
 from latentviews.core import streams
+from latentviews.core.categories import chosen_codes
+from latentviews.core.kernels.discrete import Delta
 from latentviews.core.tables import read_table
 from latentviews.diagnosis.dependence import within_class_dependence
 from latentviews.mixtures.mixture import MultiViewMixture
@@ -96,6 +98,8 @@ def suggest_views(X: Any, n_components: int | str = "auto", *, random_state: Any
             f"Views are suggested for at most {MOST_COLUMNS} columns; got {len(columns)}. Choose some, or name them."
         )
     rows = to_numpy(streams.sample(data, ROWS, rng)[0])
+    codes = chosen_codes(model)
+    model.set_params(kernel=[Delta() if j in codes else None for j in range(len(columns))] if codes else None)
     model.fit(rows)
     spaces = [view.space for view in model.components_]
     found = within_class_dependence(rows, columns, spaces, model.predict_proba(rows), N_PERMUTATIONS, rng)

@@ -56,7 +56,8 @@ def moment_quality(model: Any, rows: np.ndarray, columns: Columns, rng: np.rando
     rank = len(model.weights_)
     blocks = read_blocks(model.exchangeable, len(columns))
     names = getattr(model, "feature_names_in_", None)
-    maps = feature_prototypes(model.kernel, model.features, model.bandwidth, columns, names)
+    kernels = getattr(model, "kernels_", model.kernel) if model.features is None else None
+    maps = feature_prototypes(kernels, model.features, model.bandwidth, columns, names)
     masses = None if model.dependent_ is not None else model.point_masses
     default = model.kernel is None and model.features is None and model.bandwidth is None  # as in the fit
     views = fit_views(rows, columns, fitting_maps(maps, rows, columns, blocks, masses, scales=default), rng, blocks)

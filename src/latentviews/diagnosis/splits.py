@@ -5,6 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from latentviews._validation import UnsupportedError
+from latentviews.core.kernels.base import Kernel
 from latentviews.core.kernels.defaults import kernel_on
 from latentviews.core.kernels.space import Space
 from latentviews.core.selection import dependence_rank
@@ -21,7 +22,7 @@ DIRECTIONS = 6  # of a view, in which more than one class would show
 def classes_within(
     rows: np.ndarray,
     columns: Columns,
-    spaces: Sequence[Space],
+    spaces: Sequence[Space | Kernel],
     posteriors: np.ndarray,
     rng: np.random.Generator,
 ) -> np.ndarray:
@@ -34,18 +35,23 @@ def classes_within(
     return np.array([_classes(rows[members], columns, spaces, rng) for members in drawn.T])
 
 
-def _classes(members: np.ndarray, columns: Columns, spaces: Sequence[Space], rng: np.random.Generator) -> int:
+def _classes(members: np.ndarray, columns: Columns, spaces: Sequence[Space | Kernel], rng: np.random.Generator) -> int:
     varying = [t for t, view in enumerate(columns) if _varies(members[:, view])]
     if len(varying) < 2:
         return 0
     views = tuple(columns[t] for t in varying)
-    kernels = [kernel_on(spaces[t], "silverman" if len(columns[t]) == 1 else "median") for t in varying]
+    kernels = [_kernel(spaces[t], len(columns[t])) for t in varying]
     maps = [features_for(kernel, len(view)) for kernel, view in zip(kernels, views, strict=True)]
     try:
         fitted = fit_views(members, views, maps, rng, varying)
         return dependence_rank(members, fitted, rng, LEVEL, PERMUTATIONS, n_directions=DIRECTIONS).n_components
     except UnsupportedError:
         return 0
+
+
+def _kernel(space: Space | Kernel, n_columns: int) -> Kernel:
+    """The kernel of a view: of objects their own."""
+    return space if isinstance(space, Kernel) else kernel_on(space, "silverman" if n_columns == 1 else "median")
 
 
 def _varies(x: np.ndarray) -> bool:

@@ -20,18 +20,17 @@ from latentviews._parameters import (
     check_parameters,
 )
 from latentviews._progress import CallbackSupportMixin, Report, reporter, with_callbacks
-from latentviews._validation import all_or_nothing, check_ability, check_count, check_rows, draws_of, is_auto, warn_user
+from latentviews._validation import all_or_nothing, check_count, check_rows, draws_of, is_auto, warn_user
 from latentviews.core import streams
 from latentviews.core.by_parts import by_parts
-from latentviews.core.categories import code_of, coded, decoded
+from latentviews.core.categories import chosen_codes, code_of, coded, decoded
 from latentviews.core.checked import NOWHERE, brought, checked_batches, is_stream, refuse_outside, unmapped
 from latentviews.core.kernels.base import Kernel
-from latentviews.core.kernels.real import Gaussian
 from latentviews.core.kernels.space import Space
-from latentviews.core.kernels.spaces import space_of
 from latentviews.core.tables import TrainingRows, rows_inside, training_rows
 from latentviews.joint.checks import check_constants, check_empty_rows
 from latentviews.joint.column_density import ColumnDensity
+from latentviews.joint.column_kernels import column_kernels
 from latentviews.joint.methods import Stack
 from latentviews.joint.problem import JointEstimate, JointProblem
 from latentviews.joint.trees import could_be_tree, read_tree
@@ -56,8 +55,10 @@ class LowRankDensity(CallbackSupportMixin, DensityMixin, BaseEstimator):
         The latent tree of `SignedTrain`: its leaves are the columns, by number or name; constant ones are cut off it.
         "auto" learns it from distances between embeddings. The other methods have one hidden variable and need no tree.
     method : Stack, ProductMixture or SignedTrain, default=Stack()
-    kernel : Kernel or list of one per column, default=Gaussian()
-        What the values of a column are: numbers for `Gaussian`, categories for `Delta`, angles for `VonMises`.
+    kernel : Kernel, list of one per column (or None), or None
+        What the values of a column are: numbers for `Gaussian`, categories for `Delta`, angles for `VonMises`; or
+        ``Gaussian().on(["age"]) * Delta().on(["job"])``, each column once. None chooses by dtype: `Delta` for
+        categories, flags and text, ``Gaussian()`` for numbers.
         ``Gaussian(space=HalfLine())`` is for numbers from zero on, ``Interval(0, 1)`` for shares.
     pilot_size : int, default=20_000
         Rows to which all is fitted before passes over all rows.
@@ -78,6 +79,8 @@ class LowRankDensity(CallbackSupportMixin, DensityMixin, BaseEstimator):
         The columns that vary.
     constants_ : dict
         The values of columns that do not: the density has a point mass there.
+    kernels_ : list of Kernel, one per column
+        As given, or as chosen by the dtypes of the columns.
     tree_ : Tree or None
         Its leaves are places in ``columns_``.
     categories_ : dict
@@ -97,6 +100,7 @@ class LowRankDensity(CallbackSupportMixin, DensityMixin, BaseEstimator):
     True
     """
 
+    _kernels_by_dtype = True
     _parameters: ClassVar[dict[str, Constraint]] = {
         "rank": WithData(),
         "tree": Such(could_be_tree, '"caterpillar", "auto", nested tuples of columns, or a networkx tree'),
@@ -170,7 +174,8 @@ class LowRankDensity(CallbackSupportMixin, DensityMixin, BaseEstimator):
         names = None if names is None else list(names)
         if not is_auto(self.tree):  # a wrong one is refused whatever the method makes of it
             read_tree(self.tree, self.n_features_in_, names, self.columns_)
-        kernels = self._kernels()
+        self.kernels_ = column_kernels(self.kernel, self.n_features_in_, names, chosen_codes(self))
+        kernels = {j: self.kernels_[j] for j in self.columns_}
         rows = rows_inside(rows, tuple([j] for j in kernels), list(kernels.values()), names)
         return JointProblem(
             **vars(rows),
@@ -226,29 +231,12 @@ class LowRankDensity(CallbackSupportMixin, DensityMixin, BaseEstimator):
                 "and rows with other values there have density zero.",
             )
 
-    def _kernels(self) -> dict[int, Kernel]:
-        """The kernel of every column that varies."""
-        given = self.kernel
-        if isinstance(given, list | tuple):
-            if len(given) != self.n_features_in_:
-                raise ValueError(
-                    f"kernel must be one object or one per column; got {len(given)} for {self.n_features_in_} columns."
-                )
-        else:
-            given = [given or Gaussian()] * self.n_features_in_  # type: ignore[list-item]
-        for kernel in given:
-            check_ability("kernel", kernel, "gram")
-            name = type(kernel).__name__
-            if space_of(kernel) is None and "space" in kernel.get_params(deep=False):
-                raise ValueError(f"{name} needs a space: Real(), HalfLine() or Interval(low, high); got None.")
-            if kernel.space is None:
-                raise TypeError(f"{name} does not smooth, so it has no density; use Gaussian or Delta.")
-        return {j: given[j] for j in self.columns_}
-
     @property
     def _spaces(self) -> dict[int, Space]:
         """The spaces of the columns that vary."""
-        return {j: kernel.space for j, kernel in self._kernels().items() if kernel.space is not None}
+        kernels = getattr(self, "kernels_", None) or column_kernels(self.kernel, self.n_features_in_)  # older files
+        spaces = {j: kernels[j].space for j in self.columns_}
+        return {j: space for j, space in spaces.items() if space is not None}
 
     @by_parts()
     def score_samples(self, X: Any) -> np.ndarray:

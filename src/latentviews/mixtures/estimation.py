@@ -17,10 +17,10 @@ from latentviews.core.embeddings import BinnedEmbedding, domain_for, domain_of
 from latentviews.core.features.landmarks import log_unit
 from latentviews.core.features.point_masses import PointMassFeatures, without_masses
 from latentviews.core.kernels.base import Kernel, column_factors
-from latentviews.core.kernels.mixed import has_width, widened
+from latentviews.core.kernels.mixed import has_width, product_on, widened
 from latentviews.core.kernels.quadrature import Quadrature
 from latentviews.core.kernels.real import Gaussian
-from latentviews.core.kernels.spaces import space_of
+from latentviews.core.kernels.spaces import Circle, space_of
 from latentviews.core.point_masses import around_masses, laws_in, with_inside
 from latentviews.core.spectral import SpectralFit, spectral_fit
 from latentviews.core.tensors import Solver
@@ -289,14 +289,13 @@ def densities(
     judged: JudgedRows,
     views: Views,
     bandwidth: Any,
-    of_angles: Callable[[int], Components] | None = None,
 ) -> tuple[np.ndarray, list[Components]]:
     """Class weights and components from posteriors: averages over all rows, one component per block.
 
-    With "auto", views of several real columns are weighted samples, smoothed as held-out rows prefer, and
-    ``of_angles``, where given, says what views of angles are.
+    With "auto", views of several real columns, of angles and of mixed columns are weighted samples, smoothed as
+    held-out rows prefer.
     """
-    components = _smoothed(problem, judged, views, of_angles) if is_auto(bandwidth) else {}
+    components = _smoothed(problem, judged, views) if is_auto(bandwidth) else {}
     rest = [t for t, block in enumerate(problem.blocks) if block not in components]
     blocks = [problem.blocks[t] for t in rest]
     maps = density_maps(judged.table, views.some(rest), blocks, judged.posteriors, bandwidth)
@@ -306,22 +305,23 @@ def densities(
     return weights, [components[block] for block in problem.blocks]
 
 
-def _smoothed(
-    problem: Problem, judged: JudgedRows, views: Views, of_angles: Callable[[int], Components] | None
-) -> dict[int, Components]:
-    """The components of blocks whose smoothing is chosen here: several real columns, and angles where that is given."""
+def _smoothed(problem: Problem, judged: JudgedRows, views: Views) -> dict[int, Components]:
+    """The components of blocks whose smoothing is chosen here: several real columns, angles, and mixed columns."""
     found: dict[int, Components] = {}
-    for t, (phi, block) in enumerate(zip(views.features, problem.blocks, strict=True)):
+    for phi, block in zip(views.features, problem.blocks, strict=True):
         space = space_of(phi)
         if block in found or space is None or not in_landmarks(phi):
             continue
         if space.affine:
             found[block] = _sample(problem, block, judged, phi)
-        elif space.mixed and column_factors(getattr(phi, "kernel_", None)):
+        elif space.mixed or (isinstance(space, Circle) and "bandwidth" in _kernel_params(phi)):
             found[block] = _kernel_sample(problem, block, judged, phi)
-        elif of_angles is not None:
-            found[block] = of_angles(t)
     return found
+
+
+def _kernel_params(phi: Any) -> dict[str, Any]:
+    """The parameters of a feature map's own kernel, those of kernels inside it left out."""
+    return phi.kernel_.get_params(deep=False)
 
 
 def _block_rows(problem: Problem, block: int, judged: JudgedRows) -> tuple[np.ndarray, np.ndarray]:
@@ -345,9 +345,12 @@ def _sample(problem: Problem, block: int, judged: JudgedRows, phi: Any) -> Compo
 
 
 def _kernel_sample(problem: Problem, block: int, judged: JudgedRows, phi: Any) -> KernelSample:
-    """The density that the views of a block share, where their columns are of several spaces."""
+    """The density that the views of a block share, where their columns are angles, or of several spaces."""
     x, shares = _block_rows(problem, block, judged)
-    return kernel_samples(x, shares, phi.kernel_, judged.halves(len(x)), problem.rng, judged.n_judged)
+    kernel = phi.kernel_
+    if not column_factors(kernel):
+        kernel = product_on([kernel] * x.shape[1], [[j] for j in range(x.shape[1])])
+    return kernel_samples(x, shares, kernel, judged.halves(len(x)), problem.rng, judged.n_judged)
 
 
 def _stacked(problem: Problem, judged: JudgedRows, components: Sequence[Components]) -> list[Components]:

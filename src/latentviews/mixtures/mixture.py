@@ -32,7 +32,7 @@ from latentviews.core.kernels.bandwidths import OF_DENSITIES
 from latentviews.core.kernels.base import Kernel
 from latentviews.core.tables import read_table
 from latentviews.core.tensors import JointDiagonalization, Solver
-from latentviews.core.views import has_density
+from latentviews.core.views import has_density, kernel_of
 from latentviews.mixtures.cross_validation import likeliest_maps
 from latentviews.mixtures.dependence.choosing import choose_way
 from latentviews.mixtures.dependence.consensus import dependent_classes
@@ -72,11 +72,12 @@ class MultiViewMixture(CallbackSupportMixin, ViewQuestionsMixin, PosteriorMixin,
         The columns of every view; by default every column is a view. The keys of a dict name the views.
     exchangeable : bool or list of one block id per view, default=False
         Whether all views, or those of a block, have the same distribution in every class (repeated measurements).
-    kernel : Kernel or list of one per view, None for the default, default=Gaussian("silverman")
-        Shorthand for features: one-hot for `Delta`, bins for a real column, landmarks for anything else.
+    kernel : Kernel, list of one per view, or None
+        Shorthand for features. None chooses by dtype: `Delta` for categories, flags and text, `Gaussian` for numbers.
         Its space is where values may lie: ``Gaussian(space=HalfLine())`` for durations, ``Interval(0, 1)`` for shares.
     features : transformer or list of one per view, or None
-        The feature map, cloned for every view. Any scikit-learn transformer will do.
+        The feature map, cloned for every view. Any scikit-learn transformer will do. For kernels it is one-hot for
+        `Delta`, bins for a real column, landmarks for anything else.
     solver : solver, default=JointDiagonalization()
     bandwidth : float, rule, "likelihood" or None
         The bandwidth of the kernel in the moments; None leaves the kernel's own. "likelihood" is the papers' choice:
@@ -142,6 +143,8 @@ class MultiViewMixture(CallbackSupportMixin, ViewQuestionsMixin, PosteriorMixin,
     dependent_ : DependentClasses or None
         With ``dependence``: the joint distribution of all columns in every class.
     views_ : tuple of lists of column indices
+    kernels_ : list of Kernel, one per view
+        As given, or as chosen by the dtypes of the columns.
     class_names_ : array of shape (k,)
         Where ``y`` names classes: what class h is called.
     n_components_ : int
@@ -158,6 +161,7 @@ class MultiViewMixture(CallbackSupportMixin, ViewQuestionsMixin, PosteriorMixin,
     array([0.5 , 0.33, 0.17])
     """
 
+    _kernels_by_dtype = True
     _parameters: ClassVar[dict[str, Constraint]] = {
         "n_components": AutoOr(Count()),
         "views": WithData(),
@@ -367,13 +371,13 @@ class MultiViewMixture(CallbackSupportMixin, ViewQuestionsMixin, PosteriorMixin,
 
     def _keep_read(self, problem: Problem) -> None:
         self.views_, self.n_components_ = problem.columns, problem.rank
+        self.kernels_ = [kernel_of(phi) for phi in problem.prototypes]
         if problem.rank_test is not None:
             self.rank_test_ = problem.rank_test
 
     def _keep_found(self, found: FoundClasses) -> None:
         self.weights_, self.components_, _, self.polished_ = found.estimate
-        self.dependent_, self.agreement_ = found.dependent, found.agreement
-        self.n_components_ = len(self.weights_)
+        self.dependent_, self.agreement_, self.n_components_ = found.dependent, found.agreement, len(self.weights_)
         spectral, self.lower_bound_, self.n_iter_, self.converged_, objectives = found.path
         self.start_objectives_ = objectives or {}
         if spectral is not None:

@@ -7,6 +7,7 @@ import numpy as np
 
 from latentviews._validation import allowed_classes, is_auto, label_names
 from latentviews.core import streams
+from latentviews.core.categories import chosen_codes
 from latentviews.core.checked import unmapped
 from latentviews.core.kernels.spaces import space_of
 from latentviews.core.selection import RankTest, dependence_rank
@@ -83,9 +84,8 @@ def is_view(value: Any, n_views: int) -> bool:
 def _prototypes(model: Any, pilot: np.ndarray, columns: Columns, blocks: Sequence[int]) -> list[Any]:
     """An unfitted feature map for every view; by default one that fits the scales of the columns."""
     bandwidth = None if by_likelihood(model) else model.bandwidth
-    prototypes = feature_prototypes(
-        model.kernel, model.features, bandwidth, columns, getattr(model, "feature_names_in_", None)
-    )
+    names = getattr(model, "feature_names_in_", None)
+    prototypes = feature_prototypes(model.kernel, model.features, bandwidth, columns, names, chosen_codes(model))
     given = (model.kernel, model.features, model.bandwidth, model.dependence)
     masses = model.point_masses if model.dependence is None else None  # copulas smooth them
     default = all(one is None for one in given)

@@ -14,6 +14,7 @@ from latentviews._numbers import TINY, as_shares
 from latentviews._validation import UnsupportedError
 from latentviews.core import streams
 from latentviews.core.kernels.space import Space
+from latentviews.core.kernels.spaces import Discrete
 from latentviews.core.selection import RankTest, rank_test
 from latentviews.core.tables import read_table
 from latentviews.core.view_names import view_names
@@ -50,11 +51,12 @@ class Column(NamedTuple):
     space: Space
     missing: int  # cells without a value, among all rows
     typical: np.ndarray  # (k, 3): quartiles of a number, directions of an angle, value, share of a code
+    objects: bool = False  # whether values are the numbers of objects, which have no density
 
     @property
     def kind(self) -> str:
-        """What a value is: a number, an angle or a code."""
-        return self.space.noun
+        """What a value is: a number, an angle, a code or an object."""
+        return "object" if self.objects else self.space.noun
 
 
 class Points(NamedTuple):
@@ -253,12 +255,14 @@ def _columns(
     """Every column that is in a view."""
     found = []
     for t, view in enumerate(model.views_):
-        whole = model.components_[t].space
+        domain = model.components_[t].domain
         for place, j in enumerate(view):
-            space = whole.column(place)
+            space = Discrete() if domain is None else domain.space.column(place)
             members = [values[~np.isnan(values)] for values in (some[labels == h, j] for h in range(k))]
-            typical = np.array([space.typical(values) if len(values) else (np.nan,) * 3 for values in members])
-            found.append(Column(names[j], t, space, int(np.isnan(table[:, j]).sum()), typical))
+            told = [domain is not None and len(values) > 0 for values in members]
+            each = zip(members, told, strict=True)
+            typical = np.array([space.typical(values) if known else (np.nan,) * 3 for values, known in each])
+            found.append(Column(names[j], t, space, int(np.isnan(table[:, j]).sum()), typical, domain is None))
     return found
 
 
@@ -268,6 +272,8 @@ def _columns(
 def _panels(model: Any, t: int, some: np.ndarray, posteriors: np.ndarray, names: list[str]) -> list[ViewDensities]:
     """The densities of a view: its own for a line or a plane, else one line per column from the rows' posteriors."""
     view, components = model.views_[t], model.components_[t]
+    if components.domain is None:  # objects
+        return []
     present = ~np.isnan(some[:, view]).any(axis=1)
     rows, chances = some[present][:, view], posteriors[present]
     labels = tuple(names[j] for j in view)
@@ -281,12 +287,14 @@ def _points(
     columns: list[Column], model: Any, some: np.ndarray, posteriors: np.ndarray, rng: np.random.Generator
 ) -> Points:
     """Some rows, all columns or the first of them; codes a little apart, so that rows do not hide each other."""
-    used = [j for view in model.views_ for j in view][:AXES]
+    flat = [j for view in model.views_ for j in view]
+    places = ([c for c, column in enumerate(columns) if not column.objects] or list(range(len(flat))))[:AXES]
+    used = [flat[c] for c in places]
     rows, chances = streams.sample(some, min(POINTS, VALUES // len(used)), rng, posteriors)
     values = rows[:, used]
     limits = []
-    for c in range(len(used)):
-        space = columns[c].space
+    for c, place in enumerate(places):
+        space = columns[place].space
         values[:, c] = space.scattered(values[:, c], rng)
         limits.append(space.axis(*np.nanquantile(values[:, c], [0.0, 1.0] if space.finite else [0.001, 0.999])))
     scales = [(float(np.nanmin(column)), float(np.nanmax(column))) for column in values.T]
@@ -296,7 +304,7 @@ def _points(
     labels, certain = most_probable(chances)
     labels = np.where(labels < 0, chances.shape[1], labels).astype(np.uint8)
     certainty = np.round(255 * certain).astype(np.uint8)
-    return Points(list(range(len(used))), whole, scales, limits, labels, certainty)
+    return Points(places, whole, scales, limits, labels, certainty)
 
 
 # ------------------------------------------------------------------------------------------------------------ tests
@@ -326,7 +334,8 @@ def _rank(model: Any, table: np.ndarray, rng: np.random.Generator) -> RankTest |
         value = getattr(model, setting, None)
         return list(value)[: len(views)] if isinstance(value, list | tuple) else value
 
-    options = {"kernel": own("kernel"), "features": own("features"), "n_permutations": 19}
+    kernel = "kernels_" if hasattr(model, "kernels_") and model.features is None else "kernel"
+    options = {"kernel": own(kernel), "features": own("features"), "n_permutations": 19}
     options |= {"point_masses": getattr(model, "point_masses", "auto")}
     try:
         return rank_test(rows, views=views, random_state=rng, **options)

@@ -85,7 +85,10 @@ def _verdict(contents: Contents) -> Html:
 def _profile(contents: Contents) -> Html:
     """What is typical of every class, one row per column."""
     k = len(contents.counts)
-    shown = contents.columns[:AXES]
+    told = [column for column in contents.columns if not column.objects]
+    shown = told[:AXES]
+    if not shown:
+        return join([])
     rows = [(name(column.name), *(_typical(column, h) for h in range(k))) for column in shown]
     heads = [figures.class_title(h) for h in range(k)]
     said = {
@@ -95,8 +98,8 @@ def _profile(contents: Contents) -> Html:
     }
     kinds = [text for kind, text in said.items() if any(column.kind == kind for column in shown)]
     caption = f"What is typical of each class: {', '.join(kinds)}."
-    if len(shown) < len(contents.columns):
-        caption += f" The first {len(shown)} of {len(contents.columns)} columns."
+    if len(shown) < len(told):
+        caption += f" The first {len(shown)} of {len(told)} columns."
     return table(["column", *heads], rows, caption, "profile")
 
 
@@ -135,6 +138,8 @@ def densities_section(contents: Contents) -> Html:
         said += " Contours enclose 90, 50 and 10 % of each class."
     if len(set(contents.panel_views)) < len(contents.panels):
         said += " A wider view is drawn column by column, every row counted for a class by its posterior."
+    if any(column.objects for column in contents.columns):
+        said += " Views of objects that are known by a kernel have no densities."
     if len(contents.view_names) > PANELS:
         said += f" These are the first {PANELS} of {len(contents.view_names)} views."
     return section(
@@ -186,9 +191,8 @@ def _telling_axes(contents: Contents) -> tuple[int, int]:
         spread = np.nanmean(widths) if np.isfinite(widths).any() else np.nan
         scores.append(np.nanstd(column.typical[:, 1]) / spread if spread > 0 else 0.0)
     order = np.argsort(-np.array(scores), kind="stable").tolist()
-    first = order[0]
-    second = next((c for c in order if contents.columns[c].view != contents.columns[first].view), order[-1])
-    return first, second
+    views = [contents.columns[c].view for c in contents.points.columns]
+    return order[0], next((c for c in order if views[c] != views[order[0]]), order[-1])
 
 
 def _select(key: str, text: str, options: list[str], chosen: int) -> Html:
@@ -356,9 +360,7 @@ def _spaced(names: list[Html]) -> list[Any]:
 
 
 def _kind(contents: Contents, t: int) -> str:
-    return {"number": "numbers", "angle": "angles", "code": "codes"}[
-        next(c.kind for c in contents.columns if c.view == t)
-    ]
+    return " and ".join(dict.fromkeys(f"{column.kind}s" for column in contents.columns if column.view == t))
 
 
 def python_section(contents: Contents) -> Html:

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -11,8 +11,7 @@ from latentviews._clusters import CLUSTER_ROWS, cluster_posteriors, kmeans
 from latentviews._progress import Report
 from latentviews._validation import UnsupportedError, is_auto
 from latentviews.core.components import Components
-from latentviews.core.embeddings import BinnedEmbedding, Embedding, domain_for
-from latentviews.core.features.landmarks import LandmarkFeatures
+from latentviews.core.embeddings import BinnedEmbedding
 from latentviews.core.moments import feature_vectors
 from latentviews.core.point_masses import laws_in, with_inside
 from latentviews.core.streams import is_array
@@ -20,7 +19,7 @@ from latentviews.core.tables import Columns
 from latentviews.core.views import ViewFits, Views
 from latentviews.densities.reestimation import held_out_bandwidths
 from latentviews.densities.smoothers import POINTS
-from latentviews.mixtures.cells import PointBasis, SieveView
+from latentviews.mixtures.cells import SieveView
 from latentviews.mixtures.estimation import (
     FULL_STEPS,
     SPECTRAL_FACTORS,
@@ -259,8 +258,8 @@ def _emissions(
 ) -> list[Components]:
     """The emissions of every view, from the posteriors of all rows.
 
-    With "auto", real columns are smoothed in every state as held-out stretches prefer, and several angles keep the
-    sieve, whose width they have chosen already. Where rows are in chunks, the pilot says how to smooth.
+    With "auto", columns are smoothed in every state as held-out stretches prefer. Where rows are in chunks, the pilot
+    says how to smooth.
     """
     rows, chunked = problem.rows, isinstance(problem.rows.data, ChunkedSequences)
     table, lengths = (rows.pilot, problem.pilot_lengths) if chunked else (rows.data, problem.lengths)
@@ -270,11 +269,7 @@ def _emissions(
         rows = replace(rows, data=DerivedRows(rows.data, in_states, len(rows.data)))
     of_all = None if chunked else posteriors
     judged = JudgedRows(table, posteriors, None, lambda n_rows: halves, POINTS, of_all)
-
-    def of_angles(t: int) -> Embedding:
-        return _sieve_density(cast(PointBasis, sieve[t].basis), parameters.coefficients[t], rows, t)
-
-    _, found = densities(rows, judged, views, bandwidth, of_angles)
+    _, found = densities(rows, judged, views, bandwidth)
     if not is_auto(bandwidth):
         return found
     smoothed = partial(held_out_bandwidths, posteriors=posteriors, halves=halves)
@@ -289,11 +284,3 @@ def _in_states(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Rows of sequences and the posteriors of their states."""
     return table, chain_smoothing(CellBatches(table, views), parameters, lengths).posteriors
-
-
-def _sieve_density(basis: PointBasis, coefficients: np.ndarray, rows: Problem, t: int) -> Embedding:
-    """The sieve's own Σ_b a_bh k(c_b, ·): the embedding of weights on its landmarks."""
-    phi = LandmarkFeatures(basis.kernel, None).fit(basis.points)
-    x = rows.pilot[:, rows.columns[t]]
-    place = domain_for(phi, x[~np.isnan(x).any(axis=1)], rows.rng)
-    return Embedding(place, phi, phi.transform(basis.points).T @ coefficients)

@@ -31,6 +31,7 @@ from latentviews.core.kernels.bandwidths import OF_DENSITIES
 from latentviews.core.kernels.base import Kernel
 from latentviews.core.tables import read_sequences
 from latentviews.core.tensors import JointDiagonalization, Solver
+from latentviews.core.views import kernel_of
 from latentviews.mixtures.estimation import FitPath, SpectralSettings, spectral_summary
 from latentviews.mixtures.polish import Sieve
 from latentviews.sequences.answers import ChainAnswersMixin
@@ -70,8 +71,9 @@ class KernelHMM(CallbackSupportMixin, ChainQuestionsMixin, ChainAnswersMixin, Ba
     views : list of lists of column indices or names, or None
         Sensors that are independent given the state, by their columns; by default all columns are one sensor, whose
         columns may depend on each other in any way.
-    kernel : Kernel or list of one per view, default=Gaussian
-        What emissions are like: `Gaussian` for numbers, `VonMises` for angles, `Delta` for categories.
+    kernel : Kernel, list of one per view, or None
+        What emissions are like: `Gaussian` for numbers, `VonMises` for angles, `Delta` for categories. None chooses by
+        dtype: `Delta` for categories, flags and text, ``Gaussian`` for numbers; see ``kernels_``.
         ``Gaussian(space=HalfLine())`` is for numbers from zero on, ``Interval(0, 1)`` for shares.
     features : transformer or list of one per view, or None
         The feature map, in place of ``kernel``.
@@ -117,6 +119,8 @@ class KernelHMM(CallbackSupportMixin, ChainQuestionsMixin, ChainAnswersMixin, Ba
     n_iter_ : int
     n_states_ : int
     views_ : tuple of lists of column indices
+    kernels_ : list of Kernel, one per view
+        As given, or as chosen by the dtypes of the columns.
     categories_ : dict
         Of columns whose categories are no numbers: their values, in the order of the codes that stand for them.
 
@@ -132,6 +136,8 @@ class KernelHMM(CallbackSupportMixin, ChainQuestionsMixin, ChainAnswersMixin, Ba
     (5, 1)
     """
 
+    _kernels_by_dtype = True
+    _columns_are_one_view = True
     _parameters: ClassVar[dict[str, Constraint]] = {
         "n_states": AutoOr(Count()),
         "views": WithData(),
@@ -275,6 +281,7 @@ class KernelHMM(CallbackSupportMixin, ChainQuestionsMixin, ChainAnswersMixin, Ba
 
     def _keep_read(self, problem: SequenceProblem) -> None:
         self.views_, self.n_states_ = problem.rows.columns, problem.rows.rank
+        self.kernels_ = [kernel_of(phi) for phi in problem.rows.prototypes]
         if problem.rows.rank_test is not None:
             self.rank_test_ = problem.rows.rank_test
 

@@ -4,7 +4,7 @@ import math
 from collections.abc import Callable
 
 import numpy as np
-from scipy import fft, optimize
+from scipy import fft, optimize, special
 from scipy.spatial.distance import pdist
 
 from latentviews._numbers import TINY, as_shares, quartile_spread, smoothed_bins, thinned
@@ -19,6 +19,7 @@ FLAT = 1e-250  # no derivative is smaller
 FACTORS = np.geomspace(0.05, 2.5, 24)  # of Silverman's rule, among which held-out rows choose
 FEW = 200  # values whose differences are formed rather than counted
 ROWS = 2000  # the median of two million distances is as good as the median of all
+ANGLES = 1000  # rows of angles among which held-out ones choose
 
 
 def median(x: np.ndarray) -> float:
@@ -140,6 +141,25 @@ def cv(x: np.ndarray, n_folds: int = 5) -> np.ndarray:
     likelihoods = (_binned_likelihoods if d == 1 else _pairwise_likelihoods)(rows / start, np.arange(n) % n_folds)
     floor = np.array([finest(column) for column in x.T])
     return np.maximum(float(FACTORS[np.argmax(likelihoods)]) * start * (n / len(x)) ** (1 / (d + 4)), floor)
+
+
+def angular_cv(x: np.ndarray, start: float, n_folds: int = 5) -> float:
+    """The rule `cv` for angles in radians, (n, d): a von Mises KDE, and a multiple of ``start`` for all columns.
+
+    At most 1,000 evenly spaced rows are used.
+    """
+    rows = thinned(x, ANGLES)
+    n, d = rows.shape
+    cosines = np.cos(rows) @ np.cos(rows).T + np.sin(rows) @ np.sin(rows).T - d
+    fold = np.arange(n) % n_folds
+    held_out = fold[:, None] != fold[None, :]
+
+    def likelihood(width: float) -> float:
+        sums = np.where(held_out, np.exp(cosines / width**2), 0.0).sum(axis=1)
+        return float(np.log(np.maximum(sums, TINY)).mean() - d * np.log(special.ive(0, width**-2)))
+
+    width = max(FACTORS * start * (len(x) / n) ** (1 / (d + 4)), key=likelihood)
+    return max(float(width) * (n / len(x)) ** (1 / (d + 4)), *(finest(column) for column in x.T))
 
 
 def _pairwise_likelihoods(z: np.ndarray, fold: np.ndarray) -> list[float]:

@@ -210,6 +210,10 @@ class Product(_Pair):
             return None
         return ProductSpace(tuple(parts), tuple(tuple(part.columns) for part in factors))  # type: ignore[arg-type]
 
+    def __repr__(self, N_CHAR_MAX: int = 700) -> str:
+        parts = [f"({part!r})" if isinstance(part, Sum) else repr(part) for part in (self.first, self.second)]
+        return " * ".join(parts)
+
     def adapt(self, x: Any) -> Self:
         """A copy with both parts adapted; refused where parts of different spaces would see the same columns."""
         spaces = self.first.space, self.second.space
@@ -298,6 +302,10 @@ class OnColumns(Kernel):
     def __init__(self, kernel: Kernel, columns: Sequence[int | str]):
         self.kernel = kernel
         self.columns = columns
+
+    def __repr__(self, N_CHAR_MAX: int = 700) -> str:
+        inner = f"({self.kernel!r})" if isinstance(self.kernel, _Pair) else repr(self.kernel)
+        return f"{inner}.on({list(self.columns)!r})"
 
     @property
     def space(self) -> Space | None:  # type: ignore[override]

@@ -90,7 +90,8 @@ class VonMises(_Angular):
     ----------
     bandwidth : float or rule
         The scale s, in the unit of the angles; narrow kernels are Gaussians of that standard deviation. The rules are
-        "median" (of the angular distances) and "silverman" (on the circular standard deviation).
+        "median" (of the angular distances), "silverman" (on the circular standard deviation) and "cv" (the multiple of
+        it under which held-out rows are likeliest).
     period : float, default=2π
         What a full turn is: 2π for radians, 360 for degrees, 24 for hours of the day. Densities are per unit.
 
@@ -147,7 +148,7 @@ class WrappedGaussian(_Angular):
     Parameters
     ----------
     bandwidth : float or rule
-        The standard deviation s, in the unit of the angles. The rules are "median" and "silverman", as for `VonMises`.
+        The standard deviation s, in the unit of the angles. The rules are those of `VonMises`.
     period : float, default=2π
         P, what a full turn is: 2π for radians, 360 for degrees, 24 for hours of the day. Densities are per unit.
 

@@ -193,6 +193,21 @@ class Space(ABC):
         """
         return None
 
+    def beyond(self, values: np.ndarray, label: Any) -> str | None:
+        """A sentence where later values are hardly of the kind that a model was fitted to.
+
+        Parameters
+        ----------
+        values : array of shape (n,)
+        label : str
+            What a sentence calls the column.
+
+        Returns
+        -------
+        str or None
+        """
+        return None
+
     def contains(self, x: Any) -> Any:
         """Whether values are in the space; of the shape of ``x``.
 

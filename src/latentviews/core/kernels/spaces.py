@@ -98,8 +98,8 @@ class Circle(Space):
 
     noun = "angle"
     name = "circle"
-    rule = "silverman"
-    rules = ("median", "silverman")
+    rule = "cv"
+    rules = ("median", "silverman", "cv")
     padding = "wrap"
     period: float = TURN
 
@@ -141,10 +141,11 @@ class Circle(Space):
         if rule == "median":
             chord = bandwidths.resolve("median", points) / math.sqrt(x.shape[1])
             return self.unit * 2 * math.asin(min(float(chord) / 2, 1.0))
-        if rule == "silverman":
+        if rule in ("silverman", "cv"):
             resultant = np.abs(np.exp(1j * x).mean(axis=0)).clip(0.05, 1 - 1e-12)
             spread = float(np.sqrt(-2 * np.log(resultant)).mean())
-            return self.unit * spread * silverman_rate(len(x), x.shape[1])
+            thumb = spread * silverman_rate(len(x), x.shape[1])
+            return self.unit * (thumb if rule == "silverman" else bandwidths.angular_cv(x, thumb))
         raise ValueError(f"Kernels on angles take a positive bandwidth or one of {list(self.rules)}; got {rule!r}.")
 
     def within_class_bandwidth(self, x: np.ndarray, posteriors: np.ndarray) -> float:
@@ -172,16 +173,23 @@ class Circle(Space):
         mean = np.exp(1j * values / self.unit).mean()
         return float(self.unit * np.angle(mean)), float(abs(mean)), np.nan
 
+    def beyond(self, values: np.ndarray, label: Any) -> str | None:
+        """A sentence where angles go round the circle more often than angles in this unit would."""
+        known = values[~np.isnan(values)]
+        if not len(known) or np.ptp(known) <= TURNS * self.period:
+            return None
+        remedy = (
+            "say period=360 in the kernel, or turn degrees into radians with np.deg2rad"
+            if self.period == TURN
+            else "say in the kernel what a full turn is"
+        )
+        return f"{self._taken(label)}, and goes from {known.min():.3g} to {known.max():.3g}; {remedy}."
+
     def check(self, values: np.ndarray, label: Any) -> str | None:
         """A sentence where angles go round the circle more often, or less far, than angles in this unit would."""
         low, high = np.nanmin(values), np.nanmax(values)
-        if high - low > TURNS * self.period:
-            remedy = (
-                "say period=360 in the kernel, or turn degrees into radians with np.deg2rad"
-                if self.period == TURN
-                else "say in the kernel what a full turn is"
-            )
-            return f"{self._taken(label)}, and goes from {low:.3g} to {high:.3g}; {remedy}."
+        if self.beyond(values, label):
+            return self.beyond(values, label)
         if self.period >= DEGREES and max(abs(low), abs(high)) <= TURN:
             return (
                 f"{self._taken(label)}, and goes from {low:.3g} to {high:.3g} only, as radians would; leave out period "
