@@ -136,7 +136,8 @@ class HSICSelector(SelectorMixin, BaseEstimator):
 
     def _target(self, y: np.ndarray) -> tuple[np.ndarray, Kernel]:
         """The target in one column, and its kernel."""
-        classes = y.dtype.kind not in "f" or type_of_target(y) in ("binary", "multiclass")
+        with np.errstate(invalid="ignore"):  # numbers are turned into integers to see whether they are some
+            classes = y.dtype.kind not in "f" or type_of_target(y) in ("binary", "multiclass")
         values = np.unique(y, return_inverse=True)[1].astype(float) if classes else y.astype(float)
         kernel = (Delta() if classes else Gaussian("median")) if self.target_kernel is None else self.target_kernel
         return values[:, None], kernel

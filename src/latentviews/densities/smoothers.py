@@ -66,7 +66,9 @@ def _among(present: np.ndarray, halves: tuple[np.ndarray, np.ndarray]) -> tuple[
     """Halves of all rows as numbers of those that are present, or other halves of these if that leaves one bare."""
     number, count = np.cumsum(present) - 1, int(present.sum())
     first, second = (number[half[present[half]]] for half in halves)
-    if min(len(first), len(second)) >= count // 4:
+    if count == 1:
+        return (np.zeros(1, dtype=int),) * 2
+    if min(len(first), len(second)) >= max(count // 4, 1):
         return first, second
     parts = np.array_split(np.arange(count), PIECES)
     return np.concatenate(parts[::2]), np.concatenate(parts[1::2])
@@ -80,7 +82,7 @@ def _without_copies(x: np.ndarray, first: np.ndarray, second: np.ndarray) -> tup
     in_second[copied[np.argsort(-counts[copied])]] = np.arange(len(copied)) % 2 == 1
     used = np.concatenate([first, second])
     other = in_second[group[used]]
-    if min(other.sum(), (~other).sum()) < len(used) // 4:  # most rows are copies of one
+    if min(other.sum(), (~other).sum()) < max(len(used) // 4, 1):  # most rows are copies of one
         return first, second
     return used[~other], used[other]
 

@@ -6,7 +6,7 @@ import numpy as np
 from scipy import sparse
 from scipy.special import digamma, expit, gammaln, xlogy
 
-from latentviews._numbers import as_shares
+from latentviews._numbers import TINY, as_shares
 from latentviews.discrete.crowd_answers import CrowdAnswers
 
 STRENGTH = 4.0  # answers that the crowd counts for beside a worker's own, at first
@@ -114,10 +114,11 @@ def judged_by_others(crowd: Crowd, answers: CrowdAnswers, posteriors: np.ndarray
     counts = np.zeros((table.shape[1], k))
     for start in range(0, len(posteriors), BATCH):
         part = table[start : start + BATCH].tocoo()
-        said = chances[part.col]
-        if np.any(part.data != 1):  # powers take longer than all the rest
-            said = said ** part.data[:, None]
-        others = posteriors[start : start + BATCH][part.row] / said
+        others, said = posteriors[start : start + BATCH][part.row], chances[part.col]
+        if np.all(part.data == 1):  # logs take longer than all the rest
+            others = others / said
+        else:
+            others = softmax_rows(np.log(np.maximum(others, TINY)) - part.data[:, None] * np.log(said))
         weights = part.data / (others @ np.ones(k))
         counts += np.stack([np.bincount(part.col, weights * column, table.shape[1]) for column in others.T], axis=1)
     return replace(crowd, counts=counts.reshape(-1, k, k).transpose(0, 2, 1))

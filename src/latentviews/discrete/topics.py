@@ -323,6 +323,8 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         """
         check_is_fitted(self)
         bags = self._counts(X, reset=False)
+        if not bags.sum() > 0:
+            raise ValueError("Perplexity is of words, and X holds none; pass documents with words.")
         shares = self.transform(bags) if shares is None else np.asarray(shares)
         _, value = counts_over_chances(bags, shares, self.components_.T)
         return float(np.exp(-value / bags.sum()))

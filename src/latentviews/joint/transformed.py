@@ -198,8 +198,9 @@ class TransformedDensity(DensityMixin, BaseEstimator):
         """
         check_parameters(self)
         self.transformer_ = WhitenScale() if self.transformer is None else clone(self.transformer)
-        self.density_ = clone(self.density).fit(self.transformer_.fit_transform(X))
+        rows = self.transformer_.fit_transform(X)
         self.log_jacobian_ = log_jacobian(self.transformer_, X)
+        self.density_ = clone(self.density).fit(rows)
         self.n_features_in_ = self.transformer_.n_features_in_
         return self
 

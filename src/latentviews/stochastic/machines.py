@@ -165,7 +165,8 @@ class DoublyStochasticClassifier(ClassifierMixin, KernelMachine):
         x = check_rows(self, X, reset=first)
         y = class_labels(y, x.shape[0])
         if first:
-            check_classification_targets(y)
+            with np.errstate(invalid="ignore"):  # it turns numbers into integers to see whether they are some
+                check_classification_targets(y)
             self.classes_ = different_labels("y", y) if classes is None else different_labels("classes", classes)
             if len(self.classes_) < 2:
                 raise ValueError(f"A classifier needs at least two classes; got one class, {self.classes_.tolist()}.")

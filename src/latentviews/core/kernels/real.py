@@ -17,6 +17,8 @@ from latentviews.core.kernels.spaces import Real
 Bandwidth = float | str | np.ndarray
 LINE = Real()
 WIDE = 0.5  # bandwidths over the length of an interval from which few cosines say a Gaussian mirrored there …
+SMALL = 1e-100  # bandwidths below which rows may be beyond the range of numbers in their units
+FLAT = 100.0  # bandwidths over the length of an interval from which the mirrored Gaussian is uniform
 WAVES = 7  # … namely so many: the next is exp(-60) as large
 
 
@@ -106,7 +108,7 @@ class _Scaled(_ShiftInvariant):
         """The matrix k(x_i, y_j) / k(0), one where x and y are the same and far from any border."""
         scale = self._scale(x.shape[1])
         if not self.space.bordered:
-            return self._profile(x / in_library_of(scale, x), y / in_library_of(scale, y))
+            return self._profile(_in_units(x, scale), _in_units(y, scale))
         return math.prod(self._mirrored(x[:, j : j + 1], y[:, j : j + 1], float(s)) for j, s in enumerate(scale))
 
     def _mirrored(self, x: Any, y: Any, scale: float) -> Any:
@@ -190,6 +192,16 @@ class _Scaled(_ShiftInvariant):
         return np.full(dim, scale)
 
 
+def _in_units(x: Any, scale: np.ndarray) -> Any:
+    """Rows over bandwidths, one per column; the largest numbers there are where a quotient is beyond them."""
+    if scale.min() > SMALL:
+        return x / in_library_of(scale, x)
+    xp = namespace(x)
+    limit = float(xp.finfo(x.dtype).max) / 4
+    with np.errstate(over="ignore"):
+        return xp.clip(x / in_library_of(scale, x), min=-limit, max=limit)
+
+
 def _squares(x: Any, y: Any) -> Any:
     """Squared Euclidean distances between rows, in whose place intermediate results may be put."""
     xp = namespace(x)
@@ -250,6 +262,11 @@ class Gaussian(_Scaled):
         if scale < WIDE * (self.space.high - self.space.low):
             return super()._mirrored(x, y, scale)
         return self._waves(x, scale) @ self._waves(y, scale).T
+
+    def _scale(self, dim: int) -> np.ndarray:
+        """Bandwidths one per column; on an interval none wider than what is uniform there to the last digit."""
+        length = self.space.high - self.space.low if self.space.bordered else math.inf
+        return np.minimum(super()._scale(dim), FLAT * length)
 
     def _own(self, x: Any, scale: float) -> Any:
         if scale < WIDE * (self.space.high - self.space.low):

@@ -1,0 +1,233 @@
+"""Hostile and unlucky input of other kinds than tables of numbers, and odd arguments: a test for every fault found."""
+
+import networkx as nx
+import numpy as np
+import pandas as pd
+import pytest
+
+import catalogue
+from fuzz.verdicts import Judge
+from latentviews import (
+    ConditionalEmbedding,
+    CrowdLabels,
+    DoublyStochasticClassifier,
+    Embedding,
+    Gaussian,
+    HalfLine,
+    HSICSelector,
+    Interval,
+    LandmarkFeatures,
+    LowRankDensity,
+    PredictiveStateModel,
+    Real,
+    TopicModel,
+    TransformedDensity,
+    VonMises,
+    WrappedGaussian,
+    spectrum_gram,
+    two_sample_test,
+    weisfeiler_lehman_gram,
+)
+from latentviews._numbers import TINY
+from latentviews.core.kernels import bandwidths
+from latentviews.core.selection import RankTest
+from latentviews.densities.smoothers import weighted_samples
+from latentviews.joint.margins import _mirrored_normal
+from latentviews.plot.view_densities import _limits
+from latentviews.report.figures import spectrum_figure
+from test_hostile import judged
+
+
+@pytest.mark.cheap
+@pytest.mark.parametrize("weight", [1e-200, 1e3, 1e100])
+def test_a_crowd_with_weights_of_any_size_has_probabilities_of_spammers(weight):
+    answers = [(task, worker, (task + (worker == 3)) % 2) for task in range(12) for worker in range(4)]
+
+    model = judged(CrowdLabels().fit, pd.DataFrame(answers), sample_weight=np.full(len(answers), weight))
+
+    assert np.all((model.spammer_probability_ >= 0) & (model.spammer_probability_ <= 1))
+
+
+@pytest.mark.cheap
+def test_weights_of_answers_are_repeated_answers_where_workers_are_judged():
+    rng = np.random.default_rng(0)
+    answers = [(t, w, int(t % 2 if rng.random() < 0.8 else rng.integers(2))) for t in range(20) for w in range(4)]
+
+    weighted = CrowdLabels().fit(pd.DataFrame(answers), sample_weight=np.full(len(answers), 2.0))
+    near = CrowdLabels().fit(pd.DataFrame(answers), sample_weight=np.full(len(answers), 1.0 + 1e-12))
+    plain = CrowdLabels().fit(pd.DataFrame(answers))
+
+    np.testing.assert_allclose(near.spammer_probability_, plain.spammer_probability_, rtol=1e-8)
+    assert np.all(weighted.spammer_probability_ < plain.spammer_probability_)
+
+
+@pytest.mark.cheap
+def test_gaussians_far_narrower_than_numbers_reach_see_rows_as_infinitely_far():
+    rows = np.arange(1.0, 7.0).reshape(3, 2)
+
+    np.testing.assert_array_equal(judged(Gaussian(1e-200).correlation, rows, rows), np.eye(3))
+    assert np.isfinite(judged(Gaussian(1e-200).correlation, 1e149 * rows, rows)).all()
+
+
+@pytest.mark.cheap
+def test_gaussians_far_wider_than_an_interval_are_uniform_there():
+    rows = np.linspace(0, 1, 6).reshape(3, 2)
+
+    for width in (1e3, 1e300):
+        gram = judged(Gaussian(width, space=Interval(0, 1)).gram, rows, rows)
+
+        np.testing.assert_allclose(gram, np.ones((3, 3)), rtol=1e-14)
+
+
+def test_scores_of_rows_far_away_come_without_warnings():
+    rows = np.random.default_rng(0).normal(size=(60, 2))
+    model = PredictiveStateModel(horizon=1, random_state=0).fit(rows)
+
+    assert judged(model.score, np.full((3, 2), 1e149)) < -1e290
+
+
+@pytest.mark.parametrize(
+    ("estimator", "sentence"),
+    [
+        (PredictiveStateModel(features=HSICSelector()), "features must learn from rows alone; HSICSelector needs a t"),
+        (TransformedDensity(LowRankDensity(), HSICSelector()), "transformer must learn from rows alone; HSICSelector"),
+    ],
+    ids=["features", "transformer"],
+)
+def test_what_needs_a_target_is_refused_where_there_is_none(estimator, sentence, rng):
+    with pytest.raises(TypeError, match=sentence):
+        estimator.fit(rng.normal(size=(50, 3)))
+
+
+def test_a_target_of_text_is_refused_in_a_sentence(rng):
+    with pytest.raises(ValueError, match="y must hold real numbers"):
+        ConditionalEmbedding().fit(rng.normal(size=(4, 2)), ["a", "b", "a", "b"])
+
+
+def test_classes_of_huge_numbers_are_refused_without_a_warning(rng):
+    judge = Judge()
+    judge.call(
+        "fit", DoublyStochasticClassifier(random_state=0).fit, rng.normal(size=(9, 2)), 1e300 * np.arange(9.5, 18)
+    )
+
+    assert judge.faults == []
+    assert "Unknown label type" in judge.refusals[0]
+
+
+def test_a_pilot_without_a_complete_row_is_a_sentence():
+    with pytest.raises(ValueError, match="needs rows without missing values"):
+        bandwidths.resolve("isj", np.zeros((0, 1)))
+
+
+@pytest.mark.cheap
+def test_views_that_do_not_depend_at_all_are_drawn():
+    pair, nothing = (0, 1), np.zeros(4)
+    test = RankTest(n_components=1, spectra={pair: nothing}, nulls={pair: nothing}, thresholds={pair: 0.0})
+
+    assert "0 of 4 lie above" in str(judged(spectrum_figure, test, ["a", "b"]))
+
+
+@pytest.mark.cheap
+@pytest.mark.parametrize(
+    ("function", "value"),
+    [
+        (spectrum_gram, []),
+        (spectrum_gram, "ACGT"),
+        (spectrum_gram, None),
+        (weisfeiler_lehman_gram, []),
+        (weisfeiler_lehman_gram, nx.path_graph(3)),
+        (weisfeiler_lehman_gram, None),
+    ],
+)
+def test_kernels_of_objects_say_what_they_take(function, value):
+    with pytest.raises(ValueError, match=r"takes a list of .*, at least one; got"):
+        function(value)
+
+
+@pytest.mark.cheap
+@pytest.mark.parametrize("kernel", [VonMises, WrappedGaussian])
+@pytest.mark.parametrize("width", [1e-7, 1e-200])
+def test_narrow_kernels_on_the_circle_are_gaussians(kernel, width):
+    angles = np.array([[0.0, 1.0], [width, 1.0], [2.0, 4.0]])
+
+    found = judged(kernel(width).correlation, angles, angles)
+
+    np.testing.assert_allclose(found[0], [1.0, np.exp(-0.5) if width > 1e-15 else 1.0, 0.0], rtol=1e-6)
+    assert np.isfinite(judged(kernel(width).gram, angles, angles)).all()
+    with pytest.raises(ValueError, match="need a bandwidth of at least 1e-05; got"):
+        kernel(width).frequencies(3, 2, np.random.default_rng(0))
+
+
+@pytest.mark.cheap
+def test_a_narrow_von_mises_law_has_the_frequencies_of_a_gaussian():
+    chances = [kernel(1e-4 * 1.01)._chances() for kernel in (VonMises, WrappedGaussian)]
+    reach = min(map(len, chances)) // 2
+    von_mises, gaussian = (one[len(one) // 2 - reach : len(one) // 2 + reach + 1] / one.sum() for one in chances)
+
+    np.testing.assert_allclose(von_mises, gaussian, rtol=0, atol=1e-6 * gaussian.max())
+
+
+def test_a_kernel_without_a_height_is_refused_in_a_test(rng):
+    with pytest.raises(ValueError, match="so narrow that its height is no number; widen it"):
+        two_sample_test(rng.normal(size=(20, 6)), rng.normal(size=(20, 6)), kernel=Gaussian(1e-200))
+
+
+def test_a_view_that_one_row_has_is_smoothed(rng):
+    rows = np.where(rng.random((150, 1)) < 2, np.nan, 0.0)
+    rows[7] = 0.3
+    half = np.arange(150) % 2 == 0
+    halves = np.flatnonzero(half), np.flatnonzero(~half)
+    domain = Real().quadrature(rng.normal(size=(50, 1)), 1.0, rng)
+
+    found = judged(weighted_samples, rows, np.full((150, 2), 0.5), halves, domain, rng)
+
+    assert np.isfinite(found.density(np.array([[0.3]]))).all()
+
+
+def test_a_map_that_is_not_linear_is_refused_before_anything_is_fitted_to_it(rng):
+    class Never(LowRankDensity):
+        def fit(self, X, y=None, sample_weight=None):
+            raise AssertionError
+
+    with pytest.raises(TypeError, match="need a linear, invertible transformer"):
+        TransformedDensity(Never(), LandmarkFeatures(n_landmarks=10, random_state=0)).fit(rng.normal(size=(20, 6)))
+
+
+def test_perplexity_of_no_words_is_a_sentence():
+    model = TopicModel(2, concentration=1.0, random_state=0).fit(catalogue.COUNTS)
+
+    with pytest.raises(ValueError, match="Perplexity is of words, and X holds none"):
+        model.perplexity(np.zeros((2, 4)))
+
+
+@pytest.mark.cheap
+def test_axes_of_densities_that_are_nowhere_on_the_grid_are_those_of_the_grid():
+    domain = Real().quadrature(np.arange(5.0)[:, None], 1.0, np.random.default_rng(0))
+
+    ((low, high),) = judged(_limits, domain, np.zeros(len(domain.nodes)))
+
+    assert low < domain.nodes.min() < domain.nodes.max() < high
+
+
+@pytest.mark.cheap
+def test_mirrored_normal_laws_are_zero_far_away():
+    density, below = judged(_mirrored_normal, HalfLine(), np.array([[1e149]]), np.zeros((1, 1)), np.full((1, 1), 1e-9))
+
+    assert density == 0
+    assert below == 1
+
+
+def test_classes_narrower_than_the_grid_of_their_mass_have_densities():
+    class Narrow(Embedding):
+        _positive_mass = np.array([TINY])
+
+        def _values(self, x):
+            return np.full((len(x), 1), 1e9)
+
+    narrow = Narrow(Real().quadrature(np.zeros((1, 1)), 1.0, np.random.default_rng(0)), None, np.ones((1, 1)))
+
+    assert 690 < judged(narrow.log_density, np.zeros((1, 1))) < 691
+
+
+def test_a_selector_takes_targets_of_any_size_without_a_warning(rng):
+    judged(HSICSelector(1).fit, rng.normal(size=(20, 3)), 1e100 * rng.normal(size=20))
