@@ -1,5 +1,8 @@
 """Hostile and unlucky input of other kinds than tables of numbers, and odd arguments: a test for every fault found."""
 
+import warnings
+from types import SimpleNamespace
+
 import networkx as nx
 import numpy as np
 import pandas as pd
@@ -9,8 +12,10 @@ import catalogue
 from fuzz.verdicts import Judge
 from latentviews import (
     ConditionalEmbedding,
+    Copulas,
     CrowdLabels,
     DoublyStochasticClassifier,
+    DriftMonitor,
     Embedding,
     Gaussian,
     HalfLine,
@@ -18,8 +23,10 @@ from latentviews import (
     Interval,
     LandmarkFeatures,
     LowRankDensity,
+    MultiViewMixture,
     PredictiveStateModel,
     Real,
+    SignedTrain,
     TopicModel,
     TransformedDensity,
     VonMises,
@@ -29,12 +36,15 @@ from latentviews import (
     weisfeiler_lehman_gram,
 )
 from latentviews._numbers import TINY
+from latentviews.core.features.bins import linear_bins
+from latentviews.core.features.point_masses import PointMassFeatures
 from latentviews.core.kernels import bandwidths
 from latentviews.core.selection import RankTest
 from latentviews.densities.smoothers import weighted_samples
 from latentviews.joint.margins import _mirrored_normal
 from latentviews.plot.view_densities import _limits
 from latentviews.report.figures import spectrum_figure
+from latentviews.sequences.two_stage import BilinearDynamics
 from test_hostile import judged
 
 
@@ -231,3 +241,81 @@ def test_classes_narrower_than_the_grid_of_their_mass_have_densities():
 
 def test_a_selector_takes_targets_of_any_size_without_a_warning(rng):
     judged(HSICSelector(1).fit, rng.normal(size=(20, 3)), 1e100 * rng.normal(size=20))
+
+
+def test_a_pilot_of_one_value_does_not_end_the_interpreter(rng):
+    rows = rng.integers(0, 2, size=(250, 5)).astype(float)
+    rows[:, 0] = np.arange(250) < 3  # few rows differ, and no pilot of three has one of them
+
+    with pytest.raises(ValueError, match="rows of the pilot have one value in column"):
+        MultiViewMixture(2, dependence=Copulas(n_starts=1), pilot_size=3, random_state=0).fit(rows)
+
+
+@pytest.mark.cheap
+def test_values_and_grids_that_are_no_numbers_have_a_place_on_a_grid():
+    bins = linear_bins(np.array([np.nan, 0.5]), np.linspace(0, 1, 4))
+    none = linear_bins(np.array([0.5]), np.full(4, np.nan))
+
+    assert bins.indices.tolist() == [0, 1, 1, 2]
+    assert none.indices.tolist() == [0, 1]
+
+
+@pytest.mark.cheap
+@pytest.mark.parametrize("values", [None, "x", [np.nan], 3])
+def test_point_masses_say_what_they_take(values):
+    with pytest.raises(ValueError, match="values must be a list of finite numbers"):
+        PointMassFeatures(values=values).fit(np.arange(5.0)[:, None])
+
+
+@pytest.mark.cheap
+def test_answers_that_are_lists_are_refused():
+    with pytest.raises(ValueError, match=r"names or numbers .unhashable type: 'list'.; pass tuples for lists"):
+        CrowdLabels().fit(([0, 0], [0, 1], [["a"], ["b"]]))
+
+
+@pytest.mark.cheap
+def test_states_far_away_are_drawn_in():
+    identity = np.concatenate([np.zeros((2, 2)), np.eye(2), np.zeros((2, 2))])
+    dynamics = SimpleNamespace(project=np.zeros((1, 1)), weights=identity, limit=5.0)
+
+    moved = judged(BilinearDynamics.step, dynamics, np.array([[3e200, 4e200]]), np.zeros((1, 1)))
+
+    np.testing.assert_allclose(moved, [[3.0, 4.0]])
+
+
+def test_kernels_on_columns_of_their_own_are_refused_by_trains(rng):
+    with pytest.raises(TypeError, match="SignedTrain takes Gaussian, VonMises and Delta kernels"):
+        LowRankDensity(2, method=SignedTrain(), kernel=Gaussian(0.7).on([0])).fit(rng.normal(size=(40, 3)))
+
+
+def test_a_selector_takes_columns_that_its_kernel_cannot_tell_apart(rng):
+    rows = rng.normal(size=(40, 3))
+    rows[:, 1] = 1 + 1e-15 * rng.integers(0, 2, size=40)
+
+    assert np.isfinite(judged(HSICSelector(1, kernel=Gaussian(0.7)).fit, rows, np.arange(40) % 2).scores_).all()
+
+
+def test_densities_that_cannot_be_drawn_from_say_so(rng):
+    model = TransformedDensity(DriftMonitor(5, n_landmarks=20, random_state=0)).fit(rng.normal(size=(40, 2)))
+
+    with pytest.raises(TypeError, match="density must be an object with a method `sample`"):
+        model.sample()
+
+
+def test_topics_of_words_that_nobody_used_are_shares():
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model = TopicModel(2, concentration=1.0, random_state=0).partial_fit(np.zeros((9, 1)))
+
+    np.testing.assert_array_equal(model.components_, np.ones((2, 1)))
+
+
+@pytest.mark.cheap
+def test_quantiles_of_a_component_without_mass_are_numbers():
+    class Nowhere(Embedding):
+        def _values(self, x):
+            return np.zeros((len(x), 1))
+
+    nowhere = Nowhere(Real().quadrature(np.zeros((1, 1)), 1.0, np.random.default_rng(0)), None, np.ones((1, 1)))
+
+    assert np.isfinite(judged(nowhere.marginal, 0)[1]).all()

@@ -72,6 +72,8 @@ def _with_data(name: str, n_columns: int) -> list[Any]:
         return [*KERNELS, [Gaussian()] * n_columns]
     if name == "features":
         return [None, *catalogue.FEATURES]
+    if name == "values":
+        return [(0.0,), [1.0, 2.0], ()]
     if name == "rank":
         return [1, 2, 3, "auto"]
     if name in {"exchangeable", "center"}:

@@ -7,8 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from latentviews import CrowdLabels
-from latentviews.cli.columns import split_names
 from latentviews.cli.common import (
     blamed_on,
     check_not_input,
@@ -27,12 +25,14 @@ from latentviews.cli.common import (
 )
 from latentviews.cli.crowd import describe_model as describe_crowd
 from latentviews.cli.crowd import summarize_model as summarize_crowd
-from latentviews.cli.fit import find_posteriors, stem
+from latentviews.cli.fit import find_posteriors
 from latentviews.cli.options import LABELLED, MODEL, CommandError
 from latentviews.cli.output import output_file
 from latentviews.cli.progress import Progress
+from latentviews.cli.wanted import split_names, stem
 from latentviews.core.view_names import view_names
 from latentviews.diagnosis.diagnose import CERTAIN, most_probable, outside_range, outside_sentence
+from latentviews.discrete.crowds import CrowdLabels
 from latentviews.io import InputError, Table, open_source, unusable_columns, write_labels
 from latentviews.io.labels import write_labelled
 from latentviews.report import write_report

@@ -12,9 +12,10 @@ from typing import Any
 
 import numpy as np
 
-from latentviews import CrowdLabels
 from latentviews._constants import COFACTOR
-from latentviews.cli.options import MODEL, CommandError
+from latentviews.cli.early import model_file
+from latentviews.cli.options import CommandError
+from latentviews.discrete.crowds import CrowdLabels
 from latentviews.io import InputError, Reading, Table, read_table
 from latentviews.io.saving import load
 from latentviews.mixtures.problem import classes_of
@@ -42,11 +43,7 @@ def read(
 
 def load_any(path: Path) -> tuple[Path, Any]:
     """A model of whatever kind, and its file, which may be named by the directory of a fit."""
-    inside = path / MODEL
-    if path.is_dir():
-        if not inside.exists():
-            raise CommandError(f"{path} is a directory without {MODEL}; name one that `latentviews fit` wrote.")
-        path = inside
+    path = model_file(path)
     try:
         return path, load(path)
     except OSError as error:

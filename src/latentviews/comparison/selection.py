@@ -10,6 +10,7 @@ from sklearn.utils.multiclass import type_of_target
 from sklearn.utils.validation import check_consistent_length, check_is_fitted, column_or_1d
 
 from latentviews._arrays import is_foreign, on_host, take_columns, to_numpy
+from latentviews._numbers import TINY
 from latentviews._parameters import Ability, Constraint, Count, NoneOr, Seed, check_parameters
 from latentviews._validation import all_or_nothing, check_rows
 from latentviews.comparison.features import fitted_map, some_rows
@@ -161,7 +162,7 @@ def _unit_features(column: np.ndarray, kernel: Kernel, rng: np.random.Generator)
     phi = fitted_map(kernel.adapt(some), some, len(column) if is_discrete(kernel) else FEATURES, rng)
     values = phi.transform(column)
     values = values - values.mean(axis=0)
-    return values / np.sqrt(np.linalg.norm(values.T @ values))
+    return values / np.sqrt(max(float(np.linalg.norm(values.T @ values)), TINY))
 
 
 def _inner(phi: np.ndarray, psi: np.ndarray) -> float:

@@ -217,7 +217,7 @@ class Components(ABC):
         mass = domain.weights[order, None] * self._node_density[order]
         # a node stands in the middle of its mass, but codes are what they are
         shares = np.cumsum(mass, axis=0) - (0.0 if domain.space.column(column).finite else mass / 2)
-        return domain.nodes[order, column], shares / mass.sum(axis=0)
+        return domain.nodes[order, column], shares / np.maximum(mass.sum(axis=0), TINY)
 
     def _domain(self) -> Quadrature:
         if self.domain is None:

@@ -261,7 +261,9 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         except UnsupportedError as error:
             warn_user(f"{error} Topics are those of documents at random until there are more.", IdentifiabilityWarning)
             parts = random_parts(bags, settings, rng)
-        topics = np.ascontiguousarray(as_shares(np.maximum(parts.vectors, 0.0), axis=0).T)
+        vectors = np.maximum(parts.vectors, 0.0)
+        vectors = np.where(vectors.sum(axis=0) > 0, vectors, 1.0)  # where no word was seen, any is as likely
+        topics = np.ascontiguousarray(as_shares(vectors, axis=0).T)
         self._keep(TopicEstimate(as_shares(parts.weights), parts.concentration, topics, None, parts.weights))
         return self
 
