@@ -16,7 +16,7 @@ import zarr
 
 from files import write_fcs
 from latentviews import diagnose, load
-from latentviews.cli import columns, fit, main
+from latentviews.cli import columns, fit, main, wanted
 from latentviews.datasets import make_multiview
 from latentviews.diagnosis.diagnose import Diagnosis, Finding
 from latentviews.io import InputError, read_table
@@ -166,7 +166,7 @@ def test_columns_that_cannot_be_are_one_sentence(argv, said, people, capsys):
 
 
 def test_a_column_with_an_equals_sign_goes_into_quotes():
-    assert columns.parse_views(['"a=b",c', "d", 'e="x,y"']) == ([["a=b", "c"], ["d"], ["x,y"]], [None, None, "e"])
+    assert wanted.parse_views(['"a=b",c', "d", 'e="x,y"']) == ([["a=b", "c"], ["d"], ["x,y"]], [None, None, "e"])
 
 
 @pytest.mark.parametrize(
@@ -306,6 +306,37 @@ def test_nothing_heavy_is_imported_for_help(argv):
     assert done.stderr == "[]\n"
 
 
+@pytest.mark.parametrize(
+    ("argv", "sentence"),
+    [
+        (["fit", "no.csv"], "no.csv does not exist."),
+        (["fit", "empty.csv"], "empty.csv is empty."),
+        (["fit", "."], ". is a directory; name a file in it."),
+        (["fit", "a.csv", "-k", "x"], "-k is a number of at least 1, or auto; got 'x'."),
+        (["fit", "a.csv", "--views", "a", "a", "b"], "--views names a more than once; a column belongs to one view."),
+        (["fit", "a.csv", "--noise", "--dependence", "none"], "--noise goes with --dependence copula, not with none"),
+        (["fit", "a.csv", "--out", "a.csv"], "cannot write to a.csv (it is a file)"),
+        (["crowd", "no.csv"], "no.csv does not exist."),
+        (["info", "no.csv"], "no.csv does not exist."),
+        (["predict", "no", "a.csv"], "no cannot be read (no such file or directory)."),
+        (["report", ".", "a.csv"], ". is a directory without model.latentviews"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else "",
+)
+def test_what_cannot_be_done_is_told_before_anything_heavy_is_imported(argv, sentence, tmp_path):
+    (tmp_path / "a.csv").write_text("a,b\n1,2\n")
+    (tmp_path / "empty.csv").write_text("")
+    code = (
+        f"import sys\nfrom latentviews.cli import main\nassert main({argv!r}) == 2\n"
+        f"print([name for name in {HEAVY} if name in sys.modules])"
+    )
+
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=tmp_path)
+
+    assert done.stdout == "[]\n"
+    assert done.stderr.startswith(f"latentviews {argv[0]}: {sentence}")
+
+
 def test_the_command_alone_prints_help(capsys):
     assert main([]) == 0
     assert "usage: latentviews" in capsys.readouterr().out
@@ -318,12 +349,13 @@ def test_a_signal_while_libraries_are_imported_is_one_sentence(number, status, w
         f"options._later = lambda *what: os.kill(os.getpid(), {number})\n"
         "sys.exit(main(['fit', 'cells.csv']))"
     )
+    (tmp_path / "cells.csv").write_text("a\n1\n")
 
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False, cwd=tmp_path)
 
     assert done.returncode == status
     assert done.stderr == f"latentviews: {word}; nothing was written.\n"
-    assert not os.listdir(tmp_path)
+    assert os.listdir(tmp_path) == ["cells.csv"]
 
 
 def test_a_terminal_is_told_to_wait_and_sees_the_time_that_is_gone(people, tmp_path):

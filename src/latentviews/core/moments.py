@@ -198,14 +198,15 @@ def whitened_total(
         stacked = namespace(z[0]).concat(z, axis=1)
         weighed = weigh(stacked, weight)
         psi = raw if component_maps is None else component_maps(batch)
-        return (
-            whole.T @ counts,
-            triple_sum([whole[:, [i]] for i in range(len(z))], _on_host(weight)),
-            here.T @ counts,
-            stacked.T @ weighed,
-            triple_sum(z, weight),
-            *(view.T @ weighed for view in psi),
-        )
+        with np.errstate(over="ignore"):  # of rows in single precision: moments that are no numbers are refused later
+            return (
+                whole.T @ counts,
+                triple_sum([whole[:, [i]] for i in range(len(z))], _on_host(weight)),
+                here.T @ counts,
+                stacked.T @ weighed,
+                triple_sum(z, weight),
+                *(view.T @ weighed for view in psi),
+            )
 
     return total(data, row_sum, weights)
 
