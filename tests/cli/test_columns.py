@@ -290,6 +290,18 @@ def test_a_file_that_takes_no_channel_says_so_and_the_fit_goes_on(cells, capsys)
         write_labels(Path("odd.fcs"), Path("o.fcs"), np.zeros(150, dtype=int), 2)
 
 
+def test_values_far_from_all_others_are_told_with_their_row(people, capsys):
+    people.loc[7, "height"] = 1e149
+    people.assign(sex=0.5).drop(columns=["label"]).to_csv("far.csv", index=False)
+
+    _, shown, summary = fitted(capsys, "far.csv", "--columns", "height,weight,rr")
+
+    told = [note for note in summary["notes"] if "nine in ten" in note]
+    assert len(told) == 1
+    assert told[0].startswith("height holds 1e+149 in row 8, while nine in ten lie between")
+    assert "Values lie outside the range" not in shown.out
+
+
 # ------------------------------------------------------------------------------------------------------- starting
 
 

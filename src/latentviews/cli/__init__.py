@@ -39,7 +39,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             parser.print_help()
             return OK
         arguments = parser.parse_args(words)
-        arguments.started = started
+        arguments.started, arguments.words = started, words
 
         def say(text: str) -> None:
             print(f"latentviews {arguments.command}: {text}", file=sys.stderr)

@@ -3,7 +3,7 @@
 import argparse
 import re
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -16,6 +16,7 @@ from latentviews.core.kernels.discrete import Delta
 from latentviews.io import Reading, Table
 
 FEW = 20  # a column of no more different whole numbers may hold categories
+FAR = 1e5  # times the width of nine in ten values, from which on others are far
 ROWS_PER_VALUE = 5  # fewer rows do not show that values come again and again
 ASKED = ("csv", "parquet", "npy", "zarr", "fcs")  # where labels may stand among the columns; AnnData keeps them in obs
 LABEL = re.compile(r"(?:.*[\W_])?(label|class|cluster|population|gate|group|target|batch|id|index)s?(?:[\W_].*)?", re.I)
@@ -45,7 +46,25 @@ def read_columns(arguments: argparse.Namespace, wanted: Wanted) -> Chosen:
     same = _constant(table, wanted.codes) if wanted.columns is None else []
     if same:
         notes.append(f"left out: {_listed(same)}, with one value in all rows, which tells no classes apart.")
-    return _coded(Chosen(without(table, same), tuple(wanted.codes), tuple(notes)))
+    chosen = _coded(Chosen(without(table, same), tuple(wanted.codes), tuple(notes)))
+    return replace(chosen, notes=(*chosen.notes, *_far_values(chosen)))
+
+
+def _far_values(chosen: Chosen) -> Iterator[str]:
+    """A sentence on every column with values so far from all others that they would rule the classes."""
+    for name, column in zip(chosen.table.columns, chosen.table.values.T, strict=True):
+        known = np.flatnonzero(~np.isnan(column))
+        if name in chosen.codes or not len(known):
+            continue
+        low, middle, high = np.quantile(column[known], [0.05, 0.5, 0.95])
+        far = known[np.abs(column[known] - middle) > FAR * max(high - low, np.finfo(float).tiny)]
+        if len(far) and high > low:
+            yield (
+                f"{name} holds {column[far[0]]:.3g} in row {far[0] + 1:,}"
+                + (f" and {len(far) - 1:,} more such values" if len(far) > 1 else "")
+                + f", while nine in ten lie between {low:.3g} and {high:.3g}; the classes will be about that. Take "
+                "such rows out, or leave the cells empty."
+            )
 
 
 def _constant(table: Table, codes: list[str]) -> list[str]:

@@ -159,8 +159,17 @@ SPOKEN = (  # what sentences of the library call things, and what they are calle
     (r"; see `dependence.flagged\(\)`", "; see the report"),
     (r"Use `predict_proba`, not `predict`:", "Use the probabilities beside the labels, not the labels alone:"),
     (r"add rows or views, or widen `bandwidth`", "or add rows or views"),
+    (
+        r" A polish, a wider `bandwidth` or more rows would help; fewer classes might.",
+        " More rows or fewer classes help.",
+    ),
+    (r"; raise its `max_iter`", "; in Python, raise its `max_iter`"),
+    (r"without `dependence`", "with --dependence none"),
     (r"\bn_components\b", "-k"),
 )
+
+
+OPTIONS = {"n_components": "-k", "views": "--views", "dependence": "--dependence", "random_state": "--seed"}
 
 
 def in_options(sentence: str) -> str:

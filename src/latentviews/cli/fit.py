@@ -2,6 +2,7 @@
 
 import argparse
 import json
+import shlex
 import time
 from pathlib import Path
 from typing import Any
@@ -9,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from latentviews.cli.columns import ASKED, Chosen, ask_at_terminal, kernels_of, read_columns, settle
-from latentviews.cli.common import blamed_on, gathered_warnings, noise_of, tell
+from latentviews.cli.common import OPTIONS, blamed_on, gathered_warnings, in_options, noise_of, tell
 from latentviews.cli.early import fit_files, fit_place
 from latentviews.cli.options import LABELLED, LABELS, MODEL, REPORT, SUMMARY, CommandError
 from latentviews.cli.output import output_directory
@@ -25,7 +26,7 @@ from latentviews.io.saving import save
 from latentviews.mixtures.dependence.settings import Copulas
 from latentviews.mixtures.mixture import MultiViewMixture
 from latentviews.report import write_contents
-from latentviews.report.contents import report_contents
+from latentviews.report.contents import Wording, report_contents
 from latentviews.report.markup import counted
 
 BATCH = 50_000  # rows whose classes are found between two looks at the progress bar
@@ -178,6 +179,7 @@ def judge(aside: Path, fitted: FitSummary, arguments: argparse.Namespace) -> Dia
         title=None,
         saved=MODEL,
         random_state=arguments.seed,
+        wording=Wording(in_options, OPTIONS, shlex.join(["latentviews", *arguments.words])),
     )
     write_contents(contents, aside / REPORT)
     return contents.diagnosis
