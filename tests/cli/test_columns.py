@@ -150,7 +150,6 @@ def test_suggested_views_leave_codes_alone(people, capsys):
         (["--columns", "rr,pulse,sex", "--exclude", "sex"], "--columns and --exclude both name sex"),
         (["--views", "rr", "pulse", "sex", "--exclude", "sex"], "--views and --exclude both name sex"),
         (["--codes", "sex,sex"], "--codes names sex more than once"),
-        (["--codes", "name"], "--codes names name, which holds text; codes are whole numbers"),
         (["--codes", "rr"], "codes are whole numbers"),
         (["--codes", "sex", "--columns", "rr,pulse,height"], "--codes names sex, which is not among the columns"),
         (["--views", "rr,sex", "pulse", "height", "--codes", "sex"], "The view rr,sex holds codes and numbers"),
@@ -288,6 +287,42 @@ def test_a_file_that_takes_no_channel_says_so_and_the_fit_goes_on(cells, capsys)
 
     with pytest.raises(InputError, match="no channel"):
         write_labels(Path("odd.fcs"), Path("o.fcs"), np.zeros(150, dtype=int), 2)
+
+
+def test_words_are_codes_where_that_is_asked_for_and_other_files_are_read_alike(people, capsys):
+    words = np.where(np.random.default_rng(1).random(200) < 0.2 + 0.6 * people.label, "yes", "no")
+    people.assign(smokes=words).to_csv("people.csv", index=False)
+    views = ["--views", "height", "weight", "rr", "smokes", "--codes", "smokes"]
+
+    status, _, summary = fitted(capsys, "people.csv", *views)
+    assert status == 0
+    assert "smokes is taken as codes: 0 is no, 1 is yes." in summary["notes"]
+    model = load("o/model.latentviews")
+    assert model.components_[3].space.finite
+
+    other = people.assign(smokes=words)[["smokes", "rr", "weight", "height"]].iloc[:50]
+    other.to_csv("other.csv", index=False)
+    assert main(["predict", "o", "other.csv", "--out", "again.csv"]) == 0
+    first, again = (pd.read_csv(file) for file in ("o/labels.csv", "again.csv"))
+    np.testing.assert_array_equal(first["p0"][:50], again["p0"])
+    capsys.readouterr()
+
+    other.assign(smokes="perhaps").to_csv("new.csv", index=False)
+    assert main(["predict", "o", "new.csv", "--out", "new-labels.csv"]) == 0
+    assert (
+        "column 'smokes': 'perhaps' was not there in the fit; such cells are taken as missing"
+        in capsys.readouterr().err
+    )
+
+
+def test_words_beyond_number_are_no_codes(people, capsys):
+    people.assign(name=[f"p{i}" for i in range(200)]).pipe(lambda x: pd.concat([x, x.assign(name="q")])).to_csv(
+        "people.csv"
+    )
+
+    assert "column 'name': it holds 201 different words, more than the 200" in refused(
+        capsys, "--codes", "name", "--force"
+    )
 
 
 def test_values_far_from_all_others_are_told_with_their_row(people, capsys):

@@ -13,7 +13,7 @@ from latentviews.cli.common import read
 from latentviews.cli.options import CommandError
 from latentviews.cli.wanted import Wanted
 from latentviews.core.kernels.discrete import Delta
-from latentviews.io import Reading, Table
+from latentviews.io import Reading, Table, Words
 
 FEW = 20  # a column of no more different whole numbers may hold categories
 FAR = 1e5  # times the width of nine in ten values, from which on others are far
@@ -37,15 +37,17 @@ class Chosen:
 
 def read_columns(arguments: argparse.Namespace, wanted: Wanted) -> Chosen:
     """The table of the columns that are wanted; where none are named, of all that hold numbers."""
-    table = read(arguments, wanted.columns, exclude=wanted.excluded)
+    table = read(arguments, wanted.columns, exclude=wanted.excluded, words=wanted.codes)
     texts = [name for name in table.texts if name not in wanted.excluded] if wanted.columns is None else []
-    stray = [name for name in wanted.codes if name in texts]
-    if stray:
-        raise CommandError(f"--codes names {', '.join(stray)}, which holds text; codes are whole numbers.")
     notes = [f"left out: {_listed(texts)}, which {'holds' if len(texts) == 1 else 'hold'} text."] if texts else []
     same = _constant(table, wanted.codes) if wanted.columns is None else []
     if same:
         notes.append(f"left out: {_listed(same)}, with one value in all rows, which tells no classes apart.")
+    for name, scale in zip(table.columns, table.reading.transforms, strict=True):
+        if isinstance(scale, Words):
+            notes.append(
+                f"{name} is taken as codes: {_listed([f'{place} is {w}' for place, w in enumerate(scale.values)])}."
+            )
     chosen = _coded(Chosen(without(table, same), tuple(wanted.codes), tuple(notes)))
     return replace(chosen, notes=(*chosen.notes, *_far_values(chosen)))
 
@@ -82,6 +84,8 @@ def _coded(chosen: Chosen) -> Chosen:
     scales, values = list(table.reading.transforms), table.values
     for name in chosen.codes:
         j = table.columns.index(name)
+        if isinstance(scales[j], Words):
+            continue
         raw = _raw(table, j)
         known = raw[~np.isnan(raw)]
         if not np.array_equal(known, np.round(known)):
@@ -95,7 +99,7 @@ def _coded(chosen: Chosen) -> Chosen:
 def _raw(table: Table, j: int) -> np.ndarray:
     """A column before its scale, whole where it is so but for rounding."""
     column, scale = table.values[:, j], table.reading.transforms[j]
-    if scale is None:
+    if scale is None or isinstance(scale, Words):
         return column
     raw = scale.inverse(column)
     near = np.round(raw)

@@ -16,7 +16,7 @@ from latentviews._constants import COFACTOR
 from latentviews.cli.early import model_file
 from latentviews.cli.options import CommandError
 from latentviews.discrete.crowds import CrowdLabels
-from latentviews.io import InputError, Reading, Table, read_table
+from latentviews.io import InputError, Reading, Table, Words, read_table
 from latentviews.io.saving import load
 from latentviews.mixtures.problem import classes_of
 
@@ -26,12 +26,14 @@ def read(
     columns: list[str] | None = None,
     reading: Reading | None = None,
     exclude: Sequence[str] = (),
+    words: Sequence[str] = (),
 ) -> Table:
     """The table in FILE, as the options say."""
     return read_table(
         arguments.file,
         columns,
         exclude=exclude,
+        words=words,
         reading=reading,
         transform=getattr(arguments, "transform", "auto"),
         cofactor=getattr(arguments, "cofactor", COFACTOR),
@@ -91,7 +93,11 @@ def _fault(model: Any) -> str | None:
         if not known or not len(reading.columns) == len(reading.transforms) == d:
             return "it does not say how its file was read"
         for scale in reading.transforms:
-            if scale is not None and not np.isfinite(scale(np.array([0.0, 1.0]))).all():
+            if (
+                scale is not None
+                and not isinstance(scale, Words)
+                and not np.isfinite(scale(np.array([0.0, 1.0]))).all()
+            ):
                 return "one of its scales is none"
     row = np.full((1, d), np.nan)
     for view, component in zip(model.views_, model.components_, strict=True):
