@@ -35,12 +35,12 @@ from latentviews import (
     two_sample_test,
     weisfeiler_lehman_gram,
 )
-from latentviews._numbers import TINY
+from latentviews._numbers import TINY, thin_svd
 from latentviews.core.features.bins import linear_bins
 from latentviews.core.features.point_masses import PointMassFeatures
 from latentviews.core.kernels import bandwidths
 from latentviews.core.selection import RankTest
-from latentviews.densities.smoothers import weighted_samples
+from latentviews.densities.smoothers import calibrated, weighted_samples
 from latentviews.joint.margins import _mirrored_normal
 from latentviews.plot.view_densities import _limits
 from latentviews.report.figures import spectrum_figure
@@ -194,6 +194,14 @@ def test_a_view_that_one_row_has_is_smoothed(rng):
     assert np.isfinite(found.density(np.array([[0.3]]))).all()
 
 
+def test_shares_are_calibrated_where_almost_all_rows_are_one(rng):
+    rows = np.where(np.arange(40)[:, None] < 38, 1e-310 * rng.normal(size=(40, 2)), rng.normal(size=(40, 2)))
+
+    shares = judged(calibrated, np.full((20, 2), 0.05), np.arange(20, 40), rows, np.full((40, 2), 0.5))
+
+    np.testing.assert_allclose(shares.sum(axis=0), 1.0)
+
+
 def test_a_map_that_is_not_linear_is_refused_before_anything_is_fitted_to_it(rng):
     class Never(LowRankDensity):
         def fit(self, X, y=None, sample_weight=None):
@@ -319,3 +327,22 @@ def test_quantiles_of_a_component_without_mass_are_numbers():
     nowhere = Nowhere(Real().quadrature(np.zeros((1, 1)), 1.0, np.random.default_rng(0)), None, np.ones((1, 1)))
 
     assert np.isfinite(judged(nowhere.marginal, 0)[1]).all()
+
+
+@pytest.mark.cheap
+def test_a_decomposition_that_does_not_converge_is_made_by_the_slower_algorithm(monkeypatch):
+    def fails(*_, **__):
+        raise np.linalg.LinAlgError("SVD did not converge")
+
+    matrix = np.random.default_rng(0).normal(size=(5, 3))
+    quick = thin_svd(matrix)
+    monkeypatch.setattr(np.linalg, "svd", fails)
+    left, values, right = thin_svd(matrix)
+
+    np.testing.assert_allclose(values, quick[1], rtol=1e-12)
+    np.testing.assert_allclose((left * values) @ right, matrix, rtol=1e-12)
+
+
+@pytest.mark.cheap
+def test_a_grid_of_one_point_again_and_again_takes_values_without_a_warning():
+    assert judged(linear_bins, np.array([1.0, 2.0]), np.ones(3)).indices.tolist() == [0, 1, 1, 2]

@@ -132,7 +132,7 @@ def grid_and_kernel(x: np.ndarray, kernel: Kernel, most: int) -> tuple[np.ndarra
 
 def linear_bins(x: np.ndarray, grid: np.ndarray) -> sparse.csr_array:
     """The matrix that shares every x between the two points of a uniform grid beside it."""
-    with np.errstate(over="ignore"):  # however far, it is at an end; NaN, which is no place, at the first
+    with np.errstate(all="ignore"):  # however far, it is at an end; NaN, which is no place, at the first
         place = np.fmin(np.fmax((x - grid[0]) / (grid[1] - grid[0]), 0), len(grid) - 1)
     left = np.minimum(place.astype(np.int32), len(grid) - 2)
     right = place - left
