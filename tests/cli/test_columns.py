@@ -60,7 +60,7 @@ def test_text_row_numbers_and_labels_are_left_out_with_a_sentence_each(people, c
     _, shown, summary = fitted(capsys, "people.csv")
 
     assert summary["columns"] == ["height", "weight", "rr", "pulse", "sex"]
-    assert "note: left out: name, which holds text." in shown.err
+    assert "note: left out: name, which holds text; --codes takes categories in." in shown.err
     assert "note: left out: row, which numbers the rows; --columns takes it in." in shown.err
     assert "left out: label, which holds whole numbers, 2 different ones (0, 1) and is taken for a label" in shown.err
     assert "sex holds few different whole numbers, taken as numbers; --codes takes them as categories" in shown.err

@@ -39,7 +39,8 @@ def read_columns(arguments: argparse.Namespace, wanted: Wanted) -> Chosen:
     """The table of the columns that are wanted; where none are named, of all that hold numbers."""
     table = read(arguments, wanted.columns, exclude=wanted.excluded, words=wanted.codes)
     texts = [name for name in table.texts if name not in wanted.excluded] if wanted.columns is None else []
-    notes = [f"left out: {_listed(texts)}, which {'holds' if len(texts) == 1 else 'hold'} text."] if texts else []
+    hold = "holds" if len(texts) == 1 else "hold"
+    notes = [f"left out: {_listed(texts)}, which {hold} text; --codes takes categories in."] if texts else []
     same = _constant(table, wanted.codes) if wanted.columns is None else []
     if same:
         notes.append(f"left out: {_listed(same)}, with one value in all rows, which tells no classes apart.")
