@@ -346,3 +346,10 @@ def test_a_decomposition_that_does_not_converge_is_made_by_the_slower_algorithm(
 @pytest.mark.cheap
 def test_a_grid_of_one_point_again_and_again_takes_values_without_a_warning():
     assert judged(linear_bins, np.array([1.0, 2.0]), np.ones(3)).indices.tolist() == [0, 1, 1, 2]
+
+
+@pytest.mark.cheap
+@pytest.mark.parametrize("method", ["fit", "partial_fit"])
+def test_texts_in_place_of_counts_are_told_what_makes_counts(method):
+    with pytest.raises(ValueError, match="takes a table of counts, documents by words; got text"):
+        getattr(TopicModel(2), method)([["some", "words"], ["more", "words"]])

@@ -213,8 +213,12 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
 
     def _counts(self, X: Any, *, reset: bool) -> sparse.csr_array:
         """Counts as a sparse table of nonnegative floats."""
-        counts = validate_data(self, X, reset=reset, accept_sparse="csr", dtype=np.float64)
-        counts = sparse.csr_array(counts)
+        if not sparse.issparse(X) and np.asarray(X).dtype.kind in "US":
+            raise ValueError(
+                f"{type(self).__name__} takes a table of counts, documents by words; got text. scikit-learn's "
+                "CountVectorizer makes counts of it."
+            )
+        counts = sparse.csr_array(validate_data(self, X, reset=reset, accept_sparse="csr", dtype=np.float64))
         if counts.nnz and counts.data.min() < 0:
             raise ValueError(f"Negative values in data passed to {type(self).__name__}: X needs counts of words.")
         most = counts.data.max(initial=0.0)
