@@ -1,5 +1,6 @@
 """Tables as measurements, accidents and mischief make them, from a random generator."""
 
+import warnings
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -191,7 +192,8 @@ def hostile_table(rng: Rng, *, wild: bool, missing: bool, n_columns: tuple[int, 
     shape, x = _drawn(rng, {**SHAPES, **(WILD_SHAPES if wild else {})}, n, d)
     words = [f"{shape} ({n}, {d})"]
     mishaps = {**MISHAPS, **(GAPS if wild or missing else {}), **(ACCIDENTS if wild else {})}
-    with np.errstate(all="ignore"):
+    with np.errstate(all="ignore"), warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of the mishaps themselves
         for name in rng.choice(list(mishaps), size=rng.integers(0, 4)):
             x = mishaps[name](rng, x)
             words.append(str(name))
