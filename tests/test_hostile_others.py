@@ -77,6 +77,8 @@ def test_gaussians_far_narrower_than_numbers_reach_see_rows_as_infinitely_far():
 
     np.testing.assert_array_equal(judged(Gaussian(1e-200).correlation, rows, rows), np.eye(3))
     assert np.isfinite(judged(Gaussian(1e-200).correlation, 1e149 * rows, rows)).all()
+    single = (1e-3 * rows).astype(np.float32)
+    np.testing.assert_array_equal(judged(Gaussian(1e-60).correlation, single, single), np.eye(3))
 
 
 @pytest.mark.cheap

@@ -93,7 +93,7 @@ def fit_table(
             model.fit(frame)
         model.reading_ = table.reading
         posteriors = find_posteriors(model, frame, progress)
-        log_likelihood = mean_score(model, frame)
+        log_likelihood = mean_score(model, frame, progress)
     return FitSummary(table, model, posteriors, suggestion, told, log_likelihood, chosen.codes, chosen.notes)
 
 
@@ -126,10 +126,14 @@ def with_names(groups: list[list[int]], names: list[str | None], columns: tuple[
     return dict(zip(own, groups, strict=True))
 
 
-def mean_score(model: Any, rows: Any) -> float:
+def mean_score(model: Any, rows: Any, progress: Progress) -> float:
     """``model.score(rows)``, some rows at a time."""
-    starts = range(0, len(rows), BATCH)
-    return float(np.concatenate([model.score_samples(rows[start : start + BATCH]) for start in starts]).mean())
+    parts = []
+    with progress.stage("likelihood of rows", len(rows)) as stage:
+        for start in range(0, len(rows), BATCH):
+            parts.append(model.score_samples(rows[start : start + BATCH]))
+            stage.update(min(start + BATCH, len(rows)), len(rows), "")
+    return float(np.concatenate(parts).mean())
 
 
 def find_posteriors(model: Any, rows: Any, progress: Progress) -> np.ndarray:

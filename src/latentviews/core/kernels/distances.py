@@ -12,12 +12,13 @@ SMALL = 1e-100  # bandwidths below which rows may be beyond the range of numbers
 
 def in_units(x: Any, scale: np.ndarray) -> Any:
     """Rows over bandwidths, one per column; the largest numbers there are where a quotient is beyond them."""
-    if scale.min() > SMALL:
-        return x / in_library_of(scale, x)
     xp = namespace(x)
+    least = float(xp.finfo(x.dtype).smallest_normal)
+    if scale.min() > SMALL and scale.min() > least:
+        return x / in_library_of(scale, x)
     limit = float(xp.finfo(x.dtype).max) / 4
     with np.errstate(over="ignore"):
-        return xp.clip(x / in_library_of(scale, x), min=-limit, max=limit)
+        return xp.clip(x / in_library_of(np.maximum(scale, least), x), min=-limit, max=limit)
 
 
 def squared_distances(x: Any, y: Any) -> Any:
