@@ -5,10 +5,11 @@ import os
 import numpy as np
 import pytest
 
+import catalogue
 import latentviews
 from fuzz import damage, fits
 from fuzz.driver import drive
-from fuzz.functions import ELSEWHERE, FUNCTIONS, OF_OBJECTS
+from fuzz.functions import ELSEWHERE, FUNCTIONS
 from fuzz.verdicts import Judge
 
 
@@ -30,10 +31,16 @@ def test_the_fuzzer_of_files_finds_nothing_in_a_round(capsys):
     assert tally.clean.total() == len(cases)
 
 
+def test_every_estimator_of_the_catalogue_is_in_the_fuzzer():
+    models = catalogue.MODELS + catalogue.VARIANTS + catalogue.OF_OTHER_ROWS
+
+    assert {type(model.estimator).__name__ for model in models} <= set(fits.families())
+
+
 def test_every_public_function_is_in_the_fuzzer():
     functions = {name for name in latentviews.__all__ if not isinstance(getattr(latentviews, name), type)}
 
-    assert functions == {*FUNCTIONS, *ELSEWHERE, *OF_OBJECTS}
+    assert functions == {*FUNCTIONS, *ELSEWHERE}
 
 
 @pytest.mark.parametrize(

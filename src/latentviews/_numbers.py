@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 from array_api_compat import array_namespace
-from scipy import fft
+from scipy import fft, linalg
 
 TINY = np.finfo(float).tiny
 LINE = 90  # characters of a value that a record shows in full
@@ -69,6 +69,14 @@ def drawn_labels(chances: np.ndarray, rng: np.random.Generator, shape: tuple[int
     """Labels drawn by probabilities in the last axis; ``shape`` (before the others) asks for several."""
     below = np.cumsum(chances, axis=-1) < rng.random((*shape, *chances.shape[:-1], 1))
     return np.minimum(below.sum(axis=-1), chances.shape[-1] - 1)
+
+
+def thin_svd(matrix: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """The singular value decomposition without zeros; by the slower algorithm where the quick one does not converge."""
+    try:
+        return np.linalg.svd(matrix, full_matrices=False)
+    except np.linalg.LinAlgError:
+        return linalg.svd(matrix, full_matrices=False, lapack_driver="gesvd")
 
 
 def effective_rows(total: np.ndarray, squares: np.ndarray) -> np.ndarray:

@@ -7,6 +7,7 @@ from functools import wraps
 from typing import Any
 
 import numpy as np
+from sklearn.utils import get_tags
 from sklearn.utils.validation import validate_data
 
 from latentviews._arrays import is_foreign, namespace, on_host, to_numpy
@@ -229,6 +230,8 @@ def check_ability(name: str, value: Any, ability: str) -> Any:
         space = ability == "gram" and hasattr(value, "quadrature")
         hint = " A space goes into a kernel: Gaussian(space=HalfLine())." if space else ""
         raise TypeError(f"{name} must be an object with a method `{ability}`; got {value!r}.{hint}")
+    if hasattr(value, "__sklearn_tags__") and get_tags(value).target_tags.required:
+        raise TypeError(f"{name} must learn from rows alone; {type(value).__name__} needs a target as well.")
     return value
 
 

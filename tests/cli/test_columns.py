@@ -16,7 +16,7 @@ import zarr
 
 from files import write_fcs
 from latentviews import diagnose, load
-from latentviews.cli import columns, fit, main
+from latentviews.cli import columns, fit, main, wanted
 from latentviews.datasets import make_multiview
 from latentviews.diagnosis.diagnose import Diagnosis, Finding
 from latentviews.io import InputError, read_table
@@ -60,7 +60,7 @@ def test_text_row_numbers_and_labels_are_left_out_with_a_sentence_each(people, c
     _, shown, summary = fitted(capsys, "people.csv")
 
     assert summary["columns"] == ["height", "weight", "rr", "pulse", "sex"]
-    assert "note: left out: name, which holds text." in shown.err
+    assert "note: left out: name, which holds text; --codes takes categories in." in shown.err
     assert "note: left out: row, which numbers the rows; --columns takes it in." in shown.err
     assert "left out: label, which holds whole numbers, 2 different ones (0, 1) and is taken for a label" in shown.err
     assert "sex holds few different whole numbers, taken as numbers; --codes takes them as categories" in shown.err
@@ -150,7 +150,6 @@ def test_suggested_views_leave_codes_alone(people, capsys):
         (["--columns", "rr,pulse,sex", "--exclude", "sex"], "--columns and --exclude both name sex"),
         (["--views", "rr", "pulse", "sex", "--exclude", "sex"], "--views and --exclude both name sex"),
         (["--codes", "sex,sex"], "--codes names sex more than once"),
-        (["--codes", "name"], "--codes names name, which holds text; codes are whole numbers"),
         (["--codes", "rr"], "codes are whole numbers"),
         (["--codes", "sex", "--columns", "rr,pulse,height"], "--codes names sex, which is not among the columns"),
         (["--views", "rr,sex", "pulse", "height", "--codes", "sex"], "The view rr,sex holds codes and numbers"),
@@ -166,7 +165,7 @@ def test_columns_that_cannot_be_are_one_sentence(argv, said, people, capsys):
 
 
 def test_a_column_with_an_equals_sign_goes_into_quotes():
-    assert columns.parse_views(['"a=b",c', "d", 'e="x,y"']) == ([["a=b", "c"], ["d"], ["x,y"]], [None, None, "e"])
+    assert wanted.parse_views(['"a=b",c', "d", 'e="x,y"']) == ([["a=b", "c"], ["d"], ["x,y"]], [None, None, "e"])
 
 
 @pytest.mark.parametrize(
@@ -290,6 +289,54 @@ def test_a_file_that_takes_no_channel_says_so_and_the_fit_goes_on(cells, capsys)
         write_labels(Path("odd.fcs"), Path("o.fcs"), np.zeros(150, dtype=int), 2)
 
 
+def test_words_are_codes_where_that_is_asked_for_and_other_files_are_read_alike(people, capsys):
+    words = np.where(np.random.default_rng(1).random(200) < 0.2 + 0.6 * people.label, "yes", "no")
+    people.assign(smokes=words).to_csv("people.csv", index=False)
+    views = ["--views", "height", "weight", "rr", "smokes", "--codes", "smokes"]
+
+    status, _, summary = fitted(capsys, "people.csv", *views)
+    assert status == 0
+    assert "smokes is taken as codes: 0 is no, 1 is yes." in summary["notes"]
+    model = load("o/model.latentviews")
+    assert model.components_[3].space.finite
+
+    other = people.assign(smokes=words)[["smokes", "rr", "weight", "height"]].iloc[:50]
+    other.to_csv("other.csv", index=False)
+    assert main(["predict", "o", "other.csv", "--out", "again.csv"]) == 0
+    first, again = (pd.read_csv(file) for file in ("o/labels.csv", "again.csv"))
+    np.testing.assert_array_equal(first["p0"][:50], again["p0"])
+    capsys.readouterr()
+
+    other.assign(smokes="perhaps").to_csv("new.csv", index=False)
+    assert main(["predict", "o", "new.csv", "--out", "new-labels.csv"]) == 0
+    assert (
+        "column 'smokes': 'perhaps' was not there in the fit; such cells are taken as missing"
+        in capsys.readouterr().err
+    )
+
+
+def test_words_beyond_number_are_no_codes(people, capsys):
+    people.assign(name=[f"p{i}" for i in range(200)]).pipe(lambda x: pd.concat([x, x.assign(name="q")])).to_csv(
+        "people.csv"
+    )
+
+    assert "column 'name': it holds 201 different words, more than the 200" in refused(
+        capsys, "--codes", "name", "--force"
+    )
+
+
+def test_values_far_from_all_others_are_told_with_their_row(people, capsys):
+    people.loc[7, "height"] = 1e149
+    people.assign(sex=0.5).drop(columns=["label"]).to_csv("far.csv", index=False)
+
+    _, shown, summary = fitted(capsys, "far.csv", "--columns", "height,weight,rr")
+
+    told = [note for note in summary["notes"] if "nine in ten" in note]
+    assert len(told) == 1
+    assert told[0].startswith("height holds 1e+149 in row 8, while nine in ten lie between")
+    assert "Values lie outside the range" not in shown.out
+
+
 # ------------------------------------------------------------------------------------------------------- starting
 
 
@@ -306,6 +353,37 @@ def test_nothing_heavy_is_imported_for_help(argv):
     assert done.stderr == "[]\n"
 
 
+@pytest.mark.parametrize(
+    ("argv", "sentence"),
+    [
+        (["fit", "no.csv"], "no.csv does not exist."),
+        (["fit", "empty.csv"], "empty.csv is empty."),
+        (["fit", "."], ". is a directory; name a file in it."),
+        (["fit", "a.csv", "-k", "x"], "-k is a number of at least 1, or auto; got 'x'."),
+        (["fit", "a.csv", "--views", "a", "a", "b"], "--views names a more than once; a column belongs to one view."),
+        (["fit", "a.csv", "--noise", "--dependence", "none"], "--noise goes with --dependence copula, not with none"),
+        (["fit", "a.csv", "--out", "a.csv"], "cannot write to a.csv (it is a file)"),
+        (["crowd", "no.csv"], "no.csv does not exist."),
+        (["info", "no.csv"], "no.csv does not exist."),
+        (["predict", "no", "a.csv"], "no cannot be read (no such file or directory)."),
+        (["report", ".", "a.csv"], ". is a directory without model.latentviews"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else "",
+)
+def test_what_cannot_be_done_is_told_before_anything_heavy_is_imported(argv, sentence, tmp_path):
+    (tmp_path / "a.csv").write_text("a,b\n1,2\n")
+    (tmp_path / "empty.csv").write_text("")
+    code = (
+        f"import sys\nfrom latentviews.cli import main\nassert main({argv!r}) == 2\n"
+        f"print([name for name in {HEAVY} if name in sys.modules])"
+    )
+
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=tmp_path)
+
+    assert done.stdout == "[]\n"
+    assert done.stderr.startswith(f"latentviews {argv[0]}: {sentence}")
+
+
 def test_the_command_alone_prints_help(capsys):
     assert main([]) == 0
     assert "usage: latentviews" in capsys.readouterr().out
@@ -318,12 +396,13 @@ def test_a_signal_while_libraries_are_imported_is_one_sentence(number, status, w
         f"options._later = lambda *what: os.kill(os.getpid(), {number})\n"
         "sys.exit(main(['fit', 'cells.csv']))"
     )
+    (tmp_path / "cells.csv").write_text("a\n1\n")
 
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False, cwd=tmp_path)
 
     assert done.returncode == status
     assert done.stderr == f"latentviews: {word}; nothing was written.\n"
-    assert not os.listdir(tmp_path)
+    assert os.listdir(tmp_path) == ["cells.csv"]
 
 
 def test_a_terminal_is_told_to_wait_and_sees_the_time_that_is_gone(people, tmp_path):

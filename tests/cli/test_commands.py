@@ -45,12 +45,16 @@ def cells(data, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     pd.DataFrame(data.X, columns=["FS", "SS", "CD3", "CD19"]).assign(label=data.y).to_csv("cells.csv", index=False)
 
-    def short(model, X, **options):
-        return SimpleNamespace(diagnosis=diagnose(model, X, n_permutations=19, random_state=0), options=options)
+    def short(model, X, *, wording, **options):
+        diagnosis = diagnose(model, X, n_permutations=19, random_state=0)
+        return SimpleNamespace(diagnosis=diagnosis, options=options | {"command": wording.command})
 
-    monkeypatch.setattr(fit, "report_contents", short)
-    monkeypatch.setattr(fit, "write_contents", lambda contents, path: path.write_text(json.dumps(contents.options)))
-    monkeypatch.setattr(apply, "write_report", lambda model, X, path, **options: path.write_text(json.dumps(options)))
+    def shortest(model, X, *, wording, **options):
+        return SimpleNamespace(options=options)
+
+    for module, contents in ((fit, short), (apply, shortest)):
+        monkeypatch.setattr(module, "report_contents", contents)
+        monkeypatch.setattr(module, "write_contents", lambda found, path: path.write_text(json.dumps(found.options)))
     return tmp_path
 
 
@@ -95,7 +99,7 @@ def test_fit_writes_a_model_labels_a_summary_and_a_report(data, cells, capsys):
     assert "2 classes, as asked for" in out
     assert json.loads(Path("a/b/report.html").read_text()) == {
         "columns": ["FS", "SS", "CD3", "CD19"], "source": "cells.csv", "title": None, "saved": "model.latentviews",
-        "random_state": 0,
+        "random_state": 0, "command": "latentviews fit cells.csv --views FS,SS CD3 CD19 -k 2 --out a/b",
     }  # fmt: skip
 
 

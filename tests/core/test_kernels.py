@@ -40,7 +40,7 @@ def test_gram_is_symmetric_and_positive_semidefinite(kernel, rng):
     gram = kernel.gram(x, x)
 
     values = np.linalg.eigvalsh(gram)
-    # Matérn distances near zero keep half the digits, see _squares
+    # Matérn distances near zero keep half the digits, see squared_distances
     np.testing.assert_allclose(gram, gram.T, rtol=0, atol=np.sqrt(EPS) * gram.max())
     assert values[0] > -np.sqrt(EPS) * values[-1]
 

@@ -21,7 +21,7 @@ from .verdicts import Judge
 
 ROOT = Path(__file__).parents[2]
 HARD = 200  # seconds after which a case in compiled code, which no signal reaches, ends its process
-CHUNK = 100  # cases that a process runs before the next takes over
+CHUNK = 400  # cases that a process runs before the next takes over
 SILENCE = 240  # seconds without an answer after which a process is stopped, whatever else this machine does
 Case = tuple[str, int]  # a family and a number
 RunCase = Callable[[str, list[int]], tuple[str, Judge]]

@@ -16,6 +16,7 @@ import catalogue
 from latentviews import diagnose, load, save
 from latentviews.report import write_report
 
+from . import others
 from .functions import function_case
 from .parameters import with_parameters
 from .tables import Hostile, hostile_table
@@ -23,7 +24,7 @@ from .verdicts import Judge
 
 Rng = np.random.Generator
 NAN_SAYS_SO = {"standard_errors", "goodness_of_fit"}  # NaN stands for what has no normal law, or no value
-OTHERWISE = {"bootstrap", "inverse_transform"}  # asked for few resamples, and never of rows
+OTHERWISE = {"bootstrap", "bootstrap_test", "inverse_transform"}  # asked for few resamples, and never of rows
 FAR = 1e149  # squares of it can still be held, and of their sums
 
 
@@ -33,7 +34,7 @@ def families() -> dict[str, list[BaseEstimator]]:
     for estimator in [*(model.estimator for model in catalogue.MODELS + catalogue.VARIANTS), *catalogue.FEATURES]:
         dependent = getattr(estimator, "dependence", None) is not None
         found.setdefault(type(estimator).__name__ + "-dependent" * dependent, []).append(estimator)
-    return {**dict(sorted(found.items())), "functions": []}
+    return {**dict(sorted({**found, **others.families()}.items())), "functions": []}
 
 
 class Fit(NamedTuple):
@@ -51,7 +52,7 @@ def make_fit(rng: Rng, family: str, *, wild: bool) -> Fit:
     options = families()[family]
     estimator = clone(options[int(rng.integers(len(options)))])
     missing = bool(get_tags(estimator).input_tags.allow_nan)
-    only_one = type(estimator).__name__ == "BinnedFeatures"
+    only_one = type(estimator).__name__ in {"BinnedFeatures", "PointMassFeatures"}
     table = hostile_table(rng, wild=wild, missing=missing, n_columns=(1, 2) if only_one else (3, 7))
     changed = with_parameters(rng, estimator, table.rows.shape, wild=wild)
     if "random_state" in estimator.get_params(deep=False):
@@ -68,6 +69,8 @@ def run_case(family: str, numbers: list[int]) -> tuple[str, Judge]:
     wild, judge = bool(rng.random() < 0.25), Judge()
     if family == "functions":
         return function_case(rng, judge, wild=wild), judge
+    if family in others.CASES:
+        return ("wild: " if wild else "") + others.other_case(family, rng, judge, wild=wild), judge
     case = make_fit(rng, family, wild=wild)
     model = judge.call(case.method, getattr(case.estimator, case.method), case.table.given, **case.arguments)
     if model is not None:
@@ -137,7 +140,7 @@ def judge_model(judge: Judge, model: Any, table: Hostile, rng: Rng, arguments: d
             judge.faults.shares(name, getattr(model, name))
     light = np.any(np.asarray(arguments.get("sample_weight", 1.0)) == 0)
     for name, rows in probes(model, table.rows).items():
-        given = in_form(model, table, rows)
+        given = in_form(model, table, rows) if name != "fitted" else as_fitted(model, table)
         for method in row_methods(model):
             answer = judge.call(f"{method}({name})", getattr(model, method), given)
             _judge_answer(judge, model, f"{method}({name})", answer, low=light or name != "fitted", noise=noise)
@@ -167,6 +170,11 @@ def in_form(model: Any, table: Hostile, rows: np.ndarray) -> Any:
     return pd.DataFrame(rows, columns=list(model.feature_names_in_)) if hasattr(model, "feature_names_in_") else rows
 
 
+def as_fitted(model: Any, table: Hostile) -> Any:
+    """The rows as they were given, such as dates, which are no numbers to a model of categories; streams as a table."""
+    return table.given if hasattr(table.given, "__array__") else in_form(model, table, table.rows)
+
+
 def row_methods(model: Any) -> list[str]:
     """The public methods of a model that need nothing but rows."""
     names = []
@@ -194,6 +202,9 @@ def _judge_answer(judge: Judge, model: Any, name: str, answer: Any, *, low: bool
     method = name.partition("(")[0]
     if hasattr(answer, "quantile"):
         _judge_forecast(judge, name, answer, model)
+    elif method == "beliefs":
+        for belief in answer.views:
+            _judge_distributions(judge, name, belief)
     elif method == "predict_proba" or (method == "filter" and hasattr(model, "transition_")):
         judge.faults.shares(name, answer, at_most=noise)
     elif method in {"bic", "aic", "score"} and low:
@@ -233,6 +244,19 @@ def _judge_forecast(judge: Judge, name: str, forecast: Any, model: Any) -> None:
     density = judge.call(f"{name}.density", forecast.density, _origin(model))
     if density is not None:
         judge.faults.numbers(f"{name}.density", density, high=True)
+
+
+def _judge_distributions(judge: Judge, name: str, found: Any) -> None:
+    """The mean, draws, quantiles and density of weighted samples, one per row."""
+    for part, call in {
+        "mean": found.mean,
+        "sample": lambda: found.sample(2, random_state=0),
+        "quantile": lambda: found.quantile(0.5),
+        "density": lambda: found.density(found.points[:3]),
+    }.items():
+        values = judge.call(f"{name}.{part}", call)
+        if values is not None:
+            judge.faults.numbers(f"{name}.{part}", values, high=part == "density")
 
 
 # ------------------------------------------------------------------------------------------------------------- uses
@@ -281,6 +305,27 @@ def _bootstrap(judge: Judge, model: Any, given: Any, table: Hostile) -> None:
     judge.faults.shares("bootstrap", found.weights) if found is not None else None
 
 
+def _bootstrap_test(judge: Judge, model: Any, given: Any, table: Hostile) -> None:
+    found = judge.call("bootstrap_test", lambda: model.bootstrap_test(given, n_resamples=3, n_starts=2, random_state=0))
+    judge.faults.numbers("bootstrap_test", found.pvalue) if found is not None else None
+
+
+def _at(judge: Judge, model: Any, given: Any, table: Hostile) -> None:
+    """What is expected of one thing given another, with its own prior and with that of its first rows."""
+    found = judge.call("at", model.at, given)
+    if found is not None:
+        _judge_distributions(judge, "at", found)
+    other = judge.call("with_prior", model.with_prior, model.at(given[:1]).points[:5])
+    if other is not None:
+        _judge_distributions(judge, "with_prior.at", other.at(given))
+
+
+def _inverse(judge: Judge, model: Any, given: Any, table: Hostile) -> None:
+    known = judge.call("transform", model.transform, given)
+    back = judge.call("inverse_transform", model.inverse_transform, known) if known is not None else None
+    judge.faults.numbers("inverse_transform", back) if back is not None else None
+
+
 def _diagnose(judge: Judge, model: Any, given: Any, table: Hostile) -> None:
     judge.call("diagnose", lambda: str(diagnose(model, given, n_permutations=19, random_state=0)))
 
@@ -321,6 +366,9 @@ USES: list[tuple[str | None, Callable[..., None]]] = [
     ("conditional", _conditional),
     ("expectation", _expectation),
     ("bootstrap", _bootstrap),
+    ("bootstrap_test", _bootstrap_test),
+    ("at", _at),
+    ("inverse_transform", _inverse),
     ("dependent_", _diagnose),
     ("dependent_", _report),
 ]

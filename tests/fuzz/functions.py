@@ -3,22 +3,31 @@
 from collections.abc import Callable
 from typing import Any
 
+import networkx as nx
 import numpy as np
 
 import latentviews
 from latentviews import (
+    BlockMMD,
     Delta,
     Gaussian,
+    LandmarkMMD,
     Laplace,
     Linear,
     MultiViewMixture,
+    QuadraticMMD,
+    TreeMMD,
     covariate_shift_weights,
+    global_alignment_gram,
     independence_test,
     label_shift,
     likelihood_curve,
+    patch_gram,
     rank_test,
+    spectrum_gram,
     suggest_views,
     two_sample_test,
+    weisfeiler_lehman_gram,
 )
 
 from .tables import Hostile, hostile_table
@@ -26,12 +35,7 @@ from .verdicts import Judge
 
 Rng = np.random.Generator
 ELSEWHERE = {"diagnose", "load", "save"}  # asked of the models of other families
-OF_OBJECTS = {  # take strings, graphs, series and images, and no tables
-    "spectrum_gram",
-    "weisfeiler_lehman_gram",
-    "global_alignment_gram",
-    "patch_gram",
-}
+STATISTICS = [None, None, QuadraticMMD(), LandmarkMMD(), BlockMMD(), TreeMMD()]
 KERNELS = [None, None, Delta(), Laplace(), Gaussian(1e-200), Linear()]
 
 
@@ -45,9 +49,12 @@ def _two_samples(rng: Rng, judge: Judge, table: Hostile, wild: bool) -> None:
         rng, [table.given, rows[: len(rows) // 2 + 1], rows + 1, *([rows[:, :1], rows[:1]] if wild else [])]
     )
     kernel, n = _picked(rng, KERNELS), _picked(rng, [1, 19, *([0, -1, 2.5] if wild else [])])
+    statistic = _picked(rng, STATISTICS)
     found = judge.call(
         "two_sample_test",
-        lambda: two_sample_test(table.given, other, kernel=kernel, n_permutations=n, random_state=0),
+        lambda: two_sample_test(
+            table.given, other, kernel=kernel, statistic=statistic, n_permutations=n, random_state=0
+        ),
     )
     _judge_test(judge, "two_sample_test", found)
 
@@ -120,6 +127,47 @@ def _distal_outcome(rng: Rng, judge: Judge, table: Hostile, wild: bool) -> None:
     judge.call("distal_outcome", latentviews.distal_outcome, posteriors, table.rows[:, 0])
 
 
+def _strings(rng: Rng, judge: Judge, table: Hostile, wild: bool) -> None:
+    letters = _picked(rng, ["AC", "ACGT", "a", "äß漢"])
+    strings = ["".join(rng.choice(list(letters), size=rng.integers(3, 20))) for _ in range(rng.integers(1, 20))]
+    strings = _picked(rng, [strings, strings, *([[], "text", [1, 2], ["", "a"], None] if wild else [])])
+    length, most = _picked(rng, [1, 2, 3]), _picked(rng, [0, 0, 1, *([-1, 5, "x"] if wild else [])])
+    found = judge.call("spectrum_gram", spectrum_gram, strings, length, most)
+    judge.faults.numbers("spectrum_gram", found) if found is not None else None
+
+
+def _graphs(rng: Rng, judge: Judge, table: Hostile, wild: bool) -> None:
+    graphs = [nx.gnp_random_graph(int(rng.integers(1, 9)), rng.random(), seed=i) for i in range(rng.integers(1, 9))]
+    graphs = _picked(rng, [graphs, graphs, *([[], [nx.Graph()], [1], nx.path_graph(3), None] if wild else [])])
+    n_iter, label = (
+        _picked(rng, [0, 1, 3, *([-1, "x"] if wild else [])]),
+        _picked(rng, [None, *(["x"] if wild else [])]),
+    )
+    found = judge.call("weisfeiler_lehman_gram", weisfeiler_lehman_gram, graphs, n_iter, label)
+    judge.faults.numbers("weisfeiler_lehman_gram", found) if found is not None else None
+
+
+def _series(rng: Rng, judge: Judge, table: Hostile, wild: bool) -> None:
+    width = int(rng.integers(1, 3))
+    series = [
+        rng.normal(size=(rng.integers(1, 12), width)) * 10 ** rng.uniform(-9, 9) for _ in range(rng.integers(2, 9))
+    ]
+    odd = [[], [1, 2], [np.full((3, width), np.nan)], [series[0], np.ones((2, width + 1))], None]
+    series = _picked(rng, [series, series, *(odd if wild else [])])
+    bandwidth = _picked(rng, ["median", 1.0, *([0, -1, "x", 1e-300] if wild else [])])
+    found = judge.call("global_alignment_gram", global_alignment_gram, series, bandwidth)
+    judge.faults.numbers("global_alignment_gram", found) if found is not None else None
+
+
+def _images(rng: Rng, judge: Judge, table: Hostile, wild: bool) -> None:
+    images = rng.normal(size=(rng.integers(2, 7), 6, 6)) * 10 ** rng.uniform(-9, 9)
+    odd = [images[0], np.full((2, 6, 6), np.nan), [], np.zeros((3, 2, 2)), None]
+    images = _picked(rng, [images, images, np.zeros((3, 6, 6)), *(odd if wild else [])])
+    size, stride = _picked(rng, [2, 4, *([0, 9, "x"] if wild else [])]), _picked(rng, [1, 2, *([0] if wild else [])])
+    found = judge.call("patch_gram", patch_gram, images, size, stride)
+    judge.faults.numbers("patch_gram", found) if found is not None else None
+
+
 FUNCTIONS: dict[str, Callable[[Rng, Judge, Hostile, bool], None]] = {
     "two_sample_test": _two_samples,
     "independence_test": _independence,
@@ -130,6 +178,10 @@ FUNCTIONS: dict[str, Callable[[Rng, Judge, Hostile, bool], None]] = {
     "label_shift": _label_shift,
     "class_regression": _class_regression,
     "distal_outcome": _distal_outcome,
+    "spectrum_gram": _strings,
+    "weisfeiler_lehman_gram": _graphs,
+    "global_alignment_gram": _series,
+    "patch_gram": _images,
 }
 
 

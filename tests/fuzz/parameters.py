@@ -68,10 +68,14 @@ def _with_data(name: str, n_columns: int) -> list[Any]:
     if name == "views":
         sensible = [None, [[j] for j in range(n_columns)], list(range(n_columns))]
         return sensible + [[[0, 1], *([j] for j in range(2, n_columns))]] * (n_columns > 3)
-    if name == "kernel":
+    if name in {"kernel", "density_kernel"}:
         return [*KERNELS, [Gaussian()] * n_columns]
     if name == "features":
         return [None, *catalogue.FEATURES]
+    if name == "values":
+        return [(0.0,), [1.0, 2.0], ()]
+    if name == "rank":
+        return [1, 2, 3, "auto"]
     if name in {"exchangeable", "center"}:
         return [True, False]
     return [None]

@@ -1,5 +1,6 @@
 """Tables as measurements, accidents and mischief make them, from a random generator."""
 
+import warnings
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -11,6 +12,11 @@ from scipy import sparse
 from catalogue import Batches, split
 
 Rng = np.random.Generator
+Makers = dict[
+    str, Callable[[Rng, Any], Any]
+]  # ways to make a thing from a random generator and a size or another thing
+SIZES = [20, 40, 80, 150, 250]
+WILD_SIZES = [1, 2, 3, 5, 12]
 
 
 class Hostile(NamedTuple):
@@ -181,12 +187,13 @@ WRONG_FORMS: dict[str, Callable[[np.ndarray], Any]] = {
 
 def hostile_table(rng: Rng, *, wild: bool, missing: bool, n_columns: tuple[int, int] = (3, 7)) -> Hostile:
     """A table from a shape, up to three mishaps and a form; ``wild`` ones may be what no model takes."""
-    sizes = [1, 2, 3, 5, 12, 40, 80, 150, 250] if wild else [20, 40, 80, 150, 250]
+    sizes = WILD_SIZES + SIZES if wild else SIZES
     n, d = int(rng.choice(sizes)), int(rng.integers(*((1, 7) if wild else n_columns)))
     shape, x = _drawn(rng, {**SHAPES, **(WILD_SHAPES if wild else {})}, n, d)
     words = [f"{shape} ({n}, {d})"]
     mishaps = {**MISHAPS, **(GAPS if wild or missing else {}), **(ACCIDENTS if wild else {})}
-    with np.errstate(all="ignore"):
+    with np.errstate(all="ignore"), warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of the mishaps themselves
         for name in rng.choice(list(mishaps), size=rng.integers(0, 4)):
             x = mishaps[name](rng, x)
             words.append(str(name))
@@ -199,3 +206,18 @@ def hostile_table(rng: Rng, *, wild: bool, missing: bool, n_columns: tuple[int, 
 def _drawn(rng: Rng, shapes: dict[str, Callable[[Rng, int, int], np.ndarray]], n: int, d: int) -> tuple[str, Any]:
     name = str(rng.choice(list(shapes)))
     return name, shapes[name](rng, n, d)
+
+
+def made(
+    rng: Rng, wild: bool, shapes: Makers, mishaps: Makers, accidents: Makers, forms: Makers, wrong_forms: Makers
+) -> tuple[str, Any]:
+    """Anything from a shape, up to two mishaps and a form, and how it was made."""
+    n = int(rng.choice(WILD_SIZES + SIZES if wild else SIZES)) // 2 + 1
+    name = str(rng.choice(list(shapes)))
+    words, found = [f"{name} {n}"], shapes[name](rng, n)
+    offers = {**mishaps, **(accidents if wild else {})}
+    for name in map(str, rng.choice(list(offers), size=rng.integers(0, 3), replace=False)):
+        found = offers[name](rng, found)
+        words.append(name)
+    form = str(rng.choice(list(wrong_forms if wild and rng.random() < 0.25 else forms)))
+    return ", ".join([*words, form]), {**forms, **wrong_forms}[form](rng, found)

@@ -23,7 +23,7 @@ from latentviews.datasets import make_multiview
 from latentviews.plot.view_densities import row_densities
 from latentviews.report import contents as contents_module
 from latentviews.report import write_report
-from latentviews.report.contents import AXES, POINTS, REFITS, VALUES, read_rows, report_contents
+from latentviews.report.contents import AXES, POINTS, REFITS, VALUES, Wording, read_rows, report_contents
 from latentviews.report.markup import code_spans, join, script_json, tag
 from latentviews.report.page import page
 from latentviews.report.svg import Scale, contours, number, round_numbers, rounded
@@ -503,3 +503,18 @@ def test_a_report_on_another_model_is_refused(tmp_path, rng):
     with pytest.raises(TypeError, match=r"write_report takes a fitted MultiViewMixture; got a StandardScaler\."):
         write_report(StandardScaler().fit(rng.normal(size=(9, 3))), None, tmp_path / "report.html")
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_report_speaks_the_words_of_whoever_asked_for_it(contents):
+    wording = Wording(lambda text: text.replace("classes", "KINDS"), {"n_components": "-k"}, "latentviews fit it -k 2")
+
+    plain, spoken = (page(one) for one in (contents, replace(contents, wording=wording)))
+
+    for words, here, there in (
+        (">-k<", False, True),
+        (">n_components<", True, False),
+        ("latentviews fit it -k 2", False, True),
+        ("MultiViewMixture(", True, False),
+        ("The number of KINDS", False, True),
+    ):
+        assert (words in plain, words in spoken) == (here, there), words

@@ -9,7 +9,7 @@ from sklearn.base import BaseEstimator, DensityMixin
 from sklearn.utils.validation import check_is_fitted
 
 from latentviews._arrays import to_numpy
-from latentviews._numbers import row_shares
+from latentviews._numbers import row_shares, thin_svd
 from latentviews._parameters import Constraint, Count, Seed, Share, Such, check_parameters, is_number
 from latentviews._validation import all_or_nothing, check_rows
 from latentviews.core.kernels.bandwidths import median
@@ -137,7 +137,7 @@ def chain_operators(phi: Sequence[np.ndarray], rank: int, weights: np.ndarray | 
     bases, back = [], []
     for before, here in pairwise(phi):
         cross = (here * shares[:, None]).T @ before  # C_{j, j-1}
-        basis = np.linalg.svd(cross, full_matrices=False)[0][:, :rank]
+        basis = thin_svd(cross)[0][:, :rank]
         bases.append(here @ basis)  # U_jᵀ φ_j
         back.append(before @ np.linalg.pinv(basis.T @ cross))  # φ_{j-1}ᵀ (U_jᵀ C_{j,j-1})†
     cores: list[np.ndarray | None] = [(phi[0] * shares[:, None]).T @ bases[0]]

@@ -39,12 +39,20 @@ def main(argv: Sequence[str] | None = None) -> int:
             parser.print_help()
             return OK
         arguments = parser.parse_args(words)
-        arguments.started = started
+        arguments.started, arguments.words = started, words
+
+        def say(text: str) -> None:
+            print(f"latentviews {arguments.command}: {text}", file=sys.stderr)
+
+        from latentviews.cli import early, options
+
+        try:
+            early.check(arguments)
+        except options.CommandError as error:
+            say(str(error))
+            return INPUT
         with _Waiting(not getattr(arguments, "quiet", False)):
             run = arguments.load()
-
-    def say(text: str) -> None:
-        print(f"latentviews {arguments.command}: {text}", file=sys.stderr)
 
     try:
         with _terminations():

@@ -7,15 +7,15 @@ from typing import Any
 
 import numpy as np
 
-from latentviews import CrowdLabels
-from latentviews.cli.columns import split_names
 from latentviews.cli.common import (
+    OPTIONS,
     blamed_on,
     check_not_input,
     checked_mixture,
     dependence_of,
     gathered_warnings,
     has_noise,
+    in_options,
     load_any,
     load_model,
     noise_of,
@@ -27,15 +27,18 @@ from latentviews.cli.common import (
 )
 from latentviews.cli.crowd import describe_model as describe_crowd
 from latentviews.cli.crowd import summarize_model as summarize_crowd
-from latentviews.cli.fit import find_posteriors, stem
+from latentviews.cli.fit import find_posteriors
 from latentviews.cli.options import LABELLED, MODEL, CommandError
 from latentviews.cli.output import output_file
 from latentviews.cli.progress import Progress
+from latentviews.cli.wanted import split_names, stem
 from latentviews.core.view_names import view_names
 from latentviews.diagnosis.diagnose import CERTAIN, most_probable, outside_range, outside_sentence
+from latentviews.discrete.crowds import CrowdLabels
 from latentviews.io import InputError, Table, open_source, unusable_columns, write_labels
 from latentviews.io.labels import write_labelled
-from latentviews.report import write_report
+from latentviews.report import write_contents
+from latentviews.report.contents import Wording, report_contents
 from latentviews.report.markup import counted
 
 NUMBERS = ("least", "median", "most")
@@ -111,16 +114,17 @@ def run_report(arguments: argparse.Namespace) -> None:
             table = read_for(model, arguments)
         told += outside(model, table)
         with progress.stage("report"), gathered_warnings(told), blamed_on(arguments.file):
-            write_report(
+            contents = report_contents(
                 model,
                 rows_of(table, model),
-                aside,
                 columns=list(table.columns),
                 source=arguments.file.name,
                 title=arguments.title,
                 saved=str(arguments.model / MODEL if arguments.model.is_dir() else arguments.model),
                 random_state=arguments.seed,
+                wording=Wording(in_options, OPTIONS),
             )
+            write_contents(contents, aside)
     summary = {"command": "report", "file": str(arguments.file), "warnings": told, "files": [str(out)]}
     tell(arguments, f"wrote   {out}", summary)
 

@@ -1,35 +1,26 @@
 """Which columns of a file are used, in which views and as what: from options, names and what the columns hold."""
 
 import argparse
-import csv
 import re
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
-from latentviews import Delta
 from latentviews.cli.common import read
 from latentviews.cli.options import CommandError
-from latentviews.io import Reading, Table
+from latentviews.cli.wanted import Wanted
+from latentviews.core.kernels.discrete import Delta
+from latentviews.io import Reading, Table, Words
 
 FEW = 20  # a column of no more different whole numbers may hold categories
+FAR = 1e5  # times the width of nine in ten values, from which on others are far
 ROWS_PER_VALUE = 5  # fewer rows do not show that values come again and again
 ASKED = ("csv", "parquet", "npy", "zarr", "fcs")  # where labels may stand among the columns; AnnData keeps them in obs
 LABEL = re.compile(r"(?:.*[\W_])?(label|class|cluster|population|gate|group|target|batch|id|index)s?(?:[\W_].*)?", re.I)
 OUT, CODES, NUMBER = "l", "c", "n"  # what may become of a column, by the letter that says so
-
-
-class Wanted(NamedTuple):
-    """What the options say of columns."""
-
-    views: list[list[str]] | str | None  # the columns of every view, "auto", or None for one view per column
-    view_names: list[str | None]  # those that were given
-    columns: list[str] | None  # None for all that can be used
-    excluded: list[str]
-    codes: list[str]
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,102 +32,42 @@ class Chosen:
     notes: tuple[str, ...] = ()  # sentences on what was left out, and why
 
 
-def parse_columns(arguments: argparse.Namespace) -> Wanted:
-    """--views, --columns, --exclude and --codes, checked against each other."""
-    columns, excluded, codes = (
-        None if text is None else split_names(text) for text in (arguments.columns, arguments.exclude, arguments.codes)
-    )
-    excluded, codes = excluded or [], codes or []
-    views, names = parse_views(arguments.views)
-    if isinstance(views, list):
-        if columns is not None:
-            raise CommandError("--views names the columns already; --columns goes with `--views auto` or none.")
-        columns = [name for view in views for name in view]
-    for option, given in (("--exclude", excluded), ("--codes", codes)):
-        _refuse_twice(option, given)
-    for option, given in (("--views" if isinstance(views, list) else "--columns", columns or []), ("--codes", codes)):
-        both = [name for name in given if name in excluded]
-        if both:
-            raise CommandError(f"{option} and --exclude both name {', '.join(both)}; leave it out of one of them.")
-    stray = [name for name in codes if columns is not None and name not in columns]
-    if stray:
-        raise CommandError(f"--codes names {', '.join(stray)}, which is not among the columns that are used.")
-    if isinstance(views, list):
-        _refuse_few(len(views), arguments.dependence)
-        _refuse_mixed(views, codes)
-    return Wanted(views, names, columns, excluded, codes)
-
-
-def parse_views(views: list[str] | None) -> tuple[list[list[str]] | str | None, list[str | None]]:
-    """--views as "auto", None or lists of columns, and the names before them."""
-    if views is None or views == ["auto"]:
-        return (None if views is None else "auto"), []
-    parts = [_name_and_columns(view) for view in views]
-    groups, names = [split_names(columns) for _, columns in parts], [name for name, _ in parts]
-    flat = [name for group in groups for name in group]
-    twice = sorted({name for name in flat if flat.count(name) > 1})
-    if twice:
-        raise CommandError(f"--views names {', '.join(twice)} more than once; a column belongs to one view.")
-    _refuse_twice("--views", [name for name in names if name is not None])
-    return groups, names
-
-
-def _name_and_columns(view: str) -> tuple[str | None, str]:
-    """The name before the first = that is not inside quotes, and the rest."""
-    found = re.match(r'([^"=]*)=(.*)', view, re.DOTALL)
-    if found is None:
-        return None, view
-    name = found[1].strip()
-    if not name:
-        raise CommandError(f"{view!r} has no name before its =; write NAME=COLUMNS, or put a column with = in quotes.")
-    return name, found[2]
-
-
-def _refuse_twice(option: str, names: list[str]) -> None:
-    twice = sorted({name for name in names if names.count(name) > 1})
-    if twice:
-        raise CommandError(f"{option} names {', '.join(twice)} more than once.")
-
-
-def _refuse_few(n_views: int, dependence: str | None) -> None:
-    """Three views determine the classes; with copulas two may."""
-    if n_views < 2 or (n_views == 2 and dependence == "none"):
-        raise CommandError(
-            f"--views needs at least three views, or two with --dependence copula, since fewer do not determine the "
-            f"classes; got {n_views}."
-        )
-
-
-def _refuse_mixed(views: list[list[str]], codes: list[str]) -> None:
-    """Codes and numbers have no distance between them, so that one view cannot hold both."""
-    mixed = next((view for view in views if 0 < sum(name in codes for name in view) < len(view)), None)
-    if mixed is not None:
-        raise CommandError(f"The view {','.join(mixed)} holds codes and numbers; give each a view of its own.")
-
-
-def split_names(text: str) -> list[str]:
-    """Names with commas between; quotes around a name that has one inside."""
-    names = [name.strip() for name in next(csv.reader([text], skipinitialspace=True), [])]
-    if not names or not all(names):
-        raise CommandError(f"{text!r} does not name columns; write them with commas between.")
-    return names
-
-
 # ---------------------------------------------------------------------------------------------------------- reading
 
 
 def read_columns(arguments: argparse.Namespace, wanted: Wanted) -> Chosen:
     """The table of the columns that are wanted; where none are named, of all that hold numbers."""
-    table = read(arguments, wanted.columns, exclude=wanted.excluded)
+    table = read(arguments, wanted.columns, exclude=wanted.excluded, words=wanted.codes)
     texts = [name for name in table.texts if name not in wanted.excluded] if wanted.columns is None else []
-    stray = [name for name in wanted.codes if name in texts]
-    if stray:
-        raise CommandError(f"--codes names {', '.join(stray)}, which holds text; codes are whole numbers.")
-    notes = [f"left out: {_listed(texts)}, which {'holds' if len(texts) == 1 else 'hold'} text."] if texts else []
+    hold = "holds" if len(texts) == 1 else "hold"
+    notes = [f"left out: {_listed(texts)}, which {hold} text; --codes takes categories in."] if texts else []
     same = _constant(table, wanted.codes) if wanted.columns is None else []
     if same:
         notes.append(f"left out: {_listed(same)}, with one value in all rows, which tells no classes apart.")
-    return _coded(Chosen(without(table, same), tuple(wanted.codes), tuple(notes)))
+    for name, scale in zip(table.columns, table.reading.transforms, strict=True):
+        if isinstance(scale, Words):
+            notes.append(
+                f"{name} is taken as codes: {_listed([f'{place} is {w}' for place, w in enumerate(scale.values)])}."
+            )
+    chosen = _coded(Chosen(without(table, same), tuple(wanted.codes), tuple(notes)))
+    return replace(chosen, notes=(*chosen.notes, *_far_values(chosen)))
+
+
+def _far_values(chosen: Chosen) -> Iterator[str]:
+    """A sentence on every column with values so far from all others that they would rule the classes."""
+    for name, column in zip(chosen.table.columns, chosen.table.values.T, strict=True):
+        known = np.flatnonzero(~np.isnan(column))
+        if name in chosen.codes or not len(known):
+            continue
+        low, middle, high = np.quantile(column[known], [0.05, 0.5, 0.95])
+        far = known[np.abs(column[known] - middle) > FAR * max(high - low, np.finfo(float).tiny)]
+        if len(far) and high > low:
+            yield (
+                f"{name} holds {column[far[0]]:.3g} in row {far[0] + 1:,}"
+                + (f" and {len(far) - 1:,} more such values" if len(far) > 1 else "")
+                + f", while nine in ten lie between {low:.3g} and {high:.3g}; the classes will be about that. Take "
+                "such rows out, or leave the cells empty."
+            )
 
 
 def _constant(table: Table, codes: list[str]) -> list[str]:
@@ -154,6 +85,8 @@ def _coded(chosen: Chosen) -> Chosen:
     scales, values = list(table.reading.transforms), table.values
     for name in chosen.codes:
         j = table.columns.index(name)
+        if isinstance(scales[j], Words):
+            continue
         raw = _raw(table, j)
         known = raw[~np.isnan(raw)]
         if not np.array_equal(known, np.round(known)):
@@ -167,7 +100,7 @@ def _coded(chosen: Chosen) -> Chosen:
 def _raw(table: Table, j: int) -> np.ndarray:
     """A column before its scale, whole where it is so but for rounding."""
     column, scale = table.values[:, j], table.reading.transforms[j]
-    if scale is None:
+    if scale is None or isinstance(scale, Words):
         return column
     raw = scale.inverse(column)
     near = np.round(raw)

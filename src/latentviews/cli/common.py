@@ -12,10 +12,11 @@ from typing import Any
 
 import numpy as np
 
-from latentviews import CrowdLabels
 from latentviews._constants import COFACTOR
-from latentviews.cli.options import MODEL, CommandError
-from latentviews.io import InputError, Reading, Table, read_table
+from latentviews.cli.early import model_file
+from latentviews.cli.options import CommandError
+from latentviews.discrete.crowds import CrowdLabels
+from latentviews.io import InputError, Reading, Table, Words, read_table
 from latentviews.io.saving import load
 from latentviews.mixtures.problem import classes_of
 
@@ -25,12 +26,14 @@ def read(
     columns: list[str] | None = None,
     reading: Reading | None = None,
     exclude: Sequence[str] = (),
+    words: Sequence[str] = (),
 ) -> Table:
     """The table in FILE, as the options say."""
     return read_table(
         arguments.file,
         columns,
         exclude=exclude,
+        words=words,
         reading=reading,
         transform=getattr(arguments, "transform", "auto"),
         cofactor=getattr(arguments, "cofactor", COFACTOR),
@@ -42,11 +45,7 @@ def read(
 
 def load_any(path: Path) -> tuple[Path, Any]:
     """A model of whatever kind, and its file, which may be named by the directory of a fit."""
-    inside = path / MODEL
-    if path.is_dir():
-        if not inside.exists():
-            raise CommandError(f"{path} is a directory without {MODEL}; name one that `latentviews fit` wrote.")
-        path = inside
+    path = model_file(path)
     try:
         return path, load(path)
     except OSError as error:
@@ -94,7 +93,11 @@ def _fault(model: Any) -> str | None:
         if not known or not len(reading.columns) == len(reading.transforms) == d:
             return "it does not say how its file was read"
         for scale in reading.transforms:
-            if scale is not None and not np.isfinite(scale(np.array([0.0, 1.0]))).all():
+            if (
+                scale is not None
+                and not isinstance(scale, Words)
+                and not np.isfinite(scale(np.array([0.0, 1.0]))).all()
+            ):
                 return "one of its scales is none"
     row = np.full((1, d), np.nan)
     for view, component in zip(model.views_, model.components_, strict=True):
@@ -162,8 +165,17 @@ SPOKEN = (  # what sentences of the library call things, and what they are calle
     (r"; see `dependence.flagged\(\)`", "; see the report"),
     (r"Use `predict_proba`, not `predict`:", "Use the probabilities beside the labels, not the labels alone:"),
     (r"add rows or views, or widen `bandwidth`", "or add rows or views"),
+    (
+        r" A polish, a wider `bandwidth` or more rows would help; fewer classes might.",
+        " More rows or fewer classes help.",
+    ),
+    (r"; raise its `max_iter`", "; in Python, raise its `max_iter`"),
+    (r"without `dependence`", "with --dependence none"),
     (r"\bn_components\b", "-k"),
 )
+
+
+OPTIONS = {"n_components": "-k", "views": "--views", "dependence": "--dependence", "random_state": "--seed"}
 
 
 def in_options(sentence: str) -> str:

@@ -9,15 +9,15 @@ from typing import Any
 
 import numpy as np
 
-from latentviews import CrowdLabels, __version__
+from latentviews import __version__
 from latentviews.cli.common import blamed_on, gathered_warnings, tell
-from latentviews.cli.fit import stem
 from latentviews.cli.options import MODEL, REPORT, SUMMARY, CommandError
 from latentviews.cli.output import output_directory
 from latentviews.cli.progress import Progress
+from latentviews.cli.wanted import stem
 from latentviews.diagnosis.diagnose import CERTAIN
 from latentviews.discrete.crowd_answers import NAMES
-from latentviews.io import InputError
+from latentviews.discrete.crowds import CrowdLabels
 from latentviews.io.saving import save
 from latentviews.io.words import open_words
 from latentviews.report.crowd import SPAMMER, write_crowd_report
@@ -53,8 +53,6 @@ def run(arguments: argparse.Namespace) -> None:
 def read_answers_file(arguments: argparse.Namespace) -> tuple[list[np.ndarray], list[str]]:
     """The three columns of answers: as named, else by their usual names, else the only three, with a note."""
     path = arguments.file
-    if not path.is_file():
-        raise InputError(f"{path} does not exist." if not path.exists() else f"{path} is a directory; name a file.")
     source = open_words(path, delimiter=arguments.delimiter, header=arguments.header)
     notes: list[str] = []
     asked = {name: getattr(arguments, name) for name in NAMES}

@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from latentviews import MultiViewMixture
 from latentviews.cli.options import FIGURE, REPORT, CommandError
 from latentviews.cli.output import output_directory
 from latentviews.datasets import MultiViewData, make_multiview
 from latentviews.metrics import Reordered, density_error, label_accuracy, match_components
+from latentviews.mixtures.mixture import MultiViewMixture
 from latentviews.plot import ComponentDisplay, offscreen_axes
 from latentviews.report import write_report
 

@@ -2,36 +2,31 @@
 
 import argparse
 import json
+import shlex
 import time
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from latentviews import Copulas, MultiViewMixture
-from latentviews.cli.columns import (
-    ASKED,
-    Chosen,
-    Wanted,
-    ask_at_terminal,
-    kernels_of,
-    parse_columns,
-    read_columns,
-    settle,
-)
-from latentviews.cli.common import blamed_on, gathered_warnings, noise_of, tell
+from latentviews.cli.columns import ASKED, Chosen, ask_at_terminal, kernels_of, read_columns, settle
+from latentviews.cli.common import OPTIONS, blamed_on, gathered_warnings, in_options, noise_of, tell
+from latentviews.cli.early import fit_files, fit_place
 from latentviews.cli.options import LABELLED, LABELS, MODEL, REPORT, SUMMARY, CommandError
 from latentviews.cli.output import output_directory
 from latentviews.cli.progress import Progress
 from latentviews.cli.summary import FitSummary, describe, summarize
+from latentviews.cli.wanted import Wanted, parse_classes, parse_columns
 from latentviews.core.view_names import short_name
 from latentviews.diagnosis.diagnose import Diagnosis, diagnose, most_probable
 from latentviews.diagnosis.grouping import suggest_views
 from latentviews.io import InputError, Table, write_labels
 from latentviews.io.labels import write_labelled
 from latentviews.io.saving import save
+from latentviews.mixtures.dependence.settings import Copulas
+from latentviews.mixtures.mixture import MultiViewMixture
 from latentviews.report import write_contents
-from latentviews.report.contents import report_contents
+from latentviews.report.contents import Wording, report_contents
 from latentviews.report.markup import counted
 
 BATCH = 50_000  # rows whose classes are found between two looks at the progress bar
@@ -42,9 +37,7 @@ OURS = (MODEL, SUMMARY, REPORT, *LABELLED.values(), *LABELS.values())
 def run(arguments: argparse.Namespace) -> None:
     """Read, fit, write."""
     k, wanted = parse_classes(arguments.classes), parse_columns(arguments)
-    check_noise(arguments.dependence, arguments.noise)
-    out = arguments.out or Path(stem(arguments.file))
-    names = [MODEL, LABELS[arguments.labels_format], SUMMARY, *([] if arguments.no_report else [REPORT])]
+    out, names = fit_place(arguments), fit_files(arguments)
     told: list[str] = []
     with output_directory(out, names, force=arguments.force, ours=OURS) as aside:
         with Progress(not arguments.quiet, arguments.started) as progress:
@@ -64,21 +57,6 @@ def run(arguments: argparse.Namespace) -> None:
     tell(arguments, describe(fitted, summary, out), summary)
 
 
-def parse_classes(text: str) -> int | str:
-    """-k as a number or "auto"."""
-    if text == "auto":
-        return text
-    if not text.isdecimal() or int(text) < 1:
-        raise CommandError(f"-k is a number of at least 1, or auto; got {text!r}.")
-    return int(text)
-
-
-def check_noise(asked: str | None, noise: bool) -> None:
-    """Refuse noise without the copulas that it needs."""
-    if noise and asked in ("none", "auto"):
-        raise CommandError(f"--noise goes with --dependence copula, not with {asked}; leave one out.")
-
-
 def parse_dependence(arguments: argparse.Namespace, chosen: Chosen, n_views: int) -> Copulas | str | None:
     """--dependence and --noise as the model takes them.
 
@@ -89,11 +67,6 @@ def parse_dependence(arguments: argparse.Namespace, chosen: Chosen, n_views: int
     usual = "auto" if chosen.table.format in CELLS else "copula" if n_views == 2 else "none"
     asked = arguments.dependence or ("none" if chosen.codes else usual)
     return None if asked == "none" else asked
-
-
-def stem(path: Path) -> str:
-    """The name of a file without what tells its format."""
-    return path.name.partition(".")[0] or path.name
 
 
 def fit_table(
@@ -120,7 +93,7 @@ def fit_table(
             model.fit(frame)
         model.reading_ = table.reading
         posteriors = find_posteriors(model, frame, progress)
-        log_likelihood = mean_score(model, frame)
+        log_likelihood = mean_score(model, frame, progress)
     return FitSummary(table, model, posteriors, suggestion, told, log_likelihood, chosen.codes, chosen.notes)
 
 
@@ -153,10 +126,14 @@ def with_names(groups: list[list[int]], names: list[str | None], columns: tuple[
     return dict(zip(own, groups, strict=True))
 
 
-def mean_score(model: Any, rows: Any) -> float:
+def mean_score(model: Any, rows: Any, progress: Progress) -> float:
     """``model.score(rows)``, some rows at a time."""
-    starts = range(0, len(rows), BATCH)
-    return float(np.concatenate([model.score_samples(rows[start : start + BATCH]) for start in starts]).mean())
+    parts = []
+    with progress.stage("likelihood of rows", len(rows)) as stage:
+        for start in range(0, len(rows), BATCH):
+            parts.append(model.score_samples(rows[start : start + BATCH]))
+            stage.update(min(start + BATCH, len(rows)), len(rows), "")
+    return float(np.concatenate(parts).mean())
 
 
 def find_posteriors(model: Any, rows: Any, progress: Progress) -> np.ndarray:
@@ -206,6 +183,7 @@ def judge(aside: Path, fitted: FitSummary, arguments: argparse.Namespace) -> Dia
         title=None,
         saved=MODEL,
         random_state=arguments.seed,
+        wording=Wording(in_options, OPTIONS, shlex.join(["latentviews", *arguments.words])),
     )
     write_contents(contents, aside / REPORT)
     return contents.diagnosis

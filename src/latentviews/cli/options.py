@@ -161,7 +161,8 @@ def _add_columns(parser: argparse.ArgumentParser) -> None:
     columns.add_argument(
         "--codes",
         metavar="NAMES",
-        help="columns whose whole numbers stand for categories, with commas between; they are compared, not ordered",
+        help="columns whose words or whole numbers stand for categories, with commas between; they are compared, not "
+        "ordered",
     )
 
 

@@ -10,6 +10,7 @@ from collections.abc import Container, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
+from latentviews.cli.early import check_free
 from latentviews.cli.options import CommandError
 from latentviews.io.saving import name_aside, remove_leftovers, written_aside
 
@@ -23,7 +24,7 @@ def output_directory(path: Path, names: Sequence[str], *, force: bool, ours: Seq
     ``names`` are those that will be written, and ``ours`` all that other runs may have written: the latter are removed
     where the former replace them, so that a directory never holds results of two runs.
     """
-    _check_free([path / name for name in names], path, force)
+    check_free([path / name for name in names], path, force)
     base = path if path.is_dir() else next(parent for parent in path.absolute().parents if parent.exists())
     for place in {base, path.absolute().parent}:  # a run that was killed may have found no directory yet
         remove_leftovers(place)
@@ -33,7 +34,7 @@ def output_directory(path: Path, names: Sequence[str], *, force: bool, ours: Seq
             _make(aside)
         with _failures_told(path, FULL):
             yield aside
-        _check_free([path / name for name in names], path, force)
+        check_free([path / name for name in names], path, force)
         with _failures_told(path), _uninterrupted():
             _publish(aside, path, ours)
     finally:
@@ -43,7 +44,7 @@ def output_directory(path: Path, names: Sequence[str], *, force: bool, ours: Seq
 @contextmanager
 def output_file(path: Path, *, force: bool) -> Iterator[Path]:
     """A name to write a file to; at the end it appears as ``path``."""
-    _check_free([path], path.parent, force)
+    check_free([path], path.parent, force)
     with _failures_told(path):
         path.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryFile(dir=path.parent):  # found out before any work is done
@@ -67,17 +68,6 @@ def cannot_write(path: Path, error: OSError) -> CommandError:
     """A sentence on why nothing can be written there."""
     reason = (error.strerror or str(error)).lower()
     return CommandError(f"cannot write to {error.filename2 or path} ({reason}); name another place with --out.")
-
-
-def _check_free(files: Sequence[Path], directory: Path, force: bool) -> None:
-    if directory.exists() and not directory.is_dir():
-        raise CommandError(f"cannot write to {directory} (it is a file); name another place with --out.")
-    taken = next((file for file in files if file.is_dir()), None)
-    if taken is not None:
-        raise CommandError(f"cannot write to {taken} (it is a directory); name another place with --out.")
-    there = [str(file) for file in files if file.exists()]
-    if there and not force:
-        raise CommandError(f"{', '.join(there)} would be overwritten; pass --force, or name another place with --out.")
 
 
 def _make(directory: Path) -> None:

@@ -6,11 +6,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from latentviews import MultiViewMixture, __version__
+from latentviews import __version__
 from latentviews.cli.common import chosen_dependence, dependence_of, in_options, noise_weight
 from latentviews.core.view_names import view_names
 from latentviews.diagnosis.diagnose import CERTAIN, Diagnosis, most_probable
 from latentviews.io import Table
+from latentviews.mixtures.mixture import MultiViewMixture
 from latentviews.report.markup import counted
 
 

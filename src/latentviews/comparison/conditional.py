@@ -11,7 +11,7 @@ from sklearn.utils.validation import check_consistent_length, check_is_fitted
 from latentviews._arrays import to_numpy
 from latentviews._numbers import as_shares, drawn_labels, ridge_dual, row_shares
 from latentviews._parameters import Ability, AutoOr, Constraint, Count, NoneOr, Nonnegative, Seed, check_parameters
-from latentviews._validation import all_or_nothing, check_rows, check_weights
+from latentviews._validation import all_or_nothing, as_numbers, check_rows, check_weights
 from latentviews.comparison.choosing import chosen, log_with_background
 from latentviews.comparison.features import fitted_map
 from latentviews.core.kernels.base import Kernel, UnitHeight
@@ -189,7 +189,7 @@ class ConditionalEmbedding(BaseEstimator):
         if y is None:
             raise ValueError("ConditionalEmbedding requires y to be passed, but the target y is None.")
         z = to_numpy(check_rows(self, X, reset=True))
-        x = _as_table(y)
+        x = _as_table(y, "y")
         check_consistent_length(z, x)
         if not np.all(np.isfinite(x)):
             raise ValueError("y contains NaN or infinity; pass the rows that are complete.")
@@ -274,10 +274,10 @@ class ConditionalEmbedding(BaseEstimator):
         return found
 
 
-def _as_table(values: Any) -> np.ndarray:
+def _as_table(values: Any, name: str = "x") -> np.ndarray:
     """Rows (n, d) of a vector or a table."""
-    rows = to_numpy(np.asarray(values) if hasattr(values, "columns") else values)
+    rows = as_numbers(name, values)
     rows = rows[:, None] if rows.ndim == 1 else rows
     if rows.ndim != 2:
-        raise ValueError(f"y needs shape (n,) or (n, d); got {rows.shape}.")
+        raise ValueError(f"{name} needs shape (n,) or (n, d); got {rows.shape}.")
     return rows

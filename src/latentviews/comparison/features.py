@@ -73,7 +73,11 @@ def kernels_to_try(kernel: Any, some: np.ndarray) -> list[Kernel]:
     several = list(kernel) if isinstance(kernel, Sequence) and not isinstance(kernel, str) else [kernel]
     if not several:
         raise ValueError("kernel is one kernel or a list of those to try; got an empty list.")
-    return [check_kernel(one).adapt(some) for one in several]
+    kernels = [check_kernel(one).adapt(some) for one in several]
+    for one in kernels:
+        if not np.all(np.isfinite(to_numpy(one.diagonal(some[:1])))):
+            raise ValueError(f"{one!r} is so narrow that its height is no number; widen it.")
+    return kernels
 
 
 def some_rows(rows: Any, rng: np.random.Generator) -> np.ndarray:

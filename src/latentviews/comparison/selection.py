@@ -10,6 +10,7 @@ from sklearn.utils.multiclass import type_of_target
 from sklearn.utils.validation import check_consistent_length, check_is_fitted, column_or_1d
 
 from latentviews._arrays import is_foreign, on_host, take_columns, to_numpy
+from latentviews._numbers import TINY
 from latentviews._parameters import Ability, Constraint, Count, NoneOr, Seed, check_parameters
 from latentviews._validation import all_or_nothing, check_rows
 from latentviews.comparison.features import fitted_map, some_rows
@@ -136,7 +137,8 @@ class HSICSelector(SelectorMixin, BaseEstimator):
 
     def _target(self, y: np.ndarray) -> tuple[np.ndarray, Kernel]:
         """The target in one column, and its kernel."""
-        classes = y.dtype.kind not in "f" or type_of_target(y) in ("binary", "multiclass")
+        with np.errstate(invalid="ignore"):  # numbers are turned into integers to see whether they are some
+            classes = y.dtype.kind not in "f" or type_of_target(y) in ("binary", "multiclass")
         values = np.unique(y, return_inverse=True)[1].astype(float) if classes else y.astype(float)
         kernel = (Delta() if classes else Gaussian("median")) if self.target_kernel is None else self.target_kernel
         return values[:, None], kernel
@@ -160,7 +162,7 @@ def _unit_features(column: np.ndarray, kernel: Kernel, rng: np.random.Generator)
     phi = fitted_map(kernel.adapt(some), some, len(column) if is_discrete(kernel) else FEATURES, rng)
     values = phi.transform(column)
     values = values - values.mean(axis=0)
-    return values / np.sqrt(np.linalg.norm(values.T @ values))
+    return values / np.sqrt(max(float(np.linalg.norm(values.T @ values)), TINY))
 
 
 def _inner(phi: np.ndarray, psi: np.ndarray) -> float:

@@ -14,6 +14,7 @@ from latentviews.core.kernels.quadrature import Quadrature
 from latentviews.core.kernels.spaces import Space
 
 BACKGROUND = 1e-6
+HIGHEST = 1e300  # densities above are no numbers once they are multiplied
 LEAST_SHARE = 1e-6  # of a class at a point, for the point to count among its own
 Query = Callable[[np.ndarray], Any] | tuple[Any, Any]
 
@@ -84,7 +85,8 @@ class Components(ABC):
 
     def _proper(self, x: Any) -> np.ndarray:
         """Raw values clipped at zero and scaled to mass one, over the unit of the domain."""
-        return np.maximum(self._values(x), 0.0) / self._positive_mass
+        with np.errstate(over="ignore"):  # where a component is narrower than the grid that its mass is taken on
+            return np.minimum(np.maximum(self._values(x), 0.0) / self._positive_mass, HIGHEST)
 
     def _in_units_of_the_data(self, values: np.ndarray) -> np.ndarray:
         if self.domain is None or not self.domain.log_unit:
@@ -215,7 +217,7 @@ class Components(ABC):
         mass = domain.weights[order, None] * self._node_density[order]
         # a node stands in the middle of its mass, but codes are what they are
         shares = np.cumsum(mass, axis=0) - (0.0 if domain.space.column(column).finite else mass / 2)
-        return domain.nodes[order, column], shares / mass.sum(axis=0)
+        return domain.nodes[order, column], shares / np.maximum(mass.sum(axis=0), TINY)
 
     def _domain(self) -> Quadrature:
         if self.domain is None:

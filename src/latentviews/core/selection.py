@@ -47,7 +47,8 @@ class RankTest(NamedTuple):
     @property
     def strongest(self) -> Compared:
         """The views, or groups of them, that show most classes, with most to spare."""
-        return max(self.spectra, key=lambda pair: (self.count(pair), self.spectra[pair][0] / self.thresholds[pair]))
+        limits = {pair: max(limit, TINY) for pair, limit in self.thresholds.items()}
+        return max(self.spectra, key=lambda pair: (self.count(pair), self.spectra[pair][0] / limits[pair]))
 
     def count(self, pair: Compared) -> int:
         """Singular values of a pair above its threshold."""

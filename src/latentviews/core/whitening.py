@@ -11,6 +11,7 @@ from itertools import permutations
 
 import numpy as np
 
+from latentviews._numbers import thin_svd
 from latentviews._validation import IdentifiabilityWarning, UnsupportedError, warn_user
 from latentviews.core.moments import Pairs, WhitenedMoments
 
@@ -51,7 +52,7 @@ def whiten(pairs: Pairs, rank: int, reference: int | None = None) -> Whitening:
     for i in best_first:
         order, c_ab, c_ca, c_cb = candidates[i]
         try:
-            maps = triple_whitening(np.linalg.svd(c_ab, full_matrices=False), c_ca, c_cb, rank)
+            maps = triple_whitening(thin_svd(c_ab), c_ca, c_cb, rank)
         except UnsupportedError as error:
             error.spectrum = spectra[i]
             failure = failure or error
@@ -84,7 +85,7 @@ def refine(whitening: Whitening, moments: WhitenedMoments) -> tuple[Whitening, n
         pairs = [moments.pairs[i, j] for i in range(n) for j in range(i)]
         maps = [symmetric_whitening(np.mean([symmetric(pair) for pair in pairs], axis=0), rank)] * n
     else:
-        c_ab = np.linalg.svd(moments.pairs[0, 1], full_matrices=False)
+        c_ab = thin_svd(moments.pairs[0, 1])
         maps = triple_whitening(c_ab, moments.pairs[2, 0], moments.pairs[2, 1], rank)
     place = {t: i for i, group in enumerate(whitening.groups) for t in group}
     down = tuple(whitening.down[t] @ maps[place[t]] for t in range(len(place)))

@@ -7,7 +7,7 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.utils.validation import check_is_fitted
 
 from latentviews._arrays import to_numpy
-from latentviews._numbers import TINY
+from latentviews._numbers import TINY, thin_svd
 from latentviews._parameters import Ability, Constraint, Count, Flag, NoneOr, Positive, Seed, check_parameters
 from latentviews._validation import IdentifiabilityWarning, all_or_nothing, check_rows, warn_user
 from latentviews.core.features.landmarks import LandmarkFeatures
@@ -141,7 +141,7 @@ class KernelICA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
 
     def _whitening(self, phi: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """The way from centred features to uncorrelated coordinates, (D, k), and back, (k, D)."""
-        _, spread, directions = np.linalg.svd((phi - self.mean_) / np.sqrt(len(phi)), full_matrices=False)
+        _, spread, directions = thin_svd((phi - self.mean_) / np.sqrt(len(phi)))
         varying = int(np.sum(spread > max(phi.shape) * np.finfo(float).eps * max(spread[0], TINY)))
         wanted = min(varying, MOST) if self.n_components is None else self.n_components
         if wanted > varying or wanted == 0:

@@ -30,6 +30,7 @@ SHRINKAGE = 1e-3  # of the covariance of a component with few rows towards that 
 FLAT = 1e-12  # the least variance of a direction, columns having one
 MANY = 25  # columns beyond which variances would be more to match than rows can bear
 TILT = 5.0  # how much more or less than drawn a row may count
+FURTHEST = 1e70  # spreads from the middle beyond which moments of moments are no numbers
 PIECES = 8  # stretches that rows are halved by where the halves given leave one of them out
 SMALL = 0.01  # share of a way to smooth with many kernels, below which it is left out
 
@@ -66,7 +67,9 @@ def _among(present: np.ndarray, halves: tuple[np.ndarray, np.ndarray]) -> tuple[
     """Halves of all rows as numbers of those that are present, or other halves of these if that leaves one bare."""
     number, count = np.cumsum(present) - 1, int(present.sum())
     first, second = (number[half[present[half]]] for half in halves)
-    if min(len(first), len(second)) >= count // 4:
+    if count == 1:
+        return (np.zeros(1, dtype=int),) * 2
+    if min(len(first), len(second)) >= max(count // 4, 1):
         return first, second
     parts = np.array_split(np.arange(count), PIECES)
     return np.concatenate(parts[::2]), np.concatenate(parts[1::2])
@@ -80,14 +83,15 @@ def _without_copies(x: np.ndarray, first: np.ndarray, second: np.ndarray) -> tup
     in_second[copied[np.argsort(-counts[copied])]] = np.arange(len(copied)) % 2 == 1
     used = np.concatenate([first, second])
     other = in_second[group[used]]
-    if min(other.sum(), (~other).sum()) < len(used) // 4:  # most rows are copies of one
+    if min(other.sum(), (~other).sum()) < max(len(used) // 4, 1):  # most rows are copies of one
         return first, second
     return used[~other], used[other]
 
 
 def calibrated(shares: np.ndarray, some: np.ndarray, x: np.ndarray, posteriors: np.ndarray) -> np.ndarray:
     """Shares (m, k) of some rows, tilted so that means and variances are those of all (Deville & Särndal 1992)."""
-    moments = (x - np.median(x, axis=0)) / spreads(x)
+    with np.errstate(over="ignore"):
+        moments = np.clip((x - np.median(x, axis=0)) / spreads(x), -FURTHEST, FURTHEST)
     if moments.shape[1] <= MANY:
         moments = np.hstack([moments, moments**2])
     rows, means = moments[some], (posteriors / posteriors.sum(axis=0)).T @ moments

@@ -8,6 +8,7 @@ import numpy as np
 from scipy.linalg import solve_triangular
 from sklearn.covariance import ledoit_wolf, ledoit_wolf_shrinkage
 
+from latentviews._numbers import thin_svd
 from latentviews.core.kernels.quadrature import Quadrature
 from latentviews.core.tables import Columns
 from latentviews.densities.smoothers import weighted_samples
@@ -55,7 +56,7 @@ def _canonical(views: Sequence[np.ndarray], t: int, size: int) -> np.ndarray:
     """The first canonical directions of view t beside all others, each as long as its correlation."""
     others = np.hstack([x for s, x in enumerate(views) if s != t])
     here, there = _whitener(views[t]), _whitener(others)
-    left, correlations, _ = np.linalg.svd(here @ (views[t].T @ others / len(others)) @ there, full_matrices=False)
+    left, correlations, _ = thin_svd(here @ (views[t].T @ others / len(others)) @ there)
     return here @ left[:, :size] * correlations[:size]
 
 

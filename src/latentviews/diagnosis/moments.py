@@ -8,6 +8,7 @@ import numpy as np
 from scipy.linalg import polar
 
 from latentviews._arrays import to_numpy
+from latentviews._numbers import thin_svd
 from latentviews._validation import UnsupportedError
 from latentviews.core.moments import Pairs, WhitenedMoments, pair_moments, whitened_moments
 from latentviews.core.spectral import SpectralFit, spectral_fit
@@ -71,7 +72,7 @@ def moment_quality(model: Any, rows: np.ndarray, columns: Columns, rng: np.rando
     some = rows[rng.permutation(len(rows))[:RESAMPLED_ROWS]]
     shrink = float(np.sqrt(len(some) / len(rows)))  # errors of moments fall with the root of the number of rows
     resamples = [rng.exponential(size=len(some)) for _ in range(RESAMPLES)]
-    left, spectrum, right = np.linalg.svd(_pair_moment(rows, views, found, rho), full_matrices=False)
+    left, spectrum, right = thin_svd(_pair_moment(rows, views, found, rho))
     pair = _pair_moment(some, views, found, rho)
     errors = [shrink * (_pair_moment(some, views, found, rho, weights) - pair) for weights in resamples]
     noise = np.mean([_norm_beyond(left[:, : rank - 1], error, right[: rank - 1].T) for error in errors])
@@ -154,7 +155,7 @@ def _aligned_tensor(moments: WhitenedMoments, shared: bool) -> np.ndarray:
         pairs = [moments.pairs[i, j] for i in range(n) for j in range(i)]
         maps = [symmetric_whitening(np.mean([symmetric(pair) for pair in pairs], axis=0), rank)] * 3
     else:
-        c_ab = np.linalg.svd(moments.pairs[0, 1], full_matrices=False)
+        c_ab = thin_svd(moments.pairs[0, 1])
         maps = triple_whitening(c_ab, moments.pairs[2, 0], moments.pairs[2, 1], rank)
     rotation, _ = polar(maps[2], side="left")
     a, b, c = (each @ rotation.T for each in maps)

@@ -87,7 +87,12 @@ def distinct(values: np.ndarray, *, in_order: bool = False) -> tuple[np.ndarray,
     """Distinct values, as they are met or ``in_order`` of size, and the place of every value among them."""
     if values.dtype == object:
         places: dict[Hashable, int] = {}
-        codes = np.fromiter((places.setdefault(value, len(places)) for value in values), dtype=np.intp)
+        try:
+            codes = np.fromiter((places.setdefault(value, len(places)) for value in values), dtype=np.intp)
+        except TypeError as error:
+            raise ValueError(
+                f"Tasks, workers and labels are names or numbers ({error}); pass tuples for lists."
+            ) from error
         found = _objects(list(places))
         order = _sorted(found) if in_order else np.arange(len(found))
     else:

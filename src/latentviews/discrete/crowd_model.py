@@ -6,7 +6,7 @@ import numpy as np
 from scipy import sparse
 from scipy.special import digamma, expit, gammaln, xlogy
 
-from latentviews._numbers import as_shares
+from latentviews._numbers import TINY, as_shares
 from latentviews.discrete.crowd_answers import CrowdAnswers
 
 STRENGTH = 4.0  # answers that the crowd counts for beside a worker's own, at first
@@ -114,11 +114,14 @@ def judged_by_others(crowd: Crowd, answers: CrowdAnswers, posteriors: np.ndarray
     counts = np.zeros((table.shape[1], k))
     for start in range(0, len(posteriors), BATCH):
         part = table[start : start + BATCH]
+        whole = [np.repeat(column, np.diff(part.indptr)) for column in posteriors[start : start + BATCH].T]
         said = [np.take(row, part.indices) for row in chances]
-        if np.any(part.data != 1):  # powers take longer than all the rest
-            said = [chance**part.data for chance in said]
-        judged = zip(posteriors[start : start + BATCH].T, said, strict=True)
-        others = [np.repeat(column, np.diff(part.indptr)) / chance for column, chance in judged]
+        if np.all(part.data == 1):  # logs take longer than all the rest
+            others = [column / chance for column, chance in zip(whole, said, strict=True)]
+        else:
+            pairs = zip(whole, said, strict=True)
+            logs = [np.log(np.maximum(column, TINY)) - part.data * np.log(chance) for column, chance in pairs]
+            others = list(softmax_rows(np.stack(logs, axis=1)).T)
         weights = part.data / sum(others)
         counts += np.stack([np.bincount(part.indices, weights * column, table.shape[1]) for column in others], axis=1)
     return replace(crowd, counts=counts.reshape(-1, k, k).transpose(0, 2, 1))

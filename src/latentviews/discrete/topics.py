@@ -213,8 +213,12 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
 
     def _counts(self, X: Any, *, reset: bool) -> sparse.csr_array:
         """Counts as a sparse table of nonnegative floats."""
-        counts = validate_data(self, X, reset=reset, accept_sparse="csr", dtype=np.float64)
-        counts = sparse.csr_array(counts)
+        if not sparse.issparse(X) and np.asarray(X).dtype.kind in "US":
+            raise ValueError(
+                f"{type(self).__name__} takes a table of counts, documents by words; got text. scikit-learn's "
+                "CountVectorizer makes counts of it."
+            )
+        counts = sparse.csr_array(validate_data(self, X, reset=reset, accept_sparse="csr", dtype=np.float64))
         if counts.nnz and counts.data.min() < 0:
             raise ValueError(f"Negative values in data passed to {type(self).__name__}: X needs counts of words.")
         most = counts.data.max(initial=0.0)
@@ -261,7 +265,9 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         except UnsupportedError as error:
             warn_user(f"{error} Topics are those of documents at random until there are more.", IdentifiabilityWarning)
             parts = random_parts(bags, settings, rng)
-        topics = np.ascontiguousarray(as_shares(np.maximum(parts.vectors, 0.0), axis=0).T)
+        vectors = np.maximum(parts.vectors, 0.0)
+        vectors = np.where(vectors.sum(axis=0) > 0, vectors, 1.0)  # where no word was seen, any is as likely
+        topics = np.ascontiguousarray(as_shares(vectors, axis=0).T)
         self._keep(TopicEstimate(as_shares(parts.weights), parts.concentration, topics, None, parts.weights))
         return self
 
@@ -323,6 +329,8 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         """
         check_is_fitted(self)
         bags = self._counts(X, reset=False)
+        if not bags.sum() > 0:
+            raise ValueError("Perplexity is of words, and X holds none; pass documents with words.")
         shares = self.transform(bags) if shares is None else np.asarray(shares)
         _, value = counts_over_chances(bags, shares, self.components_.T)
         return float(np.exp(-value / bags.sum()))

@@ -12,7 +12,8 @@ from latentviews.io.labels import write_labels
 from latentviews.io.opening import open_source
 from latentviews.io.source import InputError, Source, require
 from latentviews.io.stored import StoredTable, open_table
-from latentviews.io.transforms import Arcsinh, Logicle, Transform
+from latentviews.io.transforms import Arcsinh, Logicle, Transform, Words
+from latentviews.io.words import coded_columns
 
 __all__ = [
     "Arcsinh",
@@ -21,6 +22,7 @@ __all__ = [
     "Reading",
     "StoredTable",
     "Table",
+    "Words",
     "open_table",
     "read_table",
     "write_labels",
@@ -67,6 +69,7 @@ def read_table(
     columns: Sequence[str] | None = None,
     *,
     exclude: Sequence[str] = (),
+    words: Sequence[str] = (),
     reading: Reading | None = None,
     transform: str = "auto",
     cofactor: float = COFACTOR,
@@ -87,6 +90,8 @@ def read_table(
         By default all that hold numbers. Columns without names are called "1", "2", …
     exclude : list of names
         Columns to leave out, where ``columns`` is None.
+    words : list of names
+        Columns of text that hold categories: they are read as whole numbers, places in the list of their words.
     reading : Reading or None
         ``Table.reading`` of another file, to be read the same way: its columns and scales. ``columns``, ``transform``
         and ``cofactor`` are then not looked at. A model that ``latentviews fit`` saved has it as ``reading_``.
@@ -123,26 +128,39 @@ def read_table(
     if reading is not None:
         columns, compensate = reading.columns, reading.compensated
     source = open_source(path, compensate=compensate, delimiter=delimiter, header=header)
-    if columns is not None:
-        chosen = source.find(list(columns), path)
-    else:
-        usual = range(len(source.names)) if source.usual is None else source.usual
-        unwanted = source.find(list(exclude), path)
-        left = [j for j in usual if j not in unwanted]
-        if not left:
-            raise InputError(f"The option `exclude` leaves no column of {path}.")
-        chosen = [j for j in left if j not in source.texts] or left
+    chosen = _chosen(source, path, columns, exclude, words)
     names = tuple(source.names[j] for j in chosen)
     source.find(list(names), path)
-    values = source.read(chosen)
+    known = {} if reading is None else dict(zip(names, reading.transforms, strict=True))
+    texts = [source.names[j] for j in chosen if source.names[j] in words and j in source.texts]
+    texts = texts if reading is None else [name for name in names if isinstance(known[name], Words)]
+    places = coded_columns(path, texts, known, delimiter, header) if texts else {}
+    plain = [j for j in chosen if source.names[j] not in places]
+    values = _joined(source.read(plain) if plain else np.empty((0, 0)), names, places)
     _check_finite(path, values, names)
-    scales = _scales(source, names, values, transform, cofactor) if reading is None else reading.transforms
+    scales = _scales(source, names, values, transform, cofactor) if reading is None else list(reading.transforms)
     for j, scale in enumerate(scales):
-        if scale is not None:
+        if names[j] in places:
+            scales[j] = places[names[j]][0]
+        elif scale is not None:
             values[:, j] = scale(values[:, j])
     left_out = tuple(name for name in source.names if name not in names)
-    texts = tuple(source.names[j] for j in source.texts if source.names[j] in left_out)
-    return Table(values, path.name, source.format, Reading(names, tuple(scales), compensate), left_out, texts)
+    unread = tuple(source.names[j] for j in source.texts if source.names[j] in left_out)
+    return Table(values, path.name, source.format, Reading(names, tuple(scales), compensate), left_out, unread)
+
+
+def _chosen(
+    source: Source, path: Path, columns: Sequence[str] | None, exclude: Sequence[str], words: Sequence[str]
+) -> list[int]:
+    """The places of the columns that are read: those named, or all that can be but for some."""
+    if columns is not None:
+        return source.find(list(columns), path)
+    usual = range(len(source.names)) if source.usual is None else source.usual
+    unwanted = source.find(list(exclude), path)
+    left = [j for j in usual if j not in unwanted]
+    if not left:
+        raise InputError(f"The option `exclude` leaves no column of {path}.")
+    return [j for j in left if j not in source.texts or source.names[j] in words] or left
 
 
 def unusable_columns(path: Any, *, delimiter: str | None = None, header: bool | None = None) -> dict[str, str]:
@@ -158,6 +176,14 @@ def unusable_columns(path: Any, *, delimiter: str | None = None, header: bool | 
         except InputError:
             found[name] = "not numbers"
     return found
+
+
+def _joined(values: np.ndarray, names: Sequence[str], places: dict[str, tuple[Words, np.ndarray]]) -> np.ndarray:
+    """Columns of numbers, and between them those of words, in the order of their names."""
+    if not places:
+        return values
+    rest = iter(values.T)
+    return np.stack([places[name][1] if name in places else next(rest) for name in names], axis=1)
 
 
 def _check_finite(path: Path, values: np.ndarray, names: Sequence[str]) -> None:

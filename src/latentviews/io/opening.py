@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+from latentviews._files import why_unreadable
 from latentviews.io.binary import open_npy, open_parquet, open_zarr
 from latentviews.io.fcs import open_fcs
 from latentviews.io.h5ad import open_h5ad
@@ -10,7 +11,6 @@ from latentviews.io.text import open_text
 
 MAGIC = {b"FCS": "fcs", b"PAR1": "parquet", b"\x93NUMPY": "npy", b"\x89HDF": "h5ad", b"PK\x03\x04": "zip"}
 SUFFIXES = {".fcs": "fcs", ".parquet": "parquet", ".pq": "parquet", ".npy": "npy", ".h5ad": "h5ad"}
-ZARR_FILES = ("zarr.json", ".zarray", ".zgroup")
 
 
 def open_source(
@@ -27,19 +27,13 @@ def open_source(
 
 def _kind(path: Path) -> str:
     """What a file is by its content; a name that promises something else is an error."""
+    fault = why_unreadable(path)
+    if fault:
+        raise InputError(fault)
     if path.is_dir():
-        if path.suffix == ".zarr" or any((path / name).exists() for name in ZARR_FILES):
-            return "zarr"
-        raise InputError(f"{path} is a directory; name a file in it.")
-    try:
-        with open(path, "rb") as file:
-            head = file.read(8)
-    except FileNotFoundError as error:
-        raise InputError(f"{path} does not exist.") from error
-    except OSError as error:
-        raise InputError(f"{path} cannot be read ({(error.strerror or str(error)).lower()}).") from error
-    if not head:
-        raise InputError(f"{path} is empty.")
+        return "zarr"
+    with open(path, "rb") as file:
+        head = file.read(8)
     kind = next((kind for magic, kind in MAGIC.items() if head.startswith(magic)), "text")
     promised = SUFFIXES.get(path.suffix.lower(), kind)
     if kind != promised:

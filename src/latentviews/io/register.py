@@ -271,6 +271,7 @@ CLASSES = {
     "WithinClassDependence": "diagnosis.dependence",
     "Witness": "comparison.results",
     "WordSettings": "discrete.topic_kinds",
+    "Words": "io.transforms",
     "WrappedGaussian": "core.kernels.circle",
     "Written": "stochastic.convergence",
 }

@@ -145,4 +145,34 @@ class Logicle:
         return a, b, c_over_a * a, d, f_over_a * a
 
 
-Transform = Arcsinh | Logicle
+@dataclass(frozen=True, eq=False)
+class Words:
+    """Words as whole numbers, their places in a list: how a column of text is read that holds categories.
+
+    Parameters
+    ----------
+    values : tuple of str
+    """
+
+    values: tuple[str, ...]
+
+    def __call__(self, x: Any) -> np.ndarray:
+        """The place of every word; NaN where a cell is empty or holds a word that is not in the list."""
+        places = {word: float(place) for place, word in enumerate(self.values)}
+        return np.array([places.get(word, math.nan) for word in x])
+
+    def inverse(self, y: Any) -> np.ndarray:
+        """The words in some places.
+
+        Parameters
+        ----------
+        y : array of places
+
+        Returns
+        -------
+        array of str, None where a place is NaN
+        """
+        return np.array([None if math.isnan(place) else self.values[int(place)] for place in y], dtype=object)
+
+
+Transform = Arcsinh | Logicle | Words

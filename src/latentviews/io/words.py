@@ -1,13 +1,17 @@
 """Columns of a text or Parquet file as they are written, not as numbers."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from latentviews._validation import warn_user
 from latentviews.io.source import InputError, Source, require
 from latentviews.io.text import MISSING, sniff
+from latentviews.io.transforms import Words
+
+MOST = 200  # different words of a column of categories
 
 
 def open_words(path: Path, *, delimiter: str | None = None, header: bool | None = None) -> Source:
@@ -15,6 +19,29 @@ def open_words(path: Path, *, delimiter: str | None = None, header: bool | None 
     with open(path, "rb") as file:
         parquet = file.read(4) == b"PAR1"
     return _open_parquet(path) if parquet else _open_text(path, delimiter, header)
+
+
+def coded_columns(
+    path: Path, names: Sequence[str], known: Mapping[str, Any], delimiter: str | None, header: bool | None
+) -> dict[str, tuple[Words, np.ndarray]]:
+    """Columns of words as places in their lists: those ``known``, else all words of the column in their order."""
+    source = open_words(path, delimiter=delimiter, header=header)
+    found = {}
+    for name, column in zip(names, source.read(source.find(list(names), path)).T, strict=True):
+        scale = known.get(name) or Words(tuple(sorted({word for word in column if word is not None})))
+        if len(scale.values) > MOST:
+            raise InputError(
+                f"{path}, column {name!r}: it holds {len(scale.values):,} different words, more than the {MOST} that "
+                "categories may have."
+            )
+        codes = scale(column)
+        new = sorted({word for word, code in zip(column, codes, strict=True) if word is not None and np.isnan(code)})
+        if new:
+            warn_user(
+                f"{path}, column {name!r}: {new[0]!r:.60} was not there in the fit; such cells are taken as missing."
+            )
+        found[name] = scale, codes
+    return found
 
 
 def _open_parquet(path: Path) -> Source:

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from latentviews._arrays import to_numpy
-from latentviews._numbers import TINY, thinned
+from latentviews._numbers import TINY, thin_svd, thinned
 from latentviews.comparison.features import middle_gaussian, some_rows
 from latentviews.comparison.results import Draws
 from latentviews.comparison.two_sample import TwoSamples, permuted_draws
@@ -83,7 +83,7 @@ class TreeMMD:
 def _whitened(phi: np.ndarray) -> np.ndarray:
     """Coordinates of pooled rows with mean zero and variance one in every direction that varies."""
     centred = phi - phi.mean(axis=0)
-    left, spread, _ = np.linalg.svd(centred, full_matrices=False)
+    left, spread, _ = thin_svd(centred)
     return left[:, spread > LEAST * max(spread[0], TINY)] * np.sqrt(len(phi))
 
 

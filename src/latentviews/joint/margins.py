@@ -103,7 +103,8 @@ def _mirrored_normal(space: Space, x: Any, center: Any, spread: Any) -> tuple[An
     reach = 9 * float(np.max(spread, initial=0.0))
     images = space.images(np.clip(x, space.low, space.high), reach)
     ends = space.images(np.asarray(space.low), reach)
-    heights = sum(np.exp(-0.5 * ((image - center) / spread) ** 2) for image in images)
+    with np.errstate(over="ignore"):  # infinitely far
+        heights = sum(np.exp(-0.5 * ((image - center) / spread) ** 2) for image in images)
     density = heights / (math.sqrt(2 * math.pi) * spread)
     pairs = zip(images, ends, strict=True)
     below = sum(np.abs(ndtr((image - center) / spread) - ndtr((end - center) / spread)) for image, end in pairs)

@@ -118,7 +118,7 @@ class SignedTrain(BaseEstimator):
     def _check(self, problem: JointProblem) -> None:
         check_parameters(self)
         for kernel in problem.kernels.values():
-            if not hasattr(kernel, "draw"):
+            if not hasattr(kernel, "draw") or hasattr(kernel, "columns"):
                 raise TypeError(f"SignedTrain takes Gaussian, VonMises and Delta kernels; got {kernel!r}.")
 
     def _bandwidths(self, rows: np.ndarray, kernels: Mapping[int, Kernel]) -> list[dict[int, Kernel]]:

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from latentviews._numbers import thin_svd
 from latentviews.core import streams
 from latentviews.joint.tensor_trees import TreeEmbedding, count_kept, join, khatri_rao, leaf_features
 from latentviews.joint.trees import Tree
@@ -192,7 +193,7 @@ def _bases(
         if v == tree.root:
             cores.append(moment[..., 0] if pair is not None else moment)
             continue
-        basis = np.linalg.svd(moment.reshape(-1, moment.shape[-1]), full_matrices=False)[0][:, : wide[v]]
+        basis = thin_svd(moment.reshape(-1, moment.shape[-1]))[0][:, : wide[v]]
         core = basis.reshape(*moment.shape[:-1], -1)
         cores.append(core)
         through = core if pair is None else _bring(core, [seen.get(a) for a in pair], lambda one: one)

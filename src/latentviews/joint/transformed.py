@@ -11,7 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 from latentviews._arrays import to_numpy
 from latentviews._numbers import TINY
 from latentviews._parameters import Ability, AutoOr, Constraint, NoneOr, Share, check_parameters
-from latentviews._validation import all_or_nothing, check_rows, is_auto
+from latentviews._validation import all_or_nothing, check_ability, check_rows, is_auto
 
 
 class WhitenScale(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
@@ -198,8 +198,9 @@ class TransformedDensity(DensityMixin, BaseEstimator):
         """
         check_parameters(self)
         self.transformer_ = WhitenScale() if self.transformer is None else clone(self.transformer)
-        self.density_ = clone(self.density).fit(self.transformer_.fit_transform(X))
+        rows = self.transformer_.fit_transform(X)
         self.log_jacobian_ = log_jacobian(self.transformer_, X)
+        self.density_ = clone(self.density).fit(rows)
         self.n_features_in_ = self.transformer_.n_features_in_
         return self
 
@@ -247,5 +248,5 @@ class TransformedDensity(DensityMixin, BaseEstimator):
         """
         check_is_fitted(self)
         seed = {} if random_state is None else {"random_state": random_state}
-        drawn = self.density_.sample(n_samples, **seed)
+        drawn = check_ability("density", self.density_, "sample").sample(n_samples, **seed)
         return self.transformer_.inverse_transform(drawn[0] if isinstance(drawn, tuple) else drawn)

@@ -80,7 +80,8 @@ def _smooth(components: Any, x: np.ndarray) -> np.ndarray:
 
 
 def _limits(domain: Quadrature, mass: np.ndarray) -> list[tuple[float, float]]:
-    """The ends of every axis: all of a circle, all but the far tails on the line."""
+    """The ends of every axis: all of a circle, all but the far tails on the line; all where nothing is told apart."""
+    mass = mass if mass.sum() > 0 else np.ones(len(mass))
     limits = []
     for place, column in enumerate(domain.nodes.T):
         order = np.argsort(column, kind="stable")

@@ -3,8 +3,9 @@
 import copy
 import datetime
 import inspect
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -70,6 +71,14 @@ class Points(NamedTuple):
     certainty: np.ndarray  # (n,), uint8: 255 is certain
 
 
+class Wording(NamedTuple):
+    """How a report speaks to its reader: in the words of Python, or in those of another way to the library."""
+
+    say: Callable[[str], str] = str
+    options: Mapping[str, str] = MappingProxyType({})  # what parameters are called, where it is something else
+    command: str | None = None  # that fits the model again
+
+
 @dataclass(frozen=True, eq=False)
 class Contents:
     """All that a report says."""
@@ -97,11 +106,12 @@ class Contents:
     diagnosis: Diagnosis
     rank: RankTest | None
     points: Points
+    wording: Wording
 
     @property
     def findings(self) -> list[Finding]:
-        """What `diagnose` looked at."""
-        return self.diagnosis.findings
+        """What `diagnose` looked at, in the words of whoever asked."""
+        return [finding._replace(text=self.wording.say(finding.text)) for finding in self.diagnosis.findings]
 
 
 def report_contents(
@@ -113,6 +123,7 @@ def report_contents(
     title: str | None,
     saved: str | None,
     random_state: Any,
+    wording: Wording | None = None,
 ) -> Contents:
     """Everything a report on ``model`` and the rows ``X`` says."""
     rng = np.random.default_rng(random_state)
@@ -151,6 +162,7 @@ def report_contents(
         diagnosis=_diagnosis(plain, table, rng, names, counts),
         rank=_rank(plain, table, rng),
         points=_points(described, plain, some, posteriors, rng),
+        wording=Wording() if wording is None else wording,
     )
 
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from latentviews._numbers import thinned
+from latentviews._numbers import TINY, thinned
 from latentviews.core.selection import RankTest, compared_name
 from latentviews.plot._axes import PALETTE, STYLES
 from latentviews.plot.view_densities import ViewDensities, histogram, levels, shares
@@ -206,8 +206,8 @@ def certainty_figure(contents: Contents) -> Html:
 def spectrum_figure(test: RankTest, names: list[str]) -> Html:
     """The singular values of the views that show most classes, over what chance alone makes."""
     pair = test.strongest
-    values, null, limit = test.spectra[pair][:10], test.nulls[pair], test.thresholds[pair]
-    floor = max(min(float(values.min()), float(null.min())), float(values[0]) * 1e-5)
+    values, null, limit = test.spectra[pair][:10], test.nulls[pair], max(test.thresholds[pair], TINY)
+    floor = max(min(float(values.min()), float(null.min())), float(values[0]) * 1e-5, TINY)
     logs = np.log10(np.maximum(values, floor))
     top = max(float(logs[0]), np.log10(limit)) + 0.15
     x, y = Scale(0.5, len(values) + 0.5, 54, WIDTH - 6), Scale(np.log10(floor) - 0.15, top, 196, 10)

@@ -337,7 +337,7 @@ def fit_section(contents: Contents) -> Html:
         for t in range(len(contents.view_names))
     ]
     settings = [
-        (key, tag("td", tag("code", value)), "" if changed else "default")
+        (contents.wording.options.get(key, key), tag("td", tag("code", value)), "" if changed else "default")
         for key, (value, changed) in contents.settings.items()
     ]
     return section(
@@ -394,7 +394,7 @@ def python_section(contents: Contents) -> Html:
         tag("h3", "Load the model in Python"),
         tag("pre", tag("code", use), tabindex="0"),
         tag("h3", "Fit it again"),
-        tag("pre", tag("code", again), tabindex="0"),
+        tag("pre", tag("code", contents.wording.command or again), tabindex="0"),
         tag("h3", "Cite"),
         tag("p", f"latentviews {__version__}, and the paper whose method it implements: {cite}"),
     )

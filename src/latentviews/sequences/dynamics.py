@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
-from latentviews._numbers import TINY, ridge_solve
+from latentviews._numbers import TINY, ridge_solve, thin_svd
 
 BATCH = 4096
 WIDE = 400  # columns from which on few rows are worked with instead
@@ -108,7 +108,7 @@ def _wide_ridge(inputs: np.ndarray, targets: np.ndarray, penalty: float, free: i
     """`ridge` of fewer rows than inputs, w = Rᵀ (R Rᵀ + penalty)⁻¹ B with the free ones regressed out of R and B."""
     level = float(np.sum(inputs**2)) / inputs.shape[1]
     held, unheld = inputs[:, :-free], inputs[:, -free:]
-    basis = np.linalg.svd(unheld, full_matrices=False)[0]
+    basis = thin_svd(unheld)[0]
     rest, left = (part - basis @ (basis.T @ part) for part in (held, targets))
     weights = rest.T @ ridge_solve(rest @ rest.T, left, (penalty + 1e-12) * level)
     return np.concatenate([weights, np.linalg.lstsq(unheld, targets - held @ weights, rcond=None)[0]])

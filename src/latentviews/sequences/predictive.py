@@ -250,7 +250,9 @@ class PredictiveStateModel(BaseEstimator):
         series, before = self._run(X, lengths)
         n = len(series.x)
         recent = series.recent(np.arange(n), self.dynamics_.memory)
-        return -float(np.mean((self.dynamics_.forecast(before[:n], recent, 1)[:, 0] - series.x) ** 2))
+        errors = self.dynamics_.forecast(before[:n], recent, 1)[:, 0] - series.x
+        with np.errstate(over="ignore"):  # minus infinity is the right score of rows so far away
+            return -float(np.mean(errors**2))
 
     def _run(self, X: Any, lengths: Any) -> tuple[Series, np.ndarray]:
         check_is_fitted(self)

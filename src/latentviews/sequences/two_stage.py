@@ -81,8 +81,9 @@ class BilinearDynamics:
     def step(self, states: np.ndarray, phi: np.ndarray) -> np.ndarray:
         """The next states, drawn in to where training states were."""
         moved = products(states, phi @ self.project) @ self.weights
-        norm = np.sqrt((moved**2).sum(axis=1, keepdims=True))
-        return moved * np.minimum(1.0, self.limit / np.maximum(norm, TINY))
+        largest = np.maximum(np.abs(moved).max(axis=1, keepdims=True), TINY)
+        norm = largest * np.sqrt(((moved / largest) ** 2).sum(axis=1, keepdims=True))  # squares may be beyond numbers
+        return moved * np.minimum(1.0, self.limit / norm)
 
 
 def products(states: np.ndarray, rows: np.ndarray) -> np.ndarray:

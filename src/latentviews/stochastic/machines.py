@@ -6,7 +6,6 @@ import numpy as np
 from array_api_compat import device
 from sklearn.base import ClassifierMixin, RegressorMixin
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.multiclass import check_classification_targets
 
 from latentviews._arrays import in_library_of, namespace, to_numpy
 from latentviews._parameters import check_parameters
@@ -15,7 +14,7 @@ from latentviews._validation import all_or_nothing, check_one_batch, check_rows,
 from latentviews.core import streams
 from latentviews.losses import Logistic, Squared
 from latentviews.stochastic.learning import PILOT, KernelMachine
-from latentviews.stochastic.targets import class_labels, different_labels, number_targets
+from latentviews.stochastic.targets import check_classes, class_labels, different_labels, number_targets
 
 
 class DoublyStochasticClassifier(ClassifierMixin, KernelMachine):
@@ -165,7 +164,7 @@ class DoublyStochasticClassifier(ClassifierMixin, KernelMachine):
         x = check_rows(self, X, reset=first)
         y = class_labels(y, x.shape[0])
         if first:
-            check_classification_targets(y)
+            check_classes(y)
             self.classes_ = different_labels("y", y) if classes is None else different_labels("classes", classes)
             if len(self.classes_) < 2:
                 raise ValueError(f"A classifier needs at least two classes; got one class, {self.classes_.tolist()}.")

@@ -4,12 +4,19 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
+from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d
 
 from latentviews._arrays import on_host
 from latentviews._numbers import LARGEST
 from latentviews._validation import as_numbers
 from latentviews.core import streams
+
+
+def check_classes(y: np.ndarray) -> None:
+    """Refuse labels that are no classes, such as fractions."""
+    with np.errstate(invalid="ignore"):  # integers are made of numbers, to see whether they are some
+        check_classification_targets(y)
 
 
 def class_labels(y: Any, n_rows: int) -> np.ndarray:

@@ -143,7 +143,7 @@ def linear_bins(x: Any, grid: np.ndarray) -> Any:
     if counts_there(x):
         return device_bins(x, grid)
     x = on_host(x)
-    with np.errstate(over="ignore"):  # however far, it is at an end
+    with np.errstate(all="ignore"):  # however far, it is at an end
         place = (x - grid[0]) / (grid[1] - grid[0])
     np.fmin(np.fmax(place, 0, out=place), len(grid) - 1, out=place)  # what is no number is at an end, too
     left = place.astype(np.int32)

@@ -11,7 +11,7 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.utils.validation import check_is_fitted
 
 from latentviews._arrays import counts_there, namespace, to_numpy
-from latentviews._parameters import Ability, Constraint, NoneOr, WithData, check_parameters
+from latentviews._parameters import Ability, Constraint, NoneOr, Such, check_parameters, is_number
 from latentviews._validation import all_or_nothing, check_rows
 from latentviews.core.features.base import raw_vectors, tail_of
 from latentviews.core.features.bins import BinnedFeatures
@@ -50,6 +50,11 @@ def _beside(counts: np.ndarray, outstanding: np.ndarray, place: int) -> int:
     return int(counts[ordinary[max(middle - BESIDE, 0) : middle + BESIDE]].max(initial=1))
 
 
+def _are_finite(values: Any) -> bool:
+    several = isinstance(values, Sequence | np.ndarray) and not isinstance(values, str)
+    return several and all(is_number(one) and np.isfinite(one) for one in values)
+
+
 class PointMassFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     r"""A feature map of one column in which some values are orthogonal to all others.
 
@@ -82,7 +87,10 @@ class PointMassFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
     array([0.4, 0. , 0. , 0.4])
     """
 
-    _parameters: ClassVar[dict[str, Constraint]] = {"features": NoneOr(Ability("transform")), "values": WithData()}
+    _parameters: ClassVar[dict[str, Constraint]] = {
+        "features": NoneOr(Ability("transform")),
+        "values": Such(_are_finite, "a list of finite numbers, such as [0.0]"),
+    }
 
     def __init__(self, features: Any = None, values: Sequence[float] = (0.0,)):
         self.features = features

@@ -267,6 +267,11 @@ def resolve(rule: str, x: np.ndarray) -> float | np.ndarray:
     """The bandwidth that ``rule`` gives for the rows ``x``; never zero."""
     if rule not in RULES:
         raise ValueError(f"bandwidth must be a positive number or one of {sorted(RULES)}; got {rule!r}.")
+    if not len(x):
+        raise ValueError(
+            f"bandwidth={rule!r} needs rows without missing values in the view, and there are none among those that it "
+            "is read off; give it as a number, or raise pilot_size where that is small."
+        )
     varying = np.ptp(x, axis=0) > 0
     if not (varying.any() if rule == "median" else varying.all()):  # the median is of distances, one for all columns
         column = int(np.flatnonzero(np.ptp(x, axis=0) == 0)[0])

@@ -13,6 +13,9 @@ from latentviews.core.kernels.spaces import TURN, Circle
 
 WAVES = 8  # cosines that say a wrapped Gaussian of a standard deviation from WIDE on: the next is exp(-50) as large
 WIDE = math.pi / 2  # radians
+NARROW = 1e8  # concentrations from which on cosines of differences have lost the digits that count
+FINEST = 1e-15  # radians, the narrowest bandwidth: angles have no digits beyond
+SERIES = 1e-5  # radians, the narrowest bandwidth with a Fourier series of few enough terms
 REACH = 9.0  # standard deviations beyond which nothing is left of a Gaussian
 
 
@@ -78,7 +81,16 @@ class _Angular(_ShiftInvariant):
             )
         if not (np.ndim(self.bandwidth) == 0 and np.isfinite(self.bandwidth) and self.bandwidth > 0):
             raise ValueError(f"{name} needs one positive, finite bandwidth; got {self.bandwidth!r}.")
-        return float(self.bandwidth) / self.space.unit
+        return max(float(self.bandwidth) / self.space.unit, FINEST)
+
+    def _radians_of_series(self) -> float:
+        """The bandwidth in radians, refused where the Fourier series has too many terms to be drawn from."""
+        if self._radians() < SERIES:
+            raise ValueError(
+                f"Frequencies of {type(self).__name__} need a bandwidth of at least {SERIES * self.space.unit:.3g}; "
+                f"got {self.bandwidth:.3g}. Widen it, or use LandmarkFeatures, which takes any kernel."
+            )
+        return self._radians()
 
 
 class VonMises(_Angular):
@@ -106,13 +118,16 @@ class VonMises(_Angular):
 
     def _unit_correlation(self, x: Any, y: Any) -> Any:
         """The correlation of angles in radians."""
-        xp = namespace(x)
+        xp, kappa = namespace(x), self._concentration()
+        if kappa > NARROW:  # 1 - cos(a) = 2 sin(a / 2)², which does not cancel
+            halves = [(x[:, j : j + 1] - y[:, j : j + 1].T) / 2 for j in range(x.shape[1])]
+            return xp.exp(-2 * kappa * sum(xp.sin(half) ** 2 for half in halves))
         cosines = xp.cos(x) @ xp.cos(y).T + xp.sin(x) @ xp.sin(y).T
-        return xp.exp(self._concentration() * (cosines - x.shape[1]))
+        return xp.exp(kappa * (cosines - x.shape[1]))
 
     def _height(self) -> float:
         """The density of one angle at zero, in radians."""
-        return 1 / (2 * math.pi * float(special.ive(0, self._concentration())))
+        return 1 / (2 * math.pi * float(special.i0e(self._concentration())))
 
     def draw(self, x: np.ndarray, rng: np.random.Generator) -> np.ndarray:
         """A draw from k(x_i, ·) for every row, (n, d).
@@ -130,7 +145,9 @@ class VonMises(_Angular):
 
     def _chances(self) -> np.ndarray:
         """The numbers e^(-κ) I_|n|(κ)."""
-        kappa = self._concentration()
+        kappa = self._radians_of_series() ** -2
+        if kappa > NARROW:
+            return _gaussian_chances(kappa**-0.5)
         reach = int(10 + 10 * math.sqrt(kappa))  # I_n(κ) falls as exp(-n²/(2κ))
         return special.ive(np.abs(np.arange(-reach, reach + 1)), kappa)
 
@@ -199,6 +216,10 @@ class WrappedGaussian(_Angular):
 
     def _chances(self) -> np.ndarray:
         """The numbers exp(-n²s²/2)."""
-        width = self._radians()
-        reach = int(REACH / width) + 1
-        return np.exp(-0.5 * (width * np.arange(-reach, reach + 1)) ** 2)
+        return _gaussian_chances(self._radians_of_series())
+
+
+def _gaussian_chances(width: float) -> np.ndarray:
+    """The numbers exp(-n²s²/2), of the Fourier series of a Gaussian of standard deviation s."""
+    reach = int(REACH / width) + 1
+    return np.exp(-0.5 * (width * np.arange(-reach, reach + 1)) ** 2)

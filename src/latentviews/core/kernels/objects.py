@@ -50,6 +50,8 @@ def spectrum_gram(strings: Sequence[str], length: int = 3, mismatches: int = 0) 
     length, mismatches = check_count("length", length), check_count("mismatches", mismatches, 0)
     if mismatches >= length:
         raise ValueError(f"mismatches must be fewer than length; got {mismatches} of {length}.")
+    if not isinstance(strings, Sequence) or isinstance(strings, str) or not len(strings):
+        raise ValueError(f"spectrum_gram takes a list of strings, at least one; got {strings!r:.80}.")
     short = [i for i, text in enumerate(strings) if not isinstance(text, str) or len(text) < length]
     if short:
         raise ValueError(f"Strings need at least {length} letters; number {short[0]} is {strings[short[0]]!r}.")
@@ -117,6 +119,8 @@ def weisfeiler_lehman_gram(graphs: Sequence[Any], n_iter: int = 3, label: str | 
     200
     """
     n_iter = check_count("n_iter", n_iter, 0)
+    if hasattr(graphs, "adj") or not isinstance(graphs, Sequence) or not len(graphs):
+        raise ValueError(f"weisfeiler_lehman_gram takes a list of networkx graphs, at least one; got {graphs!r:.80}.")
     strange = [graph for graph in graphs if not hasattr(graph, "adj") or not len(graph)]
     if strange:
         raise ValueError(f"weisfeiler_lehman_gram takes networkx graphs with at least one node; got {strange[0]!r}.")

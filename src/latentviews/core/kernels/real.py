@@ -11,12 +11,14 @@ from sklearn.utils.metaestimators import available_if
 from latentviews._arrays import in_library_of, namespace, normal_quantile, to_numpy
 from latentviews._parameters import is_number
 from latentviews.core.kernels.base import Kernel
+from latentviews.core.kernels.distances import in_units, squared_distances
 from latentviews.core.kernels.space import Space
 from latentviews.core.kernels.spaces import Real
 
 Bandwidth = float | str | np.ndarray
 LINE = Real()
 WIDE = 0.5  # bandwidths over the length of an interval from which few cosines say a Gaussian mirrored there …
+FLAT = 100.0  # bandwidths over the length of an interval from which the mirrored Gaussian is uniform
 WAVES = 7  # … namely so many: the next is exp(-60) as large
 
 
@@ -106,7 +108,7 @@ class _Scaled(_ShiftInvariant):
         """The matrix k(x_i, y_j) / k(0), one where x and y are the same and far from any border."""
         scale = self._scale(x.shape[1])
         if not self.space.bordered:
-            return self._profile(x / in_library_of(scale, x), y / in_library_of(scale, y))
+            return self._profile(in_units(x, scale), in_units(y, scale))
         return math.prod(self._mirrored(x[:, j : j + 1], y[:, j : j + 1], float(s)) for j, s in enumerate(scale))
 
     def _mirrored(self, x: Any, y: Any, scale: float) -> Any:
@@ -190,29 +192,6 @@ class _Scaled(_ShiftInvariant):
         return np.full(dim, scale)
 
 
-def _squares(x: Any, y: Any) -> Any:
-    """Squared Euclidean distances between rows, in whose place intermediate results may be put."""
-    xp = namespace(x)
-    if x.shape[1] == 1:
-        with np.errstate(over="ignore"):  # infinitely far
-            return (x - y.T) ** 2
-    # large offsets would cost digits in the difference below, and so would a mean that an outlier draws away
-    center = np.median(y, axis=0) if isinstance(y, np.ndarray) and len(y) else xp.mean(y, axis=0)
-    x -= center
-    y -= center
-    limit = math.sqrt(float(xp.finfo(x.dtype).max) / (8 * x.shape[1]))  # squares of larger numbers are out of range
-    if isinstance(x, np.ndarray):  # in place: copies of many columns are memory
-        np.clip(x, -limit, limit, out=x)
-        np.clip(y, -limit, limit, out=y)
-    else:
-        x, y = xp.clip(x, min=-limit, max=limit), xp.clip(y, min=-limit, max=limit)
-    squares = x @ y.T
-    squares *= -2
-    squares += xp.vecdot(x, x)[:, None]
-    squares += xp.vecdot(y, y)
-    return xp.clip(squares, min=0.0)  # rounding can take a zero distance below zero
-
-
 class Gaussian(_Scaled):
     r"""The Gaussian density as a kernel (equation 2 of Song et al. 2014, right for any dimension).
 
@@ -236,7 +215,7 @@ class Gaussian(_Scaled):
     reach = 9.0
 
     def _profile(self, x: Any, y: Any) -> Any:
-        squares = _squares(x, y)
+        squares = squared_distances(x, y)
         squares *= -0.5
         return namespace(x).exp(squares)
 
@@ -250,6 +229,11 @@ class Gaussian(_Scaled):
         if scale < WIDE * (self.space.high - self.space.low):
             return super()._mirrored(x, y, scale)
         return self._waves(x, scale) @ self._waves(y, scale).T
+
+    def _scale(self, dim: int) -> np.ndarray:
+        """Bandwidths one per column; on an interval none wider than what is uniform there to the last digit."""
+        length = self.space.high - self.space.low if self.space.bordered else math.inf
+        return np.minimum(super()._scale(dim), FLAT * length)
 
     def _own(self, x: Any, scale: float) -> Any:
         if scale < WIDE * (self.space.high - self.space.low):
@@ -352,7 +336,7 @@ class Matern(_Scaled):
 
     def _profile(self, x: Any, y: Any) -> Any:
         xp, p = namespace(x), self._degree()
-        a = math.sqrt(2 * self.smoothness) * xp.sqrt(_squares(x, y))
+        a = math.sqrt(2 * self.smoothness) * xp.sqrt(squared_distances(x, y))
         a = xp.clip(a, max=-1.25 * math.log(float(xp.finfo(a.dtype).smallest_normal)))  # exp(-a) is zero from here on
         factorial = math.factorial
         terms = (factorial(p + i) / (factorial(i) * factorial(p - i)) * (2 * a) ** (p - i) for i in range(p + 1))

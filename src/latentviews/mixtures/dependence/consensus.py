@@ -92,6 +92,12 @@ def dependent_classes(
 def _ground(problem: Problem, settings: Copulas) -> tuple[np.ndarray, ColumnGrids, float, np.ndarray | None]:
     """The pilot in columns of one scale, the grids of its margins, the log-volume of its box, and the rows' weights."""
     used = [j for columns in problem.columns for j in columns]
+    same = [j for j in used if np.nanmin(problem.pilot[:, j]) == np.nanmax(problem.pilot[:, j])]
+    if same:
+        raise ValueError(
+            f"The {len(problem.pilot)} rows of the pilot have one value in column {same[0]}, where others differ; take "
+            "a larger pilot_size."
+        )
     rows, scales = _standardised(problem.pilot[:, used])
     columns = [x[~np.isnan(x)] for x in problem.pilot[:, used].T]
     units = np.array([resolution(x) for x in columns])  # of rounded or counted values

@@ -1,0 +1,23 @@
+"""Whether a file can be read at all, which the command line asks before anything else is imported."""
+
+from pathlib import Path
+
+ZARR_FILES = ("zarr.json", ".zarray", ".zgroup")
+
+
+def is_zarr(path: Path) -> bool:
+    """Whether a directory is a Zarr store."""
+    return path.suffix == ".zarr" or any((path / name).exists() for name in ZARR_FILES)
+
+
+def why_unreadable(path: Path) -> str | None:
+    """A sentence on a file that is not there, or empty, or not to be read; None where it may be."""
+    if path.is_dir():
+        return None if is_zarr(path) else f"{path} is a directory; name a file in it."
+    try:
+        with open(path, "rb") as file:
+            return None if file.read(1) else f"{path} is empty."
+    except FileNotFoundError:
+        return f"{path} does not exist."
+    except OSError as error:
+        return f"{path} cannot be read ({(error.strerror or str(error)).lower()})."

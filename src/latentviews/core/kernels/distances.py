@@ -1,0 +1,44 @@
+"""Distances between rows, however far they lie from each other."""
+
+import math
+from typing import Any
+
+import numpy as np
+
+from latentviews._arrays import in_library_of, namespace
+
+SMALL = 1e-100  # bandwidths below which rows may be beyond the range of numbers in their units
+
+
+def in_units(x: Any, scale: np.ndarray) -> Any:
+    """Rows over bandwidths, one per column; the largest numbers there are where a quotient is beyond them."""
+    xp = namespace(x)
+    least = float(xp.finfo(x.dtype).smallest_normal)
+    if scale.min() > SMALL and scale.min() > least:
+        return x / in_library_of(scale, x)
+    limit = float(xp.finfo(x.dtype).max) / 4
+    with np.errstate(over="ignore"):
+        return xp.clip(x / in_library_of(np.maximum(scale, least), x), min=-limit, max=limit)
+
+
+def squared_distances(x: Any, y: Any) -> Any:
+    """Squared Euclidean distances between rows, in whose place intermediate results may be put."""
+    xp = namespace(x)
+    if x.shape[1] == 1:
+        with np.errstate(over="ignore"):  # infinitely far
+            return (x - y.T) ** 2
+    # large offsets would cost digits in the difference below, and so would a mean that an outlier draws away
+    center = np.median(y, axis=0) if isinstance(y, np.ndarray) and len(y) else xp.mean(y, axis=0)
+    x -= center
+    y -= center
+    limit = math.sqrt(float(xp.finfo(x.dtype).max) / (8 * x.shape[1]))  # squares of larger numbers are out of range
+    if isinstance(x, np.ndarray):  # in place: copies of many columns are memory
+        np.clip(x, -limit, limit, out=x)
+        np.clip(y, -limit, limit, out=y)
+    else:
+        x, y = xp.clip(x, min=-limit, max=limit), xp.clip(y, min=-limit, max=limit)
+    squares = x @ y.T
+    squares *= -2
+    squares += xp.vecdot(x, x)[:, None]
+    squares += xp.vecdot(y, y)
+    return xp.clip(squares, min=0.0)  # rounding can take a zero distance below zero

@@ -1,0 +1,357 @@
+"""Hostile and unlucky input of other kinds than tables of numbers, and odd arguments: a test for every fault found."""
+
+import warnings
+from types import SimpleNamespace
+
+import networkx as nx
+import numpy as np
+import pandas as pd
+import pytest
+
+import catalogue
+from fuzz.verdicts import Judge
+from latentviews import (
+    ConditionalEmbedding,
+    Copulas,
+    CrowdLabels,
+    DoublyStochasticClassifier,
+    DriftMonitor,
+    Embedding,
+    Gaussian,
+    HalfLine,
+    HSICSelector,
+    Interval,
+    LandmarkFeatures,
+    LowRankDensity,
+    MultiViewMixture,
+    PredictiveStateModel,
+    Real,
+    SignedTrain,
+    TopicModel,
+    TransformedDensity,
+    VonMises,
+    WrappedGaussian,
+    spectrum_gram,
+    two_sample_test,
+    weisfeiler_lehman_gram,
+)
+from latentviews._numbers import TINY, thin_svd
+from latentviews.core.features.bins import linear_bins
+from latentviews.core.features.point_masses import PointMassFeatures
+from latentviews.core.kernels import bandwidths
+from latentviews.core.selection import RankTest
+from latentviews.densities.smoothers import calibrated, weighted_samples
+from latentviews.joint.margins import _mirrored_normal
+from latentviews.plot.view_densities import _limits
+from latentviews.report.figures import spectrum_figure
+from latentviews.sequences.two_stage import BilinearDynamics
+from test_hostile import judged
+
+
+@pytest.mark.cheap
+@pytest.mark.parametrize("weight", [1e-200, 1e3, 1e100])
+def test_a_crowd_with_weights_of_any_size_has_probabilities_of_spammers(weight):
+    answers = [(task, worker, (task + (worker == 3)) % 2) for task in range(12) for worker in range(4)]
+
+    model = judged(CrowdLabels().fit, pd.DataFrame(answers), sample_weight=np.full(len(answers), weight))
+
+    assert np.all((model.spammer_probability_ >= 0) & (model.spammer_probability_ <= 1))
+
+
+@pytest.mark.cheap
+def test_weights_of_answers_are_repeated_answers_where_workers_are_judged():
+    rng = np.random.default_rng(0)
+    answers = [(t, w, int(t % 2 if rng.random() < 0.8 else rng.integers(2))) for t in range(20) for w in range(4)]
+
+    weighted = CrowdLabels().fit(pd.DataFrame(answers), sample_weight=np.full(len(answers), 2.0))
+    near = CrowdLabels().fit(pd.DataFrame(answers), sample_weight=np.full(len(answers), 1.0 + 1e-12))
+    plain = CrowdLabels().fit(pd.DataFrame(answers))
+
+    np.testing.assert_allclose(near.spammer_probability_, plain.spammer_probability_, rtol=1e-8)
+    assert np.all(weighted.spammer_probability_ < plain.spammer_probability_)
+
+
+@pytest.mark.cheap
+def test_gaussians_far_narrower_than_numbers_reach_see_rows_as_infinitely_far():
+    rows = np.arange(1.0, 7.0).reshape(3, 2)
+
+    np.testing.assert_array_equal(judged(Gaussian(1e-200).correlation, rows, rows), np.eye(3))
+    assert np.isfinite(judged(Gaussian(1e-200).correlation, 1e149 * rows, rows)).all()
+    single = (1e-3 * rows).astype(np.float32)
+    np.testing.assert_array_equal(judged(Gaussian(1e-60).correlation, single, single), np.eye(3))
+
+
+@pytest.mark.cheap
+def test_gaussians_far_wider_than_an_interval_are_uniform_there():
+    rows = np.linspace(0, 1, 6).reshape(3, 2)
+
+    for width in (1e3, 1e300):
+        gram = judged(Gaussian(width, space=Interval(0, 1)).gram, rows, rows)
+
+        np.testing.assert_allclose(gram, np.ones((3, 3)), rtol=1e-14)
+
+
+def test_scores_of_rows_far_away_come_without_warnings():
+    rows = np.random.default_rng(0).normal(size=(60, 2))
+    model = PredictiveStateModel(horizon=1, random_state=0).fit(rows)
+
+    assert judged(model.score, np.full((3, 2), 1e149)) < -1e290
+
+
+@pytest.mark.parametrize(
+    ("estimator", "sentence"),
+    [
+        (PredictiveStateModel(features=HSICSelector()), "features must learn from rows alone; HSICSelector needs a t"),
+        (TransformedDensity(LowRankDensity(), HSICSelector()), "transformer must learn from rows alone; HSICSelector"),
+    ],
+    ids=["features", "transformer"],
+)
+def test_what_needs_a_target_is_refused_where_there_is_none(estimator, sentence, rng):
+    with pytest.raises(TypeError, match=sentence):
+        estimator.fit(rng.normal(size=(50, 3)))
+
+
+def test_a_target_of_text_is_refused_in_a_sentence(rng):
+    with pytest.raises(ValueError, match="y must hold real numbers"):
+        ConditionalEmbedding().fit(rng.normal(size=(4, 2)), ["a", "b", "a", "b"])
+
+
+def test_classes_of_huge_numbers_are_refused_without_a_warning(rng):
+    judge = Judge()
+    judge.call(
+        "fit", DoublyStochasticClassifier(random_state=0).fit, rng.normal(size=(9, 2)), 1e300 * np.arange(9.5, 18)
+    )
+
+    assert judge.faults == []
+    assert "Unknown label type" in judge.refusals[0]
+
+
+def test_a_pilot_without_a_complete_row_is_a_sentence():
+    with pytest.raises(ValueError, match="needs rows without missing values"):
+        bandwidths.resolve("isj", np.zeros((0, 1)))
+
+
+@pytest.mark.cheap
+def test_views_that_do_not_depend_at_all_are_drawn():
+    pair, nothing = (0, 1), np.zeros(4)
+    test = RankTest(n_components=1, spectra={pair: nothing}, nulls={pair: nothing}, thresholds={pair: 0.0})
+
+    assert "0 of 4 lie above" in str(judged(spectrum_figure, test, ["a", "b"]))
+
+
+@pytest.mark.cheap
+@pytest.mark.parametrize(
+    ("function", "value"),
+    [
+        (spectrum_gram, []),
+        (spectrum_gram, "ACGT"),
+        (spectrum_gram, None),
+        (weisfeiler_lehman_gram, []),
+        (weisfeiler_lehman_gram, nx.path_graph(3)),
+        (weisfeiler_lehman_gram, None),
+    ],
+)
+def test_kernels_of_objects_say_what_they_take(function, value):
+    with pytest.raises(ValueError, match=r"takes a list of .*, at least one; got"):
+        function(value)
+
+
+@pytest.mark.cheap
+@pytest.mark.parametrize("kernel", [VonMises, WrappedGaussian])
+@pytest.mark.parametrize("width", [1e-7, 1e-200])
+def test_narrow_kernels_on_the_circle_are_gaussians(kernel, width):
+    angles = np.array([[0.0, 1.0], [width, 1.0], [2.0, 4.0]])
+
+    found = judged(kernel(width).correlation, angles, angles)
+
+    np.testing.assert_allclose(found[0], [1.0, np.exp(-0.5) if width > 1e-15 else 1.0, 0.0], rtol=1e-6)
+    assert np.isfinite(judged(kernel(width).gram, angles, angles)).all()
+    with pytest.raises(ValueError, match="need a bandwidth of at least 1e-05; got"):
+        kernel(width).frequencies(3, 2, np.random.default_rng(0))
+
+
+@pytest.mark.cheap
+def test_a_narrow_von_mises_law_has_the_frequencies_of_a_gaussian():
+    chances = [kernel(1e-4 * 1.01)._chances() for kernel in (VonMises, WrappedGaussian)]
+    reach = min(map(len, chances)) // 2
+    von_mises, gaussian = (one[len(one) // 2 - reach : len(one) // 2 + reach + 1] / one.sum() for one in chances)
+
+    np.testing.assert_allclose(von_mises, gaussian, rtol=0, atol=1e-6 * gaussian.max())
+
+
+def test_a_kernel_without_a_height_is_refused_in_a_test(rng):
+    with pytest.raises(ValueError, match="so narrow that its height is no number; widen it"):
+        two_sample_test(rng.normal(size=(20, 6)), rng.normal(size=(20, 6)), kernel=Gaussian(1e-200))
+
+
+def test_a_view_that_one_row_has_is_smoothed(rng):
+    rows = np.where(rng.random((150, 1)) < 2, np.nan, 0.0)
+    rows[7] = 0.3
+    half = np.arange(150) % 2 == 0
+    halves = np.flatnonzero(half), np.flatnonzero(~half)
+    domain = Real().quadrature(rng.normal(size=(50, 1)), 1.0, rng)
+
+    found = judged(weighted_samples, rows, np.full((150, 2), 0.5), halves, domain, rng)
+
+    assert np.isfinite(found.density(np.array([[0.3]]))).all()
+
+
+def test_shares_are_calibrated_where_almost_all_rows_are_one(rng):
+    rows = np.where(np.arange(40)[:, None] < 38, 1e-310 * rng.normal(size=(40, 2)), rng.normal(size=(40, 2)))
+
+    shares = judged(calibrated, np.full((20, 2), 0.05), np.arange(20, 40), rows, np.full((40, 2), 0.5))
+
+    np.testing.assert_allclose(shares.sum(axis=0), 1.0)
+
+
+def test_a_map_that_is_not_linear_is_refused_before_anything_is_fitted_to_it(rng):
+    class Never(LowRankDensity):
+        def fit(self, X, y=None, sample_weight=None):
+            raise AssertionError
+
+    with pytest.raises(TypeError, match="need a linear, invertible transformer"):
+        TransformedDensity(Never(), LandmarkFeatures(n_landmarks=10, random_state=0)).fit(rng.normal(size=(20, 6)))
+
+
+def test_perplexity_of_no_words_is_a_sentence():
+    model = TopicModel(2, concentration=1.0, random_state=0).fit(catalogue.COUNTS)
+
+    with pytest.raises(ValueError, match="Perplexity is of words, and X holds none"):
+        model.perplexity(np.zeros((2, 4)))
+
+
+@pytest.mark.cheap
+def test_axes_of_densities_that_are_nowhere_on_the_grid_are_those_of_the_grid():
+    domain = Real().quadrature(np.arange(5.0)[:, None], 1.0, np.random.default_rng(0))
+
+    ((low, high),) = judged(_limits, domain, np.zeros(len(domain.nodes)))
+
+    assert low < domain.nodes.min() < domain.nodes.max() < high
+
+
+@pytest.mark.cheap
+def test_mirrored_normal_laws_are_zero_far_away():
+    density, below = judged(_mirrored_normal, HalfLine(), np.array([[1e149]]), np.zeros((1, 1)), np.full((1, 1), 1e-9))
+
+    assert density == 0
+    assert below == 1
+
+
+def test_classes_narrower_than_the_grid_of_their_mass_have_densities():
+    class Narrow(Embedding):
+        _positive_mass = np.array([TINY])
+
+        def _values(self, x):
+            return np.full((len(x), 1), 1e9)
+
+    narrow = Narrow(Real().quadrature(np.zeros((1, 1)), 1.0, np.random.default_rng(0)), None, np.ones((1, 1)))
+
+    assert 690 < judged(narrow.log_density, np.zeros((1, 1))) < 691
+
+
+def test_a_selector_takes_targets_of_any_size_without_a_warning(rng):
+    judged(HSICSelector(1).fit, rng.normal(size=(20, 3)), 1e100 * rng.normal(size=20))
+
+
+def test_a_pilot_of_one_value_does_not_end_the_interpreter(rng):
+    rows = rng.integers(0, 2, size=(250, 5)).astype(float)
+    rows[:, 0] = np.arange(250) < 3  # few rows differ, and no pilot of three has one of them
+
+    with pytest.raises(ValueError, match="rows of the pilot have one value in column"):
+        MultiViewMixture(2, dependence=Copulas(n_starts=1), pilot_size=3, random_state=0).fit(rows)
+
+
+@pytest.mark.cheap
+def test_values_and_grids_that_are_no_numbers_have_a_place_on_a_grid():
+    bins = linear_bins(np.array([np.nan, 0.5]), np.linspace(0, 1, 4))
+    none = linear_bins(np.array([0.5]), np.full(4, np.nan))
+
+    assert bins.indices.tolist() == [0, 1, 1, 2]
+    assert none.indices.tolist() == [0, 1]
+
+
+@pytest.mark.cheap
+@pytest.mark.parametrize("values", [None, "x", [np.nan], 3])
+def test_point_masses_say_what_they_take(values):
+    with pytest.raises(ValueError, match="values must be a list of finite numbers"):
+        PointMassFeatures(values=values).fit(np.arange(5.0)[:, None])
+
+
+@pytest.mark.cheap
+def test_answers_that_are_lists_are_refused():
+    with pytest.raises(ValueError, match=r"names or numbers .unhashable type: 'list'.; pass tuples for lists"):
+        CrowdLabels().fit(([0, 0], [0, 1], [["a"], ["b"]]))
+
+
+@pytest.mark.cheap
+def test_states_far_away_are_drawn_in():
+    identity = np.concatenate([np.zeros((2, 2)), np.eye(2), np.zeros((2, 2))])
+    dynamics = SimpleNamespace(project=np.zeros((1, 1)), weights=identity, limit=5.0)
+
+    moved = judged(BilinearDynamics.step, dynamics, np.array([[3e200, 4e200]]), np.zeros((1, 1)))
+
+    np.testing.assert_allclose(moved, [[3.0, 4.0]])
+
+
+def test_kernels_on_columns_of_their_own_are_refused_by_trains(rng):
+    with pytest.raises(TypeError, match="SignedTrain takes Gaussian, VonMises and Delta kernels"):
+        LowRankDensity(2, method=SignedTrain(), kernel=Gaussian(0.7).on([0])).fit(rng.normal(size=(40, 3)))
+
+
+def test_a_selector_takes_columns_that_its_kernel_cannot_tell_apart(rng):
+    rows = rng.normal(size=(40, 3))
+    rows[:, 1] = 1 + 1e-15 * rng.integers(0, 2, size=40)
+
+    assert np.isfinite(judged(HSICSelector(1, kernel=Gaussian(0.7)).fit, rows, np.arange(40) % 2).scores_).all()
+
+
+def test_densities_that_cannot_be_drawn_from_say_so(rng):
+    model = TransformedDensity(DriftMonitor(5, n_landmarks=20, random_state=0)).fit(rng.normal(size=(40, 2)))
+
+    with pytest.raises(TypeError, match="density must be an object with a method `sample`"):
+        model.sample()
+
+
+def test_topics_of_words_that_nobody_used_are_shares():
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model = TopicModel(2, concentration=1.0, random_state=0).partial_fit(np.zeros((9, 1)))
+
+    np.testing.assert_array_equal(model.components_, np.ones((2, 1)))
+
+
+@pytest.mark.cheap
+def test_quantiles_of_a_component_without_mass_are_numbers():
+    class Nowhere(Embedding):
+        def _values(self, x):
+            return np.zeros((len(x), 1))
+
+    nowhere = Nowhere(Real().quadrature(np.zeros((1, 1)), 1.0, np.random.default_rng(0)), None, np.ones((1, 1)))
+
+    assert np.isfinite(judged(nowhere.marginal, 0)[1]).all()
+
+
+@pytest.mark.cheap
+def test_a_decomposition_that_does_not_converge_is_made_by_the_slower_algorithm(monkeypatch):
+    def fails(*_, **__):
+        raise np.linalg.LinAlgError("SVD did not converge")
+
+    matrix = np.random.default_rng(0).normal(size=(5, 3))
+    quick = thin_svd(matrix)
+    monkeypatch.setattr(np.linalg, "svd", fails)
+    left, values, right = thin_svd(matrix)
+
+    np.testing.assert_allclose(values, quick[1], rtol=1e-12)
+    np.testing.assert_allclose((left * values) @ right, matrix, rtol=1e-12)
+
+
+@pytest.mark.cheap
+def test_a_grid_of_one_point_again_and_again_takes_values_without_a_warning():
+    assert judged(linear_bins, np.array([1.0, 2.0]), np.ones(3)).indices.tolist() == [0, 1, 1, 2]
+
+
+@pytest.mark.cheap
+@pytest.mark.parametrize("method", ["fit", "partial_fit"])
+def test_texts_in_place_of_counts_are_told_what_makes_counts(method):
+    with pytest.raises(ValueError, match="takes a table of counts, documents by words; got text"):
+        getattr(TopicModel(2), method)([["some", "words"], ["more", "words"]])
