@@ -144,6 +144,8 @@ class SieveView:
     def cells(self, table: np.ndarray) -> SieveRows:
         """The cells of the rows of a table, NaN where a view is missing."""
         x = table[:, self.columns]
+        if not np.isnan(x.sum()):  # no table of flags for rows that are all there
+            return replace(self.basis.cells(x), block=self.block)
         present = ~np.isnan(x).any(axis=1)
         if not present.all():
             x = np.where(present[:, None], x, self.basis.points[:1])
