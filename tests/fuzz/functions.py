@@ -160,7 +160,7 @@ def _series(rng: Rng, judge: Judge, table: Hostile, wild: bool) -> None:
 
 
 def _images(rng: Rng, judge: Judge, table: Hostile, wild: bool) -> None:
-    images = rng.normal(size=(rng.integers(2, 7), 6, 6)) * 10 ** rng.uniform(-9, 9)
+    images: Any = rng.normal(size=(rng.integers(2, 7), 6, 6)) * 10 ** rng.uniform(-9, 9)
     odd = [images[0], np.full((2, 6, 6), np.nan), [], np.zeros((3, 2, 2)), None]
     images = _picked(rng, [images, images, np.zeros((3, 6, 6)), *(odd if wild else [])])
     size, stride = _picked(rng, [2, 4, *([0, 9, "x"] if wild else [])]), _picked(rng, [1, 2, *([0] if wild else [])])
