@@ -398,18 +398,32 @@ def test_point_masses_do_not_choose(one_rng):
     [
         (0.9, (0.9, 0.9), "copula", "copula"),
         (0.9, (0.9, 0.9), "independence", "independence"),
-        (0.4, (0.9, 0.9), "copula", "independence"),
-        (0.9, (0.9, 0.4), "copula", "independence"),
+        (0.9, (0.9, 0.4), "copula", "copula"),  # classes of a wrong model may well be stable
+        (0.4, (0.9, 0.9), "copula", "copula"),
         (0.9, (0.4, 0.9), "independence", "copula"),
         (0.9, (0.4, 0.4), "independence", "independence"),
-        (0.4, (0.4, 0.9), "copula", "copula"),
     ],
 )
-def test_a_way_whose_classes_are_unstable_is_not_taken(agreement, stability, likelier, taken):
+def test_the_likelier_way_is_taken_unless_independent_views_are_unstable(agreement, stability, likelier, taken):
     likelihoods = (-1.0, -2.0) if likelier == "independence" else (-2.0, -1.0)
     found, sentence = _judged(*likelihoods, agreement, stability, 0.5)
     assert found == taken
     assert ("unstable" in sentence) == (taken != likelier)
+
+
+@pytest.mark.parametrize(
+    ("stability", "between", "taken", "why"),
+    [
+        ((0.85, 0.89), 0.2, "copula", "more stable"),
+        ((0.89, 0.85), 0.2, "independence", "more stable"),
+        ((0.95, 0.98), 0.95, "independence", "leads to the same classes"),
+        ((0.3, 0.94), 0.95, "copula", "more stable"),
+    ],
+)
+def test_of_two_ways_as_likely_the_more_stable_is_taken(stability, between, taken, why):
+    found, sentence = _judged(-1.01, -1.0, 0.9, stability, between)
+    assert found == taken
+    assert why in sentence
 
 
 def test_point_masses_are_values_more_common_than_all_near_them(one_rng):
@@ -443,8 +457,9 @@ def test_copulas_that_were_not_taken_are_not_advised(one_rng):
     X, _ = slanted(one_rng)
     model = MultiViewMixture(2, random_state=0).fit(X)
     assert "Fit with dependence" in diagnose(model, X, n_permutations=19, random_state=0).summary()
-    unstable = _judged(-2.0, -1.0, 0.4, (0.9, 0.9), 0.5)
-    model.dependence_choice_ = DependenceChoice(unstable[0], -2.0, -1.0, 0.4, (0.9, 0.9), 0.5, unstable[1])
+    numbers = -1.0, -2.0, 0.9, (0.9, 0.9), 0.5
+    taken, sentence = _judged(*numbers)
+    model.dependence_choice_ = DependenceChoice(taken, *numbers, sentence)
     summary = diagnose(model, X, n_permutations=19, random_state=0).summary()
     assert "were tried and not taken" in summary
     assert "Fit with dependence" not in summary
