@@ -412,16 +412,17 @@ def test_the_likelier_way_is_taken_unless_independent_views_are_unstable(agreeme
 
 
 @pytest.mark.parametrize(
-    ("stability", "between", "taken", "why"),
+    ("copula", "stability", "between", "taken", "why"),
     [
-        ((0.85, 0.89), 0.2, "copula", "more stable"),
-        ((0.89, 0.85), 0.2, "independence", "more stable"),
-        ((0.95, 0.98), 0.95, "independence", "leads to the same classes"),
-        ((0.3, 0.94), 0.95, "copula", "more stable"),
+        (-1.01, (0.85, 0.89), 0.2, "copula", "more stable"),
+        (-1.01, (0.89, 0.85), 0.2, "independence", "more stable"),
+        (-0.99, (0.89, 0.85), 0.2, "copula", "likelier"),  # independence assumes more
+        (-0.99, (0.95, 0.98), 0.95, "independence", "leads to the same classes"),
+        (-1.01, (0.3, 0.94), 0.95, "copula", "more stable"),
     ],
 )
-def test_of_two_ways_as_likely_the_more_stable_is_taken(stability, between, taken, why):
-    found, sentence = _judged(-1.01, -1.0, 0.9, stability, between)
+def test_independence_is_to_be_likelier_by_a_margin_or_more_stable(copula, stability, between, taken, why):
+    found, sentence = _judged(-1.0, copula, 0.9, stability, between)
     assert found == taken
     assert why in sentence
 

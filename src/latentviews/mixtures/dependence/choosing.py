@@ -47,8 +47,9 @@ Fit = Callable[..., Problem]  # of a model, rows, labels and weights
 def choose_way(model: Any, fit: Fit, rows: Any, labels: Any, weights: Any) -> tuple[TriedFit, DependenceChoice]:
     """Fit with independent views and with copulas, and take the one under which held-out rows are likelier.
 
-    Where both are about as likely, the one whose partition changes less with half of the rows is taken, or independence
-    where both lead to the same classes. Independent views whose partition is unstable are not taken where that of
+    Independence assumes more, so it is to be the likelier by a margin: where it is hardly so, that way is taken whose
+    partition changes less with half of the rows. Where both are about as likely and lead to the same classes,
+    independence is taken. Independent views whose partition is unstable are not taken where that of
     copulas is stable; the converse does not hold, since classes of views that are not independent may be found again
     and again, and be wrong. Where copulas cannot be had, independence is taken. Two views, which would not determine
     classes inside which they are independent, are left to copulas.
@@ -81,12 +82,12 @@ def _judged(
         f"starts of copulas to {agreement:.2f}, and the two ways to {between:.2f} (adjusted Rand index)."
     )
     unstable = stability[0] < STABLE <= min(agreement, stability[1])
-    if abs(copula - independence) >= ALIKE:
-        taken, why = copula > independence, "the likelier model"
-    elif between >= SAME and not unstable:
+    if abs(copula - independence) < ALIKE and between >= SAME and not unstable:
         taken, why = False, "about as likely as the other, which leads to the same classes"
-    else:
+    elif 0 <= independence - copula < ALIKE:
         taken, why = stability[1] > stability[0], "about as likely as the other, and more stable"
+    else:
+        taken, why = copula > independence, "the likelier model"
     if unstable and not taken:
         taken, why = True, "since classes of independent views are unstable"
     if taken:
