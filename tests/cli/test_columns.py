@@ -67,6 +67,18 @@ def test_text_row_numbers_and_labels_are_left_out_with_a_sentence_each(people, c
     assert summary["notes"] == [line[6:] for line in shown.err.splitlines() if line.startswith("note: ")]
 
 
+def test_times_and_numbers_of_series_are_left_out(people, capsys):
+    lines = Path("people.csv").read_text().splitlines()
+    timed = [f"{lines[0]},t,series"]
+    timed += [f"{line},{i / 52!r},{1 + i // 100}" for i, line in enumerate(lines[1:])]
+    Path("timed.csv").write_text("\n".join(timed) + "\n")
+    _, shown, summary = fitted(capsys, "timed.csv")
+
+    assert summary["columns"] == ["height", "weight", "rr", "pulse", "sex"]
+    assert "left out: t, which rises by 0.0192308 from row to row; --columns takes it in." in shown.err
+    assert "left out: series, which holds whole numbers" in shown.err
+
+
 def test_a_column_of_one_value_is_left_out_and_checks_are_called_so(people, capsys):
     people[["height", "weight", "rr"]].assign(flat=2.5).to_csv("flat.csv", index=False)
 

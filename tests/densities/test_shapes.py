@@ -7,6 +7,7 @@ from scipy import stats
 from latentviews import Gaussian
 from latentviews.core.embeddings import components_in, domain_for
 from latentviews.core.features.bins import GridFeatures, linear_bins, uniform_grid
+from latentviews.core.kernels.bandwidths import finest
 from latentviews.core.kernels.spaces import Real
 from latentviews.densities.shapes import shapes_of, with_shapes
 
@@ -18,7 +19,8 @@ NAMES = ["normal", "t", "Laplace", "box"]
 def of_rows(x, rng):
     """One component from rows that are all its own, kernels alone."""
     width = Gaussian("isj").adapt(x[:, None]).bandwidth
-    phi = GridFeatures(uniform_grid(x, float(width), space=Real()), Gaussian(float(width)), adaptive=True)
+    width = max(float(width), finest(x))
+    phi = GridFeatures(uniform_grid(x, width, space=Real()), Gaussian(width), True, finest(x))
     weights = linear_bins(x, phi.grid_).mean(axis=0)[:, None]
     return components_in(phi, weights, domain_for(phi, x[:, None], rng), np.array([len(x)]))
 
@@ -105,3 +107,10 @@ def test_the_unit_of_row_weights_does_not_matter(rng):
 
     assert one.shapes is not None
     np.testing.assert_allclose(other.shapes, one.shapes, rtol=1e-9)
+
+
+@pytest.mark.parametrize("shares", [[0.1, 0.6, 0.2, 0.1], [0.25, 0.25, 0.25, 0.25], [0.4, 0.35, 0.24, 0.01]])
+def test_ratings_have_one_between_them(shares, rng):
+    _, found = stacked(rng.choice([1.0, 2.0, 3.0, 4.0], p=shares, size=500), rng)
+    values = found.density(np.arange(-3.0, 9.0)[:, None])
+    assert values.sum() == pytest.approx(1.0, abs=0.1)  # curves that rise at the values alone would have up to 1.4

@@ -339,6 +339,18 @@ def test_what_was_not_tested_is_said(sound):
     assert "Independence inside classes" not in summary
 
 
+def test_what_was_not_tested_beside_others_is_no_failure(sound):
+    *_, diagnosis = sound
+    pvalue = np.array([[0.5, 0.6, np.nan]] * 3)
+    some = replace(diagnosis, dependence=replace(diagnosis.dependence, pvalue=pvalue))
+
+    about = next(finding for finding in some.findings if "to be tested" in finding.text)
+
+    assert about.trusted
+    assert "none of 6 tests" in about.text
+    assert "3 more have too few rows" in about.text
+
+
 def test_only_the_strongest_dependences_are_told_at_length(sound):
     *_, diagnosis = sound
     effect = np.arange(1, 10).reshape(3, 3) / 10
@@ -349,6 +361,8 @@ def test_only_the_strongest_dependences_are_told_at_length(sound):
     assert dependence.flagged()[0] == (2, 1, 2)
     assert summary.count("depend on each other") == 3
     assert "So do 6 more of 9" in summary
+    flagged = [finding for finding in replace(diagnosis, dependence=dependence).findings if not finding.trusted]
+    assert len([one for one in flagged if "depend" in one.text]) == 3  # a count of what is left is no check
 
 
 def test_named_columns_are_named_in_the_summary(rng):

@@ -42,6 +42,19 @@ def mixture(rng):
     return CopulaMixture(np.array([0.5, 0.3, 0.2]), 0.01, margins, correlations), table
 
 
+@pytest.mark.parametrize("common", [0.5, 1e12])
+def test_correlations_are_drawn_to_their_mean(rng, common):
+    table, labels = crossed(rng, 200)
+    posteriors = np.eye(2)[labels]
+    alone, drawn = (
+        fit_copulas(grids_of(table), table, posteriors, common=weight, max_iter=1).mixture for weight in (0.0, common)
+    )
+    rows = posteriors.sum(axis=0)
+    own = (rows / (rows + common * 4))[:, None, None]
+    mean = np.einsum("j,jtu->tu", rows / 200, alone.correlations)
+    np.testing.assert_allclose(drawn.correlations, own * alone.correlations + (1 - own) * mean, atol=1e-12)
+
+
 def literal_log_joint(mixture, row):
     """The formula at the head of the module, a component at a time."""
     grids, values = mixture.margins.grids, []

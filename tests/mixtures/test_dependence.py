@@ -18,7 +18,7 @@ from sklearn.model_selection import GridSearchCV
 from latentviews import Copulas, Delta, IdentifiabilityWarning, MultiViewMixture, diagnose
 from latentviews.datasets import make_multiview
 from latentviews.metrics import label_accuracy
-from latentviews.mixtures.dependence.choosing import _judged
+from latentviews.mixtures.dependence.choosing import DependenceChoice, _judged
 from latentviews.mixtures.dependence.consensus import point_masses
 from latentviews.mixtures.problem import warn_of_hidden
 from latentviews.plot import DensityDisplay
@@ -398,18 +398,33 @@ def test_point_masses_do_not_choose(one_rng):
     [
         (0.9, (0.9, 0.9), "copula", "copula"),
         (0.9, (0.9, 0.9), "independence", "independence"),
-        (0.4, (0.9, 0.9), "copula", "independence"),
-        (0.9, (0.9, 0.4), "copula", "independence"),
+        (0.9, (0.9, 0.4), "copula", "copula"),  # classes of a wrong model may well be stable
+        (0.4, (0.9, 0.9), "copula", "copula"),
         (0.9, (0.4, 0.9), "independence", "copula"),
         (0.9, (0.4, 0.4), "independence", "independence"),
-        (0.4, (0.4, 0.9), "copula", "copula"),
     ],
 )
-def test_a_way_whose_classes_are_unstable_is_not_taken(agreement, stability, likelier, taken):
+def test_the_likelier_way_is_taken_unless_independent_views_are_unstable(agreement, stability, likelier, taken):
     likelihoods = (-1.0, -2.0) if likelier == "independence" else (-2.0, -1.0)
     found, sentence = _judged(*likelihoods, agreement, stability, 0.5)
     assert found == taken
     assert ("unstable" in sentence) == (taken != likelier)
+
+
+@pytest.mark.parametrize(
+    ("copula", "stability", "between", "taken", "why"),
+    [
+        (-1.01, (0.85, 0.89), 0.2, "copula", "more stable"),
+        (-1.01, (0.89, 0.85), 0.2, "independence", "more stable"),
+        (-0.99, (0.89, 0.85), 0.2, "copula", "likelier"),  # independence assumes more
+        (-0.99, (0.95, 0.98), 0.95, "independence", "leads to the same classes"),
+        (-1.01, (0.3, 0.94), 0.95, "copula", "more stable"),
+    ],
+)
+def test_independence_is_to_be_likelier_by_a_margin_or_more_stable(copula, stability, between, taken, why):
+    found, sentence = _judged(-1.0, copula, 0.9, stability, between)
+    assert found == taken
+    assert why in sentence
 
 
 def test_point_masses_are_values_more_common_than_all_near_them(one_rng):
@@ -428,14 +443,24 @@ def test_wide_margins_do_not_speak_against_copulas(one_rng):
     assert choice.taken == "copula"
 
 
-def test_copulas_that_ruin_a_fit_are_neither_taken_nor_advised():
+def test_thirty_columns_of_few_rows_are_told_apart_by_copulas():
     X, y = load_breast_cancer(return_X_y=True)
     views = [list(range(first, first + 10)) for first in (0, 10, 20)]  # means, errors and worst values of ten features
     with warnings.catch_warnings():
-        warnings.simplefilter("error", IdentifiabilityWarning)  # of copulas that are not taken nothing is told
+        warnings.simplefilter("error", IdentifiabilityWarning)
         model = MultiViewMixture(2, views=views, dependence="auto", random_state=0).fit(X)
-    assert adjusted_rand_score(y, model.predict(X)) > 0.7
-    assert "taken as independent" in model.dependence_choice_.sentence
+    assert model.dependence_choice_.taken == "copula"
+    assert model.dependence_choice_.copula > model.dependence_choice_.independence + 5
+    assert adjusted_rand_score(y, model.predict(X)) > 0.77  # a Gaussian mixture's; independent views have .74
+
+
+def test_copulas_that_were_not_taken_are_not_advised(one_rng):
+    X, _ = slanted(one_rng)
+    model = MultiViewMixture(2, random_state=0).fit(X)
+    assert "Fit with dependence" in diagnose(model, X, n_permutations=19, random_state=0).summary()
+    numbers = -1.0, -2.0, 0.9, (0.9, 0.9), 0.5
+    taken, sentence = _judged(*numbers)
+    model.dependence_choice_ = DependenceChoice(taken, *numbers, sentence)
     summary = diagnose(model, X, n_permutations=19, random_state=0).summary()
     assert "were tried and not taken" in summary
     assert "Fit with dependence" not in summary

@@ -521,3 +521,12 @@ def test_landmarks_and_places_to_integrate_are_found_no_more_often_than_they_are
     counted(Real, "quadrature")
     MultiViewMixture(2, views=[[0, 1], [2, 3], [4, 5]], random_state=0).fit(X)
     assert calls == {"fit": 3 * (2 + 1), "quadrature": 3 * 2}  # two widths of moments, densities of starts; and the end
+
+
+def test_classes_of_ratings_win_as_many_rows_as_they_weigh(rng):
+    chances = np.array([[0.1, 0.6, 0.2, 0.1], [0.5, 0.4, 0.08, 0.02], [0.1, 0.2, 0.3, 0.4]])
+    y = rng.choice(3, p=[0.5, 0.3, 0.2], size=1000)
+    X = 1.0 + (rng.random((1000, 8, 1)) > np.cumsum(chances, axis=1)[y][:, None, :3]).sum(axis=2)
+    model = MultiViewMixture(3, random_state=0).fit(X)
+    np.testing.assert_allclose(model.predict_proba(X).mean(axis=0), model.weights_, atol=0.05)
+    np.testing.assert_allclose(np.bincount(model.predict(X)) / 1000, model.weights_, atol=0.07)

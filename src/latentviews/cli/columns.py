@@ -19,7 +19,8 @@ FEW = 20  # a column of no more different whole numbers may hold categories
 FAR = 1e5  # times the width of nine in ten values, from which on others are far
 ROWS_PER_VALUE = 5  # fewer rows do not show that values come again and again
 ASKED = ("csv", "parquet", "npy", "zarr", "fcs")  # where labels may stand among the columns; AnnData keeps them in obs
-LABEL = re.compile(r"(?:.*[\W_])?(label|class|cluster|population|gate|group|target|batch|id|index)s?(?:[\W_].*)?", re.I)
+LABELS = "label|class|cluster|population|gate|group|target|batch|id|index|series|subject|patient"
+LABEL = re.compile(rf"(?:.*[\W_])?({LABELS})s?(?:[\W_].*)?", re.I)
 OUT, CODES, NUMBER = "l", "c", "n"  # what may become of a column, by the letter that says so
 
 
@@ -121,9 +122,11 @@ def settle(chosen: Chosen, ask: Callable[[str], str] | None) -> Chosen:
         if name in chosen.codes:
             continue
         column = _raw(chosen.table, j)
-        if _is_count(column):
+        step = _even_step(column)
+        if step:
             out.append(name)
-            notes.append(f"left out: {name}, which numbers the rows; --columns takes it in.")
+            how = "numbers the rows" if step == 1 and column[0] in (0, 1) else f"rises by {step:g} from row to row"
+            notes.append(f"left out: {name}, which {how}; --columns takes it in.")
             continue
         what = _suspicion(name, column)
         if what is None:
@@ -150,9 +153,11 @@ def _question(usual: str) -> str:
     return f"Leave it out (l), take it as codes (c) or as numbers (n)? [{letters}] "
 
 
-def _is_count(column: np.ndarray) -> bool:
-    """Whether a column numbers the rows."""
-    return len(column) > FEW and column[0] in (0.0, 1.0) and bool(np.all(np.diff(column) == 1.0))
+def _even_step(column: np.ndarray) -> float:
+    """By how much a column that numbers the rows, or is their time, rises from each to the next; zero for others."""
+    steps = np.diff(column)
+    even = len(column) > FEW and steps[0] > 0 and np.allclose(steps, steps[0], rtol=1e-6, atol=0.0)
+    return float(steps[0]) if even else 0.0
 
 
 def _suspicion(name: str, column: np.ndarray) -> str | None:

@@ -3,11 +3,13 @@
 from dataclasses import replace
 
 import numpy as np
+from scipy.ndimage import uniform_filter1d
 
 from latentviews._numbers import TINY, as_shares
 from latentviews.core.components import BACKGROUND
 from latentviews.core.embeddings import BinnedEmbedding
 from latentviews.core.features.bins import linear_bins
+from latentviews.core.kernels.bandwidths import rounding
 from latentviews.core.kernels.quadrature import Quadrature
 
 STEPS = 100  # of EM for shares
@@ -25,21 +27,32 @@ def with_shapes(
 
     Shapes are a normal law, a t law with two degrees of freedom, a Laplace law and a box, fitted to every component.
     Each half of the rows ``x`` is judged by the other. One curve alone is taken where several are hardly likelier. A
-    column that ends at a border keeps its kernels alone.
+    column that ends at a border keeps its kernels alone. Rounded values are spread evenly over their unit first: curves
+    that rise at the values alone, or fall off at the outermost, would have more than one between them on the lattice.
     """
     domain = view.domain
     if domain is None or domain.space.bordered:
         return view
     here, counts = ~np.isnan(x), _in_rows(posteriors)
-    parts = [linear_bins(x[half], view.grid).T @ counts[half] for half in (h[here[h]] for h in halves)]
+    unit = rounding(x[here])
+    parts = [
+        _spread(linear_bins(x[half], view.grid).T @ counts[half], view.grid, unit)
+        for half in (h[here[h]] for h in halves)
+    ]
     curves = [_curves(view, part, domain) for part in parts]
     shares = held_out_shares(np.concatenate(curves, axis=1), np.concatenate(parts[::-1]).T)
     if not shares[:, 1:].any():
         return view
-    weights = as_shares(np.maximum(view.weights, 0.0), axis=0)
+    weights = as_shares(_spread(np.maximum(view.weights, 0.0), view.grid, unit), axis=0)
     fitted = shapes_of(view.grid, weights, sum(part.sum(axis=0) for part in parts), view.wide_grid)
     inside = (view.wide_grid >= domain.nodes.min()) & (view.wide_grid <= domain.nodes.max())  # where mass is counted
     return replace(view, shapes=np.einsum("kc,kwc->wk", shares[:, 1:], fitted) * inside[:, None])
+
+
+def _spread(counts: np.ndarray, grid: np.ndarray, unit: float) -> np.ndarray:
+    """What is counted on a grid, (n_bins, k), spread evenly over half a unit to either side."""
+    reach = round(unit / 2 / (grid[1] - grid[0]))
+    return uniform_filter1d(counts, 2 * reach + 1, axis=0, mode="nearest") if reach > 0 else counts
 
 
 def _in_rows(posteriors: np.ndarray) -> np.ndarray:

@@ -28,6 +28,7 @@ SQUEEZED = 0.02  # of the spread in a fit: less is another scale
 AGREED = 0.7  # partitions of different starts this alike agree
 CLOSE = 3.0  # starts this near in total log-likelihood agree
 CLOSE_PER_ROW = 1e-4  # or this near per row, where rows are many: EM stops so far from its optimum
+STRONGEST = 3  # dependences are told one by one
 CLEAR_GAP = 1e6  # a singular value so many times the next has none beside it
 
 
@@ -283,40 +284,47 @@ def _on_components(diagnosis: Diagnosis) -> Iterator[Finding]:
 def _on_dependence(diagnosis: Diagnosis) -> Iterator[Finding]:
     dependence, names = diagnosis.dependence, diagnosis.view_names
     tested = int(np.isfinite(dependence.pvalue).sum())
-    flagged = dependence.flagged()
-    if tested and not flagged:
+    untested, flagged = dependence.pvalue.size - tested, dependence.flagged()
+    rest = f" {untested} more have too few rows, or too little variation, to be tested." if untested else ""
+    if not tested and untested:
+        yield Finding(False, f"{untested} pairs and classes have too few rows, or too little variation, to be tested.")
+    elif tested and not flagged:
         weak = len(dependence.flagged(least=0.0))
         yield Finding(
             True,
             f"Independence inside classes: none of {tested} tests of a class and a pair of views finds dependence that "
             f"matters (smallest corrected p-value {np.nanmin(dependence.pvalue):.2g}"
-            + (f"; {weak} significant but weak)." if weak else ")."),
+            + (f"; {weak} significant but weak)." if weak else ").")
+            + rest,
         )
-    if flagged and diagnosis.agreement is not None:
+    elif flagged and diagnosis.agreement is not None:
         h, s, t = flagged[0]
         yield Finding(
             True,
             f"Dependence inside classes: {len(flagged)} of {tested} pairs and classes show it (most of all views "
-            f"{names[s]} and {names[t]} in class {h}), and the fit allows for it.",
+            f"{names[s]} and {names[t]} in class {h}), and the fit allows for it.{rest}",
         )
-        flagged = []
+    else:
+        yield from _on_pairs(diagnosis, flagged, tested, rest)
+
+
+def _on_pairs(diagnosis: Diagnosis, flagged: list[tuple[int, int, int]], tested: int, rest: str) -> Iterator[Finding]:
+    """The strongest dependences one by one; how many more there are is said with the last."""
     both = 'Fit with dependence="auto", which allows for it where that helps, or put'
     advice = "Copulas, which allow for it, were tried and not taken; put" if diagnosis.tried else both
-    for h, s, t in flagged[:3]:
-        effect, pvalue = (dependence.matrix(h, values)[s, t] for values in ("effect", "pvalue"))
+    more = len(flagged) - STRONGEST
+    if more > 0:
+        rest = f" So do {more} more of {tested} pairs and classes; see `dependence.flagged()`.{rest}"
+    shown = flagged[:STRONGEST]
+    names = diagnosis.view_names
+    for number, (h, s, t) in enumerate(shown, start=1):
+        effect, pvalue = (diagnosis.dependence.matrix(h, values)[s, t] for values in ("effect", "pvalue"))
         yield Finding(
             False,
             f"Views {names[s]} and {names[t]} depend on each other inside class {h} (strength {effect:.2f} of 1, "
             f"corrected p-value {pvalue:.2g}). {advice} their columns into one view; if it is weak, the class may be a "
-            "mixture: try more classes.",
+            f"mixture: try more classes.{rest if number == len(shown) else ''}",
         )
-    if len(flagged) > 3:
-        yield Finding(
-            False, f"So do {len(flagged) - 3} more of {tested} pairs and classes; see `dependence.flagged()`."
-        )
-    untested = dependence.pvalue.size - tested
-    if untested:
-        yield Finding(False, f"{untested} pairs and classes have too few rows, or too little variation, to be tested.")
 
 
 def _on_splits(diagnosis: Diagnosis) -> Iterator[Finding]:
@@ -331,7 +339,7 @@ def _on_splits(diagnosis: Diagnosis) -> Iterator[Finding]:
     yield Finding(
         False,
         f"Classes within classes: {looks} (the rank of the dependence between views among its rows). Fit "
-        f'{k + int((within[more] - 1).sum())} classes; where a class is one but its views depend, dependence="copula".',
+        f'{k + int((within[more] - 1).sum())} classes; where a class is one but its views depend, dependence="auto".',
     )
 
 

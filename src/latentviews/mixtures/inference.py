@@ -13,6 +13,8 @@ from latentviews.core.components import Components, evaluate
 from latentviews.core.tables import Columns
 from latentviews.mixtures.quantiles import check_levels, mixture_quantiles
 
+PSEUDO_ROWS = 4.0  # that the variance of a proportion is estimated with, beside those there are
+
 
 class ViewGivenOthers(Protocol):
     """The distribution of one view given the others, for every row."""
@@ -104,11 +106,27 @@ def signed_weights(posteriors: np.ndarray, others: np.ndarray, row_weights: np.n
 
 
 def expectation(values: np.ndarray, weights: np.ndarray) -> Expectation:
-    """The ratio of means E[ω f] / E[ω], and its standard error by the delta method."""
+    """The ratio of means E[ω f] / E[ω], and its standard error by the delta method.
+
+    Where a function of few values has one of them only in all rows of a class, others are not ruled out. So variances
+    are estimated with some more rows, of no class in particular: four where the function has two values, as Agresti &
+    Coull (1998) add four rows to those of a proportion, and none where no two rows have the same value.
+    """
     mass = weights.mean(axis=0)
     estimate = values @ weights / len(values) / mass
     influence = weights * (values[:, None] - estimate) / mass
-    return Expectation(estimate, influence.std(axis=0) / np.sqrt(len(values)))
+    rows = len(values) * np.clip(mass / mass.sum(), TINY, 1.0)
+    more, spread = _tied_rows(values, weights.sum(axis=1))
+    variances = (rows * influence.var(axis=0) / len(values) + more * spread / rows) / (rows + more)
+    return Expectation(estimate, np.sqrt(variances))
+
+
+def _tied_rows(values: np.ndarray, counts: np.ndarray) -> tuple[float, float]:
+    """How many rows to add, in proportion to the chance that two have one value, and the variance of the values."""
+    shares = counts / counts.sum()
+    _, where = np.unique(values, return_inverse=True)
+    ties = np.sum(np.bincount(where.ravel(), shares) ** 2) - np.sum(shares**2)  # a row and itself are no two
+    return PSEUDO_ROWS * float(np.clip(2 * ties, 0.0, 1.0)), float(np.sum(shares * (values - shares @ values) ** 2))
 
 
 @dataclass(frozen=True, eq=False)

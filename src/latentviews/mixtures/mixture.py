@@ -137,7 +137,7 @@ class MultiViewMixture(CallbackSupportMixin, ViewQuestionsMixin, PosteriorMixin,
         Where ``n_components="auto"``: the spectra of all pairs of views, their null bands, and the count.
     agreement_ : float
         With ``dependence``: how well the partition found agrees with those of other starts, as a mean adjusted Rand
-        index. Above 0.9 is good; below 0.5 a warning is given.
+        index; where rows are few, of those as likely for held-out rows. Below 0.5 a warning is given.
     dependence_choice_ : DependenceChoice
         Where ``dependence="auto"``: what was taken, the numbers that this rests on, and a sentence with them.
     dependent_ : DependentClasses or None

@@ -207,6 +207,12 @@ def finest(x: np.ndarray) -> float:
     return resolution(x) / 2
 
 
+def rounding(x: np.ndarray) -> float:
+    """The unit of rounded values, most of which occur again; zero where they do not."""
+    values = np.unique(x)
+    return float(np.median(np.diff(values))) if 1 < len(values) < len(x) / 2 else 0.0
+
+
 def without_copies(x: np.ndarray) -> np.ndarray:
     """The distinct rows where some occur again as whole, as in a bootstrap; all rows where values are only rounded.
 
@@ -231,7 +237,7 @@ def many_scales(x: np.ndarray) -> bool:
 
 def dithered(x: np.ndarray, rng: np.random.Generator) -> np.ndarray:
     """Rows (n, d) whose rounded columns, where most values occur again, are spread evenly over their unit."""
-    units = np.array([resolution(column) if 2 * len(np.unique(column)) < len(column) else 0.0 for column in x.T])
+    units = np.array([rounding(column) for column in x.T])
     return x + units * rng.uniform(-0.5, 0.5, size=x.shape) if units.any() else x
 
 

@@ -12,8 +12,9 @@ from latentviews.metrics import adjusted_rand
 from latentviews.mixtures.dependence.consensus import WIDEST, point_masses
 from latentviews.mixtures.problem import Problem, classes_of
 
-STABLE = 0.5  # adjusted Rand index between partitions of one way below which it is not taken
-ALIKE = 0.05  # log-likelihoods per row, and stabilities, that differ by less do not decide
+STABLE = 0.5  # adjusted Rand index between partitions of one way below which it is unstable
+SAME = 0.9  # adjusted Rand index from which both ways lead to the same classes
+ALIKE = 0.05  # log-likelihoods per row that differ by less do not decide
 FORCED = (
     "Views may depend on each other inside classes (copulas): two views would not determine classes inside which they "
     "are independent."
@@ -46,9 +47,12 @@ Fit = Callable[..., Problem]  # of a model, rows, labels and weights
 def choose_way(model: Any, fit: Fit, rows: Any, labels: Any, weights: Any) -> tuple[TriedFit, DependenceChoice]:
     """Fit with independent views and with copulas, and take the one under which held-out rows are likelier.
 
-    Where both are about as likely, the one whose partition changes less with half of the rows is taken. A way whose
-    partition is unstable is not taken, unless both are; where copulas cannot be had, independence is, and two views,
-    which would not determine classes inside which they are independent, are left to copulas.
+    Independence assumes more, so it is to be the likelier by a margin: where it is hardly so, that way is taken whose
+    partition changes less with half of the rows. Where both are about as likely and lead to the same classes,
+    independence is taken. Independent views whose partition is unstable are not taken where that of
+    copulas is stable; the converse does not hold, since classes of views that are not independent may be found again
+    and again, and be wrong. Where copulas cannot be had, independence is taken. Two views, which would not determine
+    classes inside which they are independent, are left to copulas.
     """
     try:
         plain = _way(model, None, fit, rows, labels, weights)
@@ -77,13 +81,14 @@ def _judged(
         f"the rows lead to the same classes to {stability[1]:.2f} with copulas and {stability[0]:.2f} without, other "
         f"starts of copulas to {agreement:.2f}, and the two ways to {between:.2f} (adjusted Rand index)."
     )
-    alike = abs(copula - independence) < ALIKE
-    why = "about as likely as the other, and no less stable" if alike else "the likelier model"
-    taken = stability[1] > stability[0] + ALIKE if alike else copula > independence
-    unstable = stability[0] < STABLE, min(agreement, stability[1]) < STABLE
-    if taken and unstable[1] and not unstable[0]:
-        taken, why = False, "since copulas are unstable"
-    elif not taken and unstable[0] and not unstable[1]:
+    unstable = stability[0] < STABLE <= min(agreement, stability[1])
+    if abs(copula - independence) < ALIKE and between >= SAME and not unstable:
+        taken, why = False, "about as likely as the other, which leads to the same classes"
+    elif 0 <= independence - copula < ALIKE:
+        taken, why = stability[1] > stability[0], "about as likely as the other, and more stable"
+    else:
+        taken, why = copula > independence, "the likelier model"
+    if unstable and not taken:
         taken, why = True, "since classes of independent views are unstable"
     if taken:
         return "copula", f"Views may depend on each other inside classes (copulas), {why}: {numbers}"

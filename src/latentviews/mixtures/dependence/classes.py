@@ -6,7 +6,7 @@ columns; the margins of a class are mixtures of the margins of its components.
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -158,13 +158,16 @@ class DependentClasses:
 
     def _refitted(self, table: np.ndarray, start: Expected, counts: np.ndarray) -> np.ndarray:
         """The shares of the rows in the components, (n, J), after some steps; rows of noise shape no component."""
-        grids = self.mixture.margins.grids
+        grids, refitted = (
+            self.mixture.margins.grids,
+            partial(fit_copulas, common=self.mixture.common, max_iter=REFIT_STEPS),
+        )
         if not self.noise_class:
-            return fit_copulas(grids, table, start.posteriors, counts, max_iter=REFIT_STEPS).expected.posteriors
+            return refitted(grids, table, start.posteriors, counts).expected.posteriors
         inside = start.shares.sum(axis=1) > 0.5
         if not counts[inside].any():  # nothing but noise was drawn, and the components stay as they are
             return start.shares
-        fit = fit_copulas(grids, table[inside], start.posteriors[inside], counts[inside], max_iter=REFIT_STEPS)
+        fit = refitted(grids, table[inside], start.posteriors[inside], counts[inside])
         return reweigh(fit.mixture, table, counts).expected(self._cells(table)).shares
 
 

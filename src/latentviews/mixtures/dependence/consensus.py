@@ -25,6 +25,7 @@ from latentviews.mixtures.dependence.copulas import (
     refit,
     reweigh,
 )
+from latentviews.mixtures.dependence.few_rows import FewRows, component_fit, counted_fit, lacks_rows
 from latentviews.mixtures.dependence.grids import ColumnGrids
 from latentviews.mixtures.dependence.merging import (
     ComponentStatistics,
@@ -59,6 +60,10 @@ def dependent_classes(
     check_parameters(settings)
     n_classes = None if automatic else problem.rank
     rows, grids, volume, weights = _ground(problem, settings)
+    if not settings.noise and lacks_rows(len(rows), rows.shape[1], n_classes):
+        return _of_few_rows(
+            problem, FewRows(problem.pilot, rows, problem.pilot_weights, grids), settings, n_classes, report
+        )
     n_parts = max(settings.n_parts, 2 * (n_classes or 0))
     n_parts = max(min(n_parts, len(rows) // FEWEST), n_classes or 1)
     moments, spectrum = spectral_parts(problem, n_parts, spectral)
@@ -81,12 +86,31 @@ def dependent_classes(
     reached = [float(np.average(step.log_density, weights=problem.pilot_weights)) for step in expected]
     objectives = dict(zip([start.name for start in starts], reached, strict=True))
     summary = no_spectral(spectrum, classes.n_classes)
-    return FoundClasses(
-        Estimate(classes.weights, list(_components(problem, classes)), problem.columns),
-        FitPath(summary, reached[chosen.start], fit.n_iter, fit.converged, objectives),
-        classes,
-        chosen.agreement,
-    )
+    path = FitPath(summary, reached[chosen.start], fit.n_iter, fit.converged, objectives)
+    return _found(problem, classes, path, chosen.agreement)
+
+
+def _found(problem: Problem, classes: DependentClasses, path: FitPath, agreement: float) -> FoundClasses:
+    own = Estimate(classes.weights, list(_components(problem, classes)), problem.columns)
+    return FoundClasses(own, path, classes, agreement)
+
+
+def _of_few_rows(
+    problem: Problem, few: FewRows, settings: Copulas, n_classes: int | None, report: Report
+) -> FoundClasses:
+    """A component for every class, chosen by held-out rows; known classes name them."""
+    if n_classes is None:
+        found = counted_fit(few, settings, problem.rng, report)
+    else:
+        found = component_fit(few, n_classes, settings, problem.rng, report)
+    fit, labels = found.fit, found.fit.expected.posteriors.argmax(axis=1)
+    others = [adjusted_rand(labels, other) for other in found.partitions[1:]]
+    agreement = float(np.mean(others)) if others else 1.0
+    _warn(agreement, len(found.partitions))
+    groups = np.arange(len(fit.mixture.weights))
+    classes = _classes(problem, fit.mixture, Choice(0, groups, labels, agreement), noise=False)
+    path = FitPath(no_spectral(None, len(groups)), fit.objective, fit.n_iter, fit.converged, found.objectives)
+    return _found(problem, classes, path, agreement)
 
 
 def _ground(problem: Problem, settings: Copulas) -> tuple[np.ndarray, ColumnGrids, float, np.ndarray | None]:

@@ -38,12 +38,15 @@ class CopulaMixture:
     noise : float, the weight of the background beside them
     margins : GridMargins
     correlations : array of shape (J, d, d), the matrices R_j
+    common : float or None
+        The weight of the mean of all R_j in each of them, in multiples of d + 1 rows; None draws them to the identity.
     """
 
     weights: np.ndarray
     noise: float
     margins: GridMargins
     correlations: np.ndarray
+    common: float | None = None
 
     def log_joint(self, cells: GridRows) -> np.ndarray:
         """Log (1 - noise) π_j f_j(x) over the columns a row has, (n, J)."""
@@ -108,6 +111,7 @@ def fit_copulas(
     posteriors: np.ndarray,
     weights: np.ndarray | None = None,
     *,
+    common: float | None = None,
     max_iter: int = 60,
     tol: float = 1e-4,
     report: Callable[[int, float], bool] = lambda n_iter, objective: False,
@@ -121,7 +125,7 @@ def fit_copulas(
     counts = np.ones(len(table)) if weights is None else weights
     shares, noise, before = posteriors * counts[:, None], 0.01, -np.inf
     for n_iter in range(1, max_iter + 1):
-        mixture, joint = _maximised(grids, cells, shares, noise)
+        mixture, joint = _maximised(grids, cells, shares, noise, common)
         expected = _expected(joint, np.log(noise) + cells.log_uniform)
         objective = float(np.average(expected.log_density, weights=weights))
         converged = abs(objective - before) < tol
@@ -152,9 +156,9 @@ def refit(mixture: CopulaMixture, data: Any, weights: np.ndarray | None) -> Copu
     total = streams.total(data, margin_sums, weights)
     mass, squares, sums = total.sums
     margins = grids.margins(sums, mass**2 / np.maximum(squares, TINY))
-    correlations = _correlations(*streams.total(data, score_sums, weights).sums)
+    correlations = _correlations(streams.total(data, score_sums, weights).sums, mixture.common)
     noise = grids.bounded(1 - mass.sum() / total.weight)
-    return CopulaMixture(mass / mass.sum(), noise, margins, correlations)
+    return CopulaMixture(mass / mass.sum(), noise, margins, correlations, mixture.common)
 
 
 def reweigh(mixture: CopulaMixture, data: Any, weights: np.ndarray | None, steps: int = 10) -> CopulaMixture:
@@ -177,14 +181,14 @@ def reweigh(mixture: CopulaMixture, data: Any, weights: np.ndarray | None, steps
 
 
 def _maximised(
-    grids: ColumnGrids, cells: GridRows, shares: np.ndarray, noise: float
+    grids: ColumnGrids, cells: GridRows, shares: np.ndarray, noise: float, common: float | None
 ) -> tuple[CopulaMixture, np.ndarray]:
     """The M-step from shares (n, J) of the rows, and the joint density of its answer, (n, J)."""
     mass = np.maximum(shares.sum(axis=0), TINY)
     margins = grids.margins(cells.shares(shares), mass**2 / np.maximum((shares**2).sum(axis=0), TINY))
     log_product, scores = margins.at(cells)
-    correlations = _correlations(*_score_sums(cells, scores, shares))
-    mixture = CopulaMixture(mass / mass.sum(), noise, margins, correlations)
+    correlations = _correlations(_score_sums(cells, scores, shares), common)
+    mixture = CopulaMixture(mass / mass.sum(), noise, margins, correlations, common)
     return mixture, _log_joint(cells, log_product, scores, correlations, mixture.weights, noise)
 
 
@@ -209,14 +213,24 @@ def _score_sums(cells: GridRows, scores: np.ndarray, shares: np.ndarray) -> tupl
     return (each * present) @ present.T, weighed @ present.T, second
 
 
-def _correlations(mass: np.ndarray, first: np.ndarray, second: np.ndarray) -> np.ndarray:
-    """Correlation matrices (J, d, d) from the sums of scores, shrunk to the identity by 2(d + 1) rows."""
-    d = second.shape[1]
-    mass = np.maximum(mass, TINY)
+def _correlations(sums: tuple[np.ndarray, ...], common: float | None) -> np.ndarray:
+    """Correlation matrices (J, d, d) from sums of scores, shrunk to the identity by 2(d + 1) rows, or to their mean.
+
+    Where rows are few for so many columns, what components have in common is determined better than what each has of
+    its own, and better than that there is nothing.
+    """
+    mass, first, second = sums
+    mass, d = np.maximum(mass, TINY), second.shape[1]
     covariance = second / mass - (first / mass) * (first / mass).transpose(0, 2, 1)
+    correlations = to_correlations(covariance)
     rows = np.einsum("jtt->jt", mass).min(axis=1)
-    kept = np.maximum(1 - 2 * (d + 1) / np.maximum(rows, 1.0), 0.0) * (1 - RIDGE)
-    correlations = drawn_to_identity(to_correlations(covariance), 1 - kept)
+    if common is None:
+        kept = np.maximum(1 - 2 * (d + 1) / np.maximum(rows, 1.0), 0.0)
+    else:
+        own = (rows / (rows + common * (d + 1)))[:, None, None]
+        correlations = own * correlations + (1 - own) * np.einsum("j,jtu->tu", rows / rows.sum(), correlations)
+        kept = np.ones(len(rows))
+    correlations = drawn_to_identity(correlations, 1 - kept * (1 - RIDGE))
     least = np.linalg.eigvalsh(correlations)[:, 0]  # pairs with different rows missing need not fit together
     return drawn_to_identity(correlations, np.maximum(RIDGE - least, 0.0) / (1 - np.minimum(least, RIDGE)))
 

@@ -18,6 +18,10 @@ class Copulas(BaseEstimator):
     starts and merged into classes by two costs. Of all the partitions the one that agrees best with the others is
     kept. Nothing is asked of the views but that they are real columns.
 
+    Where there are fewer than 16 rows per column and class, every class is one component, with correlations drawn to
+    what the components have in common; held-out rows choose the start and count the classes. With ``noise`` merging is
+    the only way.
+
     Parameters
     ----------
     n_starts : int, default=4

@@ -50,7 +50,7 @@ def dependence_starts(
         yield Start("one part", draw(), np.ones((size, 1)))
         return
     for trial in range(1, n_starts + 1):
-        for name, guess in (("Gaussian mixture", _gaussian), ("k-means", _kmeans)):
+        for name, guess in (("Gaussian mixture", gaussian_posteriors), ("k-means", kmeans_parts)):
             some = draw()
             yield Start(f"{name} {trial}", some, guess(rows[some], n_parts, int(problem.rng.integers(2**31))))
     if moments is not None:
@@ -58,14 +58,18 @@ def dependence_starts(
         yield Start("spectral", some, spectral_estimate(problem, moments).posteriors(problem.pilot[some]))
 
 
-def _gaussian(rows: np.ndarray, n_parts: int, seed: int) -> np.ndarray:
-    model = GaussianMixture(n_parts, reg_covar=1e-3, max_iter=60, random_state=seed)
+def gaussian_posteriors(
+    rows: np.ndarray, n_parts: int, seed: int, kind: str = "full", regular: float = 1e-3
+) -> np.ndarray:
+    """Posteriors of the parts of a Gaussian mixture, in columns of variance about one."""
+    model = GaussianMixture(n_parts, covariance_type=kind, reg_covar=regular, max_iter=60, random_state=seed)
     with warnings.catch_warnings(), config_context(array_api_dispatch=False):  # rows are NumPy's
         warnings.simplefilter("ignore", ConvergenceWarning)  # a start need not converge
         return model.fit(rows[:GAUSSIAN_ROWS]).predict_proba(rows)
 
 
-def _kmeans(rows: np.ndarray, n_parts: int, seed: int) -> np.ndarray:
+def kmeans_parts(rows: np.ndarray, n_parts: int, seed: int) -> np.ndarray:
+    """Posteriors of clusters."""
     return cluster_posteriors(kmeans(rows, n_parts, seed), rows)
 
 
