@@ -79,6 +79,7 @@ CLASSES = {
     "EMFit": "mixtures.sieve",
     "EMRun": "discrete.expectation",
     "EMSettings": "discrete.topic_em",
+    "EdgeSums": "joint.messages",
     "Embedding": "core.embeddings",
     "Estimate": "mixtures.problem",
     "ExactValues": "diagnosis.point_masses",
