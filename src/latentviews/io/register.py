@@ -263,6 +263,7 @@ CLASSES = {
     "VonMises": "core.kernels.circle",
     "WeightedSample": "densities.weighted_samples",
     "WhitenScale": "joint.transformed",
+    "WhitenedKernel": "comparison.features",
     "WhitenedMoments": "core.moments",
     "Whitening": "core.whitening",
     "WithPointMasses": "core.point_masses",
