@@ -7,6 +7,7 @@ screenshot of a report needs Chromium.
 import json
 import os
 import re
+import runpy
 import shutil
 import sys
 import tempfile
@@ -124,6 +125,12 @@ def comparing() -> None:
     write(figure, "comparing.png")
 
 
+def depth() -> None:
+    """The example of belief propagation on a pair of images, which ``LATENTVIEWS_STEREO`` names."""
+    names = runpy.run_path(str(DOCS.parent / "examples" / "plot_depth.py"))
+    write(names["figure"], "depth.png")
+
+
 def cytometry() -> None:
     """Mean F-measures from the saved results."""
     record = json.loads((DOCS.parent / "benchmarks/accuracy/results/cytometry.json").read_text())["results"]
@@ -191,7 +198,20 @@ def shrink(path: Path) -> None:
 
 DRAWINGS: dict[str, Callable[[], None]] = {
     draw.__name__: draw
-    for draw in (components, how_many, trust, dependence, kinds, series, joint, comparing, cytometry, torus, report)
+    for draw in (
+        components,
+        how_many,
+        trust,
+        dependence,
+        kinds,
+        series,
+        joint,
+        comparing,
+        depth,
+        cytometry,
+        torus,
+        report,
+    )
 }
 
 if __name__ == "__main__":

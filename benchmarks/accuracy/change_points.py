@@ -7,7 +7,7 @@ The chest accelerometer (52 Hz; eight changes of activity), as means and log-spr
 of the smart watch in random order, one after the other (10 Hz, four activities); and nine accelerometers of a walking
 patient (64 Hz), in which nothing is labelled: three sensors change places at known rows. Both methods see rows in
 standard deviations of their columns and have their default Gaussian kernels; the default bandwidth was chosen on the
-watch's training runs. F1 counts changes found within one second.
+watch's training runs (change_points_widths.py has others beside it). F1 counts changes found within one second.
 """
 
 import csv

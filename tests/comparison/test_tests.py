@@ -6,7 +6,9 @@ from scipy import stats
 
 from catalogue import KERNELS
 from latentviews import Delta, Gaussian, HalfLine, Laplace, Real, VonMises, independence_test, two_sample_test
-from latentviews.comparison.features import LANDMARKS
+from latentviews.comparison import independence
+from latentviews.comparison.features import LANDMARKS, whitened
+from latentviews.comparison.results import Draws
 from latentviews.core.features.landmarks import LandmarkFeatures
 
 FALSE_ALARM = 1e-6
@@ -53,6 +55,15 @@ def test_a_smooth_kernel_is_exact_beyond_the_landmarks(rng):
     found = independence_test(x, y, kernel=Gaussian(1.0), n_permutations=1, random_state=0)
 
     np.testing.assert_allclose(found.statistic, literal_hsic(Gaussian(1.0), x, y), rtol=1e-6)
+
+
+def test_features_and_gram_matrices_give_the_same_draws(rng):
+    phi, psi = rng.normal(size=(30, 7)), rng.normal(size=(30, 5))
+    orders = [rng.permutation(30) for _ in range(4)]
+
+    np.testing.assert_allclose(
+        independence._gram_products(phi, psi, orders), independence._feature_products(phi, psi, orders), rtol=1e-10
+    )
 
 
 def test_null_draws_are_the_statistic_of_rows_in_other_samples(rng):
@@ -175,6 +186,52 @@ def test_delta_pvalues_agree_with_the_chi_square_test(rng):
 
     # ties make the discrete p-value larger than the limit by a step of the table, a few hundredths here
     assert abs(found.pvalue - stats.chi2_contingency(table, correction=False).pvalue) < 0.1
+
+
+def test_delta_pvalues_are_uniform_under_the_hypothesis(rng):
+    """Ties among the draws of categories are broken at random, or too few small p-values would come."""
+    pvalues = [
+        two_sample_test(
+            rng.integers(2, size=20), rng.integers(2, size=20), kernel=Delta(), n_permutations=39, random_state=i
+        ).pvalue
+        for i in range(500)
+    ]
+
+    assert_uniform(pvalues)
+
+
+def test_ties_are_places_at_random_and_never_the_zeroth(rng):
+    draws = Draws(1.0, np.array([0.0, 1.0, 1.0, 2.0]), 2.0)
+
+    assert {draws.pvalue(rng) for _ in range(60)} == {0.4, 0.6, 0.8}
+    assert Draws(3.0, draws.null, 3.0).pvalue(rng) == 0.2
+    assert Draws(1.0, np.ones(4), 1.0).pvalue(rng) == 1.0  # rows that tell nothing
+
+
+def test_whitened_kernels_are_fishers_discriminant(rng):
+    """‖(Σ + λI)^(-1/2) (μ_x − μ_y)‖² with the covariance of all rows, whatever the features are."""
+    x, y = rng.normal(size=(40, 2)), rng.normal(0.5, size=(30, 2))
+    pooled = np.concatenate([x, y])
+    kernel = whitened(Gaussian(2.0), pooled, 100)
+    phi = LandmarkFeatures(Gaussian(2.0), 100, tol=1e-6, random_state=0).fit(pooled).transform(pooled)
+    difference = phi[:40].mean(axis=0) - phi[40:].mean(axis=0)
+    spread = np.cov(phi.T, bias=True) + 0.01 * np.eye(phi.shape[1])
+
+    gram = kernel.gram(pooled, pooled)
+
+    signs = np.r_[np.full(40, 1 / 40), np.full(30, -1 / 30)]
+    np.testing.assert_allclose(signs @ gram @ signs, difference @ np.linalg.solve(spread, difference), rtol=1e-8)
+
+
+def test_a_correlation_is_found_and_the_witness_says_where(rng):
+    x = rng.normal(size=(150, 3))
+    y = rng.multivariate_normal(np.zeros(3), np.full((3, 3), 0.45) + 0.55 * np.eye(3), size=150)
+
+    found = two_sample_test(x, y, n_permutations=199, random_state=0)
+
+    assert found.pvalue <= 0.02
+    corner = np.ones((1, 3)) * 1.5
+    assert found.witness.at(-corner)[0] < 0 > found.witness.at(corner)[0]  # there y has more
 
 
 def test_each_argument_may_have_its_own_kernel(rng):

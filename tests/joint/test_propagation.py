@@ -7,7 +7,7 @@ import pytest
 from sklearn.exceptions import ConvergenceWarning
 
 from latentviews import Delta, Gaussian, KernelBeliefPropagation, VonMises
-from latentviews.joint import propagation
+from latentviews.joint import messages, propagation
 
 TREE = [(0, 1), (1, 2), (1, 3), (3, 4)]
 
@@ -86,6 +86,53 @@ def test_loops_settle_with_damping_and_say_so_where_they_do_not(rng):
     assert not stopped.converged
 
 
+def literal_message(features, rows, weights, penalty):
+    """1 + φ(x_s)ᵀ (C_ss + λI)⁻¹ (1/n) Σ_i (w_i / w̄ − 1) φ(x_s^i) at the rows."""
+    phi = features.transform(rows)
+    surplus = weights / weights.mean() - 1
+    moment = phi.T @ phi / len(phi) + penalty * np.eye(phi.shape[1])
+    return 1 + phi @ np.linalg.solve(moment, phi.T @ surplus / len(phi))
+
+
+@pytest.mark.parametrize("points", [1000, 200])
+def test_messages_along_a_chain_are_the_formula_over_the_rows(points, rng, monkeypatch):
+    """Held at all values of a view, or at a few of them: a function that smooth is known from those."""
+    monkeypatch.setattr(messages, "POINTS", points)
+    x = rng.normal(size=(500, 3))
+    x[:, 1] += 0.4 * x[:, 0]  # so little that no message falls to zero anywhere
+    x[:, 2] += 0.4 * x[:, 1]
+    model = KernelBeliefPropagation(kernel=Gaussian(2.0), penalty=1e-3, random_state=0).fit(x)
+
+    found = model.beliefs([[0.4, np.nan, np.nan]]).views[2].weights[:, 0]
+
+    maps, rows = model.features_, model.rows_
+    phi = maps[0].transform(rows[0])
+    given = np.linalg.solve(phi.T @ phi / 500 + 1e-3 * np.eye(phi.shape[1]), maps[0].transform([[0.4]])[0])
+    first = literal_message(maps[1], rows[1], phi @ given, 1e-3)
+    second = literal_message(maps[2], rows[2], first, 1e-3)
+    np.testing.assert_allclose(found, second / second.sum(), atol=1e-4 / 500 if points == 1000 else 1e-3 / 500)
+
+
+def test_what_lies_far_from_every_row_tells_nothing(rng):
+    x = rng.normal(size=(300, 2)).cumsum(axis=1)
+
+    found = KernelBeliefPropagation(kernel=Gaussian(0.5), random_state=0).fit(x).beliefs([[1e3, np.nan]])
+
+    np.testing.assert_allclose(found.views[1].weights, 1 / 300, rtol=1e-6)
+
+
+def test_held_out_rows_choose_wide_messages_for_lines_and_narrow_ones_for_waves(rng):
+    first = rng.uniform(-3, 3, size=1500)
+    lines = np.column_stack([first, first + rng.normal(size=1500)])
+    waves = np.column_stack([first, np.sin(5 * first) + 0.2 * rng.normal(size=1500)])
+
+    wide, narrow = (
+        KernelBeliefPropagation(random_state=0).fit(rows).kernels_[0].bandwidth[0] for rows in (lines, waves)
+    )
+
+    assert narrow <= wide / 4
+
+
 def test_angles_are_filled_in_across_the_cut(rng):
     first = rng.vonmises(np.pi, 4.0, size=800)
     x = np.column_stack([first, (first + 0.2 * rng.normal(size=800) + np.pi) % (2 * np.pi) - np.pi])
@@ -157,7 +204,7 @@ def loopy_gaussian(covariance, edges, asked):
 
 
 def test_beliefs_on_a_grid_are_those_of_loopy_gaussian_messages(rng):
-    x, edges = grid_of_normals(rng, 6000)
+    x, edges = grid_of_normals(rng, 4000)
     x = x - x.mean(axis=0)
     asked = np.full((1, 9), np.nan)
     asked[0, [0, 5]] = 1.0, -0.7

@@ -1,6 +1,7 @@
 """Rows as feature vectors for a test, and the kernels that are tried where nobody names one."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -10,15 +11,18 @@ from latentviews._arrays import is_foreign, namespace, to_numpy
 from latentviews._validation import as_numbers, check_count
 from latentviews.core.checked import refuse_outside
 from latentviews.core.features.landmarks import LandmarkFeatures
-from latentviews.core.kernels.base import Kernel
+from latentviews.core.kernels.base import Kernel, UnitHeight
 from latentviews.core.kernels.real import Gaussian
 from latentviews.core.kernels.spaces import space_of
 from latentviews.core.streams import batches, is_array, sample
 
 LANDMARKS = 300  # the most features per row: samples of no more different rows see the kernel exactly, whatever it is
 LANDMARK_ROWS = 10_000  # landmarks and bandwidths are sought among at most this many rows
+WEAKEST = 1e-6  # of a whitened kernel: directions with so small a share of its trace are lost in the penalty
 FEWEST_ROWS = 4  # fewer have fewer than twenty permutations, and no test at 5 % can reject
-SCALES = (0.03, 0.09, 0.25, 0.7, 2.0)  # bandwidths to try, in median distances
+SCALES = (0.03, 0.42)  # bandwidths to try, in median distances,
+WHITENED, PENALTY = (1.0, 4.0), 0.01  # and those to try whitened, with the penalty of their covariance
+N_KERNELS = len(SCALES) + len(WHITENED)
 
 
 def as_rows(name: str, values: Any) -> Any:
@@ -44,6 +48,12 @@ def is_stream(values: Any) -> bool:
     return len(values) > 0 and is_array(values[0]) and len(getattr(values[0], "shape", ())) == 2
 
 
+def shared_landmarks(n_landmarks: int, n_kernels: int) -> int:
+    """The features of every kernel, where several kernels share those that there may be."""
+    check_count("n_landmarks", n_landmarks)
+    return n_landmarks if n_kernels == 1 else min(n_landmarks, max(n_landmarks // n_kernels, 20))
+
+
 def check_kernel(kernel: Any) -> Kernel:
     """A sentence where a kernel is none."""
     if not hasattr(kernel, "gram"):
@@ -60,16 +70,43 @@ def middle_gaussian(rows: np.ndarray) -> Gaussian:
     return Gaussian(units * float(np.ravel(middle)[0]))
 
 
-def scaled_gaussians(rows: np.ndarray) -> list[Kernel]:
-    """Gaussian kernels of several bandwidths around the median distance."""
+@dataclass(frozen=True, eq=False)
+class WhitenedKernel:
+    r"""A kernel whose features φ are divided by their spread on some rows: φ(x)ᵀ (Σ + λI)⁻¹ φ(y).
+
+    A wide kernel sees means first, then spreads and correlations, each a hundred times less clearly; whitened it sees
+    them all. Distances of embeddings become Fisher's discriminant (Harchaoui, Bach & Moulines 2008), and HSIC the
+    normalised one (Fukumizu, Gretton, Sun & Schölkopf 2008).
+    """
+
+    kernel: Kernel
+    features: LandmarkFeatures = field(repr=False)
+
+    def gram(self, x: Any, y: Any) -> Any:
+        """The matrix of values."""
+        return self.features.transform(x) @ self.features.transform(y).T
+
+
+def whitened(kernel: Kernel, rows: np.ndarray, n_landmarks: int) -> WhitenedKernel:
+    """A kernel whitened on the rows."""
+    features = LandmarkFeatures(kernel, n_landmarks, tol=WEAKEST, random_state=0).fit(rows)
+    phi = features.transform(rows)
+    values, vectors = np.linalg.eigh(np.atleast_2d(np.cov(phi, rowvar=False, bias=True)))
+    features.tail_ = features.tail_ @ (vectors / np.sqrt(np.maximum(values, 0.0) + PENALTY))
+    return WhitenedKernel(kernel, features)
+
+
+def several_kernels(rows: np.ndarray, n_landmarks: int) -> list[Any]:
+    """The kernels that are tried where none is named: narrow Gaussians, and wide ones whitened."""
     middle = np.asarray(middle_gaussian(rows).bandwidth)
-    return [Gaussian(middle * scale) for scale in SCALES]
+    narrow = [UnitHeight(Gaussian(middle * scale)) for scale in SCALES]
+    return narrow + [whitened(UnitHeight(Gaussian(middle * scale)), rows, n_landmarks) for scale in WHITENED]
 
 
-def kernels_to_try(kernel: Any, some: np.ndarray) -> list[Kernel]:
+def kernels_to_try(kernel: Any, some: np.ndarray, n_landmarks: int) -> list[Any]:
     """One kernel or several, their rules resolved on ``some`` rows; Gaussians of several scales where none is named."""
     if kernel is None:
-        return scaled_gaussians(some)
+        return several_kernels(some, n_landmarks)
     several = list(kernel) if isinstance(kernel, Sequence) and not isinstance(kernel, str) else [kernel]
     if not several:
         raise ValueError("kernel is one kernel or a list of those to try; got an empty list.")
@@ -88,9 +125,11 @@ def some_rows(rows: Any, rng: np.random.Generator) -> np.ndarray:
     return to_numpy(rows)[rng.permutation(rows.shape[0])[:LANDMARK_ROWS]]
 
 
-def fitted_map(kernel: Kernel, some: np.ndarray, n_landmarks: int, rng: np.random.Generator) -> LandmarkFeatures:
-    """A feature map of the kernel, from landmarks among some rows."""
+def fitted_map(kernel: Any, some: np.ndarray, n_landmarks: int, rng: np.random.Generator) -> LandmarkFeatures:
+    """A feature map of the kernel, from landmarks among some rows; of a whitened kernel its own."""
     check_count("n_landmarks", n_landmarks)
+    if isinstance(kernel, WhitenedKernel):
+        return kernel.features
     return LandmarkFeatures(kernel, n_landmarks, random_state=int(rng.integers(2**31))).fit(some)
 
 

@@ -15,12 +15,14 @@ from latentviews._validation import check_count, check_weights
 from latentviews.comparison.features import (
     FEWEST_ROWS,
     LANDMARKS,
+    N_KERNELS,
     as_rows,
     check_kernel,
     fitted_map,
     is_stream,
     mapped,
-    scaled_gaussians,
+    several_kernels,
+    shared_landmarks,
     some_rows,
 )
 from latentviews.comparison.results import Draws, TestResult, clearest
@@ -29,6 +31,7 @@ from latentviews.core.streams import batches
 
 MANY_ROWS = 50_000  # rows from which permutations are slower than their limit and no better
 CELLS = 2_000_000  # numbers that are held for permutations multiplied together
+GATHERED = 10  # multiplications that cost as much as fetching a number
 RATES = 500  # eigenvalues of the limit that are drawn; the many small ones beyond are as good as their mean
 SKETCH = 500  # random directions that stand for the joint embedding of three views or more
 
@@ -67,8 +70,8 @@ def independence_test(
         Of streams, which are two and have the same batches, and from 50,000 rows, the null is the statistic's limit,
         Σ_ij λ_i γ_j χ²_1 / n with the eigenvalues of both covariances, in place of permutations.
     kernel : Kernel, sequence of kernels (one per view), or None
-        None, for all or for one of them, tries Gaussians of five bandwidths around the median distance. Rules are
-        resolved on the rows compared.
+        None, for all or for one of them, tries four kernels, as in `two_sample_test`. Rules are resolved on the rows
+        compared.
     sample_weight : array of shape (n,) or None
         Probabilities of belonging to the class in question.
     n_permutations : int, default=999
@@ -107,11 +110,11 @@ def independence_test(
         views = [take_rows(view, members) for view in views]
     if len(views) == 2 and views[0].shape[0] > MANY_ROWS:
         return _limit_test(views, kernels, n_permutations, n_landmarks, rng)
-    tried = _combinations(kernels, [some_rows(view, rng) for view in views])
+    n_features = shared_landmarks(n_landmarks, N_KERNELS if None in kernels else 1)
+    tried = _combinations(kernels, [some_rows(view, rng) for view in views], n_features)
     orders = _orders(int(views[0].shape[0]), len(views), n_permutations, rng)
-    n_features = _shared(n_landmarks, tried)
     draws = [_draws(views, some, n_features, orders, rng) for some in tried]
-    best, pvalue = clearest(draws)
+    best, pvalue = clearest(draws, rng)
     found = draws[best]
     return TestResult(found.statistic, pvalue, found.null, found.ceiling, int(views[0].shape[0]), tuple(tried[best]))
 
@@ -133,19 +136,14 @@ def _one_kernel_per_view(kernel: Any, views: Sequence[Any]) -> list[Kernel | Non
     return [None if one is None else check_kernel(one) for one in each]
 
 
-def _combinations(kernels: Sequence[Kernel | None], some: Sequence[np.ndarray]) -> list[list[Kernel]]:
-    """The kernels that are tried together: the views' Gaussians of one scale each time, where none is named."""
+def _combinations(kernels: Sequence[Kernel | None], some: Sequence[np.ndarray], n_landmarks: int) -> list[list[Any]]:
+    """The kernels that are tried together: the views' kernels of one scale each time, where none is named."""
     families = [
-        scaled_gaussians(rows) if one is None else [one.adapt(rows)] for one, rows in zip(kernels, some, strict=True)
+        several_kernels(rows, n_landmarks) if one is None else [one.adapt(rows)]
+        for one, rows in zip(kernels, some, strict=True)
     ]
     n_scales = max(len(family) for family in families)
     return [[family[min(i, len(family) - 1)] for family in families] for i in range(n_scales)]
-
-
-def _shared(n_landmarks: int, tried: Sequence[Any]) -> int:
-    """The features of every kernel, where several kernels share those that there may be."""
-    check_count("n_landmarks", n_landmarks)
-    return n_landmarks if len(tried) == 1 else min(n_landmarks, max(n_landmarks // len(tried), 20))
 
 
 def _orders(n_rows: int, n_views: int, n_permutations: int, rng: np.random.Generator) -> list[list[np.ndarray]]:
@@ -169,15 +167,28 @@ def _pair_draws(phi: Any, psi: Any, orders: Any) -> Draws:
     """HSIC."""
     xp, n = namespace(phi), phi.shape[0]
     phi, psi = phi - xp.mean(phi, axis=0), psi - xp.mean(psi, axis=0)
+    in_features = phi.shape[1] * psi.shape[1] < GATHERED * n
+    values = (_feature_products if in_features else _gram_products)(phi, psi, [order for (order,) in orders])
+    ceiling = np.sqrt(_square_norm(phi.T @ phi / n) * _square_norm(psi.T @ psi / n))  # Cauchy-Schwarz
+    return Draws(float(values[0]), values[1:], float(ceiling))
+
+
+def _feature_products(phi: Any, psi: Any, orders: Sequence[np.ndarray]) -> np.ndarray:
+    """‖Φᵀ Ψ_o / n‖² for every order o of the rows: products of features, many orders at once."""
+    xp, n = namespace(phi), phi.shape[0]
     at_once = max(1, CELLS // (n * psi.shape[1]))
     parts = []
     for start in range(0, len(orders), at_once):
-        chosen = np.concatenate([order for (order,) in orders[start : start + at_once]])
-        paired = xp.reshape(take_rows(psi, chosen), (-1, n, psi.shape[1]))
+        paired = xp.reshape(take_rows(psi, np.concatenate(orders[start : start + at_once])), (-1, n, psi.shape[1]))
         parts.append(to_numpy(xp.sum((phi.T @ paired / n) ** 2, axis=(1, 2))))
-    values = np.concatenate(parts)
-    ceiling = np.sqrt(_square_norm(phi.T @ phi / n) * _square_norm(psi.T @ psi / n))  # Cauchy-Schwarz
-    return Draws(float(values[0]), values[1:], float(ceiling))
+    return np.concatenate(parts)
+
+
+def _gram_products(phi: Any, psi: Any, orders: Sequence[np.ndarray]) -> np.ndarray:
+    """The same as Σ_ij K_ij L_o(i)o(j) / n²: n² steps for every order, however many features there are."""
+    n = phi.shape[0]
+    first, second = to_numpy(phi @ phi.T), to_numpy(psi @ psi.T)
+    return np.array([np.vdot(first, second[order[:, None], order]) for order in orders]) / n**2
 
 
 def _joint_draws(features: Sequence[Any], orders: Any, rng: np.random.Generator) -> Draws:
@@ -209,12 +220,12 @@ def _limit_test(
     if len(views) != 2:
         raise ValueError(f"A stream is compared with one other; got {len(views)} views.")
     pilots = [some_rows(view, rng) for view in views]
-    tried = _combinations(kernels, pilots)
-    n_features = _shared(n_landmarks, tried)
+    n_features = shared_landmarks(n_landmarks, N_KERNELS if None in kernels else 1)
+    tried = _combinations(kernels, pilots, n_features)
     maps = [[fitted_map(one, rows, n_features, rng) for one, rows in zip(pair, pilots, strict=True)] for pair in tried]
     sums, n_rows = _joint_sums(views, maps)
     draws = [_limit_draws(one, n_rows, n_permutations, rng) for one in sums]
-    best, pvalue = clearest(draws)
+    best, pvalue = clearest(draws, rng)
     found = draws[best]
     return TestResult(found.statistic, pvalue, found.null, found.ceiling, n_rows, tuple(tried[best]))
 

@@ -44,5 +44,5 @@ def pairwise_tests(
     results = {}
     for s, t in combinations(range(len(features)), 2):
         draws = Draws(float(found[s, t]), null[:, s, t], float(np.sqrt(found[s, s] * found[t, t])))
-        results[s, t] = TestResult(draws.statistic, draws.pvalue(), draws.null, draws.ceiling, n)
+        results[s, t] = TestResult(draws.statistic, draws.pvalue(rng), draws.null, draws.ceiling, n)
     return results

@@ -15,25 +15,29 @@ EQUAL = 1e-10  # null draws that differ from the statistic by less, relatively, 
 class Witness:
     """Where two samples differ: f(t) = E k(x, t) − E k(y, t), whose means differ most (Gretton et al. 2012, 2.3).
 
-    It is positive where ``x`` has more of its rows and negative where ``y`` has. ``WitnessDisplay`` draws it.
+    It is positive where ``x`` has more of its rows and negative where ``y`` has; of a whitened kernel, less its mean
+    over the rows of both. ``WitnessDisplay`` draws it.
     """
 
     features: LandmarkFeatures = field(repr=False)
     coefficients: np.ndarray = field(repr=False)
+    offset: float = field(default=0.0, repr=False)
 
     def at(self, points: Any) -> np.ndarray:
         """The values at ``points``, of shape (n,) or (n, d)."""
         rows = np.asarray(points, dtype=float)
-        return self.features.transform(rows[:, None] if rows.ndim == 1 else rows) @ self.coefficients
+        return self.features.transform(rows[:, None] if rows.ndim == 1 else rows) @ self.coefficients - self.offset
 
 
 @dataclass(frozen=True, eq=False)
 class TestResult:
     """What a test finds.
 
-    ``pvalue`` is (1 + #{null ≥ statistic}) / (1 + n_permutations): under the hypothesis it is at most α with
-    probability at most α. Where several kernels were tried, ``statistic`` and ``null`` are those of ``kernel``, which
-    spoke most clearly, and ``pvalue`` accounts for the choice.
+    ``pvalue`` is the place of the statistic among itself and the null draws, from the largest down, over
+    1 + n_permutations: never 0, and under the hypothesis at most α with probability α. Draws that equal the statistic,
+    as those of categories often do, are placed before or after it at random, by ``random_state``; where all are equal
+    the rows tell nothing, and it is 1. Where several kernels were tried, ``statistic`` and ``null`` are those of
+    ``kernel``, which spoke most clearly, and ``pvalue`` accounts for the choice.
     """
 
     __test__ = False  # not a test of pytest's
@@ -67,13 +71,21 @@ class Draws:
         spread = values.std()
         return (values - values.mean()) / spread if spread > 0 else np.zeros_like(values)
 
-    def pvalue(self) -> float:
-        """The share of draws that are no smaller, the statistic being one of them."""
+    def pvalue(self, rng: np.random.Generator) -> float:
+        """The place of the statistic among all draws, from the largest down, over their number."""
         slack = EQUAL * max(abs(self.statistic), self.ceiling)
-        return (1 + int(np.sum(self.null >= self.statistic - slack))) / (1 + len(self.null))
+        return _place(np.concatenate([[self.statistic], self.null]), slack, rng)
 
 
-def clearest(draws: list[Draws]) -> tuple[int, float]:
+def _place(values: np.ndarray, slack: float, rng: np.random.Generator) -> float:
+    """The place of the first of several values, from the largest down, over their number; ties at random."""
+    larger, equal = np.sum(values > values[0] + slack), np.sum(np.abs(values - values[0]) <= slack)
+    if equal == len(values):
+        return 1.0
+    return float(larger + (1 if equal == 1 else rng.integers(1, equal + 1))) / len(values)
+
+
+def clearest(draws: list[Draws], rng: np.random.Generator) -> tuple[int, float]:
     """Which of several statistics of one hypothesis speaks most clearly, and the p-value of all of them together.
 
     The largest, in standard deviations of its null draws, is itself a statistic; its null draws are the largest of the
@@ -81,7 +93,6 @@ def clearest(draws: list[Draws]) -> tuple[int, float]:
     and kernels that agree with each other cost nothing.
     """
     if len(draws) == 1:
-        return 0, draws[0].pvalue()
+        return 0, draws[0].pvalue(rng)
     standard = np.array([one.standard() for one in draws])
-    largest = standard.max(axis=0)
-    return int(np.argmax(standard[:, 0])), float(np.mean(largest >= largest[0] - EQUAL))
+    return int(np.argmax(standard[:, 0])), _place(standard.max(axis=0), EQUAL, rng)

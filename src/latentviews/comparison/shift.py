@@ -78,7 +78,7 @@ def covariate_shift_weights(
 def _features_of_both(source: np.ndarray, target: np.ndarray, kernel: Any, n_landmarks: int, rng: Any) -> Any:
     """Features of the source, their mean over the target, and the noise of the distance of two such means."""
     some = some_rows(np.concatenate([source, target]), rng)
-    kernel = middle_gaussian(some) if kernel is None else kernels_to_try(kernel, some)[0]
+    kernel = middle_gaussian(some) if kernel is None else kernels_to_try(kernel, some, LANDMARKS)[0]
     features = fitted_map(UnitHeight(kernel), some, n_landmarks, rng)
     phi, goal = features.transform(source), features.transform(target).mean(axis=0)
     spread = max(1.0 - float(goal @ goal), 0.0)

@@ -5,7 +5,7 @@ bandwidths are found on the pooled rows, so the p-values are exact however few t
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 import numpy as np
@@ -14,11 +14,14 @@ from latentviews._arrays import in_library_of, namespace, to_numpy
 from latentviews._validation import check_count, check_weights
 from latentviews.comparison.features import (
     LANDMARKS,
+    N_KERNELS,
+    WhitenedKernel,
     as_rows,
     fitted_map,
     is_stream,
     kernels_to_try,
     mapped,
+    shared_landmarks,
     some_rows,
 )
 from latentviews.comparison.results import Draws, TestResult, Witness, clearest
@@ -209,8 +212,9 @@ def two_sample_test(
     x, y : arrays of shape (m, d) and (n, d), vectors, or iterables of batches that can be read more than once
         Arrays of PyTorch or CuPy are compared where they are.
     kernel : Kernel, list of kernels, or None
-        None tries Gaussians of five bandwidths, from .03 of the median distance (in standard deviations of the columns)
-        to twice it. Rules are resolved on the pooled rows.
+        None tries four: Gaussians of .03 and .42 of the median distance (in standard deviations of the columns), which
+        see small shapes, and of 1 and 4 of it whitened by the covariance of their features, which see means, spreads
+        and correlations alike. Rules are resolved on the pooled rows.
     statistic : QuadraticMMD(), LandmarkMMD(), BlockMMD() or None
         None takes the Gram matrix of up to 1,000 rows and landmarks of more. From 50,000 rows, and for streams, the
         null is the statistic's limit, Σ_i λ_i χ²_1 with the eigenvalues of the pooled covariance, in place of
@@ -248,12 +252,23 @@ def two_sample_test(
     samples = TwoSamples(namespace(x).concat([x, y]), int(x.shape[0]), _both_weights(sample_weight, x, y))
     statistic = (QuadraticMMD() if samples.n_rows <= FEW_ROWS else LandmarkMMD()) if statistic is None else statistic
     some = some_rows(samples.rows, rng)
-    kernels, seed = kernels_to_try(kernel, some), int(rng.integers(2**31))
-    draws = [statistic.draws(samples, one, n_permutations, n_landmarks, np.random.default_rng(seed)) for one in kernels]
-    best, pvalue = clearest(draws)
+    kernels, seed = kernels_to_try(kernel, some, n_landmarks), int(rng.integers(2**31))
+    draws = [
+        _bounded(statistic.draws(samples, one, n_permutations, n_landmarks, np.random.default_rng(seed)), one, samples)
+        for one in kernels
+    ]
+    best, pvalue = clearest(draws, rng)
     witness = _witness(samples, kernels[best], some, n_landmarks, rng)
     found = draws[best]
     return TestResult(found.statistic, pvalue, found.null, found.ceiling, samples.n_rows, kernels[best], witness)
+
+
+def _bounded(draws: Draws, kernel: Any, samples: TwoSamples) -> Draws:
+    """The draws with the most that they could be: for shares a and b of the rows 1/ab where a kernel is whitened."""
+    if not isinstance(kernel, WhitenedKernel):
+        return draws
+    share = samples.weights[: samples.n_first].sum() / samples.weights.sum()
+    return replace(draws, ceiling=1 / (share * (1 - share)))
 
 
 def _both_weights(sample_weight: Any, x: Any, y: Any) -> np.ndarray:
@@ -306,7 +321,13 @@ def _witness(
     means = [
         np.average(phi[part], axis=0, weights=samples.weights[part]) for part in (slice(first), slice(first, None))
     ]
-    return Witness(features, means[0] - means[1])
+    offset = _offset(kernel, phi, means[0] - means[1])
+    return Witness(features, means[0] - means[1], offset)
+
+
+def _offset(kernel: Any, phi: np.ndarray, difference: np.ndarray) -> float:
+    """The mean of a whitened witness over the rows; other kernels vanish far from them, and need none."""
+    return float(phi.mean(axis=0) @ difference) if isinstance(kernel, WhitenedKernel) else 0.0
 
 
 def _limit_test(
@@ -321,8 +342,9 @@ def _limit_test(
         raise ValueError(f"x and y need the same columns; got {halves[0].shape[1]} and {halves[1].shape[1]}.")
     some = np.concatenate(halves)
     some = some[rng.permutation(len(some))]
-    kernels = kernels_to_try(kernel, some)
-    maps = [fitted_map(one, some, max(n_landmarks // len(kernels), 20), rng) for one in kernels]
+    n_features = shared_landmarks(n_landmarks, N_KERNELS if kernel is None else len(kernels_to_try(kernel, some, 1)))
+    kernels = kernels_to_try(kernel, some, n_features)
+    maps = [fitted_map(one, some, n_features, rng) for one in kernels]
     counts, sums = zip(*(_feature_means(rows, maps) for rows in (x, y)), strict=True)
     shares = np.array(counts) / sum(counts)
     centre = shares[0] * sums[0][0] + shares[1] * sums[1][0]
@@ -332,17 +354,18 @@ def _limit_test(
     noise = rng.normal(size=(n_permutations, len(values))) @ (vectors * np.sqrt(np.clip(values, 0.0, None))).T
     difference = sums[0][0] - sums[1][0]
     ends = np.cumsum([phi.tail_.shape[1] for phi in maps])
-    draws = []
+    draws: list[Draws] = []
     for part in (slice(start, end) for start, end in zip([0, *ends[:-1]], ends, strict=True)):
         bias = float(np.trace(covariance[part, part])) * spread
         ceiling = float(sum(np.sum(found[0][part] ** 2) for found in sums))
+        ceiling = 1 / (shares[0] * shares[1]) if isinstance(kernels[len(draws)], WhitenedKernel) else ceiling
         draws.append(
             Draws(float(np.sum(difference[part] ** 2)) - bias, np.sum(noise[:, part] ** 2, axis=1) - bias, ceiling)
         )
-    best, pvalue = clearest(draws)
+    best, pvalue = clearest(draws, rng)
     part = slice(int(ends[best]) - maps[best].tail_.shape[1], int(ends[best]))
     found, n_rows = draws[best], sum(counts)
-    witness = Witness(maps[best], difference[part])
+    witness = Witness(maps[best], difference[part], _offset(kernels[best], centre[None, part], difference[part]))
     return TestResult(found.statistic, pvalue, found.null, found.ceiling, n_rows, kernels[best], witness)
 
 

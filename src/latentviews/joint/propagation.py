@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from math import prod
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -10,8 +11,9 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
 from latentviews._arrays import to_numpy
-from latentviews._numbers import TINY, as_shares, ridge_solve
+from latentviews._numbers import TINY, as_shares, ridge_dual, ridge_solve
 from latentviews._parameters import (
+    AutoOr,
     Constraint,
     Count,
     Nonnegative,
@@ -20,14 +22,24 @@ from latentviews._parameters import (
     Share,
     WithData,
     check_parameters,
+    is_auto,
 )
 from latentviews._validation import all_or_nothing, check_ability, check_rows, warn_user
-from latentviews.comparison.conditional import ConditionalDistributions
+from latentviews.comparison.conditional import UNKNOWN, ConditionalDistributions
 from latentviews.comparison.features import fitted_map, middle_gaussian
 from latentviews.core.kernels.base import Kernel, UnitHeight
 from latentviews.core.kernels.real import Gaussian
+from latentviews.joint.messages import (
+    FIT,
+    PENALTIES,
+    SCALES,
+    chosen_messages,
+    edge_sums,
+    message_operators,
+    message_points,
+)
 
-WIDTH, DENSITY = 1.0, 0.2  # bandwidths of messages and of densities where no kernel is named, in median distances
+DENSITY = 0.2  # the bandwidth of densities where no kernel is named, in median distances
 MESSAGES = 2**25  # numbers in the messages of rows that are asked about together
 LEAST = 1e-9  # a message is nowhere below this share of its largest value: least squares may go below zero
 
@@ -65,12 +77,12 @@ class KernelBeliefPropagation(BaseEstimator):
     views : sequence of sequences of columns, or None
         The columns of every view; None is one column each. Where a column of a view is missing, all of it is hidden.
     kernel : Kernel, list with one per view, or None
-        Of the messages. None is a Gaussian of the median distance.
+        Of the messages. None is a Gaussian whose bandwidth, in median distances, is chosen with the penalty.
     density_kernel : Kernel, list with one per view, or None
         What the densities of beliefs are smoothed by, narrower than messages as a rule. None is ``kernel``, or where
         there is none a Gaussian of a fifth of the median distance.
-    penalty : float, default=1e-3
-        λ, for features of height one.
+    penalty : float or "auto", default="auto"
+        λ, for features of height one. "auto" is the one whose messages have the least squared error on held-out rows.
     n_landmarks : int, default=200
     damping : float, default=0.0
         The share of the last message in the next: on graphs with loops it helps messages to settle.
@@ -78,6 +90,11 @@ class KernelBeliefPropagation(BaseEstimator):
     tol : float, default=1e-6
         Messages, scaled to mean one, that change by less have settled.
     random_state : int, RandomState or None, default=None
+
+    Attributes
+    ----------
+    kernels_ : list of Kernel, one per view
+    penalty_ : float
 
     Examples
     --------
@@ -95,7 +112,7 @@ class KernelBeliefPropagation(BaseEstimator):
         "views": WithData(),
         "kernel": WithData(),
         "density_kernel": WithData(),
-        "penalty": Nonnegative(),
+        "penalty": AutoOr(Nonnegative()),
         "n_landmarks": Count(),
         "damping": Share("from 0 to below 1", zero=True),
         "max_iter": Count(),
@@ -110,7 +127,7 @@ class KernelBeliefPropagation(BaseEstimator):
         views: Sequence[Sequence[int]] | None = None,
         kernel: Kernel | Sequence[Kernel] | None = None,
         density_kernel: Kernel | Sequence[Kernel] | None = None,
-        penalty: float = 1e-3,
+        penalty: float | str = "auto",
         n_landmarks: int = 200,
         damping: float = 0.0,
         max_iter: int = 100,
@@ -158,17 +175,38 @@ class KernelBeliefPropagation(BaseEstimator):
         self.edges_ = _checked_edges(self.edges, len(self.views_))
         rng = np.random.default_rng(self.random_state)
         self.rows_ = [x[:, columns] for columns in self.views_]
-        self.kernels_ = _kernels("kernel", self.kernel, self.rows_, WIDTH)
+        self.kernels_, self.penalty_ = self._chosen(rng)
         smoothed = self.kernel if self.density_kernel is None else self.density_kernel
         self.density_kernels_ = _kernels("density_kernel", smoothed, self.rows_, DENSITY)
-        self.features_, self.phi_, self.inverses_ = [], [], []
-        for rows, kernel in zip(self.rows_, self.kernels_, strict=True):
-            features = fitted_map(UnitHeight(kernel), rows, self.n_landmarks, rng)
-            phi = features.transform(rows)
-            self.features_.append(features)
-            self.phi_.append(phi)
-            self.inverses_.append(ridge_solve(phi.T @ phi / len(x), np.eye(phi.shape[1]) / len(x), self.penalty))
+        self.features_ = [
+            fitted_map(UnitHeight(kernel), rows, self.n_landmarks, rng)
+            for kernel, rows in zip(self.kernels_, self.rows_, strict=True)
+        ]
+        self._learn(rng)
         return self
+
+    def _chosen(self, rng: np.random.Generator) -> tuple[list[Kernel], float]:
+        """The kernels of messages and the penalty, by held-out rows where they are left open."""
+        scales = SCALES if self.kernel is None else SCALES[:1]
+        candidates = [_kernels("kernel", self.kernel, self.rows_, scale) for scale in scales]
+        penalties = PENALTIES if is_auto(self.penalty) else (float(self.penalty),)
+        place, penalty = chosen_messages(candidates, penalties, self.rows_, self.edges_, self.n_landmarks, rng)
+        return candidates[place], penalty
+
+    def _learn(self, rng: np.random.Generator) -> None:
+        """What messages need of the rows: means of products of features, and the values that they are held at."""
+        sums = edge_sums(self.features_, self.rows_, self.edges_)
+        self.directed_ = [*self.edges_, *((s, t) for t, s in self.edges_)]
+        self.operators_ = message_operators(sums, self.edges_, self.penalty_)
+        self.means_ = sums.means
+        self.inverses_ = [ridge_solve(square, np.eye(len(square)), self.penalty_) for square in sums.squares]
+        self.phi_, self.shares_, self.projections_ = [], [], []
+        for features, rows in zip(self.features_, self.rows_, strict=True):
+            points, shares = message_points(rows, rng)
+            phi = features.transform(points)
+            self.phi_.append(phi)
+            self.shares_.append(shares)
+            self.projections_.append(ridge_dual(phi, shares, min(self.penalty_, FIT)))
 
     def beliefs(self, X: Any) -> Beliefs:
         """What the known columns of rows tell of those that are missing.
@@ -194,21 +232,22 @@ class KernelBeliefPropagation(BaseEstimator):
 
     def _chunks(self, asked: np.ndarray) -> Iterator[np.ndarray]:
         """Some of the rows that are asked about at a time, so that their messages fit in memory."""
-        size = max(1, MESSAGES // (len(self.rows_[0]) * max(2 * len(self.edges_), 1)))
+        ends = sum(len(self.shares_[s]) for _, s in self.directed_)
+        size = max(1, MESSAGES // max(ends, len(self.rows_[0]) * len(self.views_)))
         return (asked[start : start + size] for start in range(0, len(asked), size))
 
     def _beliefs(self, asked: np.ndarray) -> Beliefs:
         """Rounds of messages until they have settled, for a few rows."""
         hidden = [np.isnan(asked[:, columns]).any(axis=1) for columns in self.views_]
         known = self._evidence(asked, hidden)
-        directed = [*self.edges_, *((s, t) for t, s in self.edges_)]
-        messages = {edge: np.ones((len(self.rows_[0]), len(asked))) for edge in directed}
+        messages = {(t, s): np.ones((len(self.shares_[s]), len(asked))) for t, s in self.directed_}
         converged, n_iter = False, 0
         while not converged and n_iter < self.max_iter:
             n_iter += 1
-            new = {(t, s): self._message(t, s, messages, known, hidden) for t, s in directed}
-            moved = max((float(np.max(np.abs(new[edge] - messages[edge]))) for edge in directed), default=0.0)
-            messages = {e: (1 - self.damping) * new[e] + self.damping * messages[e] for e in directed}
+            sent = self._sent(messages, known, hidden)
+            new = {(t, s): _scaled(1 + self.phi_[s] @ sent[t, s], self.shares_[s]) for t, s in self.directed_}
+            moved = max((float(np.max(np.abs(new[e] - messages[e]))) for e in self.directed_), default=0.0)
+            messages = {e: (1 - self.damping) * new[e] + self.damping * messages[e] for e in self.directed_}
             converged = moved < self.tol
         if not converged:
             warn_user(
@@ -216,39 +255,45 @@ class KernelBeliefPropagation(BaseEstimator):
                 "with loops.",
                 ConvergenceWarning,
             )
-        views = tuple(self._belief(s, messages, known, hidden) for s in range(len(self.views_)))
+        sent = self._sent(messages, known, hidden)
+        views = tuple(self._belief(s, sent, known, hidden) for s in range(len(self.views_)))
         return Beliefs(views, converged, n_iter)
 
     def _evidence(self, asked: np.ndarray, hidden: list[np.ndarray]) -> list[np.ndarray]:
-        """φ_t(x_t^i)ᵀ (C_tt + λI)⁻¹ φ_t(e) for every view, (n, m); anything where it is hidden."""
+        """(C_tt + λI)⁻¹ φ_t(e) for every view, scaled so that weights of rows have mean one, (D, m).
+
+        Zero, which is a message of no information, where it is hidden or far from every row.
+        """
         found = []
         for view, columns in enumerate(self.views_):
             values = np.where(hidden[view][:, None], self.rows_[view][:1], asked[:, columns])
-            found.append(self.phi_[view] @ (self.inverses_[view] @ self.features_[view].transform(values).T))
+            given = self.inverses_[view] @ self.features_[view].transform(values).T
+            mass = self.means_[view] @ given
+            found.append(np.where(~hidden[view] & (mass > UNKNOWN), given / np.where(mass > UNKNOWN, mass, 1.0), 0.0))
         return found
 
-    def _incoming(self, s: int, messages: dict[tuple[int, int], np.ndarray], but: int | None = None) -> np.ndarray:
-        """The product of the messages that reach s, but for one, (n, m)."""
-        product = np.ones_like(next(iter(messages.values()), np.ones((len(self.rows_[0]), 1))))
-        for (t, end), message in messages.items():
-            if end == s and t != but:
-                product = product * message
-        return product
+    def _sent(self, messages: Any, known: list[np.ndarray], hidden: list[np.ndarray]) -> dict[tuple[int, int], Any]:
+        """The coefficients (D_s, m) of every message less one, from the messages (points, m) before."""
+        found = {}
+        for (t, s), operator in zip(self.directed_, self.operators_, strict=True):
+            if hidden[t].any():
+                reaching = [message for (u, end), message in messages.items() if end == t and u != s]
+                weights = prod(reaching, start=np.ones((len(self.shares_[t]), len(hidden[t]))))
+                weights = weights / np.maximum(self.shares_[t] @ weights, TINY)
+                surplus = self.projections_[t] @ (weights - 1)
+                mass = np.maximum(1 + self.means_[t] @ surplus, LEAST)  # of all rows, which are more than the points
+                found[t, s] = operator @ np.where(hidden[t], surplus / mass, known[t])
+            else:
+                found[t, s] = operator @ known[t]
+        return found
 
-    def _message(self, t: int, s: int, messages: Any, known: list[np.ndarray], hidden: list[np.ndarray]) -> np.ndarray:
-        """The message from t to s at the rows, scaled to mean one."""
-        weights = np.where(hidden[t], self._incoming(t, messages, but=s), known[t])
-        surplus = weights / np.maximum(weights.mean(axis=0), TINY) - 1
-        values = 1 + self.phi_[s] @ (self.inverses_[s] @ (self.phi_[s].T @ surplus))
-        values = np.maximum(values, LEAST * np.maximum(values.max(axis=0), TINY))
-        return values / values.mean(axis=0)
-
-    def _belief(
-        self, s: int, messages: Any, known: list[np.ndarray], hidden: list[np.ndarray]
-    ) -> ConditionalDistributions:
+    def _belief(self, s: int, sent: Any, known: list[np.ndarray], hidden: list[np.ndarray]) -> ConditionalDistributions:
         """The margin of s times the messages that reach it, as weights of the rows."""
-        reaching = np.broadcast_to(self._incoming(s, messages), known[s].shape)
-        weights = as_shares(np.maximum(np.where(hidden[s], reaching, known[s]), 0.0), axis=0)
+        phi = self.features_[s].transform(self.rows_[s])
+        shares = np.full(len(phi), 1 / len(phi))
+        reaching = [_scaled(1 + phi @ message, shares) for (_, end), message in sent.items() if end == s]
+        product = prod(reaching, start=np.ones((len(phi), known[s].shape[1])))
+        weights = as_shares(np.maximum(np.where(hidden[s], product, phi @ known[s]), 0.0), axis=0)
         return ConditionalDistributions(self.rows_[s], weights, self.density_kernels_[s])
 
     def predict(self, X: Any) -> np.ndarray:
@@ -274,6 +319,12 @@ class KernelBeliefPropagation(BaseEstimator):
                 filled[:, columns] = _centre(belief)
             part[hidden] = filled[hidden]
         return asked
+
+
+def _scaled(values: np.ndarray, shares: np.ndarray) -> np.ndarray:
+    """A message (points, m) above zero, and of mean one."""
+    values = np.maximum(values, LEAST * np.maximum(values.max(axis=0), TINY))
+    return values / (shares @ values)
 
 
 def _centre(belief: ConditionalDistributions) -> np.ndarray:
