@@ -1,4 +1,5 @@
-# `make demo` runs the main job, `make test` the tests, `make docs` builds the documentation; each sets up .venv first.
+# `make demo` runs the main job, `make test` the tests, `make docs` builds the documentation, with the examples' pictures
+# if GALLERY=1; each sets up .venv first.
 PYTHON ?= python3
 BIN := .venv/bin
 
@@ -17,7 +18,7 @@ lint: .venv/ready
 	$(BIN)/lint-imports
 
 docs: .venv/ready
-	rm -rf docs/reference/generated  # a name that is gone leaves no page
+	rm -rf docs/reference/generated docs/gallery  # a name or script that is gone leaves no page
 	OPENBLAS_NUM_THREADS=1 $(BIN)/sphinx-build -W --keep-going --quiet -j auto docs docs/_build/html
 	@echo 'built: docs/_build/html/index.html'
 
@@ -28,4 +29,4 @@ docs: .venv/ready
 	touch $@
 
 clean:
-	rm -rf .venv demo docs/_build docs/reference/generated
+	rm -rf .venv demo docs/_build docs/reference/generated docs/gallery
