@@ -1,9 +1,9 @@
 # `make demo` runs the main job, `make test` the tests, `make docs` builds the documentation, with the examples' pictures
-# if GALLERY=1; each sets up .venv first.
+# if GALLERY=1, `make evidence` reruns the benchmarks; each sets up .venv first.
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test lint docs clean
+.PHONY: demo test lint docs evidence wheel changelog clean
 
 demo: .venv/ready
 	$(BIN)/latentviews demo --out demo
@@ -22,6 +22,19 @@ docs: .venv/ready
 	OPENBLAS_NUM_THREADS=1 $(BIN)/sphinx-build -W --keep-going --quiet -j auto docs docs/_build/html
 	@echo 'built: docs/_build/html/index.html'
 
+evidence: .venv/ready  # small sizes, in minutes; FULL=1 measures everything again, in hours
+	OPENBLAS_NUM_THREADS=1 $(BIN)/python benchmarks/evidence.py $(if $(FULL),--full)
+
+wheel: .venv/ready  # sdist and wheel in dist/, and the wheel, made from the sdist, in an environment of its own
+	rm -rf dist build/wheel
+	$(BIN)/python -m build --outdir dist
+	$(PYTHON) -m venv --clear build/wheel
+	build/wheel/bin/pip install --quiet --disable-pip-version-check -c constraints.txt dist/*.whl
+	cd build && wheel/bin/python ../tests/minimal.py
+
+changelog: .venv/ready  # what the next release would say
+	$(BIN)/towncrier build --draft --version next
+
 .venv/ready: pyproject.toml constraints.txt
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "latentviews needs Python 3.11 or newer; set PYTHON=python3.x")'
 	$(PYTHON) -m venv --clear .venv
@@ -29,4 +42,4 @@ docs: .venv/ready
 	touch $@
 
 clean:
-	rm -rf .venv demo docs/_build docs/reference/generated docs/gallery
+	rm -rf .venv build dist demo docs/_build docs/reference/generated docs/gallery

@@ -133,6 +133,15 @@ def test_the_claims_are_those_of_the_other_results():
     assert json.loads(json.dumps(from_root("benchmarks/accuracy/claims.py").claims())) == saved("claims")
 
 
+def test_every_saved_result_has_a_command_that_makes_it():
+    evidence = from_root("benchmarks/evidence.py")
+    there = {f"{path.parts[-3]}/{path.stem}" for path in ROOT.glob("benchmarks/*/results/*.json")}
+    made = {name for step in evidence.STEPS for name in step.saves.split()} | set(evidence.APART)
+
+    assert there == made, "give every result its line in STEPS of benchmarks/evidence.py"
+    assert all((ROOT / "benchmarks" / step.command.split()[0]).exists() for step in evidence.STEPS)
+
+
 def saved(name):
     return json.loads((ROOT / "benchmarks/accuracy/results" / f"{name}.json").read_text())["results"]
 
