@@ -3,7 +3,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test lint docs evidence wheel changelog clean
+.PHONY: demo test lint docs site evidence wheel changelog clean
 
 demo: .venv/ready
 	$(BIN)/latentviews demo --out demo
@@ -21,6 +21,9 @@ docs: .venv/ready
 	rm -rf docs/reference/generated docs/gallery  # a name or script that is gone leaves no page
 	OPENBLAS_NUM_THREADS=1 $(BIN)/sphinx-build -W --keep-going --quiet -j auto docs docs/_build/html
 	@echo 'built: docs/_build/html/index.html'
+
+site: docs  # the built pages in Chromium: links, pictures, the console, a phone's width, the search
+	$(BIN)/python docs/check_site.py
 
 evidence: .venv/ready  # small sizes, in minutes; FULL=1 measures everything again, in hours
 	OPENBLAS_NUM_THREADS=1 $(BIN)/python benchmarks/evidence.py $(if $(FULL),--full)
