@@ -3,15 +3,20 @@
 
     python benchmarks/answers.py record before.npz    # on the commit before a change
     python benchmarks/answers.py compare before.npz   # on the commit after it
+    python benchmarks/answers.py history A..B         # every step between two commits, and which answers it moved
 
 Only public names are used, so that the same script runs on both sides of a move. ``--only hmm`` takes the cases whose
 name contains the word.
 """
 
 import argparse
+import os
+import subprocess
 import sys
+import tempfile
 import time
 import warnings
+from pathlib import Path
 
 import numpy as np
 from sklearn.datasets import load_diabetes, load_digits
@@ -20,6 +25,10 @@ import latentviews as lv
 from latentviews.baselines import HistogramSpectral, LatentTreeSpectral, NonparametricEM, SphericalSpectral
 from latentviews.datasets import make_hmm, make_multiview
 
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+import _record
+
+HISTORY = Path(__file__).with_name("accuracy") / "results" / "answers.json"
 CASES = {}
 
 
@@ -317,14 +326,51 @@ def difference(before, after):
     return float(np.nanmax(gap) / max(np.nanmax(np.abs(before)), 1e-300)) if np.isfinite(gap).any() else np.inf
 
 
+def _git(*words):
+    return subprocess.run(["git", *words], capture_output=True, text=True, check=True).stdout
+
+
+def _answers_at(commit, folder, only):
+    """What the package of a commit answers to the questions of this file."""
+    tree, file = Path(folder) / "tree", Path(folder) / "answers.npz"
+    _git("worktree", "add", "--force", "--detach", str(tree), commit)
+    try:
+        child = [sys.executable, str(Path(__file__).resolve()), "record", str(file), "--only", only]
+        subprocess.run(child, check=True, capture_output=True, env={**os.environ, "PYTHONPATH": str(tree / "src")})
+    finally:
+        _git("worktree", "remove", "--force", str(tree))
+    with np.load(file, allow_pickle=False) as found:
+        return {name: found[name] for name in found.files}
+
+
+def history(span, only, tol):
+    """The answers that every commit of the main line moved, from those of the commit before it; saved as it goes on."""
+    first, last = span.split("..")
+    steps = _git("log", "--first-parent", "--reverse", "--format=%h %s", f"{first}..{last}", "--", "src").splitlines()
+    table = []
+    with tempfile.TemporaryDirectory() as folder:
+        before = _answers_at(first, folder, only)
+        for commit, subject in (step.split(" ", 1) for step in steps):
+            after = _answers_at(commit, folder, only)
+            gaps = {name: difference(before[name], after[name]) for name in before if name in after}
+            moved = {name: float(f"{gap:.1e}") for name, gap in gaps.items() if gap > tol}
+            table.append({"commit": commit, "subject": subject, "answers": len(gaps), "moved": moved})
+            print(commit, subject, f"{len(moved)} of {len(gaps)}", max(moved.values(), default=0.0), flush=True)
+            _record.save(HISTORY, {"from": first, "beyond": tol, "steps": table})
+            before = after
+
+
 def main():
     """Record answers, or compare with recorded ones and exit with one where some differ by more than ``--tol``."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("action", choices=["record", "compare"])
-    parser.add_argument("file")
+    parser.add_argument("action", choices=["record", "compare", "history"])
+    parser.add_argument("file", help="of answers, or for a history two commits, A..B")
     parser.add_argument("--only", default="")
     parser.add_argument("--tol", type=float, default=0.0)
     args = parser.parse_args()
+    if args.action == "history":
+        history(args.file, args.only, args.tol)
+        return 0
     found = answers(args.only)
     if args.action == "record":
         np.savez_compressed(args.file, **found)

@@ -113,6 +113,17 @@ def test_rows_that_no_state_explains_do_not_underflow(sparse, rng):
     np.testing.assert_allclose(smoothed.posteriors, posteriors, atol=1e-8)
 
 
+@pytest.mark.parametrize("leave", [1e-3, 1e-40])
+def test_rows_that_the_row_before_says_nothing_of_are_solved_for_in_fewer_at_once(leave, rng):
+    """Every row speaks for the other state, so a guess from the row before is far off, and messages grow too fast."""
+    transition = np.array([[1 - leave, leave], [leave, 1 - leave]])
+    log_emissions = np.where(np.arange(1500)[:, None] % 2 == [0, 1], 0.0, -rng.uniform(5, 9, size=(1500, 1)))
+    posteriors, total = literal(log_emissions, np.array([0.5, 0.5]), transition)
+    smoothed = smooth_states(log_emissions, np.array([0.5, 0.5]), transition, np.array([1500]))
+    assert smoothed.log_likelihood.sum() == pytest.approx(total, rel=1e-12)
+    np.testing.assert_allclose(smoothed.posteriors, posteriors, atol=1e-8)
+
+
 def test_a_chain_that_never_moves_keeps_the_state_that_late_rows_speak_for():
     """The first rows leave state 1 a share of e^-2000, below any float, and the last ones bring it back."""
     log_emissions = np.array([[0.0, -1000.0], [0.0, -1000.0], [-3000.0, 0.0]])

@@ -1,7 +1,7 @@
 """CrowdAnswers of workers on tasks, from long form to one sparse table."""
 
 from collections.abc import Hashable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -26,6 +26,13 @@ class CrowdAnswers:
     def shape(self) -> tuple[int, int, int]:
         """Tasks, workers and labels."""
         return len(self.tasks), len(self.workers), len(self.labels)
+
+    def some(self, size: int, rng: np.random.Generator) -> "CrowdAnswers":
+        """The answers to at most ``size`` tasks, drawn at random."""
+        if len(self.tasks) <= size:
+            return self
+        rows = np.sort(rng.choice(len(self.tasks), size, replace=False))
+        return replace(self, table=self.table[rows], tasks=self.tasks[rows])
 
     def votes(self) -> np.ndarray:
         """The weight of every label on every task, (n_tasks, n_labels)."""

@@ -75,7 +75,7 @@ def _maximised(answers: CrowdAnswers, posteriors: np.ndarray, prior: np.ndarray 
     counts = (answers.table.T @ posteriors).reshape(n_workers, k, k).transpose(0, 2, 1)
     if prior is None:
         prior = STRENGTH * as_shares(counts.sum(axis=0) + 1 / k, axis=1)
-    weights = as_shares(posteriors.sum(axis=0) + 1 / k)
+    weights = as_shares(np.ones(len(posteriors)) @ posteriors + 1 / k)  # faster than a sum along so long an axis
     return Crowd(weights, dirichlet_step(counts, prior), counts)
 
 
@@ -110,16 +110,17 @@ def judged_by_others(crowd: Crowd, answers: CrowdAnswers, posteriors: np.ndarray
     Without an answer, the posteriors of a task are those with it over the chances of that answer.
     """
     table, k = answers.table, len(crowd.weights)
-    chances = crowd.confusion.transpose(0, 2, 1).reshape(-1, k)  # one row per column of the table
+    chances = np.ascontiguousarray(crowd.confusion.transpose(1, 0, 2).reshape(k, -1))  # by class, then as the table
     counts = np.zeros((table.shape[1], k))
     for start in range(0, len(posteriors), BATCH):
-        part = table[start : start + BATCH].tocoo()
-        said = chances[part.col]
+        part = table[start : start + BATCH]
+        said = [np.take(row, part.indices) for row in chances]
         if np.any(part.data != 1):  # powers take longer than all the rest
-            said = said ** part.data[:, None]
-        others = posteriors[start : start + BATCH][part.row] / said
-        weights = part.data / (others @ np.ones(k))
-        counts += np.stack([np.bincount(part.col, weights * column, table.shape[1]) for column in others.T], axis=1)
+            said = [chance**part.data for chance in said]
+        judged = zip(posteriors[start : start + BATCH].T, said, strict=True)
+        others = [np.repeat(column, np.diff(part.indptr)) / chance for column, chance in judged]
+        weights = part.data / sum(others)
+        counts += np.stack([np.bincount(part.indices, weights * column, table.shape[1]) for column in others], axis=1)
     return replace(crowd, counts=counts.reshape(-1, k, k).transpose(0, 2, 1))
 
 

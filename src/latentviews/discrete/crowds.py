@@ -22,7 +22,7 @@ from latentviews.discrete.crowd_model import (
     spammer_probability,
 )
 
-MANY, TRIAL = 100_000, 2  # beyond so many tasks, so many steps of EM from every start before one is kept
+MANY, TRIAL = 100_000, 3  # of more tasks so many are drawn, and so many steps made from every start, to choose one by
 
 
 class CrowdLabels(ClassifierMixin, BaseEstimator):
@@ -80,6 +80,7 @@ class CrowdLabels(ClassifierMixin, BaseEstimator):
     start_ : {"votes", "spectral"}
         The start that was kept.
     n_iter_ : int
+        Steps of EM, from the start that was kept; of more than 100,000 tasks those on all of them, after a fit to some.
     converged_ : bool
 
     References
@@ -148,20 +149,21 @@ class CrowdLabels(ClassifierMixin, BaseEstimator):
         return self
 
     def _best_fit(self, answers: CrowdAnswers, rng: np.random.Generator) -> CrowdFit:
-        """EM from votes and from moments; of many tasks for a few steps, and on from the one of higher evidence."""
-        votes = answers.votes()
+        """EM from votes and from moments, on some of many tasks; then on all from the one of higher evidence."""
+        some = answers.some(MANY, rng)
+        votes = some.votes()
         starts = {"votes": as_shares(votes + votes.sum(axis=0) / votes.sum() * 1e-6, axis=1)}
-        spectral = spectral_posteriors(answers, rng) if self.spectral_start else None
+        spectral = spectral_posteriors(some, rng) if self.spectral_start else None
         if spectral is not None:
             starts["spectral"] = spectral
-        steps = self.max_iter if len(votes) <= MANY or len(starts) == 1 else min(TRIAL, self.max_iter)
-        begun = {name: fit_crowd(answers, start, steps, self.tol) for name, start in starts.items()}
-        self.start_ = max(begun, key=lambda name: begun[name].evidence)
-        first = begun[self.start_]
-        if first.converged or first.n_iter == self.max_iter:
-            return first
-        more = fit_crowd(answers, first.posteriors, self.max_iter - first.n_iter, self.tol, first.crowd.prior)
-        return replace(more, n_iter=first.n_iter + more.n_iter)
+        steps = self.max_iter if some is answers else min(TRIAL, self.max_iter)
+        found = {name: fit_crowd(some, start, steps, self.tol) for name, start in starts.items()}
+        self.start_ = max(found, key=lambda name: found[name].evidence)
+        best = found[self.start_]
+        if some is answers:
+            return best
+        posteriors = softmax_rows(best.crowd.log_joint(answers.table))
+        return fit_crowd(answers, posteriors, self.max_iter, self.tol, best.crowd.prior)
 
     def _keep(self, answers: CrowdAnswers, best: CrowdFit) -> None:
         crowd = best.crowd

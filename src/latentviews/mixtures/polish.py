@@ -38,6 +38,7 @@ from latentviews.mixtures.cells import (
     basis_rule,
     view_cells,
 )
+from latentviews.mixtures.races import leaders, others, rivals
 from latentviews.mixtures.sieve import (
     EMFit,
     SieveParameters,
@@ -51,11 +52,10 @@ from latentviews.mixtures.sieve import (
     smoothing_step,
 )
 
+FEW = 15  # EM steps after which starts that agree go on as one
 SHORT = 60  # EM steps to compare starts and widths by
-MARGIN = 0.05  # starts so much worse a row, after those steps, are given up
 APART = 3.0  # starts so far apart in total log-likelihood, after those steps, disagree
 FURTHER = 5  # starts that are added then
-SAME = 1e-3  # starts so near a row have found the same classes
 Halves = tuple[np.ndarray, np.ndarray]
 
 
@@ -92,6 +92,9 @@ class FitRows(Protocol):
 
     def step(self, cells: Sequence[SieveRows], parameters: SieveParameters) -> tuple[SieveParameters, float]:
         """One step of exact EM, and the mean log-likelihood before it."""
+
+    def posteriors(self, cells: Sequence[SieveRows], parameters: SieveParameters) -> np.ndarray:
+        """What a fit says of the rows' classes, (n, k)."""
 
     def score(self, cells: Sequence[SieveRows], parameters: SieveParameters) -> float:
         """The mean log-likelihood of the rows."""
@@ -163,6 +166,10 @@ class MixtureRows(NamedTuple):
     def step(self, cells: Sequence[SieveRows], parameters: SieveParameters) -> tuple[SieveParameters, float]:
         """One step of exact EM, and the mean log-likelihood before it."""
         return em_step(cells, parameters, self.weights, self.allowed)
+
+    def posteriors(self, cells: Sequence[SieveRows], parameters: SieveParameters) -> np.ndarray:
+        """What a fit says of the rows' classes, (n, k)."""
+        return posterior(cells, parameters, self.allowed)[0]
 
     def score(self, cells: Sequence[SieveRows], parameters: SieveParameters) -> float:
         """The mean log-likelihood of the rows."""
@@ -288,15 +295,16 @@ class Sieve(BaseEstimator):
         drawn = rows.draw(self.trial_rows, rng)
         trial, guesses = rows.some(drawn), [start[drawn] for start in starts]
         middle = views(sorted(self.factors)[len(self.factors) // 2])
-        tried = self._try(trial, middle, guesses, SHORT, n_jobs)
+        tried = self._race(trial, middle, guesses, n_jobs)
         further = [rows.clusters(rank, seed + i)[drawn] for i in range(self._further(tried, len(drawn), rows))]
-        guesses, tried = guesses + further, tried + self._try(trial, middle, further, SHORT, n_jobs)
+        further = others(guesses, further) if is_auto(self.n_init) else further
+        guesses, tried = guesses + further, tried + self._race(trial, middle, further, n_jobs)
         wide = any(rule.has_width for rule in rules.values())
         factor = self._factor(trial, views, guesses[_best(tried)]) if wide else 1.0
         chosen = views(factor)
         objectives = np.array([fit.objective for fit in tried])
-        rivals = _rivals(objectives)
-        tried = self._try(trial, chosen, [guesses[i] for i in rivals], 4 * SHORT, n_jobs)
+        near = rivals(objectives)
+        tried = self._try(trial, chosen, [guesses[i] for i in near], 4 * SHORT, n_jobs)
         cells = rows.cells(chosen)
         fit = accelerated_em(
             lambda parameters: rows.step(cells, parameters),
@@ -305,7 +313,7 @@ class Sieve(BaseEstimator):
             self.tol,
             lambda n_iter, objective: report("polish", n_iter, objective),
         )
-        return Polished(chosen, fit, factor, rivals[_best(tried)], objectives)
+        return Polished(chosen, fit, factor, near[_best(tried)], objectives)
 
     def _further(self, tried: Sequence[EMFit], n_rows: int, rows: FitRows) -> int:
         """How many starts to add to those tried."""
@@ -315,6 +323,20 @@ class Sieve(BaseEstimator):
             return int(self.n_init)
         reached = [fit.objective for fit in tried]
         return FURTHER if n_rows * (max(reached) - min(reached)) > APART else 0
+
+    def _race(
+        self, rows: FitRows, views: Sequence[SieveView], starts: Sequence[np.ndarray], n_jobs: int | None
+    ) -> list[EMFit]:
+        """A few steps from every start, and more from the best of those that agree by then."""
+        tried = self._try(rows, views, starts, FEW, n_jobs)
+        cells = rows.cells(views)
+        labels = [rows.posteriors(cells, fit.parameters).argmax(axis=1) for fit in tried]
+        followed = leaders([fit.objective for fit in tried], labels)
+        ahead = sorted(set(followed))
+        reached = Parallel(n_jobs, prefer="threads")(
+            delayed(self._go_on)(rows, cells, tried[i].parameters, SHORT - FEW) for i in ahead
+        )
+        return [reached[ahead.index(leader)] for leader in followed]
 
     def _try(
         self,
@@ -329,12 +351,11 @@ class Sieve(BaseEstimator):
 
     def _short(self, rows: FitRows, views: Sequence[SieveView], start: np.ndarray, steps: int) -> EMFit:
         cells = rows.cells(views)
-        return accelerated_em(
-            lambda parameters: rows.step(cells, parameters),
-            rows.initial(cells, start),
-            min(steps, self.max_iter),
-            3 * self.tol,
-        )
+        return self._go_on(rows, cells, rows.initial(cells, start), steps)
+
+    def _go_on(self, rows: FitRows, cells: Sequence[SieveRows], parameters: SieveParameters, steps: int) -> EMFit:
+        steps = min(steps, self.max_iter)
+        return accelerated_em(lambda parameters: rows.step(cells, parameters), parameters, steps, 3 * self.tol)
 
     def _factor(self, rows: FitRows, views: Callable[[float], tuple[SieveView, ...]], start: np.ndarray) -> float:
         """The width whose fit to half of the rows gives the other half the highest likelihood, and conversely."""
@@ -351,12 +372,6 @@ class Sieve(BaseEstimator):
             return total
 
         return max(self.factors, key=held_out)
-
-
-def _rivals(objectives: np.ndarray) -> list[int]:
-    """The best start, and those near it that reached something else."""
-    gaps = objectives.max() - objectives
-    return [i for i in np.argsort(gaps, kind="stable").tolist() if gaps[i] == 0 or SAME < gaps[i] < MARGIN]
 
 
 def _best(fits: Sequence[EMFit]) -> int:

@@ -125,6 +125,10 @@ class ChainRows:
         """One step of Baum–Welch, and the mean log-likelihood before it."""
         return chain_step([(slice(None), cells)], parameters, self.lengths)
 
+    def posteriors(self, cells: Sequence[SieveRows], parameters: SieveParameters) -> np.ndarray:
+        """What a fit says of the rows' states, (n, k)."""
+        return chain_smoothing([(slice(None), cells)], parameters, self.lengths).posteriors
+
     def score(self, cells: Sequence[SieveRows], parameters: SieveParameters) -> float:
         """The mean log-likelihood of a row."""
         return float(chain_smoothing([(slice(None), cells)], parameters, self.lengths).log_likelihood.mean())
