@@ -79,7 +79,8 @@ STEPS = (
     Step("speed/report.py", "speed/report", "--rows 20000"),
     Step("accuracy/claims.py", "accuracy/claims", ""),
 )  # fmt: skip
-APART = {  # of two trees of the package, or of a GPU: by hand
+APART = {  # of several commits of the package, or of a GPU: by hand
+    "accuracy/answers": "python benchmarks/answers.py history …",
     "speed/trees": "python benchmarks/speed/trees.py ../before/src src",
     "speed/imagenet_shape": "python benchmarks/speed/imagenet_shape.py",
 }
