@@ -15,6 +15,7 @@ import json
 import re
 import sys
 from collections.abc import Callable
+from decimal import ROUND_HALF_UP, Decimal, localcontext
 from fnmatch import fnmatchcase
 from functools import cache
 from pathlib import Path
@@ -67,7 +68,8 @@ def written(name: str, steps: str, how: str) -> str:
     if summary is None and len(numbers) != 1:
         raise ValueError(f"{name} > {steps} has {len(numbers)} numbers; say mean, median, min, max or count.")
     number = summary(numbers) if summary else numbers[0]
-    return format(100 * number if "x100" in words else number, style).replace("-", "−")
+    with localcontext(rounding=ROUND_HALF_UP):  # as people round
+        return format(Decimal(repr(number)) * (100 if "x100" in words else 1), style).replace("-", "−")
 
 
 def refreshed(text: str) -> str:
