@@ -77,7 +77,7 @@ STEPS = (
     Step("speed/comparing.py", "speed/comparing"),
     Step("speed/kernel_pca.py", "speed/kernel_pca", "--rows 20000"),
     Step("speed/report.py", "speed/report", "--rows 20000"),
-    Step("accuracy/claims.py", "accuracy/claims", ""),
+    Step("accuracy/claims.py", "accuracy/claims"),
 )  # fmt: skip
 APART = {  # of several commits of the package, or of a GPU: by hand
     "accuracy/answers": "python benchmarks/answers.py history …",
