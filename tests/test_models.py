@@ -50,7 +50,7 @@ def by_joblib(model):
 def by_skops(model):
     """What skops saves of a model, with its classes trusted, as a user would name them."""
     data = skops.io.dumps(model)
-    foreign = {"scipy.sparse._csr.csr_array"}
+    foreign = {"builtins.frozenset", "scipy.sparse._csr.csr_array"}
     asked = skops.io.get_untrusted_types(data=data)
     assert all(name.startswith("latentviews.") or name in foreign for name in asked), asked
     return skops.io.loads(data, trusted=asked)
