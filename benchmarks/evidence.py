@@ -70,7 +70,7 @@ STEPS = (
     Step("accuracy/features.py", "accuracy/features"),
     Step("accuracy/kernel_pca.py", "accuracy/kernel_pca_eigenfunctions accuracy/kernel_pca_memory"),
     Step("accuracy/kernel_machines.py", "accuracy/kernel_machines_classes accuracy/kernel_machines_diabetes "
-         "accuracy/kernel_machines_tables", "--part diabetes"),
+         "accuracy/kernel_machines_tables"),
     Step("accuracy/streams_classify.py", "accuracy/streams_classify"),
     Step("speed/mixture.py", "speed/mixture"),
     Step("speed/chains.py", "speed/chains"),
