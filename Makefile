@@ -1,8 +1,9 @@
-# `make demo` runs the main job, `make test` the tests, `make docs` builds the documentation; each sets up .venv first.
+# `make demo` runs the main job, `make test` the tests, `make docs` builds the documentation, with the examples' pictures
+# if GALLERY=1, `make evidence` reruns the benchmarks; each sets up .venv first.
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test lint docs clean
+.PHONY: demo test lint docs site evidence wheel changelog clean
 
 demo: .venv/ready
 	$(BIN)/latentviews demo --out demo
@@ -17,9 +18,25 @@ lint: .venv/ready
 	$(BIN)/lint-imports
 
 docs: .venv/ready
-	rm -rf docs/reference/generated  # a name that is gone leaves no page
+	rm -rf docs/reference/generated docs/gallery  # a name or script that is gone leaves no page
 	OPENBLAS_NUM_THREADS=1 $(BIN)/sphinx-build -W --keep-going --quiet -j auto docs docs/_build/html
 	@echo 'built: docs/_build/html/index.html'
+
+site: docs  # the built pages in Chromium: links, pictures, the console, a phone's width, the search
+	$(BIN)/python docs/check_site.py
+
+evidence: .venv/ready  # small sizes, in minutes; FULL=1 measures everything again, in hours
+	OPENBLAS_NUM_THREADS=1 $(BIN)/python benchmarks/evidence.py $(if $(FULL),--full)
+
+wheel: .venv/ready  # sdist and wheel in dist/, and the wheel, made from the sdist, in an environment of its own
+	rm -rf dist build/wheel
+	$(BIN)/python -m build --outdir dist
+	$(PYTHON) -m venv --clear build/wheel
+	build/wheel/bin/pip install --quiet --disable-pip-version-check -c constraints.txt dist/*.whl
+	cd build && wheel/bin/python ../tests/minimal.py
+
+changelog: .venv/ready  # what the next release would say
+	$(BIN)/towncrier build --draft --version next
 
 .venv/ready: pyproject.toml constraints.txt
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "latentviews needs Python 3.11 or newer; set PYTHON=python3.x")'
@@ -28,4 +45,4 @@ docs: .venv/ready
 	touch $@
 
 clean:
-	rm -rf .venv demo docs/_build docs/reference/generated
+	rm -rf .venv build dist demo docs/_build docs/reference/generated docs/gallery

@@ -1,5 +1,6 @@
 """How Sphinx builds these pages: `make docs`, result in docs/_build/html."""
 
+import os
 import sys
 from pathlib import Path
 
@@ -16,6 +17,7 @@ extensions = [
     "numpydoc",
     "sphinx.ext.autodoc",
     "sphinx.ext.autosummary",
+    "sphinx_gallery.gen_gallery",
     "formulas",  # the last two are in _extensions
     "measured",
 ]
@@ -35,6 +37,20 @@ autodoc_member_order = "bysource"
 autodoc_class_signature = "mixed"
 numpydoc_show_class_members = False
 numpydoc_use_plots = False
+
+# the scripts in examples/ as pages; GALLERY=1 runs them and shows what they draw, else they are only shown
+sphinx_gallery_conf = {
+    "examples_dirs": "../examples",
+    "gallery_dirs": "gallery",
+    "backreferences_dir": "gallery/uses",
+    "doc_module": ("latentviews",),
+    "plot_gallery": os.environ.get("GALLERY") == "1",
+    "within_subsection_order": "FileNameSortKey",
+    "download_all_examples": False,
+    "write_computation_times": False,
+    "show_signature": False,
+}
+rst_prolog = ".. currentmodule:: latentviews"  # names in the scripts' text are links
 
 html_theme = "furo"
 html_title = "latentviews"

@@ -31,7 +31,7 @@ LEVELS = {"1": (1950, 2380, 2000), "3": (1900, 2300, 1990), "4": (1920, 2350, 19
 STEPS = {"1": (0.1, 4), "3": (0.2, 9), "4": (2.0, 160), "5": (1.6, 90)}  # a second, and how far they shake the chest
 
 
-def made_up(order="14351451", seconds=70):
+def made_up(order="14351451", seconds=40):
     """Readings of a chest through activities, some seconds each: a level, steps that are not quite regular, noise."""
     rng, parts = np.random.default_rng(1), []
     for name in order:
@@ -93,10 +93,10 @@ ComponentDisplay.from_estimator(model, X)
 # %%
 # A forecast
 # ----------
-# Half a second ahead, from two minutes of walking at the full rate. The fan holds 50 and 90 % of what held-out
+# Half a second ahead, from forty seconds of walking at the full rate. The fan holds 50 and 90 % of what held-out
 # forecasts came to.
 
-walking = raw[data.labels == "4"][: 120 * HZ]
+walking = raw[data.labels == "4"][: 40 * HZ]
 known, future = walking[: -HZ // 2], walking[-HZ // 2 :]
 predictive = PredictiveStateModel(horizon=HZ // 2, random_state=0).fit(known)
 display = ForecastDisplay.from_estimator(predictive, known, HZ // 2, column=1)

@@ -1,7 +1,5 @@
 """What a statistician tries first in Python: one call to fit and predict, names, seeds, categories, short results."""
 
-from pathlib import Path
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -216,17 +214,6 @@ def test_the_median_distance_of_a_column_is_counted_as_it_is_formed(ties, rng):
     gaps = np.abs(x - x.T)[np.triu_indices(700, 1)]
 
     assert bandwidths.median(x) == pytest.approx(np.median(gaps[gaps > 0]), rel=1e-12)
-
-
-def test_the_example_needs_no_folder(monkeypatch):
-    monkeypatch.delenv("LATENTVIEWS_DATA", raising=False)
-    text = (Path(__file__).parents[1] / "examples" / "plot_accelerometer.py").read_text()
-    found = {}
-
-    exec(text.split("# %%\n# States\n")[0], found)  # the recording; the rest is a fit of some twenty seconds
-
-    assert found["X"].shape == (len(found["activity"]), 3)
-    assert set(found["activity"]) == {"1", "3", "4", "5"}
 
 
 def test_rooms_are_at_hand_and_other_names_are_not():

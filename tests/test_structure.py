@@ -1,6 +1,8 @@
 """What a reader of the package may count on: one class per name, files and functions that fit in a glance."""
 
 import ast
+import re
+import tomllib
 from collections import Counter
 from pathlib import Path
 
@@ -49,3 +51,19 @@ def test_no_function_has_more_than_40_lines():
 
 def test_every_room_and_module_says_what_it_is():
     assert [path.name for path in FILES if not ast.get_docstring(ast.parse(path.read_text(encoding="utf-8")))] == []
+
+
+def test_every_news_fragment_is_of_a_kind_that_a_release_gathers():
+    repository = Path(__file__).parent.parent
+    told = tomllib.loads((repository / "pyproject.toml").read_text())["tool"]["towncrier"]
+    kinds = "|".join(kind["directory"] for kind in told["type"])
+    names = [path.name for path in (repository / told["directory"]).iterdir() if path.name != "README.md"]
+
+    assert names
+    assert [name for name in names if not re.fullmatch(rf"\d+\.({kinds})\.md", name)] == []
+
+
+def test_the_citation_is_of_this_version():
+    text = (Path(__file__).parent.parent / "CITATION.cff").read_text()
+
+    assert f"version: {latentviews.__version__}\n" in text

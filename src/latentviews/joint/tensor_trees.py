@@ -47,6 +47,13 @@ class TreeEmbedding:
     )  # vectors that columns are contracted with
     scale: float = 1.0
 
+    def __getstate__(self) -> dict[str, Any]:
+        """What pickle and skops keep: pairs in place of a dict whose keys, edges, are no text."""
+        return self.__dict__ | {"spectra": [(sorted(edge), values) for edge, values in self.spectra.items()]}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state | {"spectra": {frozenset(edge): values for edge, values in state["spectra"]}})
+
     @property
     def columns(self) -> list[int]:
         """The columns that are still variables."""

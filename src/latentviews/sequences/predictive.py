@@ -96,6 +96,16 @@ class PredictiveStateModel(BaseEstimator):
         self.validation = validation
         self.random_state = random_state
 
+    def __getstate__(self) -> dict[str, Any]:
+        """What pickle and skops keep: pairs in place of a dict whose keys, choices, are no text."""
+        state = super().__getstate__()
+        errors = state.get("validation_errors_")
+        return state if errors is None else state | {"validation_errors_": list(errors.items())}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        errors = state.get("validation_errors_")
+        super().__setstate__(state if errors is None else state | {"validation_errors_": dict(errors)})
+
     @all_or_nothing
     def fit(self, X: Any, y: Any = None, *, lengths: Any = None) -> Self:
         """Learn how the state of a series moves.

@@ -1,0 +1,163 @@
+"""Every saved result again: ``make evidence`` in minutes with small sizes, ``make evidence FULL=1`` in hours.
+
+    python benchmarks/evidence.py           # quick: in a copy of this folder, nothing that is saved is touched
+    python benchmarks/evidence.py --full    # all of it, in place, from one commit; then the figures of the pages
+    python benchmarks/evidence.py --list    # which command makes which file, and which pages show it
+
+The full run wants a checkout without changes, the recorded data (LATENTVIEWS_DATA), and the peers that
+benchmarks/README.md names; a script that fails is named at the end, and the others go on.
+"""
+
+import argparse
+import json
+import os
+import shlex
+import shutil
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import NamedTuple
+
+HERE = Path(__file__).resolve().parent
+ROOT = HERE.parent
+SCRATCH = ROOT / "build" / "evidence"
+DATA = os.environ.get("LATENTVIEWS_DATA", str(ROOT.parent / "shared" / "data"))
+
+
+class Step(NamedTuple):
+    """A command, the files it saves, and the options that make it quick; None is left to the full run."""
+
+    command: str
+    saves: str
+    quick: str | None = None
+
+
+STEPS = (
+    Step("accuracy/mixtures.py --fresh", "accuracy/mixtures_separated accuracy/mixtures_overlapping "
+         "accuracy/mixtures_shapes accuracy/mixtures_slopes accuracy/mixtures_large accuracy/mixtures_identical",
+         "--part separated --draws 1 --m 500 --k 2 3"),
+    Step("accuracy/parametric.py", "accuracy/parametric", "--part tails --draws 1"),
+    Step("accuracy/atoms.py", "accuracy/atoms_zeros accuracy/atoms_cytof", "--part zeros --draws 1"),
+    Step("accuracy/components.py", "accuracy/components", "--draws 1"),
+    Step("accuracy/intervals.py --resamples 60", "accuracy/intervals", "--draws 2 --resamples 5"),
+    Step("accuracy/diagnoses.py", "accuracy/diagnoses", "--draws 1"),
+    Step("accuracy/dependence.py --draws 3", "accuracy/dependence", "--draws 1"),
+    Step("accuracy/solvers.py", "accuracy/solvers"),
+    Step("accuracy/latent_classes.py", "accuracy/latent_classes_maxima accuracy/latent_classes_three_steps"),
+    Step("accuracy/hmm.py", "accuracy/hmm", "--n 1000 --seeds 1 --methods KernelHMM GaussianHMM"),
+    Step("accuracy/series.py --fresh", "accuracy/series"),
+    Step("accuracy/coverage.py --draws 1 --sizes 300 --series ar 'ar of two' 'ar, heavy tails' 'slow ar' wave regimes "
+         "volatile seasons 'logistic map' geyser wall_robot", "accuracy/coverage", "--series ar"),
+    Step("accuracy/uci_table1.py", "accuracy/uci_table1", "--sets wine --folds 2 --protocols honest --methods KDE GMM"),
+    Step("accuracy/lowrank.py", "accuracy/lowrank", "--part 'figure 1' --draws 2"),
+    Step("accuracy/million.py", "accuracy/million"),
+    Step("accuracy/mixed.py", "accuracy/mixed"),
+    Step("accuracy/mixtools.py", "accuracy/mixtools"),
+    Step("accuracy/cytometry.py --again", "accuracy/cytometry"),
+    Step(f"accuracy/crowds.py {DATA}", "accuracy/crowds"),
+    Step(f"accuracy/crowds.py {DATA} --scale", "accuracy/crowds_scale"),
+    Step(f"accuracy/topics.py {DATA}", "accuracy/topics"),
+    Step(f"accuracy/topics.py {DATA} --synthetic", "accuracy/topics_synthetic"),
+    Step(f"accuracy/topics.py {DATA} --draws", "accuracy/topics_draws"),
+    Step("accuracy/communities.py", "accuracy/communities"),
+    Step("accuracy/communities.py --recorded", "accuracy/communities_recorded", ""),
+    Step("accuracy/change_points.py", "accuracy/change_points"),
+    Step("accuracy/conditional.py", "accuracy/conditional"),
+    Step("accuracy/shift.py", "accuracy/shift"),
+    Step("accuracy/propagation.py", "accuracy/propagation"),
+    Step("accuracy/ica.py", "accuracy/ica"),
+    Step("accuracy/features.py", "accuracy/features"),
+    Step("accuracy/kernel_pca.py", "accuracy/kernel_pca_eigenfunctions accuracy/kernel_pca_memory"),
+    Step("accuracy/kernel_machines.py", "accuracy/kernel_machines_classes accuracy/kernel_machines_diabetes "
+         "accuracy/kernel_machines_tables"),
+    Step("accuracy/streams_classify.py", "accuracy/streams_classify"),
+    Step("speed/mixture.py", "speed/mixture"),
+    Step("speed/chains.py", "speed/chains"),
+    Step("speed/comparing.py", "speed/comparing"),
+    Step("speed/kernel_pca.py", "speed/kernel_pca", "--rows 20000"),
+    Step("speed/report.py", "speed/report", "--rows 20000"),
+    Step("accuracy/claims.py", "accuracy/claims"),
+)  # fmt: skip
+APART = {  # of several commits of the package, or of a GPU: by hand
+    "accuracy/answers": "python benchmarks/answers.py history …",
+    "speed/trees": "python benchmarks/speed/trees.py ../before/src src",
+    "speed/imagenet_shape": "python benchmarks/speed/imagenet_shape.py",
+}
+
+
+def saved(name: str) -> Path:
+    """The file of a result."""
+    room, _, stem = name.partition("/")
+    return HERE / room / "results" / f"{stem}.json"
+
+
+def pages(name: str) -> list[str]:
+    """The pages that show a result."""
+    found = saved(name).relative_to(HERE)
+    texts = [ROOT / "README.md", *(page for page in (ROOT / "docs").rglob("*.md") if "_build" not in page.parts)]
+    return sorted(page.relative_to(ROOT).as_posix() for page in texts if str(found.with_suffix("")) in page.read_text())
+
+
+def run(folder: Path, command: str) -> bool:
+    """Whether a command succeeds."""
+    print(f"$ python {command}", flush=True)
+    start = time.monotonic()
+    environment = os.environ | {"LATENTVIEWS_DATA": DATA}
+    done = subprocess.run([sys.executable, *shlex.split(command)], cwd=folder, env=environment, check=False)
+    print(f"  {'done' if done.returncode == 0 else 'FAILED'} in {time.monotonic() - start:.0f} s", flush=True)
+    return done.returncode == 0
+
+
+def git(*arguments: str) -> str:
+    """What git says."""
+    return subprocess.run(["git", *arguments], cwd=ROOT, capture_output=True, text=True, check=True).stdout.strip()
+
+
+def quick() -> list[str]:
+    """The commands that failed, with small sizes, in a copy."""
+    shutil.rmtree(SCRATCH, ignore_errors=True)
+    shutil.copytree(HERE, SCRATCH / "benchmarks", ignore=shutil.ignore_patterns("__pycache__", ".data"))
+    chosen = [step for step in STEPS if step.quick is not None]
+    failed = [step.command for step in chosen if not run(SCRATCH / "benchmarks", f"{step.command} {step.quick}")]
+    print(
+        f"{len(chosen)} of {len(STEPS)} commands, small, in {SCRATCH.relative_to(ROOT)}; saved results are as they were"
+    )
+    return failed
+
+
+def full() -> list[str]:
+    """The commands that failed, or whose results are not of the commit that was checked out at the start."""
+    if git("status", "--porcelain", "--", "src", "benchmarks"):
+        sys.exit("The full run is of one commit: commit or set aside the changes in src/ and benchmarks/ first.")
+    head = git("rev-parse", "HEAD")
+    failed = [step.command for step in STEPS if not run(HERE, step.command)]
+    stale = [
+        name
+        for step in STEPS
+        for name in step.saves.split()
+        if not json.loads(saved(name).read_text())["commit"].startswith(head)
+    ]
+    run(ROOT, "docs/figures.py")
+    return failed + [f"{name} is of another commit" for name in stale]
+
+
+def main() -> int:
+    """Run, or list."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--full", action="store_true")
+    parser.add_argument("--list", action="store_true")
+    chosen = parser.parse_args()
+    if chosen.list:
+        for step in STEPS:
+            for name in step.saves.split():
+                print(f"{step.command.replace(DATA, 'DATA'):45s} {name:40s} {' '.join(pages(name))}")
+        return 0
+    failed = full() if chosen.full else quick()
+    for command in failed:
+        print(f"FAILED: {command}")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
