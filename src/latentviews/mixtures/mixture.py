@@ -248,7 +248,7 @@ class MultiViewMixture(CallbackSupportMixin, ViewQuestionsMixin, PosteriorMixin,
         fit = self._fit_either if is_auto(self.dependence) else self._fit_rows
         problem = fit(X, y, sample_weight, report)
         if all(view.domain is not None and view.smooths for view in self.components_):  # others have no densities
-            warn_of_hidden(self.weights_, classes_of(self).log_joint(problem.pilot))
+            warn_of_hidden(self.weights_, classes_of(self).log_joint, problem.pilot)
         self._name_classes(y)
         finish()
         return self

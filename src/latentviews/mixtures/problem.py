@@ -26,6 +26,7 @@ from latentviews.mixtures.sieve import accelerated_em, posterior
 
 KNOWN_ROWS = 20_000  # rows with known labels that name the classes
 REFIT_STEPS, REFIT_TOLERANCE = 120, 3e-3  # of EM on resampled rows
+FEW_ROWS = 2000  # rows that are asked first whether every class wins some
 
 
 @dataclass(frozen=True, eq=False)
@@ -195,10 +196,14 @@ def hidden_sentence(counts: np.ndarray, weights: np.ndarray) -> str | None:
     return f"No row is most probably in {', or in '.join(hidden)}: {rest}. Try fewer classes."
 
 
-def warn_of_hidden(weights: np.ndarray, joint: np.ndarray) -> None:
+def warn_of_hidden(weights: np.ndarray, log_joint: Callable[[Any], np.ndarray], rows: Any) -> None:
     """Warn of classes that no row is most probably in, given the joint density of rows and classes."""
-    counts = np.bincount(joint.argmax(axis=1), minlength=len(weights))[: len(weights)]
-    sentence = hidden_sentence(counts, weights)
+
+    def said(some: Any) -> str | None:
+        counts = np.bincount(log_joint(some).argmax(axis=1), minlength=len(weights))[: len(weights)]
+        return hidden_sentence(counts, weights)
+
+    sentence = said(rows[:: max(len(rows) // FEW_ROWS, 1)]) and said(rows)  # a few of them mostly show every class
     if sentence:
         warn_user(sentence, IdentifiabilityWarning)
 
