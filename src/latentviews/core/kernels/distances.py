@@ -35,10 +35,13 @@ def squared_distances(x: Any, y: Any) -> Any:
     if isinstance(x, np.ndarray):  # in place: copies of many columns are memory
         np.clip(x, -limit, limit, out=x)
         np.clip(y, -limit, limit, out=y)
-    else:
+    else:  # in one product: on a device, every pass over the result takes as long as that
         x, y = xp.clip(x, min=-limit, max=limit), xp.clip(y, min=-limit, max=limit)
+        of_x, of_y = xp.vecdot(x, x)[:, None], xp.vecdot(y, y)[:, None]
+        left = xp.concat([x, of_x, xp.ones_like(of_x)], axis=1)
+        return xp.clip(left @ xp.concat([-2 * y, xp.ones_like(of_y), of_y], axis=1).T, min=0.0)
     squares = x @ y.T
     squares *= -2
     squares += xp.vecdot(x, x)[:, None]
     squares += xp.vecdot(y, y)
-    return xp.clip(squares, min=0.0)  # rounding can take a zero distance below zero
+    return np.clip(squares, 0.0, None)  # rounding can take a zero distance below zero
