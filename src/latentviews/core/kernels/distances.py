@@ -13,6 +13,8 @@ SMALL = 1e-100  # bandwidths below which rows may be beyond the range of numbers
 def in_units(x: Any, scale: np.ndarray) -> Any:
     """Rows over bandwidths, one per column; the largest numbers there are where a quotient is beyond them."""
     xp = namespace(x)
+    if not xp.isdtype(x.dtype, "real floating"):  # whole numbers
+        x = xp.astype(x, xp.float64)
     least = float(xp.finfo(x.dtype).smallest_normal)
     if scale.min() > SMALL and scale.min() > least:
         return x / in_library_of(scale, x)
