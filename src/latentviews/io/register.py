@@ -152,6 +152,7 @@ CLASSES = {
     "Matern": "core.kernels.real",
     "Medoid": "mixtures.dependence.merging",
     "Memory": "sequences.two_stage",
+    "Messages": "sequences.banded",
     "MixtureKind": "joint.stacks",
     "MixtureRows": "mixtures.polish",
     "MomentQuality": "diagnosis.moments",
