@@ -10,6 +10,7 @@ from latentviews.comparison import independence
 from latentviews.comparison.features import LANDMARKS, whitened
 from latentviews.comparison.results import Draws
 from latentviews.core.features.landmarks import LandmarkFeatures
+from latentviews.core.kernels.base import UnitHeight
 
 FALSE_ALARM = 1e-6
 MEDIAN = Gaussian("median")
@@ -213,7 +214,7 @@ def test_whitened_kernels_are_fishers_discriminant(rng):
     x, y = rng.normal(size=(40, 2)), rng.normal(0.5, size=(30, 2))
     pooled = np.concatenate([x, y])
     kernel = whitened(Gaussian(2.0), pooled, 100)
-    phi = LandmarkFeatures(Gaussian(2.0), 100, tol=1e-6, random_state=0).fit(pooled).transform(pooled)
+    phi = LandmarkFeatures(UnitHeight(Gaussian(2.0)), 100, tol=1e-6, random_state=0).fit(pooled).transform(pooled)
     difference = phi[:40].mean(axis=0) - phi[40:].mean(axis=0)
     spread = np.cov(phi.T, bias=True) + 0.01 * np.eye(phi.shape[1])
 

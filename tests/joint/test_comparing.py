@@ -36,3 +36,11 @@ def test_a_factor_that_many_columns_share_is_seen(rng):
 def test_one_column_is_refused(rng):
     with pytest.raises(ValueError, match="two columns or more"):
         pvalue(TreeMMD(), 0, rng.normal(size=(10, 1)), rng.normal(size=(10, 1)))
+
+
+def test_without_a_kernel_several_are_tried(rng):
+    x, y = rng.normal(size=(60, 4)), rng.normal(0.8, size=(60, 4))
+
+    found = two_sample_test(x, y, statistic=TreeMMD(), n_permutations=39, random_state=0)
+
+    assert found.pvalue == 0.025

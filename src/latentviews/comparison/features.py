@@ -89,7 +89,7 @@ class WhitenedKernel:
 
 def whitened(kernel: Kernel, rows: np.ndarray, n_landmarks: int) -> WhitenedKernel:
     """A kernel whitened on the rows."""
-    features = LandmarkFeatures(kernel, n_landmarks, tol=WEAKEST, random_state=0).fit(rows)
+    features = LandmarkFeatures(UnitHeight(kernel), n_landmarks, tol=WEAKEST, random_state=0).fit(rows)
     phi = features.transform(rows)
     values, vectors = np.linalg.eigh(np.atleast_2d(np.cov(phi, rowvar=False, bias=True)))
     features.tail_ = features.tail_ @ (vectors / np.sqrt(np.maximum(values, 0.0) + PENALTY))
@@ -99,8 +99,8 @@ def whitened(kernel: Kernel, rows: np.ndarray, n_landmarks: int) -> WhitenedKern
 def several_kernels(rows: np.ndarray, n_landmarks: int) -> list[Any]:
     """The kernels that are tried where none is named: narrow Gaussians, and wide ones whitened."""
     middle = np.asarray(middle_gaussian(rows).bandwidth)
-    narrow = [UnitHeight(Gaussian(middle * scale)) for scale in SCALES]
-    return narrow + [whitened(UnitHeight(Gaussian(middle * scale)), rows, n_landmarks) for scale in WHITENED]
+    narrow = [Gaussian(middle * scale) for scale in SCALES]
+    return narrow + [whitened(Gaussian(middle * scale), rows, n_landmarks) for scale in WHITENED]
 
 
 def kernels_to_try(kernel: Any, some: np.ndarray, n_landmarks: int) -> list[Any]:

@@ -7,7 +7,7 @@ import numpy as np
 
 from latentviews._arrays import to_numpy
 from latentviews._numbers import TINY, thin_svd, thinned
-from latentviews.comparison.features import middle_gaussian, some_rows
+from latentviews.comparison.features import WhitenedKernel, middle_gaussian, some_rows
 from latentviews.comparison.results import Draws
 from latentviews.comparison.two_sample import TwoSamples, permuted_draws
 from latentviews.core.features.landmarks import LandmarkFeatures
@@ -87,8 +87,10 @@ def _whitened(phi: np.ndarray) -> np.ndarray:
     return left[:, spread > LEAST * max(spread[0], TINY)] * np.sqrt(len(phi))
 
 
-def _of_column(kernel: Kernel, rows: np.ndarray, column: int) -> Kernel:
+def _of_column(kernel: Any, rows: np.ndarray, column: int) -> Kernel:
     """A Gaussian as wide in one column as the kernel is in all of them, in median distances; others as they are."""
+    if isinstance(kernel, WhitenedKernel):
+        kernel = kernel.kernel  # the tree whitens by itself
     if not isinstance(kernel, Gaussian) or not np.ptp(rows[:, column]):
         return kernel
     scale = np.mean(np.asarray(kernel.bandwidth) / np.asarray(middle_gaussian(rows).bandwidth))
