@@ -353,8 +353,9 @@ def history(span, only, tol):
         for commit, subject in (step.split(" ", 1) for step in steps):
             after = _answers_at(commit, folder, only)
             gaps = {name: difference(before[name], after[name]) for name in before if name in after}
-            moved = {name: float(f"{gap:.1e}") for name, gap in gaps.items() if gap > tol}
-            table.append({"commit": commit, "subject": subject, "answers": len(gaps), "moved": moved})
+            moved = {name: gap for name, gap in gaps.items() if gap > tol}
+            told = {name: float(f"{gap:.1e}") if np.isfinite(gap) else "another shape" for name, gap in moved.items()}
+            table.append({"commit": commit, "subject": subject, "answers": len(gaps), "moved": told})
             print(commit, subject, f"{len(moved)} of {len(gaps)}", max(moved.values(), default=0.0), flush=True)
             _record.save(HISTORY, {"from": first, "beyond": tol, "steps": table})
             before = after
