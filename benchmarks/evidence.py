@@ -66,6 +66,13 @@ STEPS = (
     Step("accuracy/conditional.py", "accuracy/conditional"),
     Step("accuracy/shift.py", "accuracy/shift"),
     Step("accuracy/propagation.py", "accuracy/propagation"),
+    Step("accuracy/comparing.py levels", "accuracy/comparing_levels"),
+    Step("accuracy/comparing.py power", "accuracy/comparing_power"),
+    Step("accuracy/change_points_widths.py", "accuracy/change_points_widths"),
+    Step("accuracy/few_rows.py", "accuracy/few_rows"),
+    Step("accuracy/dependence_choice.py", "accuracy/dependence_choice"),
+    Step("accuracy/torus.py", "accuracy/torus"),
+    Step("accuracy/digits.py", "accuracy/digits"),
     Step("accuracy/ica.py", "accuracy/ica"),
     Step("accuracy/features.py", "accuracy/features"),
     Step("accuracy/kernel_pca.py", "accuracy/kernel_pca_eigenfunctions accuracy/kernel_pca_memory"),
@@ -77,12 +84,16 @@ STEPS = (
     Step("speed/comparing.py", "speed/comparing"),
     Step("speed/kernel_pca.py", "speed/kernel_pca", "--rows 20000"),
     Step("speed/report.py", "speed/report", "--rows 20000"),
+    Step("speed/scale.py", "speed/scale_small speed/scale_columns speed/scale_starts"),
+    Step("speed/files.py", "speed/files"),
+    Step("speed/chunks.py", "speed/chunks"),
     Step("accuracy/claims.py", "accuracy/claims"),
 )  # fmt: skip
 APART = {  # of several commits of the package, or of a GPU: by hand
     "accuracy/answers": "python benchmarks/answers.py history …",
     "speed/trees": "python benchmarks/speed/trees.py ../before/src src",
     "speed/imagenet_shape": "python benchmarks/speed/imagenet_shape.py",
+    "speed/gpu": "python benchmarks/speed/gpu.py",
 }
 
 

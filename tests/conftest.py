@@ -9,6 +9,8 @@ os.environ.setdefault("SCIPY_ARRAY_API", "1")  # scikit-learn skips a check with
 import numpy as np
 import pytest
 
+collect_ignore = ["minimal.py"]  # which `make wheel` runs, outside the checkout
+
 # Chromium and its driver; .ci/run installs them and sets LATENTVIEWS_BROWSER, and then the tests run in any case
 HAS_BROWSER = bool(shutil.which("chromium") and shutil.which("chromedriver")) or "LATENTVIEWS_BROWSER" in os.environ
 

@@ -87,7 +87,8 @@ BAD_ROWS = {
     "infinite": (np.where(ROWS > 3, np.inf, ROWS), "contains infinity"),
     "text": (
         np.full(ROWS.shape, "a", dtype=object),
-        r"expects numbers; column 0 holds text, such as 'a'|could not convert string to float: 'a'",
+        r"expects numbers; column 0 holds text, such as 'a'|could not convert string to float: 'a'"
+        r"|constant over 400 rows",  # where text is taken for categories
     ),
     "complex": (ROWS + 1j, "Complex data not supported"),
     "none": (ROWS[:0], r"Found array with 0 sample\(s\)"),

@@ -88,7 +88,7 @@ def _factorized(column: Any) -> tuple[list[Any], np.ndarray]:
         places = np.fromiter((table.setdefault(value, len(table)) for value in x), dtype=int, count=len(x))
     except TypeError:
         odd = next(value for value in x if not _is_hashable(value))
-        raise TypeError(f"A category must be a string, a number or a flag; got {odd!r}.") from None
+        raise TypeError(f"A category given as an argument must be a string, a number or a flag; got {odd!r}.") from None
     return list(table), places
 
 

@@ -140,7 +140,8 @@ class BinnedEmbedding(Components):
         domain, column = self._domain(), in_doubles(x[:, 0] if counts_there(x) else to_numpy(x)[:, 0])
         xp, spread = namespace(column), float(domain.spread[0])
         values = xp.clip(self._inside(column, linear_bins(column, self.wide_grid) @ self._proper_table), TINY, None)
-        away = xp.clip((column - float(domain.center[0])) / spread, -LARGEST, LARGEST)
+        with np.errstate(over="ignore"):  # however far
+            away = xp.clip((column - float(domain.center[0])) / spread, -LARGEST, LARGEST)
         background = BACKGROUND / (math.pi * spread) * math.exp(-domain.log_unit) / (1 + away * away)
         return xp.log(values + background[:, None]) + domain.log_unit
 

@@ -245,8 +245,7 @@ class MultiViewMixture(CallbackSupportMixin, ViewQuestionsMixin, PosteriorMixin,
         report, finish = reporter(self, self.verbose)
         for name in ("rank_test_", "stream_", "dependence_choice_"):  # an earlier fit's
             self.__dict__.pop(name, None)
-        fit = self._fit_either if is_auto(self.dependence) else self._fit_rows
-        problem = fit(X, y, sample_weight, report)
+        problem = (self._fit_either if is_auto(self.dependence) else self._fit_rows)(X, y, sample_weight, report)
         if all(view.domain is not None and view.smooths for view in self.components_):  # others have no densities
             warn_of_hidden(self.weights_, classes_of(self).log_joint, problem.pilot)
         self._name_classes(y)
@@ -256,8 +255,7 @@ class MultiViewMixture(CallbackSupportMixin, ViewQuestionsMixin, PosteriorMixin,
     def _name_classes(self, y: Any) -> None:
         """Names for all classes, where ``y`` names some."""
         self.__dict__.pop("class_names_", None)  # an earlier fit's
-        names = label_names(y)
-        if names is not None:
+        if (names := label_names(y)) is not None:
             more = [f"class {h}" for h in range(len(names), self.n_components_)]
             self.class_names_: np.ndarray = np.array([*names, *more], dtype=object)
 
@@ -397,7 +395,6 @@ class MultiViewMixture(CallbackSupportMixin, ViewQuestionsMixin, PosteriorMixin,
     def _log_joint(self, X: Any) -> np.ndarray:
         check_is_fitted(self)
         data, _ = read_table(self, X, reset=False)
-        classes = classes_of(self)
-        size = streams.rows_at_once(8 * len(self.weights_), data)
+        classes, size = classes_of(self), streams.rows_at_once(8 * len(self.weights_), data)
         parts = [classes.log_joint(batch) for batch, _ in streams.batches(data, size=size)]
         return namespace(parts[0]).concat(parts, axis=0)
