@@ -256,6 +256,14 @@ def test_names_and_text_in_columns_are_told(model, rng):
         model.fit(frame.to_numpy())
 
 
+def test_a_pilot_in_which_a_column_has_one_value_is_told(rng):
+    X = rng.integers(2, size=(250, 3)).astype(float)
+    X[:, 1] = np.arange(250) == 100
+
+    with pytest.raises(ValueError, match="Column 1 has one value in the 10 rows of the pilot"):
+        MultiViewMixture(2, pilot_size=10, random_state=0).fit(X)
+
+
 def test_one_table_is_meant_where_batches_come(rng):
     with pytest.raises(TypeError, match="LandmarkFeatures expects one table here; got map"):
         LandmarkFeatures().fit(map(np.asarray, [[[1.0, 2.0]]]))

@@ -5,10 +5,11 @@ from typing import Any
 
 import numpy as np
 
+from latentviews._arrays import to_numpy
 from latentviews._validation import allowed_classes, is_auto, label_names
 from latentviews.core import streams
 from latentviews.core.categories import chosen_codes
-from latentviews.core.checked import unmapped
+from latentviews.core.checked import label_of, unmapped
 from latentviews.core.kernels.spaces import space_of
 from latentviews.core.selection import RankTest, dependence_rank
 from latentviews.core.tables import Columns, TrainingRows, check_varying, read_table, rows_inside, training_rows
@@ -32,16 +33,18 @@ def read_problem(model: Any, X: Any, y: Any, sample_weight: Any) -> Problem:
     _check_rows(model, rows, columns, rank)
     blocks = read_blocks(model.exchangeable, len(columns))
     prototypes = _prototypes(model, rows.counted().pilot, columns, blocks)
-    rows = rows_inside(rows, columns, prototypes, getattr(model, "feature_names_in_", None))
+    names = getattr(model, "feature_names_in_", None)
+    _check_pilot(rows, columns, prototypes, names)
+    rows = rows_inside(rows, columns, prototypes, names)
     fits, rank_test = ViewFits(rows.pilot, columns, blocks, rows.codes), None
     if model.dependence is not None:
         check_dependence(model, blocks, prototypes, rows.labels)
     elif is_auto(model.n_components):
         rank_test = _rank_test(rows, fits.views(prototypes, rng), rng)
         rank = rank_test.n_components
-    names = label_names(y)
-    if names is not None and len(names) > rank:
-        raise ValueError(f"y names {len(names)} classes ({', '.join(names)}), and there are {rank}; ask for as many.")
+    labels = label_names(y)
+    if labels is not None and len(labels) > rank:
+        raise ValueError(f"y names {len(labels)} classes ({', '.join(labels)}), and there are {rank}; ask for as many.")
     allowed = None if rows.pilot_labels is None else allowed_classes(rows.pilot_labels, rank)
     return Problem(
         **vars(rows),
@@ -74,6 +77,22 @@ def _check_rows(model: Any, rows: TrainingRows, columns: Columns, rank: int) -> 
     check_varying(table, columns, getattr(model, "feature_names_in_", None))
     if model.reference is not None and not is_view(model.reference, len(columns)):
         raise ValueError(f"reference must be a view from 0 to {len(columns) - 1}; got {model.reference!r}.")
+
+
+def _check_pilot(rows: TrainingRows, columns: Columns, prototypes: Sequence[Any], names: Any) -> None:
+    """Refuse a pilot in which a column of numbers has one value, though it varies in the table: it has no scale."""
+    if not (rows.partial and streams.is_array(rows.data)):
+        return
+    for group, phi in zip(columns, prototypes, strict=True):
+        space = space_of(phi)
+        for j in group if space is not None and space.ordered else ():
+            column = to_numpy(rows.pilot[:, j])
+            seen = column[~np.isnan(column)]
+            if not len(seen) or seen.min() == seen.max():
+                raise ValueError(
+                    f"Column {label_of(j, names)} has one value in the {len(rows.pilot):,} rows of the pilot, so nothing "
+                    "is known of its scale; raise `pilot_size`, or leave the column out."
+                )
 
 
 def is_view(value: Any, n_views: int) -> bool:
