@@ -90,8 +90,8 @@ def _check_pilot(rows: TrainingRows, columns: Columns, prototypes: Sequence[Any]
             seen = column[~np.isnan(column)]
             if not len(seen) or seen.min() == seen.max():
                 raise ValueError(
-                    f"Column {label_of(j, names)} has one value in the {len(rows.pilot):,} rows of the pilot, so nothing "
-                    "is known of its scale; raise `pilot_size`, or leave the column out."
+                    f"Column {label_of(j, names)} has one value in the {len(rows.pilot):,} rows of the pilot, so "
+                    "nothing is known of its scale; raise `pilot_size`, or leave the column out."
                 )
 
 
