@@ -4,13 +4,13 @@ import os
 import signal
 import threading
 import time
+from importlib import import_module
 
 import dask
 import dask.array as da
 import numpy as np
 import pytest
 from distributed import Client, LocalCluster
-from distributed.utils import get_mp_context
 
 from latentviews import MultiViewMixture
 from latentviews.datasets import make_multiview
@@ -22,12 +22,11 @@ PASSES = 2  # of a spectral fit: the pilot, and the moments
 @pytest.fixture(scope="module")
 def client():
     options = {"processes": True, "n_workers": 2, "threads_per_worker": 1, "dashboard_address": ":0"}
-    with dask.config.set({"distributed.worker.multiprocessing-method": "forkserver"}):
-        get_mp_context().set_forkserver_preload(
-            ["distributed", "latentviews.mixtures.mixture"]
-        )  # imported once for all
-        with LocalCluster(**options) as cluster, Client(cluster) as client:
-            yield client
+    patience = {"distributed.scheduler.no-workers-timeout": "60s"}  # without workers a fit would wait for ever
+    with dask.config.set(patience), LocalCluster(**options) as cluster, Client(cluster) as client:
+        client.wait_for_workers(2, timeout=60)
+        client.run(import_module, "latentviews.mixtures.mixture")
+        yield client
 
 
 class Slow:
