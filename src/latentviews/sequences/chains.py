@@ -147,7 +147,8 @@ class _ScaledSteps:
     def posteriors(self, after: np.ndarray, ahead: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         joint = after * ahead
         total = (joint @ np.ones(joint.shape[1]))[:, None]  # faster than a sum along so short an axis
-        return joint / total, total
+        joint /= total
+        return joint, total
 
     def moves(
         self, after: np.ndarray, ahead: np.ndarray, total: np.ndarray, transition: np.ndarray, last: np.ndarray
