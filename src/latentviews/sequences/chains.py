@@ -153,9 +153,9 @@ class _ScaledSteps:
     def moves(
         self, after: np.ndarray, ahead: np.ndarray, total: np.ndarray, transition: np.ndarray, last: np.ndarray
     ) -> np.ndarray:
-        now = after / total
-        now[last] = 0.0
-        return transition * (now[:-1].T @ ahead[1:])
+        after /= total  # which nobody needs as they were
+        after[last] = 0.0
+        return transition * (after[:-1].T @ ahead[1:])
 
 
 class _Logs:
