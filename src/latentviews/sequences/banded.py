@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.linalg.blas import dtbsv
 
-SIZES = 2**16, 64, 2048  # numbers of a system, and the fewest and most rows in it
+SIZES = 2**17, 64, 2048  # numbers of a system, and the fewest and most rows in it
 RANGE = 1e-100, 1e100  # totals of messages between which nothing that matters has underflowed
 LEAST = 1e-300  # of an emission that is divided by; one below it counts as none
 
