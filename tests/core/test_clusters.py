@@ -2,10 +2,12 @@
 
 import os
 import signal
+import sys
 import threading
 import time
 from importlib import import_module
 
+import cloudpickle
 import dask
 import dask.array as da
 import numpy as np
@@ -22,6 +24,7 @@ PASSES = 2  # of a spectral fit: the pilot, and the moments
 @pytest.fixture(scope="module")
 def client():
     options = {"processes": True, "n_workers": 2, "threads_per_worker": 1, "dashboard_address": ":0"}
+    cloudpickle.register_pickle_by_value(sys.modules[__name__])  # workers need not find this file
     patience = {"distributed.scheduler.no-workers-timeout": "60s"}  # without workers a fit would wait for ever
     with dask.config.set(patience), LocalCluster(**options) as cluster, Client(cluster) as client:
         client.wait_for_workers(2, timeout=60)
