@@ -2,12 +2,10 @@
 
 import os
 import signal
-import sys
 import threading
 import time
 from importlib import import_module
 
-import cloudpickle
 import dask
 import dask.array as da
 import numpy as np
@@ -16,6 +14,7 @@ from distributed import Client, LocalCluster
 
 from latentviews import MultiViewMixture
 from latentviews.datasets import make_multiview
+from slow_rows import Slow
 
 ROWS = make_multiview(1200, 3, design="gamma", random_state=0).X
 PASSES = 2  # of a spectral fit: the pilot, and the moments
@@ -24,33 +23,11 @@ PASSES = 2  # of a spectral fit: the pilot, and the moments
 @pytest.fixture(scope="module")
 def client():
     options = {"processes": True, "n_workers": 2, "threads_per_worker": 1, "dashboard_address": ":0"}
-    cloudpickle.register_pickle_by_value(sys.modules[__name__])  # workers need not find this file
     patience = {"distributed.scheduler.no-workers-timeout": "60s"}  # without workers a fit would wait for ever
     with dask.config.set(patience), LocalCluster(**options) as cluster, Client(cluster) as client:
         client.wait_for_workers(2, timeout=60)
         client.run(import_module, "latentviews.mixtures.mixture")
         yield client
-
-
-class Slow:
-    """A step on the way to every chunk, which takes its time and leaves a note of who took it."""
-
-    def __init__(self, folder):
-        self.folder = folder
-
-    def __call__(self, rows):
-        with open(self.folder / str(os.getpid()), "a") as notes:
-            notes.write(".")
-        time.sleep(0.02)
-        return rows
-
-    def notes(self):
-        """How many chunks every process has read."""
-        return {int(path.name): len(path.read_text()) for path in self.folder.iterdir()}
-
-    def rows(self, n_chunks):
-        """The rows in chunks that take this step."""
-        return da.from_array(ROWS, chunks=(len(ROWS) // n_chunks, 3)).map_blocks(self, dtype=float)
 
 
 def after(slow, count, act):
@@ -79,7 +56,7 @@ def test_a_worker_that_is_killed_costs_a_retry_and_not_the_answer(client, tmp_pa
         os.kill(killed[0], signal.SIGKILL)
 
     killer = after(slow, 30, kill)
-    model = mixture().fit(slow.rows(24))
+    model = mixture().fit(slow.rows(ROWS, 24))
     killer.join()
 
     np.testing.assert_allclose(model.weights_, truth.weights_, rtol=0, atol=1e-10)
@@ -101,7 +78,7 @@ def test_an_interrupt_stops_the_workers_too(client, tmp_path):
     interrupt = after(slow, 5, lambda: os.kill(os.getpid(), signal.SIGINT))
 
     with pytest.raises(KeyboardInterrupt):
-        model.fit(slow.rows(300))
+        model.fit(slow.rows(ROWS, 300))
     interrupt.join()
 
     seen = sum(slow.notes().values())
@@ -127,5 +104,5 @@ def test_a_scheduler_that_is_gone_is_said_so(tmp_path):
     with LocalCluster(processes=False, n_workers=1, threads_per_worker=1, dashboard_address=":0") as own, Client(own):
         closing = after(slow, 3, own.close)
         with pytest.raises(RuntimeError, match="Dask's scheduler is closed or cannot be reached"):
-            mixture().fit(slow.rows(100))
+            mixture().fit(slow.rows(ROWS, 100))
         closing.join()
