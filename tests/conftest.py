@@ -2,6 +2,7 @@
 
 import os
 import shutil
+import signal
 from pathlib import Path
 
 os.environ.setdefault("SCIPY_ARRAY_API", "1")  # scikit-learn skips a check without it; read when scipy is imported
@@ -9,6 +10,10 @@ os.environ.setdefault("SCIPY_ARRAY_API", "1")  # scikit-learn skips a check with
 import numpy as np
 import pytest
 
+if (
+    signal.getsignal(signal.SIGINT) is signal.SIG_IGN
+):  # as in a shell's background jobs, where interrupts would not come
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 collect_ignore = ["minimal.py"]  # which `make wheel` runs, outside the checkout
 
 # Chromium and its driver; .ci/run installs them and sets LATENTVIEWS_BROWSER, and then the tests run in any case

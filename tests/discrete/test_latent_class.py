@@ -231,7 +231,7 @@ def test_wrong_parameters_get_a_sentence(parameters, message, codes):
 
 
 def test_answers_that_are_none_get_a_sentence(codes):
-    with pytest.raises(TypeError, match="A category must be a string, a number or a flag; got"):
+    with pytest.raises(TypeError, match="must be a string, a number or a flag; got"):
         quick().fit(np.array([[{"a": 1}, 1, 2]] * 3, dtype=object))
     with pytest.raises(ValueError, match="Column 1 has no answer in any of 600 rows"):
         quick().fit(np.where(np.arange(5) == 1, np.nan, codes))
