@@ -257,9 +257,7 @@ def test_a_pilot_of_one_value_does_not_end_the_interpreter(rng):
     rows = rng.integers(0, 2, size=(250, 5)).astype(float)
     rows[:, 0] = np.arange(250) < 3  # few rows differ, and no pilot of three has one of them
 
-    with pytest.raises(
-        ValueError, match="has one value in the 3 rows of the pilot|rows of the pilot have one value in column"
-    ):
+    with pytest.raises(ValueError, match="has one value in the 3 rows of the pilot"):
         MultiViewMixture(2, dependence=Copulas(n_starts=1), pilot_size=3, random_state=0).fit(rows)
 
 
