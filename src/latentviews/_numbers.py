@@ -23,6 +23,11 @@ def column_sums(values: np.ndarray) -> np.ndarray:
     return np.ones(len(values)) @ values
 
 
+def row_sums(values: np.ndarray) -> np.ndarray:
+    """The sums of the short rows of a long table (n, k), by a product for the same reason."""
+    return values @ np.ones(values.shape[1])
+
+
 def row_shares(n_rows: int, weights: np.ndarray | None) -> np.ndarray:
     """The shares of rows in a mean: equal ones, or in proportion to their weights."""
     return np.full(n_rows, 1 / n_rows) if weights is None else weights / weights.sum()

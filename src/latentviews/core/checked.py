@@ -11,7 +11,7 @@ from latentviews._progress import passing, timed_pass
 from latentviews._validation import check_rows, is_batches, warn_user
 from latentviews.core import streams
 from latentviews.core.categories import coded, coded_first, text_columns
-from latentviews.core.kernels.spaces import Real, Space
+from latentviews.core.kernels.spaces import Space
 from latentviews.core.streams.dask import Chunks, as_chunks, is_dask, is_delayed
 from latentviews.io import StoredTable
 from latentviews.io.stored import as_stored, is_big_map, is_stored
@@ -208,7 +208,7 @@ def _without_text(estimator: Any, first: Any) -> Any:
 def refuse_outside(x: Any, spaces: Spaces, names: Any = None) -> None:
     """Refuse values outside the space of their column, and warn of those that are hardly in its unit."""
     for j, space in spaces.items():
-        if type(space) is Real:  # nothing is outside, so nothing leaves the device that the rows are on
+        if space.affine:  # nothing is outside, so nothing leaves the device that the rows are on
             continue
         column = to_numpy(x[:, j])
         if space.bordered:

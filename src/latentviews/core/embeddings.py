@@ -121,7 +121,7 @@ class BinnedEmbedding(Components):
     @property
     def looks_up(self) -> bool:
         """Whether logs of densities come from a table for rows of any array library that can count."""
-        return self.domain is not None and type(self.domain.space) is Real and not self._bordered
+        return self.domain is not None and self.domain.space.affine and not self._bordered
 
     def log_density(self, x: Any) -> Any:
         """The log of ``density`` mixed with a millionth of a broad density, in the library of ``x`` where it can count.

@@ -282,7 +282,7 @@ def check_spaces(x: np.ndarray, columns: Columns, prototypes: Sequence[Any], nam
         space = space_of(phi) or Real()
         spaces |= {j: space.column(place) for place, j in enumerate(group)}
     for j, space in spaces.items():
-        doubt = None if type(space) is Real else space.check(to_numpy(x[:, j]), label_of(j, names))
+        doubt = None if space.affine else space.check(to_numpy(x[:, j]), label_of(j, names))
         if doubt:
             warn_user(doubt)
     return spaces

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from typing import Any, cast
 
 import numpy as np
@@ -18,6 +17,7 @@ from latentviews.core.kernels.quadrature import Quadrature
 from latentviews.core.streams import batches
 from latentviews.densities.reestimation import within_classes
 from latentviews.densities.smoothers import representatives
+from latentviews.densities.weighted_kernels import WeightedKernels
 
 WIDTHS = (0.12, 0.18, 0.25, 0.35, 0.5, 0.7, 1.0, 1.4, 2.0)  # of kernels, over what Silverman's rule says
 FAINT = 1e-9  # shares of a row that no density would miss
@@ -25,7 +25,7 @@ HALF = 2**0.2  # how much wider than for all rows the best kernels for half of t
 
 
 @dataclass(frozen=True, eq=False)
-class KernelSample(Components):
+class KernelSample(WeightedKernels):
     """Components as weighted rows, and their densities as mixtures of one kernel per component on the rows.
 
     p(x | h) = Σ_i weights_ih k_h(x, rows_i), where k_h is a product of kernels on columns of their own: a density for
@@ -43,11 +43,6 @@ class KernelSample(Components):
     weights: np.ndarray = field(repr=False)
     kernels: tuple[Kernel, ...]
 
-    @property
-    def n_components(self) -> int:
-        """The number of components k."""
-        return self.weights.shape[1]
-
     def _values(self, x: Any) -> np.ndarray:
         """The densities, (n, k)."""
         x = to_numpy(as_rows(x))
@@ -61,20 +56,6 @@ class KernelSample(Components):
         for kernel, weights in zip(self.kernels, self.weights.T, strict=True):
             kept = weights > 0
             yield kernel.gram(x, self.rows[kept]) @ weights[kept]
-
-    @cached_property
-    def mass(self) -> np.ndarray:
-        """The sum of the weights: the kernels are densities, and there is nothing to integrate."""
-        return self.weights.sum(axis=0)
-
-    @cached_property
-    def clipped(self) -> np.ndarray:
-        """Nothing: no kernel is negative."""
-        return np.zeros(self.n_components)
-
-    @property
-    def _positive_mass(self) -> np.ndarray:
-        return self.mass
 
     def sample(self, component: int, size: int, rng: np.random.Generator) -> np.ndarray:
         """Rows drawn from the density of one component: a row, and a draw from its kernel."""

@@ -13,6 +13,7 @@ from latentviews._numbers import LARGEST as FARTHEST
 from latentviews._numbers import TINY
 from latentviews.core.components import BACKGROUND, Components, as_rows, evaluate
 from latentviews.core.kernels.real import Gaussian
+from latentviews.densities.weighted_kernels import WeightedKernels
 
 POINTS = 1000  # rows that stand for all
 WIDTHS = (0.14, 0.28, 0.56)  # of kernels, over the spread of their surroundings
@@ -24,7 +25,7 @@ NEGLIGIBLE = 1e-4  # of a component: what weighs less is left out
 
 
 @dataclass(frozen=True, eq=False)
-class WeightedSample(Components):
+class WeightedSample(WeightedKernels):
     """Components as weighted rows, and their densities as mixtures of Gaussians on and among the rows.
 
     p(x | h) = Σ_i weights_ih N(x; centres_i, widths_i² Σ_g), with g = shapes_i and Σ_g⁻¹ = maps_g maps_gᵀ.
@@ -51,11 +52,6 @@ class WeightedSample(Components):
     shapes: np.ndarray = field(repr=False)
     maps: np.ndarray = field(repr=False)
     optimism: np.ndarray = field(repr=False)
-
-    @property
-    def n_components(self) -> int:
-        """The number of components k."""
-        return self.weights.shape[1]
 
     def _values(self, x: Any) -> np.ndarray:
         """The densities over the domain's unit, (n, k)."""
@@ -124,20 +120,6 @@ class WeightedSample(Components):
     def n_parameters(self) -> np.ndarray:
         """How many parameters would overfit as much (Akaike 1974)."""
         return self.optimism
-
-    @cached_property
-    def mass(self) -> np.ndarray:
-        """The sum of the weights: the kernels are densities, and there is nothing to integrate."""
-        return self.weights.sum(axis=0)
-
-    @cached_property
-    def clipped(self) -> np.ndarray:
-        """Nothing: no kernel is negative."""
-        return np.zeros(self.n_components)
-
-    @property
-    def _positive_mass(self) -> np.ndarray:
-        return self.mass
 
     def _as_sample(self) -> tuple[np.ndarray, np.ndarray]:
         return self.rows, self.shares

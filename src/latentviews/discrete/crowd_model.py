@@ -6,7 +6,7 @@ import numpy as np
 from scipy import sparse
 from scipy.special import digamma, expit, gammaln, xlogy
 
-from latentviews._numbers import TINY, as_shares
+from latentviews._numbers import TINY, as_shares, column_sums
 from latentviews.discrete.crowd_answers import CrowdAnswers
 
 STRENGTH = 4.0  # answers that the crowd counts for beside a worker's own, at first
@@ -75,7 +75,7 @@ def _maximised(answers: CrowdAnswers, posteriors: np.ndarray, prior: np.ndarray 
     counts = (answers.table.T @ posteriors).reshape(n_workers, k, k).transpose(0, 2, 1)
     if prior is None:
         prior = STRENGTH * as_shares(counts.sum(axis=0) + 1 / k, axis=1)
-    weights = as_shares(np.ones(len(posteriors)) @ posteriors + 1 / k)  # faster than a sum along so long an axis
+    weights = as_shares(column_sums(posteriors) + 1 / k)
     return Crowd(weights, dirichlet_step(counts, prior), counts)
 
 

@@ -11,7 +11,7 @@ from latentviews._validation import IdentifiabilityWarning, warn_user
 from latentviews.core.categories import learn_categories
 from latentviews.discrete.three_step import ClassAssignment, assign, check_length, corrected_covariance
 
-STEPS, GAIN = 2000, 1e-11  # of EM for an outcome, and the gain a row at which it ends
+STEPS, GAIN = 2000, 1e-11  # of EM for an outcome, and the gain per row at which it ends
 STEP = 1e-4  # of differences of the score
 LEAST = 1e-10  # the probability of a category that no row of a class has
 

@@ -38,7 +38,7 @@ def sketched_embedding(
     ----------
     data : array of shape (n, d), or iterable of batches
     features : sequence of one fitted map per column
-        Twenty or so landmarks a column are plenty for a smooth kernel.
+        Twenty or so landmarks per column are plenty for a smooth kernel.
     tree : Tree
     rank : int or one per edge
     rng : numpy Generator

@@ -239,7 +239,7 @@ def embedding_distances(phi: Sequence[np.ndarray], rank: int, weights: np.ndarra
     .. math:: d_{st} = -\log |C_{st}|_* + \tfrac12 \log |C_{ss}|_* + \tfrac12 \log |C_{tt}|_*
 
     |·|_* is the product of the leading ``rank`` - 1 singular values of the centred covariances of the features
-    ``phi``, (n, m_t) a column: with hidden variables of ``rank`` states no more are needed. Where a column's own
+    ``phi``, (n, m_t) per column: with hidden variables of ``rank`` states no more are needed. Where a column's own
     covariance has fewer, as many as it has are taken for all.
     """
     shares = row_shares(len(phi[0]), weights)

@@ -20,7 +20,7 @@ from latentviews.core.kernels.base import Kernel, column_factors
 from latentviews.core.kernels.mixed import has_width, product_on, widened
 from latentviews.core.kernels.quadrature import Quadrature
 from latentviews.core.kernels.real import Gaussian
-from latentviews.core.kernels.spaces import Circle, space_of
+from latentviews.core.kernels.spaces import space_of
 from latentviews.core.point_masses import around_masses, laws_in, with_inside
 from latentviews.core.spectral import SpectralFit, spectral_fit
 from latentviews.core.tensors import Solver
@@ -314,7 +314,7 @@ def _smoothed(problem: Problem, judged: JudgedRows, views: Views) -> dict[int, C
             continue
         if space.affine:
             found[block] = _sample(problem, block, judged, phi)
-        elif space.mixed or (isinstance(space, Circle) and "bandwidth" in _kernel_params(phi)):
+        elif space.mixed or (space.own_widths and "bandwidth" in _kernel_params(phi)):
             found[block] = _kernel_sample(problem, block, judged, phi)
     return found
 

@@ -6,8 +6,8 @@ import numpy as np
 
 from latentviews.metrics import adjusted_rand
 
-MARGIN = 0.05  # starts so much worse a row, after some steps, are given up
-SAME = 1e-3  # starts so near a row have found the same classes
+MARGIN = 0.05  # starts so much worse per row, after some steps, are given up
+SAME = 1e-3  # starts so near per row have found the same classes
 ALIKE = 0.98  # partitions with so high an adjusted Rand index are one start
 
 

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from latentviews._numbers import TINY, as_shares, column_sums
+from latentviews._numbers import TINY, as_shares, column_sums, row_sums
 
 FLOOR = 1e-100  # least density of a row: three views of it, and one over it, are still numbers
 
@@ -119,7 +119,7 @@ def posterior(
             largest = np.maximum(joint.max(axis=1), TINY)
             joint /= largest[:, None]
             log_scale += np.log(largest)
-    total = np.maximum(joint @ np.ones(joint.shape[1]), TINY)  # faster than a sum along so short an axis
+    total = np.maximum(row_sums(joint), TINY)
     joint /= total[:, None]
     return joint, densities, np.log(total) + log_scale
 

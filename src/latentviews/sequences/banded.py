@@ -12,6 +12,8 @@ from typing import NamedTuple
 import numpy as np
 from scipy.linalg.blas import dtbsv
 
+from latentviews._numbers import row_sums
+
 SIZES = 2**17, 64, 2048  # numbers of a system, and the fewest and most rows in it
 RANGE = 1e-100, 1e100  # totals of messages between which nothing that matters has underflowed
 LEAST = 1e-300  # of an emission that is divided by; one below it counts as none
@@ -61,14 +63,13 @@ class _BandedSystem:
 
     def solve(self, log_emissions: np.ndarray, entering: np.ndarray, begins: np.ndarray) -> Messages | None:
         """The messages of some rows after a message ``entering``; none if they leave the range of numbers."""
-        ones = np.ones(len(entering))
         # a column at a time: NumPy reduces along short rows slowly
         highest = reduce(np.maximum, log_emissions.T, np.full(len(log_emissions), -np.finfo(float).max))
         emissions = np.exp(log_emissions - highest[:, None])
-        alone = emissions / (emissions @ ones)[:, None]  # messages if every row told its state alone
-        guess = (self._moved(alone, entering, begins) * emissions) @ ones
+        alone = emissions / row_sums(emissions)[:, None]  # messages if every row told its state alone
+        guess = row_sums(self._moved(alone, entering, begins) * emissions)
         messages = self._solution(emissions, guess, entering, begins)
-        total = messages @ ones
+        total = row_sums(messages)
         if len(total) > 1 and not (RANGE[0] < total.min() and total.max() < RANGE[1]):
             return None
         messages /= total[:, None]

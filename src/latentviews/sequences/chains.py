@@ -14,6 +14,7 @@ from typing import NamedTuple, Protocol
 
 import numpy as np
 
+from latentviews._numbers import row_sums
 from latentviews.sequences.banded import Messages, forward_pass
 
 BLOCKS = (4, 64)  # the fewest and most steps that are taken one after the other, in all blocks at once
@@ -146,7 +147,7 @@ class _ScaledSteps:
 
     def posteriors(self, after: np.ndarray, ahead: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         joint = after * ahead
-        total = (joint @ np.ones(joint.shape[1]))[:, None]  # faster than a sum along so short an axis
+        total = row_sums(joint)[:, None]
         joint /= total
         return joint, total
 

@@ -9,7 +9,7 @@ from latentviews._validation import is_auto
 from latentviews.core.categories import chosen_codes
 from latentviews.core.checked import CheckedChunks
 from latentviews.core.kernels.bandwidths import median
-from latentviews.core.kernels.spaces import Real, space_of
+from latentviews.core.kernels.spaces import space_of
 from latentviews.core.selection import RankTest, dependence_rank
 from latentviews.core.streams import is_array
 from latentviews.core.tables import check_varying, read_sequences, rows_inside, training_rows
@@ -67,8 +67,8 @@ def read_sequence_problem(model: Any, X: Any, y: Any, lengths: Any) -> SequenceP
 
 def _in_standard_units(phi: Any, x: np.ndarray) -> Any:
     """The map of several columns with a bandwidth for each, so that the largest does not drown the others."""
-    whole = x[~np.isnan(x).any(axis=1)]
-    if x.shape[1] == 1 or not len(whole) or not isinstance(space_of(phi), Real):
+    whole, space = x[~np.isnan(x).any(axis=1)], space_of(phi)
+    if x.shape[1] == 1 or not len(whole) or space is None or not space.affine:
         return phi
     spread = whole.std(axis=0)
     spread = np.where(spread > 0, spread, 1.0)  # a column that varies may not do so in the rows of the pilot

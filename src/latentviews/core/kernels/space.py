@@ -29,6 +29,7 @@ class Space(ABC):
         False  # any stretch or turn of several columns stays inside, so Gaussians may have any shape
     )
     bordered: ClassVar[bool] = False  # whether there are images
+    own_widths: ClassVar[bool] = False  # every class has a bandwidth of its own, which held-out rows choose
     mixed: ClassVar[bool] = False  # whether columns of a view have spaces of their own
     low: ClassVar[float] = -math.inf  # where the space ends
     high: ClassVar[float] = math.inf

@@ -97,6 +97,7 @@ class Circle(Space):
     """
 
     noun = "angle"
+    own_widths = True
     name = "circle"
     rule = "cv"
     rules = ("median", "silverman", "cv")

@@ -45,7 +45,7 @@ def is_empty(batch: Any) -> bool:
 
 
 def rows_at_once(numbers: int, data: Any) -> int:
-    """The rows of a batch that holds so many numbers a row: some megabytes, or a quarter of a device's free memory."""
+    """The rows of a batch that holds so many numbers per row: some megabytes, or a quarter of a device's memory."""
     free = device_memory(data) if is_array(data) else None
     fewest, most = ON_HOST if free is None else ON_DEVICE
     return int(np.clip((HELD if free is None else free // 4) // (8 * max(numbers, 1)), fewest, most))
