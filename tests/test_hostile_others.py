@@ -22,6 +22,8 @@ from latentviews import (
     HSICSelector,
     Interval,
     LandmarkFeatures,
+    LandmarkPCA,
+    LatentClass,
     LowRankDensity,
     MultiViewMixture,
     PredictiveStateModel,
@@ -36,10 +38,13 @@ from latentviews import (
     weisfeiler_lehman_gram,
 )
 from latentviews._numbers import TINY, thin_svd
-from latentviews.core.features.bins import linear_bins
+from latentviews.core.features.bins import GridFeatures, linear_bins
 from latentviews.core.features.point_masses import PointMassFeatures
 from latentviews.core.kernels import bandwidths
 from latentviews.core.selection import RankTest
+from latentviews.core.views import Views
+from latentviews.densities.reestimation import reestimate
+from latentviews.densities.shapes import held_out_shares
 from latentviews.densities.smoothers import calibrated, weighted_samples
 from latentviews.joint.margins import _mirrored_normal
 from latentviews.plot.view_densities import _limits
@@ -359,3 +364,44 @@ def test_a_grid_of_one_point_again_and_again_takes_values_without_a_warning():
 def test_texts_in_place_of_counts_are_told_what_makes_counts(method):
     with pytest.raises(ValueError, match="takes a table of counts, documents by words; got text"):
         getattr(TopicModel(2), method)([["some", "words"], ["more", "words"]])
+
+
+def test_a_kernel_pca_is_a_map_beside_point_masses(rng):
+    rows = np.where(rng.random((60, 1)) < 0.2, 0.0, rng.normal(size=(60, 1)))
+
+    phi = judged(PointMassFeatures(LandmarkPCA(2, n_landmarks=20), values=(0.0,)).fit_transform, rows)
+
+    assert phi.shape == (60, 3)
+    np.testing.assert_array_equal(phi[:, 2] > 0, rows[:, 0] == 0)
+
+
+def test_a_class_without_a_row_in_a_view_has_there_what_all_rows_have(rng):
+    shares = np.array([[1.0, 0.0], [1.0, 0.0], [1.0, 0.0]])
+    rows = np.array([[0.0], [1.0], [2.0]])
+    views = Views([[0]], (GridFeatures(np.linspace(-2, 4, 64), Gaussian(0.5)),))
+
+    _, (law,) = judged(reestimate, rows, shares, views, [0], [None])
+
+    np.testing.assert_allclose(law.weights[:, 1], law.weights[:, 0], rtol=1e-12)
+
+
+@pytest.mark.cheap
+def test_shares_of_densities_for_a_class_without_a_row(rng):
+    shares = judged(held_out_shares, rng.random((2, 9, 3)), np.array([np.ones(9), np.zeros(9)]))
+
+    np.testing.assert_allclose(shares.sum(axis=1), 1.0, rtol=1e-12)
+
+
+@pytest.mark.cheap
+def test_the_width_of_tiny_values_is_that_of_others_in_another_unit(rng):
+    x = rng.integers(0, 2, size=(20, 1)).astype(float)
+
+    np.testing.assert_allclose(judged(bandwidths.cv, 1e-300 * x), 1e-300 * bandwidths.cv(x), rtol=1e-12)
+
+
+@pytest.mark.cheap
+def test_latent_classes_of_columns_with_one_name_are_refused():
+    frame = pd.DataFrame(np.ones((5, 3)), columns=["a", "b", "a"])
+
+    with pytest.raises(ValueError, match="columns of different names; 'a' occurs more than once"):
+        LatentClass(2).fit(frame)

@@ -133,11 +133,17 @@ def reestimate(
     components: dict[int, Components] = {}
     for block in sorted(set(blocks)):
         members = [t for t, b in enumerate(blocks) if b == block]
-        mass, squares, raw = (np.sum([sums[3 * t + i] for t in members], axis=0) for i in range(3))
+        every = [np.sum([sums[3 * t + i] for t in members], axis=0) for i in range(3)]
+        mass, squares, raw = (_of_all_where_none(part, every[0]) for part in every)
         counts = effective_rows(mass, squares)  # that have the view
         vectors = from_raw(views, members[0], raw) / np.maximum(mass, TINY)
         components[block] = laws_in(views.features[members[0]], vectors, domains[members[0]], counts)
     return share / share.sum(), [components[block] for block in blocks]
+
+
+def _of_all_where_none(sums: np.ndarray, mass: np.ndarray) -> np.ndarray:
+    """Sums (..., k) over classes' rows, and over all rows for a class of which no row has the view."""
+    return np.where(mass > TINY, sums, sums.sum(axis=-1, keepdims=True))
 
 
 def _shares(posteriors: Any, table: Any, weight: Any) -> Any:
