@@ -33,11 +33,14 @@ from latentviews import (
     TransformedDensity,
     VonMises,
     WrappedGaussian,
+    distal_outcome,
+    global_alignment_gram,
     spectrum_gram,
     two_sample_test,
     weisfeiler_lehman_gram,
 )
 from latentviews._numbers import TINY, thin_svd
+from latentviews.core.embeddings import BinnedEmbedding
 from latentviews.core.features.bins import GridFeatures, linear_bins
 from latentviews.core.features.point_masses import PointMassFeatures
 from latentviews.core.kernels import bandwidths
@@ -397,6 +400,7 @@ def test_the_width_of_tiny_values_is_that_of_others_in_another_unit(rng):
     x = rng.integers(0, 2, size=(20, 1)).astype(float)
 
     np.testing.assert_allclose(judged(bandwidths.cv, 1e-300 * x), 1e-300 * bandwidths.cv(x), rtol=1e-12)
+    assert judged(bandwidths.cv, np.array([[0.0]] * 4 + [[1e-310]] * 4 + [[1.0]])) > 1e-3
 
 
 @pytest.mark.cheap
@@ -405,3 +409,43 @@ def test_latent_classes_of_columns_with_one_name_are_refused():
 
     with pytest.raises(ValueError, match="columns of different names; 'a' occurs more than once"):
         LatentClass(2).fit(frame)
+
+
+def test_answers_that_classes_hold_impossible_have_finite_residuals(rng):
+    items = rng.normal(size=(40, 3))  # every answer is a category of its own
+    model = LatentClass(2, n_starts=2, tol=1.0, random_state=0).fit(items)
+
+    quality = judged(model.goodness_of_fit, rng.permuted(items, axis=0))
+
+    assert np.isfinite(quality.g_squared)
+    assert np.isfinite(quality.bivariate_residuals[~np.eye(3, dtype=bool)]).all()
+
+
+@pytest.mark.cheap
+def test_an_outcome_without_a_square_is_refused():
+    with pytest.raises(ValueError, match=r"Column 'outcome' holds 1e.300, whose square is no number; scale the column"):
+        distal_outcome(np.tile(np.eye(2), (4, 1)), [1e300, *range(7)])
+
+
+@pytest.mark.cheap
+def test_series_of_nearly_equal_steps_have_alignments():
+    series = np.zeros((3, 4))
+    series[0, 0] = 2e-162
+
+    gram = judged(global_alignment_gram, series)
+
+    assert np.isfinite(gram).all()
+    assert gram[1, 2] == pytest.approx(1.0)
+
+
+@pytest.mark.cheap
+def test_a_class_without_mass_has_a_density_and_no_kernels():
+    grid = np.linspace(0, 1, 16)
+    weights, rng = np.column_stack([np.full(16, 1 / 16), np.zeros(16)]), np.random.default_rng(0)
+    domain = Real().quadrature(grid[:, None], np.array([0.2]), rng, 0.0)
+    law = BinnedEmbedding(domain, grid, weights, Gaussian(0.2), np.array([0.2, 0.2]))
+
+    densities, parameters = judged(law.log_density, grid), judged(lambda: law.n_parameters)
+
+    assert np.isfinite(densities).all()
+    assert parameters[1] == 0
