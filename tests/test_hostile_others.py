@@ -15,6 +15,7 @@ from latentviews import (
     Copulas,
     CrowdLabels,
     DoublyStochasticClassifier,
+    DoublyStochasticPCA,
     DriftMonitor,
     Embedding,
     Gaussian,
@@ -449,3 +450,12 @@ def test_a_class_without_mass_has_a_density_and_no_kernels():
 
     assert np.isfinite(densities).all()
     assert parameters[1] == 0
+
+
+def test_frequencies_beyond_single_precision_are_told_in_a_sentence(rng):
+    model = DoublyStochasticPCA(2, kernel=Gaussian(1e-200), random_state=0)
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with pytest.raises(ValueError, match="too large for these features in float32; scale the columns"):
+            model.fit(rng.normal(size=(80, 5)).astype(np.float32))
