@@ -1,6 +1,7 @@
 """Hostile and unlucky input of other kinds than tables of numbers, and odd arguments: a test for every fault found."""
 
 import warnings
+import zlib
 from types import SimpleNamespace
 
 import networkx as nx
@@ -9,6 +10,7 @@ import pandas as pd
 import pytest
 
 import catalogue
+from fuzz.fits import run_case
 from fuzz.verdicts import Judge
 from latentviews import (
     ConditionalEmbedding,
@@ -459,3 +461,19 @@ def test_frequencies_beyond_single_precision_are_told_in_a_sentence(rng):
         warnings.simplefilter("error")
         with pytest.raises(ValueError, match="too large for these features in float32; scale the columns"):
             model.fit(rng.normal(size=(80, 5)).astype(np.float32))
+
+
+@pytest.mark.parametrize("dependence", [None, "copula"])
+def test_a_pilot_without_weight_is_refused(dependence, rng):
+    weights = np.zeros(60)
+    weights[-1] = 1.0
+
+    with pytest.raises(ValueError, match="All 3 rows of the pilot have the weight zero; take a larger pilot_size"):
+        model = MultiViewMixture(2, dependence=dependence, pilot_size=3, random_state=0)
+        model.fit(rng.normal(size=(60, 3)), sample_weight=weights)
+
+
+def test_components_explain_no_more_than_there_is():
+    _, judge = run_case("LandmarkPCA", [200, 357, zlib.crc32(b"LandmarkPCA")])  # rows that are as good as equal
+
+    assert judge.faults == []

@@ -208,7 +208,8 @@ class LandmarkPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
             raise ValueError("The sums of kernel values are out of range; scale the rows.")
         self.explained_variance_, vectors = rotation_of(covariance, rank)
         self.components_ = vectors.T.copy()
-        self.explained_variance_ratio_ = self.explained_variance_ / max(float(height) - self.mean_ @ self.mean_, TINY)
+        whole = max(float(height) - self.mean_ @ self.mean_, float(self.explained_variance_.sum()), TINY)
+        self.explained_variance_ratio_ = self.explained_variance_ / whole
         self._n_features_out = self.n_components
 
     @by_parts("n_components")
