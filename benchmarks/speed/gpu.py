@@ -106,7 +106,8 @@ def beside_host(n: int, device: str) -> dict[str, dict[str, float]]:
 
 def fastfood(X: Any) -> Any:
     """One pass of a regression of the first column on the others, with Hadamard blocks."""
-    model = DoublyStochasticRegressor(selection="fastfood", n_frequencies=1024, n_blocks=8, n_epochs=1, random_state=0)
+    steps = {"batch_size": 4096, "n_blocks": 8, "n_epochs": 1}
+    model = DoublyStochasticRegressor(selection="fastfood", n_frequencies=1024, random_state=0, **steps)
     return model.fit(X[:, 1:], X[:, 0])
 
 
