@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from threadpoolctl import threadpool_limits
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
@@ -98,7 +99,9 @@ def beside_host(n: int, device: str) -> dict[str, dict[str, float]]:
         count = n // max(n_columns // 8, 1)
         X = rows(count, n_columns, 5, device, torch.float32)
         host = X[: count // 10].cpu().numpy()
-        there, here = seconds(lambda: work(X), device), seconds(lambda: work(host), "cpu")  # noqa: B023
+        there = seconds(lambda: work(X), device)  # noqa: B023
+        with threadpool_limits(1):
+            here = seconds(lambda: work(host), "cpu")  # noqa: B023
         found[name] = {"rows": count, "device": there, "one core, for as many rows": 10 * here}
         print(f"{name:34s} {count:.0e} rows: {there:.2f} s there, {10 * here:.1f} s on one core", flush=True)
     return found
