@@ -52,7 +52,7 @@ def test_squares_of_shares_are_over_pairs_of_different_words(rng):
     assert of_means == pytest.approx(sees[0] @ sees[1])
 
 
-@pytest.mark.parametrize("squares", [1.0, 1.2, 0.3, 0.2])
+@pytest.mark.parametrize("squares", [1.0, 1.2, 0.3, 0.2, 0.3 + 1e-5, 1 - 1e-5, np.nan])
 def test_moments_of_no_dirichlet_law_tell_no_concentration(squares):
     assert concentration_of_shares(squares, 0.3) is None
 

@@ -25,7 +25,7 @@ from scipy import sparse
 from latentviews._numbers import as_shares
 from latentviews._validation import UnsupportedError
 from latentviews.discrete.bags import BagMoments, long_enough
-from latentviews.discrete.dirichlet import DirichletParts
+from latentviews.discrete.dirichlet import RANGE, DirichletParts
 from latentviews.discrete.topic_em import EMSettings, TopicFit, lot_topics
 
 LOTS, STEPS = 3, 10  # of documents, and of EM on each
@@ -71,8 +71,9 @@ def share_squares(bags: sparse.csr_array, first: np.ndarray, second: np.ndarray)
 
 
 def concentration_of_shares(squares: float, of_means: float) -> float | None:
-    """α₀ = (1 − Σ E[θ_h²]) / (Σ E[θ_h²] − Σ π_h²); None where it would not be positive."""
-    return (1 - squares) / (squares - of_means) if of_means < squares < 1 else None
+    """α₀ = (1 − Σ E[θ_h²]) / (Σ E[θ_h²] − Σ π_h²); None where it is none that is looked for, or not positive."""
+    found = (1 - squares) / (squares - of_means) if of_means < squares < 1 else 0.0
+    return found if RANGE[0] <= found <= RANGE[1] else None
 
 
 def moment_error(
