@@ -83,6 +83,8 @@ def training_rows(
     count = data.shape[0] if is_array(data) else getattr(data, "n_rows", None)
     # a pilot that is not full holds the whole stream
     partial = len(pilot) >= pilot_size if count is None else len(pilot) < count
+    if partial and pilot_weights is not None and not pilot_weights.sum() > 0:
+        raise ValueError(f"All {len(pilot)} rows of the pilot have the weight zero; take a larger pilot_size.")
     return TrainingRows(data, weights, labels, pilot, pilot_weights, pilot_labels, partial)
 
 
