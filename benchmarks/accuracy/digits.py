@@ -4,7 +4,7 @@
 
 The pixels of scikit-learn's digits that vary, in three views from top to bottom. Draws of 900 rows, of five digits and
 of all ten, none of which was looked at while the method was made; accuracies after the best naming of the classes, the
-mean of fits with three seeds, which by themselves differ by one or two hundredths.
+mean of fits with three seeds, which may differ by several hundredths.
 """
 
 import sys
