@@ -60,6 +60,7 @@ STEPS = (
     Step(f"accuracy/topics.py {DATA}", "accuracy/topics"),
     Step(f"accuracy/topics.py {DATA} --synthetic", "accuracy/topics_synthetic"),
     Step(f"accuracy/topics.py {DATA} --draws", "accuracy/topics_draws"),
+    Step(f"accuracy/topics.py {DATA} --concentration", "accuracy/topics_concentration"),
     Step("accuracy/communities.py", "accuracy/communities"),
     Step("accuracy/communities.py --recorded", "accuracy/communities_recorded", ""),
     Step("accuracy/change_points.py", "accuracy/change_points"),

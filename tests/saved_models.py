@@ -23,6 +23,21 @@ DYNAMICS = lv.TwoStageRegression(sizes=(5,), memories=(5,), window=3)
 FEW = lv.FourierFeatures(n_frequencies=5, random_state=0)
 SCORES = lv.Gaussian("median", space=lv.Interval(np.floor(WIDE.min()), np.ceil(WIDE.max())))
 ANSWERS = ("predict_proba", "transform", "filter", "predict", "score_samples")
+RNG = np.random.default_rng(0)
+KINDS = np.repeat([0, 1], 30)
+CODES = (RNG.random((60, 5)) < np.where(KINDS, 0.8, 0.2)[:, None]).astype(float)
+VOTES = np.array([[task, worker, int(CODES[task, worker])] for task in range(60) for worker in range(5)])
+COUNTS = RNG.poisson(np.where(KINDS[:, None], [4, 3, 1, 0.3], [0.3, 1, 3, 4]))
+LINKS = np.triu(RNG.random((60, 60)) < np.where(KINDS[:, None] == KINDS, 0.6, 0.1), 1)
+ANGLES = np.column_stack(
+    [RNG.vonmises(2.0 * KINDS, 4.0), KINDS + 0.3 * RNG.normal(size=60), KINDS, KINDS ^ (RNG.random(60) < 0.1)]
+)
+WORDS = np.array(["no", "yes"])[CODES.astype(int)][:, :3]
+POINTS = KINDS[:, None] * 3.0 + RNG.normal(size=(60, 3))
+FEW_POINTS = POINTS[20:40]
+GRAM = np.exp(-((FEW_POINTS[:, None] - FEW_POINTS[None]) ** 2).sum(axis=2) / 4)
+IDS = np.repeat(np.arange(20.0)[:, None], 3, axis=1)
+PRODUCT = [lv.WrappedGaussian(0.5).on([0]) * lv.Gaussian(0.5).on([1]), lv.Delta(), lv.Delta()]
 
 # a name, a model, and what it is fitted to
 MODELS = {
@@ -49,9 +64,22 @@ MODELS = {
     "histogram": (HistogramSpectral(2, random_state=0), X),
     "spherical": (SphericalSpectral(2, random_state=0), X),
     "tree": (LatentTreeSpectral(2, random_state=0), WIDE),
+    "classes": (lv.LatentClass(2, random_state=0), CODES),
+    "crowd": (lv.CrowdLabels(), VOTES),
+    "topics": (lv.TopicModel(2, concentration=1.0, random_state=0), COUNTS),
+    "topic_views": (lv.TopicModel(2, 1.0, views=[[0], [1], [2]], kernel=lv.Delta(), random_state=0), CODES),
+    "communities": (lv.CommunityModel(2, concentration=1.0, random_state=0), (LINKS | LINKS.T).astype(float)),
+    "ica": (lv.KernelICA(2, random_state=0), X),
+    "products": (lv.MultiViewMixture(2, views=[[0, 1], [2], [3]], kernel=PRODUCT, random_state=0), ANGLES[15:45]),
+    "angle_chain": (
+        lv.KernelHMM(2, views=[[0], [1]], kernel=[lv.VonMises(), lv.Delta()], random_state=0),
+        ANGLES[:, [0, 2]],
+    ),
+    "words": (lv.MultiViewMixture(2, kernel=lv.Delta(), random_state=0), WORDS),
+    "objects": (lv.MultiViewMixture(2, kernel=lv.Precomputed(GRAM), polish=None, random_state=0), IDS),
 }
 
-NEWER = {"durations", "duration_chain", "score_density", "signed_scores"}  # than format 1
+NEWER = {"durations", "duration_chain", "score_density", "signed_scores", *list(MODELS)[-10:]}  # than format 1
 
 
 def write(folder: Path) -> None:

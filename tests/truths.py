@@ -1,6 +1,7 @@
 """Fits against the truth they were drawn from."""
 
 import numpy as np
+from scipy import sparse
 
 from latentviews import (
     Gaussian,
@@ -52,3 +53,13 @@ def share_moments(alpha):
 
 def _rising(alpha, counts):
     return np.prod([np.prod(a + np.arange(int(n))) for a, n in zip(alpha, counts, strict=True)])
+
+
+def corpus(rng, n=2000, k=3, n_words=40, concentration=1.0, length=60):
+    """Documents by words from a Dirichlet prior, topics, and shares."""
+    topics = rng.dirichlet(np.full(n_words, 0.1), size=k)
+    weights = np.arange(k, 0, -1) / (k * (k + 1) / 2)
+    shares = rng.dirichlet(concentration * weights, size=n)
+    chances = shares @ topics
+    counts = rng.multinomial(rng.poisson(length, n), chances / chances.sum(axis=1, keepdims=True))
+    return sparse.csr_array(counts.astype(float)), topics, shares

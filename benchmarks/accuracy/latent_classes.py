@@ -6,8 +6,10 @@
 Needs StepMix in the same environment: ``pip install stepmix``. Part "maxima": for k = 2, 3, 4 classes on every table,
 the default call with three seeds, of which the worst counts, StepMix with its one start and with twenty, and the best
 of 200 random starts of our EM. Part "three_steps": on made-up rows, coefficients of a covariate and means of an outcome
-with every correction, and their standard errors beside those of StepMix's bootstrap of all steps. StepMix has no other
-standard errors, and those of B resamples err by 1/√(2B) themselves.
+with every correction, and their standard errors. StepMix has none but those of a bootstrap of all steps, which err by
+1/√(2B) themselves with B resamples: so they stand beside a bootstrap of our steps on the very same resamples, beside
+StepMix's own with other resamples, and beside our standard errors by formula, which also stand beside a bootstrap of
+ours with more of them.
 """
 
 import argparse
@@ -17,6 +19,7 @@ import sys
 import time
 import warnings
 from functools import partial
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -46,7 +49,7 @@ SETS = {  # the columns that are items
 }
 SEEDS, RANDOM_STARTS, PEER_STARTS = 3, 200, 20
 CORRECTIONS = (None, "BCH", "ML")
-N_ROWS, N_ITEMS, RESAMPLES = 1000, 6, 100
+N_ROWS, N_ITEMS, RESAMPLES, MORE = 1000, 6, 200, 1500
 
 
 def load(folder: Path, name: str) -> tuple[np.ndarray, np.ndarray | None]:
@@ -129,8 +132,8 @@ def made_up(rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray, np.ndarra
 
 def peer_steps(
     x: np.ndarray, other: pd.DataFrame, structural: str, correction: str | None
-) -> tuple[np.ndarray, np.ndarray]:
-    """Coefficients of class 1 against 0, or the two means, by StepMix's three steps, and their bootstrapped errors."""
+) -> tuple[np.ndarray, list[np.ndarray]]:
+    """Coefficients of class 1 against 0, or two means, by StepMix's three steps, and errors by two bootstraps."""
     from stepmix.stepmix import StepMix
 
     settings = {"structural_params": {"method": "newton-raphson", "max_iter": 100}} if structural == "covariate" else {}
@@ -139,53 +142,76 @@ def peer_steps(
         random_state=0, progress_bar=0, abs_tol=1e-12, max_iter=5000, **settings,
     )  # fmt: skip
     model.fit(pd.DataFrame(x), other)
-    samples = model.bootstrap_stats(pd.DataFrame(x), other, n_repetitions=RESAMPLES, progress_bar=False)["samples"]
-    samples = samples.reset_index()
     parameters = model.get_parameters()["structural"]
-    part = samples[samples["model"] == "structural"] if "model" in samples else samples
-    name = "beta" if structural == "covariate" else "means"
-    wide = part[part["param"] == name].pivot_table(index="rep", columns=["variable", "class_no"], values="value")
-    if structural != "covariate":
-        return parameters["means"].ravel(), wide.std().to_numpy()
-    beta, variables = parameters["beta"], ["intercept", *other.columns]
-    contrasts = [(wide[v][1] - wide[v][0]).std() for v in variables]
-    return beta[1] - beta[0], np.array(contrasts)
+    is_regression = structural == "covariate"
+    values = parameters["beta"][1] - parameters["beta"][0] if is_regression else parameters["means"].ravel()
+    errors = []
+    for seed in (0, 1):
+        samples, _ = model.bootstrap(
+            pd.DataFrame(x), other, n_repetitions=RESAMPLES, progress_bar=False, random_state=seed
+        )
+        samples = samples.reset_index()
+        wide = samples[samples["param"] == ("beta" if is_regression else "means")]
+        wide = wide.pivot_table(index="rep", columns=["variable", "class_no"], values="value")
+        contrasts = [(wide[v][1] - wide[v][0]).std() for v in ("intercept", *other.columns)] if is_regression else None
+        errors.append(wide.std().to_numpy() if contrasts is None else np.array(contrasts))
+    return values, errors
+
+
+def our_steps(
+    x: np.ndarray, z: np.ndarray, y: np.ndarray, rows: np.ndarray, guide: np.ndarray
+) -> dict[Any, np.ndarray]:
+    """All coefficients and means of some rows, with the classes in the order of posteriors of all of them."""
+    model = LatentClass(2, random_state=0).fit(x[rows])
+    posteriors = model.predict_proba(x)
+    order = [0, 1] if ((posteriors - guide) ** 2).sum() <= ((posteriors[:, ::-1] - guide) ** 2).sum() else [1, 0]
+    posteriors, found = posteriors[rows][:, order], {}
+    for correction in CORRECTIONS:
+        regression = class_regression(posteriors, z[rows, None], correction=correction)
+        found["covariate", correction] = regression.coefficients[:, 1]
+        found["gaussian_diag", correction] = distal_outcome(posteriors, y[rows], correction=correction).means[0]
+    return found
 
 
 def three_steps() -> list[dict[str, Any]]:
-    """Both last steps with every correction, ours and StepMix's on the same rows."""
+    """Both last steps with every correction, ours and StepMix's on the same rows and the same resamples."""
     x, z, y = made_up(np.random.default_rng(_record.FIRST_DRAW))
-    first = LatentClass(2, random_state=0).fit(x).first_step(x)
+    model = LatentClass(2, random_state=0).fit(x)
+    first, drawing = model.first_step(x), np.random.RandomState(0)  # as StepMix's bootstrap draws
+    lots = [drawing.choice(N_ROWS, size=N_ROWS, replace=True) for _ in range(RESAMPLES + MORE)]
+    again = [our_steps(x, z, y, rows, model.predict_proba(x)) for rows in lots]
+    others = {"covariate": pd.DataFrame({"z": z}), "gaussian_diag": pd.DataFrame({"y": y})}
     found = []
-    for correction in CORRECTIONS:
-        regression = class_regression(first, pd.DataFrame({"z": z}), correction=correction)
-        outcome = distal_outcome(first, y, correction=correction)
-        ours = {
-            "covariate": (regression.coefficients[:, 1], regression.standard_errors[:, 1]),
-            "gaussian_diag": (outcome.means[0], outcome.standard_errors[0]),
+    for kind, correction in product(others, CORRECTIONS):
+        if kind == "covariate":
+            regression = class_regression(first, others[kind], correction=correction)
+            values, errors = regression.coefficients[:, 1], regression.standard_errors[:, 1]
+        else:
+            outcome = distal_outcome(first, y, correction=correction)
+            values, errors = outcome.means[0], outcome.standard_errors[0]
+        theirs, (one, two) = peer_steps(x, others[kind], kind, correction)
+        if kind == "covariate" and np.sign(theirs[1]) != np.sign(values[1]):
+            theirs = -theirs
+        if kind != "covariate" and abs(theirs[0] - values[0]) > abs(theirs[1] - values[0]):
+            theirs, one, two = theirs[::-1], one[::-1], two[::-1]
+        ours = np.array([estimates[kind, correction] for estimates in again])
+        same, more = ours[:RESAMPLES].std(axis=0, ddof=1), ours[RESAMPLES:].std(axis=0, ddof=1)
+        row = {
+            "correction": correction,
+            "what": "coefficients" if kind == "covariate" else "means",
+            "ours": values.tolist(),
+            "StepMix": theirs.tolist(),
+            "largest relative difference": float(np.max(np.abs(values / theirs - 1))),
+            "StepMix's standard errors, by bootstrap": one.tolist(),
+            "our bootstrap of the same resamples over it": (same / one).tolist(),
+            "StepMix's of other resamples over it": (two / one).tolist(),
+            "a bootstrap error's own error": 1 / np.sqrt(2 * RESAMPLES),
+            "our standard errors, by formula": errors.tolist(),
+            f"by formula over our bootstrap of {MORE} others": (errors / more).tolist(),
+            "the larger bootstrap's own error": 1 / np.sqrt(2 * MORE),
         }
-        others = {"covariate": pd.DataFrame({"z": z}), "gaussian_diag": pd.DataFrame({"y": y})}
-        for kind, (values, errors) in ours.items():
-            theirs, their_errors = peer_steps(x, others[kind], kind, correction)
-            if kind == "covariate" and np.sign(theirs[1]) != np.sign(values[1]):
-                theirs = -theirs
-            if kind != "covariate" and abs(theirs[0] - values[0]) > abs(theirs[1] - values[0]):
-                theirs, their_errors = theirs[::-1], their_errors[::-1]
-            row = {
-                "correction": correction,
-                "what": "coefficients" if kind == "covariate" else "means",
-                "ours": values.tolist(),
-                "StepMix": theirs.tolist(),
-                "largest relative difference": float(np.max(np.abs(values / theirs - 1))),
-                "our standard errors": errors.tolist(),
-                "StepMix's, by bootstrap": their_errors.tolist(),
-                "errors over the bootstrap's": (errors / their_errors).tolist(),
-                "a bootstrap error's own error": 1 / np.sqrt(2 * RESAMPLES),
-            }
-            print(
-                {key: np.round(value, 4) if not isinstance(value, str | None) else value for key, value in row.items()}
-            )
-            found.append(row)
+        print({key: np.round(value, 4) if not isinstance(value, str | None) else value for key, value in row.items()})
+        found.append(row)
     return found
 
 

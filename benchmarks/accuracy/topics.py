@@ -3,6 +3,7 @@
     python benchmarks/accuracy/topics.py DATA                # AP and poliblog, in DATA/topics
     python benchmarks/accuracy/topics.py DATA --synthetic    # 10^3 to 10^5 made-up documents
     python benchmarks/accuracy/topics.py DATA --draws        # parts with no shape: the rate of the error
+    python benchmarks/accuracy/topics.py DATA --concentration    # α₀ of ten draws of 10^4 documents each
 
 Needs pandas and tomotopy. Recorded corpora: a fifth of the documents is held out, half of the words of each gives its
 shares, and perplexity is that of the other half (document completion). Made-up ones: the total variation of topics,
@@ -28,6 +29,7 @@ import _record
 from latentviews import TopicModel
 
 RESULTS = Path(__file__).with_name("results")
+N_DRAWS = 40  # of every size, where a rate is looked for
 PACKAGES = (*_record.PACKAGES, "tomotopy", "pandas")
 
 
@@ -154,33 +156,60 @@ def synthetic() -> list[dict[str, Any]]:
     return records
 
 
+def concentrations() -> list[dict[str, Any]]:
+    """The concentration found over the truth, by the default call and by moments alone, on ten draws of each."""
+    records = []
+    for k, n_words in ((10, 1000), (5, 200)):
+        for concentration in (0.1, 1.0, 10.0):
+            found: dict[str, list[float]] = {"latentviews": [], "latentviews, moments alone": []}
+            for draw in range(10):
+                counts, _ = made_up(10_000, k, n_words, concentration, _record.FIRST_DRAW + draw)
+                for method, ratios in found.items():
+                    ratios.append(round(METHODS[method](k).fit(counts).concentration_ / concentration, 4))
+            row: dict[str, Any] = {"topics": k, "words": n_words, "concentration": concentration}
+            for method, ratios in found.items():
+                within = int(np.sum(np.abs(np.array(ratios) - 1) < 0.1))
+                row[method] = {"found over the truth": ratios, "within a tenth": within}
+            records.append(row)
+            print(row, flush=True)
+    return records
+
+
 def rate_of_draws() -> list[dict[str, Any]]:
     """Three parts of different shape in groups of 20 draws: how the error of the parts' embeddings falls."""
-    records = []
-    grid = np.linspace(-7, 7, 400)
-    laws = [(-3.0, 1.0), (0.0, 0.7), (4.0, 0.5)]
-    width = 0.4  # fixed, so that what is estimated stays the same: the parts smoothed by the kernel
-    true = np.stack([_normal(grid, mean, np.hypot(sd, width)) for mean, sd in laws], axis=1)
-    from latentviews import Gaussian
-
-    for n in (500, 1000, 2000, 4000, 8000, 16000):
-        errors = []
-        for draw in range(5):
-            rng = np.random.default_rng(_record.FIRST_DRAW + draw)
-            shares = rng.dirichlet([1.0, 0.6, 0.4], size=n)
-            part = (shares.cumsum(axis=1)[:, None, :] < rng.random((n, 20, 1))).sum(axis=2).clip(0, 2)
-            means, sds = np.array(laws).T
-            x = rng.normal(means[part], sds[part]).reshape(-1, 1)
-            model = TopicModel(3, concentration=2.0, kernel=Gaussian(width), random_state=0)
-            found = model.fit(x, groups=np.repeat(np.arange(n), 20)).components_[0].at(grid)
-            distances = ((found[:, :, None] - true[:, None, :]) ** 2).sum(axis=0) * (grid[1] - grid[0])
-            errors.append(float(np.sqrt(distances[linear_sum_assignment(distances)].mean())))
-        records.append({"groups": n, "error": round(float(np.median(errors)), 5)})
+    sizes, records, squares = (500, 1000, 2000, 4000, 8000, 16000), [], []
+    for n in sizes:
+        squares.append([squared_error(n, _record.FIRST_DRAW + draw) for draw in range(N_DRAWS)])
+        records.append({"groups": n, "error": round(float(np.sqrt(np.mean(squares[-1]))), 5)})
         print(records[-1], flush=True)
-    logs = np.log([[record["groups"], record["error"]] for record in records]).T
-    records.append({"slope": round(float(np.polyfit(*logs, 1)[0]), 3)})
+
+    def slope(some: np.ndarray) -> float:
+        return float(np.polyfit(np.log(sizes), np.log(np.array(squares)[:, some].mean(axis=1)) / 2, 1)[0])
+
+    rng = np.random.default_rng(0)
+    again = [slope(rng.integers(N_DRAWS, size=N_DRAWS)) for _ in range(500)]
+    records.append({"slope": round(slope(np.arange(N_DRAWS)), 3), "standard error": round(float(np.std(again)), 3)})
     print(records[-1])
     return records
+
+
+def squared_error(n: int, seed: int) -> float:
+    """The mean squared distance in L2 between parts of n groups, matched, and the truth smoothed by the kernel.
+
+    The width of the kernel is fixed, so that what is estimated stays the same.
+    """
+    from latentviews import Gaussian
+
+    grid, (means, sds), width = np.linspace(-7, 7, 400), np.array([[-3.0, 0.0, 4.0], [1.0, 0.7, 0.5]]), 0.4
+    true = np.stack([_normal(grid, mean, np.hypot(sd, width)) for mean, sd in zip(means, sds, strict=True)], axis=1)
+    rng = np.random.default_rng(seed)
+    shares = rng.dirichlet([1.0, 0.6, 0.4], size=n)
+    part = (shares.cumsum(axis=1)[:, None, :] < rng.random((n, 20, 1))).sum(axis=2).clip(0, 2)
+    x = rng.normal(means[part], sds[part]).reshape(-1, 1)
+    model = TopicModel(3, concentration=2.0, kernel=Gaussian(width), random_state=0)
+    found = model.fit(x, groups=np.repeat(np.arange(n), 20)).components_[0].at(grid)
+    distances = ((found[:, :, None] - true[:, None, :]) ** 2).sum(axis=0) * (grid[1] - grid[0])
+    return float(distances[linear_sum_assignment(distances)].mean())
 
 
 def _normal(x: np.ndarray, mean: float, sd: float) -> np.ndarray:
@@ -193,10 +222,13 @@ def main() -> None:
     parser.add_argument("data", type=Path)
     parser.add_argument("--synthetic", action="store_true")
     parser.add_argument("--draws", action="store_true")
+    parser.add_argument("--concentration", action="store_true")
     arguments = parser.parse_args()
     warnings.simplefilter("ignore")
     if arguments.synthetic:
         _record.save(RESULTS / "topics_synthetic.json", synthetic(), PACKAGES)
+    elif arguments.concentration:
+        _record.save(RESULTS / "topics_concentration.json", concentrations(), _record.PACKAGES)
     elif arguments.draws:
         _record.save(RESULTS / "topics_draws.json", rate_of_draws(), PACKAGES)
     else:

@@ -60,7 +60,7 @@ def test_text_row_numbers_and_labels_are_left_out_with_a_sentence_each(people, c
     _, shown, summary = fitted(capsys, "people.csv")
 
     assert summary["columns"] == ["height", "weight", "rr", "pulse", "sex"]
-    assert "note: left out: name, which holds text; --codes takes categories in." in shown.err
+    assert "note: left out: name, which holds text; --codes takes categories in, `--codes text` all." in shown.err
     assert "note: left out: row, which numbers the rows; --columns takes it in." in shown.err
     assert "left out: label, which holds whole numbers, 2 different ones (0, 1) and is taken for a label" in shown.err
     assert "sex holds few different whole numbers, taken as numbers; --codes takes them as categories" in shown.err
@@ -325,6 +325,23 @@ def test_words_are_codes_where_that_is_asked_for_and_other_files_are_read_alike(
         "column 'smokes': 'perhaps' was not there in the fit; such cells are taken as missing"
         in capsys.readouterr().err
     )
+
+
+def test_all_columns_of_text_are_codes_where_that_is_asked_for(people, capsys):
+    words = np.where(np.random.default_rng(1).random(200) < 0.2 + 0.6 * people.label, "yes", "no")
+    table = people[["height", "weight"]].assign(smokes=words, drinks=words[::-1], name=people.index.astype(str) + "p")
+    table.to_csv("words.csv", index=False)
+
+    _, _, summary = fitted(capsys, "words.csv", "--codes", "text", "--exclude", "name")
+
+    assert summary["codes"] == ["smokes", "drinks"]
+    assert sorted(name for view in summary["views"] for name in view) == ["drinks", "height", "smokes", "weight"]
+
+    table.assign(text=words).to_csv("named.csv", index=False)
+    assert fitted(capsys, "named.csv", "--codes", "text", "--force")[2]["codes"] == ["text"]
+    table[["height", "weight"]].to_csv("numbers.csv", index=False)
+    assert main(["fit", "numbers.csv", "-k", "2", "--codes", "text", "--out", "n"]) == 2
+    assert "--codes text takes all columns that hold text, and there is none" in capsys.readouterr().err
 
 
 def test_words_beyond_number_are_no_codes(people, capsys):

@@ -115,6 +115,30 @@ def test_text_elsewhere_gets_a_sentence(model, codes):
         type(model)(2, kernel=Gaussian()).fit(frame)
 
 
+def test_exchangeable_words_in_a_stream_share_their_codes(rng):
+    """A word that only one column has, in a late batch, and that comes first in order."""
+    words = np.array(["b", "c", "d"])[rng.integers(3, size=(300, 3))]
+    words[250:, 1] = "a"
+    settings = {"kernel": Delta(), "exchangeable": True, "polish": None, "random_state": 0}
+
+    model = MultiViewMixture(1, **settings).fit(Batches(split(words, 100)))
+
+    for values in model.categories_.values():
+        assert values.tolist() == ["a", "b", "c", "d"]
+    np.testing.assert_allclose(
+        model.score_samples(words), MultiViewMixture(1, **settings).fit(words).score_samples(words)
+    )
+
+
+def test_a_batch_without_an_answer_in_a_column_is_read(rng):
+    words = np.array(["b", "c", "d"])[rng.integers(3, size=(300, 3))].astype(object)
+    words[100:200, 1] = None
+
+    model = MultiViewMixture(1, kernel=Delta(), random_state=0).fit(Batches(split(words, 100)))
+
+    assert model.categories_[1].tolist() == ["b", "c", "d"]
+
+
 def test_words_in_a_stream_are_those_of_all_batches(codes):
     order = np.argsort(codes[:, 0], kind="stable")  # the first batch has one category of the first column
     model = MODELS["mixture"]

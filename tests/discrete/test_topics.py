@@ -24,7 +24,7 @@ from latentviews.core.whitening import Whitening, symmetric_whitening
 from latentviews.discrete.bags import BagMoments, bag_moments, word_projection
 from latentviews.discrete.dirichlet import DirichletParts, dirichlet_parts, find_concentration, view_parts
 from latentviews.discrete.topic_em import counts_over_chances, fold_in
-from truths import share_moments
+from truths import corpus, share_moments
 
 WEIGHTS = np.array([0.4, 0.3, 0.2, 0.1])
 
@@ -131,28 +131,9 @@ def test_the_projection_spans_the_leading_eigenvectors_of_the_scaled_pair_moment
     np.testing.assert_allclose(np.linalg.svd(left.T @ right)[1], 1, atol=1e-4)
 
 
-def corpus(rng, n=2000, k=3, n_words=40, concentration=1.0, length=60):
-    topics = rng.dirichlet(np.full(n_words, 0.1), size=k)
-    weights = np.arange(k, 0, -1) / (k * (k + 1) / 2)
-    shares = rng.dirichlet(concentration * weights, size=n)
-    chances = shares @ topics
-    counts = rng.multinomial(rng.poisson(length, n), chances / chances.sum(axis=1, keepdims=True))
-    return sparse.csr_array(counts.astype(float)), topics, shares
-
-
 def error(found, true):
     distances = np.abs(found[:, None] - true[None]).sum(axis=2) / 2
     return distances[linear_sum_assignment(distances)].mean()
-
-
-@pytest.mark.parametrize(("concentration", "error"), [(0.1, 0.12), (1.0, 0.03), (10.0, 0.04)])
-def test_the_concentration_of_ten_thousand_documents_is_within_three_standard_errors(concentration, error, rng):
-    """Relative standard errors are those of fifteen other draws."""
-    bags, _, _ = corpus(rng, 10_000, 5, 200, concentration, 100)
-
-    found = TopicModel(5, max_iter=0, random_state=0).fit(bags).concentration_
-
-    assert found == pytest.approx(concentration, rel=3 * error)
 
 
 def test_topics_and_shares_of_documents_are_found(rng):

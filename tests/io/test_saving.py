@@ -21,6 +21,7 @@ from latentviews import (
     Gaussian,
     MultiViewMixture,
     OneHotFeatures,
+    Precomputed,
     diagnose,
     load,
     rank_test,
@@ -165,6 +166,20 @@ def test_a_thing_that_occurs_twice_is_one_thing_again(data, path):
     loaded = again(model, path)
 
     assert loaded.components_[0] is loaded.components_[3]
+
+
+def test_large_arrays_that_are_equal_are_written_once(path):
+    """Clones of a kernel hold the same Gram matrix, each its own."""
+    points = np.random.default_rng(0).normal(size=(60, 2))
+    gram = Gaussian(1.0).gram(points, points)
+    save([Precomputed(gram.copy()), Precomputed(gram.copy()), Precomputed(np.asfortranarray(gram[::-1]))], path)
+
+    one, other, turned = load(path)
+
+    assert sum(name.endswith(".npy") for name in zipfile.ZipFile(path).namelist()) == 2
+    for matrix, expected in ((one.matrix, gram), (other.matrix, gram), (turned.matrix, gram[::-1])):
+        np.testing.assert_array_equal(matrix, expected)
+    assert turned.matrix.flags.f_contiguous
 
 
 def test_records_are_saved_by_themselves(data, path):

@@ -23,6 +23,8 @@ LABELS = "label|class|cluster|population|gate|group|target|batch|id|index|series
 LABEL = re.compile(rf"(?:.*[\W_])?({LABELS})s?(?:[\W_].*)?", re.I)
 OUT, CODES, NUMBER = "l", "c", "n"  # what may become of a column, by the letter that says so
 
+ALL_TEXTS = "text"  # of --codes: all columns that hold text
+
 
 @dataclass(frozen=True, eq=False)
 class Chosen:
@@ -38,10 +40,15 @@ class Chosen:
 
 def read_columns(arguments: argparse.Namespace, wanted: Wanted) -> Chosen:
     """The table of the columns that are wanted; where none are named, of all that hold numbers."""
+    wanted = _with_texts(arguments, wanted)
     table = read(arguments, wanted.columns, exclude=wanted.excluded, words=wanted.codes)
     texts = [name for name in table.texts if name not in wanted.excluded] if wanted.columns is None else []
     hold = "holds" if len(texts) == 1 else "hold"
-    notes = [f"left out: {_listed(texts)}, which {hold} text; --codes takes categories in."] if texts else []
+    notes = (
+        [f"left out: {_listed(texts)}, which {hold} text; --codes takes categories in, `--codes text` all."]
+        if texts
+        else []
+    )
     same = _constant(table, wanted.codes) if wanted.columns is None else []
     if same:
         notes.append(f"left out: {_listed(same)}, with one value in all rows, which tells no classes apart.")
@@ -52,6 +59,20 @@ def read_columns(arguments: argparse.Namespace, wanted: Wanted) -> Chosen:
             )
     chosen = _coded(Chosen(without(table, same), tuple(wanted.codes), tuple(notes)))
     return replace(chosen, notes=(*chosen.notes, *_far_values(chosen)))
+
+
+def _with_texts(arguments: argparse.Namespace, wanted: Wanted) -> Wanted:
+    """The same with the columns that hold text among the codes, where `--codes text` asks for all of them."""
+    if ALL_TEXTS not in wanted.codes:
+        return wanted
+    named = [name for name in wanted.codes if name != ALL_TEXTS]
+    table = read(arguments, wanted.columns, exclude=wanted.excluded, words=named)
+    if ALL_TEXTS in (*table.columns, *table.texts):  # a column of that name
+        return wanted
+    texts = [name for name in table.texts if name not in wanted.excluded]
+    if not texts:
+        raise CommandError("--codes text takes all columns that hold text, and there is none; leave it out.")
+    return wanted._replace(codes=[*named, *texts])
 
 
 def _far_values(chosen: Chosen) -> Iterator[str]:

@@ -162,7 +162,7 @@ def _add_columns(parser: argparse.ArgumentParser) -> None:
         "--codes",
         metavar="NAMES",
         help="columns whose words or whole numbers stand for categories, with commas between; they are compared, not "
-        "ordered",
+        "ordered. `text` takes all columns that hold text",
     )
 
 

@@ -280,15 +280,23 @@ def _first_odd(X: Any, name: Any) -> str:
 
 def coded_first(estimator: Any, batches: Iterable[Any], first: Any) -> Any:
     """The first batch of a stream with categories as codes, those of all batches learnt."""
-    first = coded(estimator, first, reset=True)
-    for j, values in getattr(estimator, "categories_", {}).items():
-        found = list(values)
+    coded(estimator, first, reset=True)
+    found = {j: values.tolist() for j, values in getattr(estimator, "categories_", {}).items()}
+    if found:
         for batch in batches:
             rows = batch[0] if isinstance(batch, tuple) else batch
-            if len(rows):
-                found += learn_categories(_column(rows, j), j, unused=True).values.tolist()
-        estimator.categories_[j] = learn_categories(found, j).values
-    return first
+            for j, values in found.items():
+                values += _seen(_column(rows, j)) if len(rows) else []
+        learnt = {j: learn_categories(_as_array(values), j).values for j, values in found.items()}
+        estimator.categories_ = _shared(learnt, _discrete_columns(estimator, first, None).alike)
+    return coded(estimator, first, reset=False)
+
+
+def _seen(column: Any) -> list[Any]:
+    """The values of a column, those that a categorical declares among them."""
+    declared = getattr(getattr(column, "dtype", None), "categories", None)
+    own = np.asarray(declared).tolist() if hasattr(declared, "__len__") else []
+    return own + [value for value in _factorized(column)[0] if not _is_missing(value)]
 
 
 def _column(X: Any, j: int) -> Any:

@@ -10,6 +10,8 @@ from latentviews._numbers import TINY, as_shares, column_sums
 from latentviews.discrete.crowd_answers import CrowdAnswers
 
 STRENGTH = 4.0  # answers that the crowd counts for beside a worker's own, at first
+IMAGINED, ANSWERED, RIGHT = 5, 8.0, 0.75  # workers beside those there are, answers of each to a class, share right
+TASKS = 1.0  # imagined, of every class
 BATCH = 200_000  # tasks
 BOUNDS = (1e-3, 1e4)  # of the Dirichlet's parameters
 
@@ -75,8 +77,17 @@ def _maximised(answers: CrowdAnswers, posteriors: np.ndarray, prior: np.ndarray 
     counts = (answers.table.T @ posteriors).reshape(n_workers, k, k).transpose(0, 2, 1)
     if prior is None:
         prior = STRENGTH * as_shares(counts.sum(axis=0) + 1 / k, axis=1)
-    weights = as_shares(column_sums(posteriors) + 1 / k)
-    return Crowd(weights, dirichlet_step(counts, prior), counts)
+    weights = as_shares(column_sums(posteriors) + TASKS)
+    return Crowd(weights, dirichlet_step(np.concatenate([counts, imagined_workers(k)]), prior), counts)
+
+
+def imagined_workers(k: int) -> np.ndarray:
+    """Counts of some workers who are right more often than not, (n, k, k).
+
+    Where answers are few they speak for the crowd: else one worker is taken to know everything, or nobody anything.
+    """
+    wrong = (1 - RIGHT) / max(k - 1, 1)
+    return np.tile(ANSWERED * np.where(np.eye(k, dtype=bool), RIGHT, wrong), (IMAGINED, 1, 1))
 
 
 def dirichlet_step(counts: np.ndarray, prior: np.ndarray) -> np.ndarray:
@@ -100,7 +111,7 @@ def log_evidence(counts: np.ndarray, prior: np.ndarray) -> np.ndarray:
 def evidence_of(crowd: Crowd, posteriors: np.ndarray) -> float:
     """The evidence of expected counts and the entropy of the posteriors: a bound on the log-likelihood of answers."""
     k = len(crowd.weights)
-    classes = log_evidence(posteriors.sum(axis=0), np.full(k, 1 / k))
+    classes = log_evidence(posteriors.sum(axis=0), np.full(k, TASKS))
     return float(log_evidence(crowd.counts, crowd.prior).sum() + classes - xlogy(posteriors, posteriors).sum())
 
 

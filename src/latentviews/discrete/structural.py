@@ -38,7 +38,8 @@ def class_regression(
         Numbers; an intercept is put before them.
     correction : "ML", "BCH" or None, default="ML"
         For rows that are assigned to a wrong class. None takes the assignment for the truth, which draws coefficients
-        towards zero.
+        towards zero, and standard errors too: they leave out that other answers would have drawn the line between
+        classes elsewhere.
     assignment : "modal" or "proportional", default="modal"
         To the most probable class, or to all by their probabilities.
     sample_weight : array of shape (n,) or None

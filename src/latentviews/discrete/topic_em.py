@@ -97,6 +97,12 @@ def first_fit(bags: sparse.csr_array, topics: np.ndarray, prior: np.ndarray) -> 
     return TopicFit(topics, fold_in(bags, topics, prior, FIRST, 0.0), prior, -np.inf, 0, False)
 
 
+def lot_topics(bags: sparse.csr_array, fit: TopicFit, settings: EMSettings) -> np.ndarray:
+    """Topics of some of the bags that a fit is of, by steps from it that leave its prior, (n_atoms, k)."""
+    settings = settings._replace(tol=0.0, learn_prior=False)
+    return _steps(bags, first_fit(bags, fit.topics, fit.prior), settings, _at_mean_logs).topics
+
+
 def _steps(
     bags: sparse.csr_array,
     start: TopicFit,

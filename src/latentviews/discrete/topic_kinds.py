@@ -13,6 +13,7 @@ from latentviews.core.tables import Columns
 from latentviews.core.tensors import Solver
 from latentviews.core.views import feature_prototypes, fit_views
 from latentviews.discrete.bags import BagMoments, bag_moments, long_enough, word_projection
+from latentviews.discrete.concentration import moment_error, read_concentration, steadier
 from latentviews.discrete.dirichlet import (
     DirichletParts,
     chosen_concentration,
@@ -20,10 +21,11 @@ from latentviews.discrete.dirichlet import (
     find_concentration,
     view_parts,
 )
-from latentviews.discrete.topic_em import EMSettings, first_fit, fit_topics
+from latentviews.discrete.topic_em import EMSettings, TopicFit, first_fit, fit_topics
 
 FLOOR = 0.01  # of a start's topics: the share of the corpus's own frequencies in each
 MOST = 1.0  # of α_h where EM begins, if the prior is learnt
+LOTS = 8  # of documents, for the error of the moments' concentration
 ALONE = 0.1  # the concentration per topic where moments say nothing of it
 
 
@@ -54,13 +56,22 @@ class WordSettings(NamedTuple):
         """The concentration given, or that at which weights sum to one, which tells it from three parts on."""
         return chosen_concentration(self.rank, self.concentration, lambda: find_concentration(parts_at))
 
+    @property
+    def em(self) -> EMSettings:
+        """How EM goes on."""
+        return EMSettings(self.smoothing, self.max_iter, self.tol, self.concentration is None)
+
+    def parts(self, moments: BagMoments, concentration: float, seed: int = 0) -> DirichletParts:
+        """The parts that mean moments say at a concentration."""
+        return dirichlet_parts(moments, self.rank, concentration, self.solver, np.random.default_rng(seed))
+
 
 def word_parts(moments: BagMoments, settings: WordSettings, rng: np.random.Generator) -> DirichletParts:
     """The parts that mean moments say, at the concentration given or at the one where weights sum to one."""
     seed = int(rng.integers(2**31))
 
     def at(concentration: float) -> DirichletParts:
-        return dirichlet_parts(moments, settings.rank, concentration, settings.solver, np.random.default_rng(seed))
+        return settings.parts(moments, concentration, seed)
 
     return at(settings.chosen(at))
 
@@ -77,11 +88,22 @@ def topics_of_words(bags: sparse.csr_array, settings: WordSettings, rng: np.rand
             f"{error} EM starts from documents at random; the topics may be one of many local optima.",
             IdentifiabilityWarning,
         )
-        start, spectrum = random_parts(bags, settings, rng), None
+        start, spectrum, projection = random_parts(bags, settings, rng), None, None
     if not settings.max_iter:
         topics = as_shares(np.maximum(start.vectors, 0.0), axis=0)
         return TopicEstimate(as_shares(start.weights), start.concentration, topics.T, spectrum, start.weights)
-    return _polished_words(bags, start, spectrum, settings)
+    fit = _polished_words(bags, start, settings)
+    order = np.argsort(-fit.shares.mean(axis=0), kind="stable")
+    return TopicEstimate(
+        fit.shares.mean(axis=0)[order],
+        _told_concentration(bags, projection, start.concentration, fit, settings),
+        np.ascontiguousarray(fit.topics[:, order].T),
+        spectrum,
+        None if spectrum is None else start.weights[order],
+        fit.n_iter,
+        fit.converged,
+        fit.prior[order],
+    )
 
 
 def checked_projection(bags: sparse.csr_array, rank: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
@@ -102,28 +124,27 @@ def random_parts(bags: sparse.csr_array, settings: WordSettings, rng: np.random.
     return DirichletParts(np.full(settings.rank, 1 / settings.rank), bags.T @ lots, concentration, np.nan)
 
 
-def _polished_words(
-    bags: sparse.csr_array, start: DirichletParts, spectrum: np.ndarray | None, settings: WordSettings
-) -> TopicEstimate:
+def _polished_words(bags: sparse.csr_array, start: DirichletParts, settings: WordSettings) -> TopicFit:
     """EM from topics; where the concentration is not given, the prior of shares is learnt on the way."""
     frequencies = as_shares(np.asarray(bags.sum(axis=0)).ravel() + 1e-9)
     topics = (1 - FLOOR) * as_shares(np.maximum(start.vectors, 0.0), axis=0) + FLOOR * frequencies[:, None]
     k, learn = len(start.weights), settings.concentration is None
     strength = min(start.concentration, MOST * k) if learn else start.concentration
     prior = strength * as_shares(np.maximum(start.weights, 1e-3 / k))
-    em = EMSettings(settings.smoothing, settings.max_iter, settings.tol, learn)
-    fit = fit_topics(bags, first_fit(bags, topics, prior), em)
-    order = np.argsort(-fit.shares.mean(axis=0), kind="stable")
-    return TopicEstimate(
-        fit.shares.mean(axis=0)[order],
-        start.concentration,
-        np.ascontiguousarray(fit.topics[:, order].T),
-        spectrum,
-        None if spectrum is None else start.weights[order],
-        fit.n_iter,
-        fit.converged,
-        fit.prior[order],
-    )
+    return fit_topics(bags, first_fit(bags, topics, prior), settings.em)
+
+
+def _told_concentration(
+    bags: sparse.csr_array, projection: np.ndarray | None, by_moments: float, fit: TopicFit, settings: WordSettings
+) -> float:
+    """The concentration given, or else the steadier of what moments and EM's topics say."""
+    if settings.concentration is not None:
+        return settings.concentration
+    by_topics = read_concentration(bags, fit, settings.em)
+    if projection is None or settings.rank < 3:  # moments say nothing of it
+        return by_moments if by_topics is None else by_topics
+    lots = [bag_moments(bags[lot::LOTS], projection) for lot in range(LOTS)]
+    return steadier(by_moments, moment_error(lots, by_moments, settings.parts), by_topics)
 
 
 def topics_of_draws(

@@ -70,7 +70,9 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         The number of parts k.
     concentration : "auto" or float, default="auto"
         α₀ = Σ α_h: towards zero a bag is of one part, when large all bags mix alike. "auto" solves
-        Σ_h π_h(α₀) = 1, which tells it from three parts on; with two it is taken to be 1, with a warning.
+        Σ_h π_h(α₀) = 1, which tells it from three parts on; with two it is taken to be 1, with a warning. Of words it
+        is then read off the topics that EM finds, which is steadier where it is small, unless that differs from the
+        solution by more than its standard error allows.
     views : list of lists of columns, or None
         The columns of every view, three views or more, where views differ.
     kernel : Kernel, list of one per view, or None
@@ -95,8 +97,8 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
     concentration_ : float
     prior_ : array of shape (k,)
         α, by which shares are found: ``concentration_ * weights_``, or where words have an "auto" concentration, as EM
-        learns it on the way. The moments' ``concentration_`` is that of the model, if it holds; EM's prior predicts
-        better where it does not.
+        learns it on the way. ``concentration_`` is that of the model, if it holds; EM's prior predicts better where
+        it does not.
     raw_weights_ : array of shape (k,) or None
         Weights as the eigenvalues say, whose sum need not be one; None where moments gave no start.
     spectrum_ : array or None

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import fields, is_dataclass
+from hashlib import sha256
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,7 @@ from latentviews.io.register import FOREIGN, name_of
 
 SPARSE = ("csr_array", "csc_array", "csr_matrix", "csc_matrix")
 SPREAD = 8  # an array is laid out as it was if that takes at most so many times its size
+LARGE = 10_000  # bytes, from which on equal arrays are written once
 PASSING = ("_skl_callbacks", "_parent_callback_ctx")  # who watches a fit is no part of it
 
 
@@ -28,6 +30,7 @@ class Writer:
         self.objects: list[Any] = []  # estimators, records and arrays, each after those it consists of
         self.arrays: list[np.ndarray] = []
         self._numbers: dict[int, int | None] = {}  # by id; None while an object is being written
+        self._entries: dict[Any, int] = {}  # of large arrays, by what they hold
         self._alive: list[Any] = []  # ids are those of different things only while all of them are there
 
     def encode(self, value: Any, where: str) -> Any:
@@ -82,8 +85,17 @@ class Writer:
         """The number of an array's entry and its layout, or its items where they are Python objects."""
         if array.dtype.hasobject:
             return {"shape": list(array.shape), "items": [self.encode(item, where) for item in array.ravel().tolist()]}
+        return {"entry": self._entry(array), "strides": _strides(array)}
+
+    def _entry(self, array: np.ndarray) -> int:
+        """The number of an array's entry: that of an equal one, as clones of a kernel hold them, if it is large."""
+        if array.nbytes >= LARGE:
+            content = array.dtype.str, array.shape, array.strides, sha256(array.tobytes(order="K")).digest()
+            if content in self._entries:
+                return self._entries[content]
+            self._entries[content] = len(self.arrays)
         self.arrays.append(array)
-        return {"entry": len(self.arrays) - 1, "strides": _strides(array)}
+        return len(self.arrays) - 1
 
 
 def _state(value: Any) -> Mapping[str, Any]:

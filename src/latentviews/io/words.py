@@ -32,7 +32,7 @@ def coded_columns(
         if len(scale.values) > MOST:
             raise InputError(
                 f"{path}, column {name!r}: it holds {len(scale.values):,} different words, more than the {MOST} that "
-                "categories may have."
+                "categories may have; leave it out."
             )
         codes = scale(column)
         new = sorted({word for word, code in zip(column, codes, strict=True) if word is not None and np.isnan(code)})
