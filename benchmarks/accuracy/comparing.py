@@ -164,7 +164,7 @@ def main() -> None:
     if options.what == "levels":
         found: Any = levels(100 if options.quick else 2000, options.kernel)
     else:
-        found = powers(20 if options.quick else 100)
+        found = powers(20 if options.quick else 200)
     name = "_".join(["comparing", options.what, *([options.kernel.lower()] if options.kernel else [])])
     if not options.quick:
         _record.save(RESULTS / f"{name.replace(' ', '_')}.json", found)

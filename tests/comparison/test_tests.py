@@ -59,12 +59,15 @@ def test_a_smooth_kernel_is_exact_beyond_the_landmarks(rng):
 
 
 def test_features_and_gram_matrices_give_the_same_draws(rng):
-    phi, psi = rng.normal(size=(30, 7)), rng.normal(size=(30, 5))
+    first, second = [rng.normal(size=(30, d)) for d in (7, 3)], [rng.normal(size=(30, d)) for d in (5, 1, 2)]
     orders = [rng.permutation(30) for _ in range(4)]
 
-    np.testing.assert_allclose(
-        independence._gram_products(phi, psi, orders), independence._feature_products(phi, psi, orders), rtol=1e-10
-    )
+    draws = independence._gram_products(first, second, orders)
+
+    assert draws.shape == (4, 2, 3)
+    np.testing.assert_allclose(draws, independence._feature_products(first, second, orders), rtol=1e-10)
+    literal = np.sum((first[1].T @ second[2][orders[3]] / 30) ** 2)
+    np.testing.assert_allclose(draws[3, 1, 2], literal, rtol=1e-10)
 
 
 def test_null_draws_are_the_statistic_of_rows_in_other_samples(rng):

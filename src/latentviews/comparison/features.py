@@ -23,6 +23,8 @@ FEWEST_ROWS = 4  # fewer have fewer than twenty permutations, and no test at 5 %
 SCALES = (0.03, 0.42)  # bandwidths to try, in median distances,
 WHITENED, PENALTY = (1.0, 4.0), 0.01  # and those to try whitened, with the penalty of their covariance
 N_KERNELS = len(SCALES) + len(WHITENED)
+WIDE, FINER = 4.0, (1.0, 0.25)  # of independence: a bandwidth that sees lines, and whitened ones for what is finer
+N_DEPENDENCE = 1 + len(FINER)
 
 
 def as_rows(name: str, values: Any) -> Any:
@@ -101,6 +103,12 @@ def several_kernels(rows: np.ndarray, n_landmarks: int) -> list[Any]:
     middle = np.asarray(middle_gaussian(rows).bandwidth)
     narrow = [Gaussian(middle * scale) for scale in SCALES]
     return narrow + [whitened(Gaussian(middle * scale), rows, n_landmarks) for scale in WHITENED]
+
+
+def dependence_kernels(rows: np.ndarray, n_landmarks: int) -> list[Any]:
+    """The kernels of a view that are tried where none is named: a wide Gaussian, and finer ones whitened."""
+    middle = np.asarray(middle_gaussian(rows).bandwidth)
+    return [Gaussian(middle * WIDE), *(whitened(Gaussian(middle * scale), rows, n_landmarks) for scale in FINER)]
 
 
 def kernels_to_try(kernel: Any, some: np.ndarray, n_landmarks: int) -> list[Any]:
