@@ -6,7 +6,7 @@ suffer.
 """
 
 from collections.abc import Sequence
-from itertools import product
+from itertools import product, zip_longest
 from typing import Any
 
 import numpy as np
@@ -17,12 +17,12 @@ from latentviews.comparison.features import (
     FEWEST_ROWS,
     LANDMARKS,
     N_DEPENDENCE,
-    as_rows,
+    RowsInBatches,
     check_kernel,
     dependence_kernels,
     fitted_map,
-    is_stream,
     mapped,
+    rows_or_batches,
     shared_landmarks,
     some_rows,
 )
@@ -55,8 +55,11 @@ def independence_test(
 
     The null draws pair the rows anew at random. Of three views or more the statistic is the distance of the joint
     embedding from the product of all of them (dHSIC, Pfister et al. 2018), seen from 500 random directions, so that
-    dependence which no pair shows is seen too. Several kernels make one test, as in `two_sample_test`. With `Delta`
-    kernels HSIC is Σ_ab (p_ab - p_a p_b)², Pearson's chi-square without its denominators.
+    dependence which no pair shows is seen too. Several kernels make one test: for two views every pair of a wide
+    Gaussian, which sees lines, and of finer ones whitened, which see curves, spreads and waves. Each has a weight,
+    less the finer it is, and the statistic is Σ_k w_k / p_k with p-values by a law; the null draws are treated alike,
+    so nobody need choose and the level stays exact. With `Delta` kernels HSIC is Σ_ab (p_ab - p_a p_b)², Pearson's
+    chi-square without its denominators.
 
     With ``sample_weight`` the test is about one class of a mixture: row i belongs to it with probability
     ``sample_weight[i]``. **Each row is drawn into the class with that probability, once, and the plain test is made on
@@ -69,10 +72,11 @@ def independence_test(
     Parameters
     ----------
     x, y, *more : arrays of shape (n, d) and (n, e), vectors, or iterables of batches
-        Of streams, which are two and have the same batches, and from 50,000 rows, the null is the statistic's limit,
-        Σ_ij λ_i γ_j χ²_1 / n with the eigenvalues of both covariances, in place of permutations.
+        Of streams, which are two and have the same batches, and from 50,000 rows, the null is the statistic's limit in
+        place of permutations: Σ_ij λ_i γ_j χ²_1 / n for one pair of kernels, with the eigenvalues of both covariances.
     kernel : Kernel, sequence of kernels (one per view), or None
-        None, for all or for one of them, tries four kernels, as in `two_sample_test`. Rules are resolved on the rows
+        None, for all or for one of them, tries three: Gaussians of 4 median distances (in standard deviations of the
+        columns), and of 1 and ¼ of it whitened by the covariance of their features. Rules are resolved on the rows
         compared.
     sample_weight : array of shape (n,) or None
         Probabilities of belonging to the class in question.
@@ -99,10 +103,10 @@ def independence_test(
     True
     """
     n_permutations, rng = check_count("n_permutations", n_permutations), np.random.default_rng(random_state)
-    views = [x, y, *more]
-    if any(is_stream(view) for view in views):
+    given = [x, y, *more]
+    views = [rows_or_batches(name, view) for name, view in zip(_names(given), given, strict=True)]
+    if any(isinstance(view, RowsInBatches) for view in views):
         return _limit_test(views, _one_kernel_per_view(kernel, views), n_permutations, n_landmarks, rng)
-    views = [as_rows(name, view) for name, view in zip(_names(views), views, strict=True)]
     if len({int(view.shape[0]) for view in views}) > 1:
         sizes = " and ".join(str(view.shape[0]) for view in views)
         raise ValueError(f"{_listed(_names(views))} belong together and need the same number of rows; got {sizes}.")
@@ -112,20 +116,23 @@ def independence_test(
         views = [take_rows(view, members) for view in views]
     if len(views) == 2 and views[0].shape[0] > MANY_ROWS:
         return _limit_test(views, kernels, n_permutations, n_landmarks, rng)
-    some = [some_rows(view, rng) for view in views]
-    families = _families(kernels, some, n_landmarks)
-    n_features = shared_landmarks(n_landmarks, max(map(len, families)))
-    orders = _orders(int(views[0].shape[0]), len(views), n_permutations, rng)
-    maps = [[fitted_map(one, rows, n_features, rng) for one in own] for own, rows in zip(families, some, strict=True)]
+    return _permutation_test(views, kernels, n_permutations, n_landmarks, rng)
+
+
+def _permutation_test(
+    views: Sequence[Any], kernels: Sequence[Kernel | None], n_permutations: int, n_landmarks: int, rng: Any
+) -> TestResult:
+    """The statistics of rows as they are and paired anew, by all kernels that are tried."""
+    n_rows, some = int(views[0].shape[0]), [some_rows(view, rng) for view in views]
+    families, maps = _families(kernels, some, n_landmarks, rng)
+    orders = _orders(n_rows, len(views), n_permutations, rng)
     features = [[mapped(phi, view) for phi in own] for own, view in zip(maps, views, strict=True)]
     if len(views) == 2:
-        tried, draws = _pair_draws(*features, [order for (order,) in orders])
-    else:
-        tried, draws = _same_steps(families), []
-        for steps in tried:
-            seen = [own[min(step, len(own) - 1)] for own, step in zip(features, steps, strict=True)]
-            draws.append(_joint_draws(seen, orders, rng))
-    return _result(families, tried, draws, int(views[0].shape[0]), rng)
+        tried, draws = _pair_draws(features[0], features[1], [order for (order,) in orders])
+        return _result(families, tried, draws, n_rows, rng)
+    tried = _same_steps(families)
+    seen = [[own[step] for own, step in zip(features, steps, strict=True)] for steps in tried]
+    return _result(families, tried, [_joint_draws(some, orders, rng) for some in seen], n_rows, rng)
 
 
 def _result(
@@ -155,12 +162,17 @@ def _one_kernel_per_view(kernel: Any, views: Sequence[Any]) -> list[Kernel | Non
     return [None if one is None else check_kernel(one) for one in each]
 
 
-def _families(kernels: Sequence[Kernel | None], some: Sequence[np.ndarray], n_landmarks: int) -> list[list[Any]]:
-    """The kernels of every view that are tried, widest first: the one that is named, or several."""
-    n_features = shared_landmarks(n_landmarks, N_DEPENDENCE)
-    return [
+def _families(
+    kernels: Sequence[Kernel | None], some: Sequence[np.ndarray], n_landmarks: int, rng: np.random.Generator
+) -> tuple[list[list[Any]], list[list[Any]]]:
+    """The kernels of every view that are tried, widest first, the one that is named or several, and their features."""
+    n_features = shared_landmarks(n_landmarks, N_DEPENDENCE if None in kernels else 1)
+    families = [
         dependence_kernels(rows, n_features) if one is None else [one.adapt(rows)]
         for one, rows in zip(kernels, some, strict=True)
+    ]
+    return families, [
+        [fitted_map(one, rows, n_features, rng) for one in own] for own, rows in zip(families, some, strict=True)
     ]
 
 
@@ -183,7 +195,7 @@ def _pair_draws(first: Any, second: Any, orders: Sequence[np.ndarray]) -> tuple[
     in_features = widths[0] * widths[1] < GATHERED * len(second) * first[0].shape[0]
     values = (_feature_products if in_features else _gram_products)(first, second, orders)
     sizes = [[_square_norm(phi.T @ phi / phi.shape[0]) for phi in own] for own in (first, second)]
-    tried = list(product(range(len(first)), range(len(second))))
+    tried: list[tuple[int, ...]] = list(product(range(len(first)), range(len(second))))
     return tried, [
         Draws(float(values[0, i, j]), values[1:, i, j], float(np.sqrt(sizes[0][i] * sizes[1][j])))  # Cauchy-Schwarz
         for i, j in tried
@@ -248,10 +260,7 @@ def _limit_test(
     """HSIC from one pass over the rows, and draws of its limit."""
     if len(views) != 2:
         raise ValueError(f"A stream is compared with one other; got {len(views)} views.")
-    pilots = [some_rows(view, rng) for view in views]
-    families = _families(kernels, pilots, n_landmarks)
-    n_features = shared_landmarks(n_landmarks, max(map(len, families)))
-    maps = [[fitted_map(one, rows, n_features, rng) for one in own] for own, rows in zip(families, pilots, strict=True)]
+    families, maps = _families(kernels, [some_rows(view, rng) for view in views], n_landmarks, rng)
     sums, n_rows = _joint_sums(views, maps)
     tried, draws = _limit_draws(sums, maps, n_rows, n_permutations, rng)
     return _result(families, tried, draws, n_rows, rng)
@@ -261,7 +270,7 @@ def _joint_sums(views: Sequence[Any], maps: Any) -> tuple[list[Any], int]:
     """Σφ, Σψ, Σφφᵀ, Σψψᵀ and Σφψᵀ of the features by all kernels of both views, and the number of rows."""
     sums: list[Any] = [0.0] * 5
     n_rows = 0
-    for (x, _), (y, _) in zip(batches(views[0]), batches(views[1]), strict=True):
+    for (x, _), (y, _) in zip_longest(*map(batches, views), fillvalue=(np.empty((0, 0)), None)):
         if x.shape[0] != y.shape[0]:
             raise ValueError(
                 f"Streams need the same batches; one has {x.shape[0]} rows where the other has {y.shape[0]}."
@@ -286,12 +295,14 @@ def _limit_draws(
     roots = [_root(part) for part in covariances]
     null = np.concatenate(
         [
-            _block_sums((roots[0] @ rng.normal(size=(1, roots[0].shape[1], roots[1].shape[1])) @ roots[1].T) ** 2, *tails)
+            _block_sums(
+                (roots[0] @ rng.normal(size=(1, roots[0].shape[1], roots[1].shape[1])) @ roots[1].T) ** 2, *tails
+            )
             for _ in range(n_draws)
         ]
     )
     squares = [np.diag(_block_sums(part[None] ** 2, own, own)[0]) for part, own in zip(covariances, tails, strict=True)]
-    tried = list(product(range(len(tails[0])), range(len(tails[1]))))
+    tried: list[tuple[int, ...]] = list(product(range(len(tails[0])), range(len(tails[1]))))
     return tried, [
         Draws(float(found[i, j]), null[:, i, j] / n, float(np.sqrt(squares[0][i] * squares[1][j]))) for i, j in tried
     ]
