@@ -69,6 +69,7 @@ STEPS = (
     Step("accuracy/comparing.py levels", "accuracy/comparing_levels"),
     Step("accuracy/comparing.py power", "accuracy/comparing_power"),
     Step("accuracy/comparing.py alarms", "accuracy/comparing_alarms"),
+    Step("accuracy/theory.py", "accuracy/theory"),
     Step("accuracy/change_points_widths.py", "accuracy/change_points_widths"),
     Step("accuracy/few_rows.py", "accuracy/few_rows"),
     Step("accuracy/dependence_choice.py", "accuracy/dependence_choice"),
