@@ -68,6 +68,7 @@ STEPS = (
     Step("accuracy/propagation.py", "accuracy/propagation"),
     Step("accuracy/comparing.py levels", "accuracy/comparing_levels"),
     Step("accuracy/comparing.py power", "accuracy/comparing_power"),
+    Step("accuracy/comparing.py pairs", "accuracy/comparing_pairs"),
     Step("accuracy/comparing.py alarms", "accuracy/comparing_alarms"),
     Step("accuracy/theory.py", "accuracy/theory"),
     Step("accuracy/change_points_widths.py", "accuracy/change_points_widths"),

@@ -1,10 +1,10 @@
 """Level and power of `two_sample_test` and `independence_test`, beside hyppo and single bandwidths.
 
     pip install hyppo
-    python benchmarks/accuracy/comparing.py levels|power|alarms [--quick] [--kernel NAME]
+    python benchmarks/accuracy/comparing.py levels|power|pairs|alarms [--quick] [--kernel NAME]
 
 Level: the share of null draws that a test at 5 % rejects, for every way to the statistic and every kind of kernel.
-Power: the share of draws of an alternative that is found, by the default (several kernels together), by the best
+Power, of two samples and of pairs: the share of draws of an alternative that is found, by the default (several kernels together), by the best
 single bandwidth (chosen with the answer in view), and by hyppo's tests. The default's kernels were chosen on other
 alternatives and seeds. Alarms: how often `DriftMonitor` raises one on a stream that does not change, over many
 references, beside the rate that it states.
@@ -138,8 +138,8 @@ def power(name: str, draw: Sample, ours: Any, peer: Any, draws: int) -> dict[str
     return {"alternative": name, "power": shares, "best single bandwidth": best}
 
 
-def powers(draws: int) -> dict[str, Any]:
-    """The power of all tests against all alternatives."""
+def powers(draws: int, pairs: bool) -> list[dict[str, Any]]:
+    """The power of all tests of two samples, or of pairs, against all alternatives."""
     sys.path.remove(str(Path(__file__).resolve().parent))  # its coverage.py hides the package that numba asks for
     from hyppo.independence import Hsic
     from hyppo.ksample import MMD
@@ -151,10 +151,9 @@ def powers(draws: int) -> dict[str, Any]:
         return Hsic().test(x, y, reps=199, workers=1, auto=False, random_state=seed)[1]
 
     warnings.filterwarnings("ignore", "The number of replications is low")
-    return {
-        "two samples": [power(n, draw, two_sample_test, peer_mmd, draws) for n, draw in TWO_SAMPLES.items()],
-        "pairs": [power(n, draw, independence_test, peer_hsic, draws) for n, draw in PAIRS.items()],
-    }
+    if pairs:
+        return [power(n, draw, independence_test, peer_hsic, draws) for n, draw in PAIRS.items()]
+    return [power(n, draw, two_sample_test, peer_mmd, draws) for n, draw in TWO_SAMPLES.items()]
 
 
 def alarms(references: int) -> list[dict[str, Any]]:
@@ -181,7 +180,7 @@ def alarms(references: int) -> list[dict[str, Any]]:
 def main() -> None:
     """Measure, print and save."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", choices=["levels", "power", "alarms"])
+    parser.add_argument("what", choices=["levels", "power", "pairs", "alarms"])
     parser.add_argument("--quick", action="store_true", help="few draws, nothing saved")
     parser.add_argument("--kernel", help="the level of one kernel alone, in a file of its own")
     options = parser.parse_args()
@@ -190,7 +189,7 @@ def main() -> None:
     elif options.what == "alarms":
         found = alarms(5 if options.quick else 80)
     else:
-        found = powers(20 if options.quick else 200)
+        found = powers(20 if options.quick else 200, options.what == "pairs")
     name = "_".join(["comparing", options.what, *([options.kernel.lower()] if options.kernel else [])])
     if not options.quick:
         _record.save(RESULTS / f"{name.replace(' ', '_')}.json", found)
