@@ -2,7 +2,7 @@
 # if GALLERY=1, `make evidence` reruns the benchmarks; each sets up .venv first.
 PYTHON ?= python3
 BIN := .venv/bin
-LOWEST ?= tests/core/test_tensors.py tests/core/test_moments.py tests/core/test_streams.py tests/io/test_readers.py  # LOWEST= for all
+LOWEST ?= tests/core/test_tensors.py tests/core/test_moments.py tests/core/test_streams.py tests/core/test_spaces.py tests/io/test_readers.py  # LOWEST= for all
 
 .PHONY: demo test coverage lint docs site evidence wheel lowest mutants changelog clean
 
