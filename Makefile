@@ -2,8 +2,9 @@
 # if GALLERY=1, `make evidence` reruns the benchmarks; each sets up .venv first.
 PYTHON ?= python3
 BIN := .venv/bin
+LOWEST ?= tests/core/test_tensors.py tests/core/test_moments.py tests/core/test_streams.py tests/core/test_spaces.py tests/io/test_readers.py  # LOWEST= for all
 
-.PHONY: demo test coverage lint docs site evidence wheel changelog clean
+.PHONY: demo test coverage lint docs site evidence wheel lowest mutants changelog clean
 
 demo: .venv/ready
 	$(BIN)/latentviews demo --out demo
@@ -37,6 +38,15 @@ wheel: .venv/ready  # sdist and wheel in dist/, and the wheel, made from the sdi
 	$(PYTHON) -m venv --clear build/wheel
 	build/wheel/bin/pip install --quiet --disable-pip-version-check -c constraints.txt dist/*.whl
 	cd build && wheel/bin/python ../tests/minimal.py
+
+lowest:  # some tests with the lowest versions that pyproject.toml allows, in an environment of their own
+	$(PYTHON) -m venv --clear build/lowest
+	build/lowest/bin/pip install --quiet --disable-pip-version-check -c lowest.txt -e '.[cli,dask]' array-api-strict hmmlearn hypothesis networkx polars pytest skops
+	OPENBLAS_NUM_THREADS=1 build/lowest/bin/pytest -q --seeds 1 $(LOWEST)
+
+mutants: .venv/ready  # how many small faults in the core the tests notice
+	$(BIN)/pip install --quiet --disable-pip-version-check cosmic-ray
+	OPENBLAS_NUM_THREADS=1 $(BIN)/python benchmarks/mutants.py
 
 changelog: .venv/ready  # what the next release would say
 	$(BIN)/towncrier build --draft --version next

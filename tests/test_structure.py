@@ -67,3 +67,17 @@ def test_the_citation_is_of_this_version():
     text = (Path(__file__).parent.parent / "CITATION.cff").read_text()
 
     assert f"version: {latentviews.__version__}\n" in text
+
+
+def test_the_lowest_versions_that_are_tested_are_those_that_are_allowed():
+    repository = Path(__file__).parent.parent
+    project = tomllib.loads((repository / "pyproject.toml").read_text())["project"]
+    extras = project["optional-dependencies"]
+    asked = [*project["dependencies"], *(line for name in ("plot", "io", "cli", "dask") for line in extras[name])]
+    allowed = dict(re.match(r"([\w-]+)(?:\[.*\])?>=([\d.]+)$", line).groups() for line in asked if ">=" in line)
+
+    tested = dict(re.findall(r"^([\w-]+)==([\d.]+)\.\*", (repository / "lowest.txt").read_text(), flags=re.MULTILINE))
+
+    assert tested.keys() == allowed.keys()
+    for name, version in allowed.items():
+        assert tested[name].startswith(version), f"{name}: pyproject.toml allows {version}, lowest.txt {tested[name]}"

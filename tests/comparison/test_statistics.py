@@ -7,6 +7,8 @@ from scipy import stats
 
 from latentviews import BlockMMD, Delta, Gaussian, LandmarkMMD, QuadraticMMD, independence_test, two_sample_test
 from latentviews.comparison import independence, two_sample
+from latentviews.comparison.features import WhitenedKernel, middle_gaussian
+from latentviews.comparison.results import Draws, fused
 
 FALSE_ALARM = 1e-6
 NARROW_AND_WIDE = [Gaussian(0.1), Gaussian(1.0), Gaussian(5.0)]
@@ -81,6 +83,60 @@ def test_several_kernels_together_keep_the_level(way, rng):
     assert_level(pvalues, 0.5)
 
 
+def test_all_pairs_of_kernels_together_keep_the_level(rng):
+    pvalues = [
+        independence_test(rng.normal(size=20), rng.gamma(1.0, size=20), n_permutations=39, random_state=i).pvalue
+        for i in range(120)
+    ]
+
+    assert_level(pvalues)
+    assert_level(pvalues, 0.5)
+
+
+def test_pvalues_by_a_law_are_those_of_the_gamma_with_the_draws_mean_and_variance(rng):
+    draws = Draws(5.0, rng.gamma(2.0, size=50), 10.0)
+    values = np.r_[5.0, draws.null]
+
+    law = stats.gamma(values.mean() ** 2 / values.var(), scale=values.var() / values.mean())
+
+    np.testing.assert_allclose(draws.log_pvalues(), law.logsf(values), rtol=1e-9)
+    np.testing.assert_array_equal(Draws(2.0, np.full(9, 2.0), 2.0).log_pvalues(), 0.0)
+
+
+def test_a_weight_is_a_share_of_the_level(rng):
+    """What one statistic of two shows counts for more the more weight it has; what neither shows, for nothing."""
+    null = rng.gamma(2.0, size=(2, 99))
+    shown, hidden = Draws(float(np.sort(null[0])[-3]), null[0], 10.0), Draws(float(np.median(null[1])), null[1], 10.0)
+
+    (first, heavy), (second, light) = (
+        fused([shown, hidden], np.array(weights), rng) for weights in ([0.99, 0.01], [0.01, 0.99])
+    )
+
+    assert (first, second) == (0, 1)
+    assert 0.03 <= heavy <= 0.05 < 0.3 < light
+
+
+def test_a_wave_is_found_by_a_narrow_kernel_beside_a_wide_one(rng):
+    """No pair of kernels of one width sees it: every kernel that is fine in y too drowns it in noise."""
+    x = rng.uniform(-np.pi, np.pi, size=120)
+    y = np.sin(3 * x) + rng.normal(size=120)
+
+    found = independence_test(x, y, n_permutations=199, random_state=0)
+    alike = [
+        independence_test(x, y, kernel=[middle_gaussian_of(v, scale) for v in (x, y)], random_state=0).pvalue
+        for scale in (0.25, 1.0, 4.0)
+    ]
+
+    assert found.pvalue == 1 / 200
+    assert isinstance(found.kernel[0], WhitenedKernel)
+    assert not isinstance(found.kernel[1], WhitenedKernel)
+    assert min(alike) > 1 / 100
+
+
+def middle_gaussian_of(values, scale):
+    return Gaussian(scale * middle_gaussian(values[:, None]).bandwidth)
+
+
 def test_narrow_differences_are_found_without_choosing_a_bandwidth(rng):
     """Blobs: the same centres, small clouds of another shape; the median distance sees the centres alone."""
     centres = rng.integers(3, size=(2, 400, 2)) * 10.0
@@ -100,6 +156,20 @@ def test_the_witness_says_where_the_samples_differ(rng):
     witness = two_sample_test(x, y, n_permutations=9, random_state=0).witness
 
     assert witness.at([-2.0])[0] > 0 > witness.at([2.0])[0]
+
+
+def test_limits_of_all_pairs_of_kernels_agree_with_permutations(rng, monkeypatch):
+    """Permutations and the limit have the same correlations between pairs of kernels, so the same p-values."""
+    x, z = rng.normal(size=(2, 400))
+    y = 0.02 * x + z
+
+    exact = independence_test(x, y, n_permutations=1999, random_state=0)
+    monkeypatch.setattr(independence, "MANY_ROWS", 100)
+    limit = independence_test(x, y, n_permutations=1999, random_state=0)
+
+    np.testing.assert_allclose(limit.statistic, exact.statistic, rtol=1e-6)
+    assert 0.005 < exact.pvalue < 0.2
+    assert abs(exact.pvalue - limit.pvalue) < 0.03
 
 
 def test_the_limit_agrees_with_permutations(rng, monkeypatch):

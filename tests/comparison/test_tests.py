@@ -59,12 +59,15 @@ def test_a_smooth_kernel_is_exact_beyond_the_landmarks(rng):
 
 
 def test_features_and_gram_matrices_give_the_same_draws(rng):
-    phi, psi = rng.normal(size=(30, 7)), rng.normal(size=(30, 5))
+    first, second = [rng.normal(size=(30, d)) for d in (7, 3)], [rng.normal(size=(30, d)) for d in (5, 1, 2)]
     orders = [rng.permutation(30) for _ in range(4)]
 
-    np.testing.assert_allclose(
-        independence._gram_products(phi, psi, orders), independence._feature_products(phi, psi, orders), rtol=1e-10
-    )
+    draws = independence._gram_products(first, second, orders)
+
+    assert draws.shape == (4, 2, 3)
+    np.testing.assert_allclose(draws, independence._feature_products(first, second, orders), rtol=1e-10)
+    literal = np.sum((first[1].T @ second[2][orders[3]] / 30) ** 2)
+    np.testing.assert_allclose(draws[3, 1, 2], literal, rtol=1e-10)
 
 
 def test_null_draws_are_the_statistic_of_rows_in_other_samples(rng):
@@ -285,6 +288,21 @@ def test_a_run_is_a_function_of_its_seed(rng):
         ((np.zeros(3), np.zeros(5)), {}, "at least 4 rows; x has 3"),
         ((np.zeros((5, 2, 2)), np.zeros(5)), {}, r"x needs shape \(n,\) or \(n, d\); got \(5, 2, 2\)"),
         ((np.array([0, 1, 2, np.nan]), np.zeros(5)), {}, "x contains NaN or infinity"),
+        ((np.arange(5.0), np.arange(5.0) * 1e200), {}, r"Column 0 of y holds 1e\+200, whose square is no number"),
+        (
+            (np.arange(5.0) * 1e-200, np.arange(5.0) * 1e-200),
+            {},
+            "Column 0 varies by 4e-200, whose square is no number",
+        ),
+        (
+            ([np.zeros((5, 2)), np.zeros((5, 3))], [np.zeros((5, 2))]),
+            {},
+            "batches of x need the same columns; got 2 and 3",
+        ),
+        (([np.zeros((1, 2))], [np.zeros((5, 2))]), {}, "at least 4 rows; x has 1"),
+        (([np.ones((5, 1))], [np.full((5, 1), np.nan)]), {}, "y contains NaN or infinity"),
+        (([np.full((5, 1), 1e200)], [np.ones((5, 1))]), {}, r"Column 0 of x holds 1e\+200"),
+        (([np.array([["a"], ["b"]])], [np.ones((5, 1))]), {}, "x must hold real numbers"),
         ((np.arange(5.0), np.arange(5.0)), {"n_permutations": 0}, "n_permutations must be an integer of at least 1"),
         (
             (np.arange(5.0), np.arange(5.0) - 3),
@@ -314,6 +332,25 @@ def test_bad_samples_are_refused_in_a_sentence(arguments, options, message):
 def test_bad_pairs_are_refused_in_a_sentence(y, options, message):
     with pytest.raises(ValueError, match=message):
         independence_test(np.arange(5.0), y, **options)
+
+
+def test_streams_that_do_not_belong_together_are_refused():
+    batch = np.arange(10.0)[:, None]
+
+    with pytest.raises(ValueError, match="same batches; one has 10 rows where the other has 0"):
+        independence_test([batch, batch], [batch], n_permutations=9)
+
+
+@pytest.mark.parametrize("scale", [1e-140, 1e140])
+def test_units_do_not_matter(scale, rng):
+    """Heights of Gaussians in five columns of such units are no numbers."""
+    x, y = rng.normal(size=(40, 5)), rng.normal(0.3, size=(40, 5))
+
+    for test in (two_sample_test, independence_test):
+        found, scaled = (test(x * unit, y * unit, n_permutations=39, random_state=0) for unit in (1.0, scale))
+
+        assert found.pvalue == scaled.pvalue
+        np.testing.assert_allclose(found.effect, scaled.effect, rtol=1e-6)
 
 
 def test_what_is_not_a_kernel_is_refused():

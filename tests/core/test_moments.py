@@ -1,3 +1,5 @@
+import warnings
+
 import numpy as np
 import pytest
 
@@ -10,7 +12,15 @@ from latentviews.core.features.sketches import TensorSketchFeatures
 from latentviews.core.kernels.real import Gaussian
 from latentviews.core.moments import Embed, Projection, Whitens, feature_vectors, pair_moments, whitened_moments
 from latentviews.core.views import Views
-from latentviews.core.whitening import whiten, whiten_exchangeable
+from latentviews.core.whitening import (
+    IdentifiabilityWarning,
+    UnsupportedError,
+    _check_spectrum,
+    _scales,
+    triple_whitening,
+    whiten,
+    whiten_exchangeable,
+)
 from latentviews.datasets import make_multiview
 from latentviews.mixtures.mixture import MultiViewMixture
 
@@ -118,3 +128,39 @@ def test_a_projection_of_a_group_is_zero_where_one_of_its_views_is_missing(rng):
     gaps[:50, 2] = np.nan
     np.testing.assert_allclose(project(gaps)[0], np.where(np.arange(len(X))[:, None] < 50, 0.0, both), atol=1e-10)
     np.testing.assert_array_equal(project.present(gaps).sum(axis=0), [len(X) - 50, len(X)])
+
+
+def test_a_pair_of_views_of_too_low_a_rank_is_not_inverted():
+    """A singular value that is zero exactly has no inverse, and noise would be no excuse for one."""
+    pair = np.eye(3), np.array([1.0, 0.5, 0.0]), np.eye(3)
+
+    with pytest.raises(UnsupportedError, match=r"support 2 component\(s\), not the 3"):
+        triple_whitening(pair, np.eye(3), np.eye(3), 3)
+
+    first, second, third = triple_whitening(pair, np.eye(3), np.eye(3), 2)
+    np.testing.assert_allclose(first.T @ np.diag(pair[1]) @ second, np.eye(2), atol=1e-12)
+    assert third.shape == (3, 2)
+
+
+def test_views_are_scaled_by_the_root_of_their_moments_and_empty_ones_not_at_all():
+    pairs = {(0, 1): np.full((1, 1), 4.0), (0, 2): np.zeros((1, 1)), (1, 2): np.zeros((1, 1))}
+
+    np.testing.assert_allclose(_scales(pairs, 3), [np.sqrt(2), np.sqrt(2), 1.0])
+
+
+def test_a_singular_value_that_is_rounding_is_warned_of():
+    with pytest.warns(IdentifiabilityWarning, match="Singular value 3"):
+        _check_spectrum(np.array([1.0, 0.5, 1e-18]), 3)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        _check_spectrum(np.array([1.0, 0.5, 1e-18]), 2)
+
+
+@pytest.mark.parametrize("poor", [0, 1, 2])
+def test_the_view_that_tells_classes_apart_worst_is_the_reference(poor):
+    """The pair of the other two is inverted, being the best conditioned; exact moments C_st = M_s diag(π) M_tᵀ."""
+    good, bad = np.array([[0.9, 0.1], [0.1, 0.9]]), np.array([[0.55, 0.45], [0.45, 0.55]])
+    tables = [bad if t == poor else good for t in range(3)]
+    pairs = {(s, t): tables[s] * [0.6, 0.4] @ tables[t].T for s in range(3) for t in range(s + 1, 3)}
+
+    assert whiten(pairs, 2).groups[2] == (poor,)

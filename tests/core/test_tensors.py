@@ -1,11 +1,11 @@
-from itertools import permutations
+from itertools import combinations, permutations
 
 import numpy as np
 import pytest
 from sklearn.base import clone
 
 from catalogue import SOLVERS
-from latentviews.core.tensors import JointDiagonalization, PowerMethod
+from latentviews.core.tensors import JointDiagonalization, PowerMethod, _rotate
 
 pytestmark = pytest.mark.cheap
 
@@ -155,3 +155,46 @@ def test_the_power_method_starts_from_given_vectors(rng):
 def test_bad_parameters_get_a_sentence(solver, message, rng):
     with pytest.raises(ValueError, match=message):
         solver.decompose(symmetric_noise(3, rng), rng)
+
+
+def off_diagonal(slices):
+    """The sum of squares off the diagonals of all slices."""
+    return np.sum(slices**2) - np.sum(np.diagonal(slices, axis1=1, axis2=2) ** 2)
+
+
+@pytest.mark.parametrize("sign", [-1.0, 1.0])
+def test_a_rotation_is_by_the_angle_that_leaves_least_off_the_diagonals(sign, rng):
+    slices = rng.normal(size=(4, 2, 2))
+    slices = slices + np.swapaxes(slices, 1, 2)
+    slices[:, 0, 1] = slices[:, 1, 0] = slices[:, 0, 1] * (3.0 if sign < 0 else 0.3)  # far from diagonal, or near
+
+    def turned(angle):
+        rotation = np.array([[np.cos(angle), -np.sin(angle)], [np.sin(angle), np.cos(angle)]])
+        return rotation.T @ slices @ rotation
+
+    best = min(off_diagonal(turned(angle)) for angle in np.linspace(-np.pi / 4, np.pi / 4, 4001))
+
+    found, vectors = slices.copy(), np.eye(2)
+    angle = _rotate(found, vectors, 0, 1)
+
+    assert off_diagonal(found) <= best + 1e-9
+    np.testing.assert_allclose(found, turned(angle), atol=1e-12)
+    np.testing.assert_allclose(vectors.T @ slices @ vectors, found, atol=1e-12)
+
+
+def test_what_is_diagonal_is_not_turned(rng):
+    slices, vectors = rng.normal(size=(3, 1, 2)) * np.eye(2), np.eye(2)
+    slices[:, 0, 0] += 10.0  # the larger first, or the axes would change places
+
+    assert _rotate(slices, vectors, 0, 1) == 0.0
+    np.testing.assert_array_equal(vectors, np.eye(2))
+
+
+def test_joint_diagonalisation_goes_on_until_no_rotation_is_left(rng):
+    tensor = symmetric_noise(5, rng)
+
+    vectors = JointDiagonalization().decompose(tensor, rng).vectors
+
+    turned = np.einsum("ijl,ia,jb->lab", tensor, vectors, vectors)
+    angles = [_rotate(turned.copy(), np.eye(5), p, q) for p, q in combinations(range(5), 2)]
+    assert np.max(np.abs(angles)) < 1e-6

@@ -291,6 +291,7 @@ class Recorder:
 
 
 def test_callbacks_hear_of_every_step_and_may_stop_the_fit():
+    pytest.importorskip("sklearn.callback", reason="scikit-learn has callbacks from 1.9 on")
     X, _, _ = make_multiview(600, 3, separation=1.5, random_state=0)
     patient, hasty = Recorder(), Recorder(stop_after=2)
     for recorder in (patient, hasty):

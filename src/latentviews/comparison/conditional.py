@@ -13,7 +13,7 @@ from latentviews._numbers import as_shares, drawn_labels, ridge_dual, row_shares
 from latentviews._parameters import Ability, AutoOr, Constraint, Count, NoneOr, Nonnegative, Seed, check_parameters
 from latentviews._validation import all_or_nothing, as_numbers, check_rows, check_weights
 from latentviews.comparison.choosing import chosen, log_with_background
-from latentviews.comparison.features import fitted_map
+from latentviews.comparison.features import finite_table, fitted_map
 from latentviews.core.kernels.base import Kernel, UnitHeight
 
 UNKNOWN = 1e-6  # the mass of weights before they are scaled, below which they are rounding
@@ -189,10 +189,8 @@ class ConditionalEmbedding(BaseEstimator):
         if y is None:
             raise ValueError("ConditionalEmbedding requires y to be passed, but the target y is None.")
         z = to_numpy(check_rows(self, X, reset=True))
-        x = _as_table(y, "y")
+        x = to_numpy(finite_table("y", y))
         check_consistent_length(z, x)
-        if not np.all(np.isfinite(x)):
-            raise ValueError("y contains NaN or infinity; pass the rows that are complete.")
         weights = row_shares(len(z), check_weights(sample_weight, z))
         rng = np.random.default_rng(self.random_state)
         named = self.kernel_x, self.kernel_z, self.penalty
@@ -274,10 +272,10 @@ class ConditionalEmbedding(BaseEstimator):
         return found
 
 
-def _as_table(values: Any, name: str = "x") -> np.ndarray:
+def _as_table(values: Any) -> np.ndarray:
     """Rows (n, d) of a vector or a table."""
-    rows = as_numbers(name, values)
+    rows = as_numbers("x", values)
     rows = rows[:, None] if rows.ndim == 1 else rows
     if rows.ndim != 2:
-        raise ValueError(f"{name} needs shape (n,) or (n, d); got {rows.shape}.")
+        raise ValueError(f"x needs shape (n,) or (n, d); got {rows.shape}.")
     return rows

@@ -1,6 +1,6 @@
 """Rows as feature vectors for a test, and the kernels that are tried where nobody names one."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -8,13 +8,14 @@ import numpy as np
 from array_api_compat import is_array_api_obj
 
 from latentviews._arrays import is_foreign, namespace, to_numpy
-from latentviews._validation import as_numbers, check_count
+from latentviews._numbers import LARGEST
+from latentviews._validation import as_numbers, check_count, refuse_squares
 from latentviews.core.checked import refuse_outside
 from latentviews.core.features.landmarks import LandmarkFeatures
 from latentviews.core.kernels.base import Kernel, UnitHeight
 from latentviews.core.kernels.real import Gaussian
 from latentviews.core.kernels.spaces import space_of
-from latentviews.core.streams import batches, is_array, sample
+from latentviews.core.streams import batches, is_array, is_empty, sample
 
 LANDMARKS = 300  # the most features per row: samples of no more different rows see the kernel exactly, whatever it is
 LANDMARK_ROWS = 10_000  # landmarks and bandwidths are sought among at most this many rows
@@ -23,20 +24,60 @@ FEWEST_ROWS = 4  # fewer have fewer than twenty permutations, and no test at 5 %
 SCALES = (0.03, 0.42)  # bandwidths to try, in median distances,
 WHITENED, PENALTY = (1.0, 4.0), 0.01  # and those to try whitened, with the penalty of their covariance
 N_KERNELS = len(SCALES) + len(WHITENED)
+WIDE, FINER = 4.0, (1.0, 0.25)  # of independence: a bandwidth that sees lines, and whitened ones for what is finer
+N_DEPENDENCE = 1 + len(FINER)
 
 
 def as_rows(name: str, values: Any) -> Any:
     """``values`` as finite rows (n, d) in their own library, enough of them for a test."""
+    rows = finite_table(name, values)
+    _refuse_few(name, rows.shape[0])
+    return rows
+
+
+def finite_table(name: str, values: Any) -> Any:
+    """``values`` as finite rows (n, d) in their own library, whose squares are numbers."""
     rows = values if is_array_api_obj(values) and is_foreign(values) else as_numbers(name, values)
     rows = rows[:, None] if rows.ndim == 1 else rows
     if rows.ndim != 2 or rows.shape[1] == 0:
         raise ValueError(f"{name} needs shape (n,) or (n, d); got {tuple(rows.shape)}.")
-    if rows.shape[0] < FEWEST_ROWS:
-        raise ValueError(f"A permutation test needs at least {FEWEST_ROWS} rows; {name} has {rows.shape[0]}.")
     xp = namespace(rows)
     if not bool(xp.all(xp.isfinite(rows))):
         raise ValueError(f"{name} contains NaN or infinity; pass the rows that are complete.")
+    if rows.shape[0] and float(xp.max(xp.abs(rows))) > LARGEST:
+        refuse_squares(to_numpy(rows), [f"{j} of {name}" for j in range(rows.shape[1])])
     return rows
+
+
+def _refuse_few(name: str, n_rows: int) -> None:
+    if n_rows < FEWEST_ROWS:
+        raise ValueError(f"A comparison needs at least {FEWEST_ROWS} rows; {name} has {n_rows}.")
+
+
+class RowsInBatches:
+    """A stream of a test, whose batches are checked as they pass: finite numbers, and as many columns as the first."""
+
+    def __init__(self, name: str, data: Any):
+        self.name = name
+        self.data = data
+
+    def __iter__(self) -> Iterator[tuple[Any, Any]]:
+        n_columns = None
+        for batch, weights in batches(self.data):
+            if is_empty(batch):
+                continue
+            rows = finite_table(self.name, batch)
+            n_columns = rows.shape[1] if n_columns is None else n_columns
+            if rows.shape[1] != n_columns:
+                raise ValueError(
+                    f"The batches of {self.name} need the same columns; got {n_columns} and {rows.shape[1]}."
+                )
+            yield rows, weights
+
+
+def rows_or_batches(name: str, values: Any) -> Any:
+    """Rows that are checked, now or, of a stream, as they pass."""
+    return RowsInBatches(name, values) if is_stream(values) else as_rows(name, values)
 
 
 def is_stream(values: Any) -> bool:
@@ -65,6 +106,11 @@ def middle_gaussian(rows: np.ndarray) -> Gaussian:
     """The Gaussian of the median distance of rows in standard deviations of their columns."""
     spread = rows.std(axis=0)
     varies = spread > 0
+    lost = np.flatnonzero(~varies & (np.ptp(rows, axis=0) > 0))
+    if len(lost):
+        raise ValueError(
+            f"Column {lost[0]} varies by {np.ptp(rows[:, lost[0]]):.3g}, whose square is no number; scale the column."
+        )
     units = np.where(varies, spread, 1.0)
     middle = Gaussian("median").adapt(rows[:, varies] / units[varies] if varies.any() else rows).bandwidth
     return Gaussian(units * float(np.ravel(middle)[0]))
@@ -99,8 +145,15 @@ def whitened(kernel: Kernel, rows: np.ndarray, n_landmarks: int) -> WhitenedKern
 def several_kernels(rows: np.ndarray, n_landmarks: int) -> list[Any]:
     """The kernels that are tried where none is named: narrow Gaussians, and wide ones whitened."""
     middle = np.asarray(middle_gaussian(rows).bandwidth)
-    narrow = [Gaussian(middle * scale) for scale in SCALES]
+    narrow = [UnitHeight(Gaussian(middle * scale)) for scale in SCALES]
     return narrow + [whitened(Gaussian(middle * scale), rows, n_landmarks) for scale in WHITENED]
+
+
+def dependence_kernels(rows: np.ndarray, n_landmarks: int) -> list[Any]:
+    """The kernels of a view that are tried where none is named: a wide Gaussian, and finer ones whitened."""
+    middle = np.asarray(middle_gaussian(rows).bandwidth)
+    wide = UnitHeight(Gaussian(middle * WIDE))
+    return [wide, *(whitened(Gaussian(middle * scale), rows, n_landmarks) for scale in FINER)]
 
 
 def kernels_to_try(kernel: Any, some: np.ndarray, n_landmarks: int) -> list[Any]:
@@ -121,6 +174,7 @@ def some_rows(rows: Any, rng: np.random.Generator) -> np.ndarray:
     """Rows to seek landmarks among, in an order that forgets which sample a row is from."""
     if not is_array(rows):
         found = to_numpy(sample(rows, LANDMARK_ROWS, rng)[0])
+        _refuse_few(getattr(rows, "name", "a stream"), len(found))
         return found[rng.permutation(len(found))]
     return to_numpy(rows)[rng.permutation(rows.shape[0])[:LANDMARK_ROWS]]
 

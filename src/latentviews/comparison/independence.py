@@ -6,6 +6,7 @@ suffer.
 """
 
 from collections.abc import Sequence
+from itertools import product, zip_longest
 from typing import Any
 
 import numpy as np
@@ -15,24 +16,25 @@ from latentviews._validation import check_count, check_weights
 from latentviews.comparison.features import (
     FEWEST_ROWS,
     LANDMARKS,
-    N_KERNELS,
-    as_rows,
+    N_DEPENDENCE,
+    RowsInBatches,
     check_kernel,
+    dependence_kernels,
     fitted_map,
-    is_stream,
     mapped,
-    several_kernels,
+    rows_or_batches,
     shared_landmarks,
     some_rows,
 )
-from latentviews.comparison.results import Draws, TestResult, clearest
+from latentviews.comparison.results import Draws, TestResult, fused
 from latentviews.core.kernels.base import Kernel
 from latentviews.core.streams import batches
 
 MANY_ROWS = 50_000  # rows from which permutations are slower than their limit and no better
 CELLS = 2_000_000  # numbers that are held for permutations multiplied together
-GATHERED = 10  # multiplications that cost as much as fetching a number
-RATES = 500  # eigenvalues of the limit that are drawn; the many small ones beyond are as good as their mean
+GATHERED = 30  # multiplications that cost as much as fetching a number
+FINENESS = 0.25  # the weight of a kernel that is finer by a step: relations are more often simple than not
+REST = 1e-9  # directions with a smaller share of the largest variance are rounding
 SKETCH = 500  # random directions that stand for the joint embedding of three views or more
 
 
@@ -53,8 +55,11 @@ def independence_test(
 
     The null draws pair the rows anew at random. Of three views or more the statistic is the distance of the joint
     embedding from the product of all of them (dHSIC, Pfister et al. 2018), seen from 500 random directions, so that
-    dependence which no pair shows is seen too. Several kernels make one test, as in `two_sample_test`. With `Delta`
-    kernels HSIC is Σ_ab (p_ab - p_a p_b)², Pearson's chi-square without its denominators.
+    dependence which no pair shows is seen too. Several kernels make one test: for two views every pair of a wide
+    Gaussian, which sees lines, and of finer ones whitened, which see curves, spreads and waves. Each has a weight,
+    less the finer it is, and the statistic is Σ_k w_k / p_k with p-values by a law; the null draws are treated alike,
+    so nobody need choose and the level stays exact. With `Delta` kernels HSIC is Σ_ab (p_ab - p_a p_b)², Pearson's
+    chi-square without its denominators.
 
     With ``sample_weight`` the test is about one class of a mixture: row i belongs to it with probability
     ``sample_weight[i]``. **Each row is drawn into the class with that probability, once, and the plain test is made on
@@ -67,10 +72,11 @@ def independence_test(
     Parameters
     ----------
     x, y, *more : arrays of shape (n, d) and (n, e), vectors, or iterables of batches
-        Of streams, which are two and have the same batches, and from 50,000 rows, the null is the statistic's limit,
-        Σ_ij λ_i γ_j χ²_1 / n with the eigenvalues of both covariances, in place of permutations.
+        Of streams, which are two and have the same batches, and from 50,000 rows, the null is the statistic's limit in
+        place of permutations: Σ_ij λ_i γ_j χ²_1 / n for one pair of kernels, with the eigenvalues of both covariances.
     kernel : Kernel, sequence of kernels (one per view), or None
-        None, for all or for one of them, tries four kernels, as in `two_sample_test`. Rules are resolved on the rows
+        None, for all or for one of them, tries three: Gaussians of 4 median distances (in standard deviations of the
+        columns), and of 1 and ¼ of it whitened by the covariance of their features. Rules are resolved on the rows
         compared.
     sample_weight : array of shape (n,) or None
         Probabilities of belonging to the class in question.
@@ -97,10 +103,10 @@ def independence_test(
     True
     """
     n_permutations, rng = check_count("n_permutations", n_permutations), np.random.default_rng(random_state)
-    views = [x, y, *more]
-    if any(is_stream(view) for view in views):
+    given = [x, y, *more]
+    views = [rows_or_batches(name, view) for name, view in zip(_names(given), given, strict=True)]
+    if any(isinstance(view, RowsInBatches) for view in views):
         return _limit_test(views, _one_kernel_per_view(kernel, views), n_permutations, n_landmarks, rng)
-    views = [as_rows(name, view) for name, view in zip(_names(views), views, strict=True)]
     if len({int(view.shape[0]) for view in views}) > 1:
         sizes = " and ".join(str(view.shape[0]) for view in views)
         raise ValueError(f"{_listed(_names(views))} belong together and need the same number of rows; got {sizes}.")
@@ -110,13 +116,38 @@ def independence_test(
         views = [take_rows(view, members) for view in views]
     if len(views) == 2 and views[0].shape[0] > MANY_ROWS:
         return _limit_test(views, kernels, n_permutations, n_landmarks, rng)
-    n_features = shared_landmarks(n_landmarks, N_KERNELS if None in kernels else 1)
-    tried = _combinations(kernels, [some_rows(view, rng) for view in views], n_features)
-    orders = _orders(int(views[0].shape[0]), len(views), n_permutations, rng)
-    draws = [_draws(views, some, n_features, orders, rng) for some in tried]
-    best, pvalue = clearest(draws, rng)
+    return _permutation_test(views, kernels, n_permutations, n_landmarks, rng)
+
+
+def _permutation_test(
+    views: Sequence[Any], kernels: Sequence[Kernel | None], n_permutations: int, n_landmarks: int, rng: Any
+) -> TestResult:
+    """The statistics of rows as they are and paired anew, by all kernels that are tried."""
+    n_rows, some = int(views[0].shape[0]), [some_rows(view, rng) for view in views]
+    families, maps = _families(kernels, some, n_landmarks, rng)
+    orders = _orders(n_rows, len(views), n_permutations, rng)
+    features = [[mapped(phi, view) for phi in own] for own, view in zip(maps, views, strict=True)]
+    if len(views) == 2:
+        tried, draws = _pair_draws(features[0], features[1], [order for (order,) in orders])
+        return _result(families, tried, draws, n_rows, rng)
+    tried = _same_steps(families)
+    seen = [[own[step] for own, step in zip(features, steps, strict=True)] for steps in tried]
+    return _result(families, tried, [_joint_draws(some, orders, rng) for some in seen], n_rows, rng)
+
+
+def _result(
+    families: Sequence[Sequence[Any]], tried: Sequence[tuple[int, ...]], draws: list[Draws], n_rows: int, rng: Any
+) -> TestResult:
+    """All that were tried as one test: kernels by their steps from the widest."""
+    best, pvalue = fused(draws, np.array([_weight(steps) for steps in tried]), rng)
     found = draws[best]
-    return TestResult(found.statistic, pvalue, found.null, found.ceiling, int(views[0].shape[0]), tuple(tried[best]))
+    kernels = tuple(own[step] for own, step in zip(families, tried[best], strict=True))
+    return TestResult(found.statistic, pvalue, found.null, found.ceiling, n_rows, kernels)
+
+
+def _weight(steps: Sequence[int]) -> float:
+    """What kernels so many steps from the widest count for: by the finest, and half where others are wider."""
+    return FINENESS ** max(steps) * (1.0 if len(set(steps)) == 1 else 0.5)
 
 
 def _names(views: Sequence[Any]) -> list[str]:
@@ -136,14 +167,23 @@ def _one_kernel_per_view(kernel: Any, views: Sequence[Any]) -> list[Kernel | Non
     return [None if one is None else check_kernel(one) for one in each]
 
 
-def _combinations(kernels: Sequence[Kernel | None], some: Sequence[np.ndarray], n_landmarks: int) -> list[list[Any]]:
-    """The kernels that are tried together: the views' kernels of one scale each time, where none is named."""
+def _families(
+    kernels: Sequence[Kernel | None], some: Sequence[np.ndarray], n_landmarks: int, rng: np.random.Generator
+) -> tuple[list[list[Any]], list[list[Any]]]:
+    """The kernels of every view that are tried, widest first, the one that is named or several, and their features."""
+    n_features = shared_landmarks(n_landmarks, N_DEPENDENCE if None in kernels else 1)
     families = [
-        several_kernels(rows, n_landmarks) if one is None else [one.adapt(rows)]
+        dependence_kernels(rows, n_features) if one is None else [one.adapt(rows)]
         for one, rows in zip(kernels, some, strict=True)
     ]
-    n_scales = max(len(family) for family in families)
-    return [[family[min(i, len(family) - 1)] for family in families] for i in range(n_scales)]
+    return families, [
+        [fitted_map(one, rows, n_features, rng) for one in own] for own, rows in zip(families, some, strict=True)
+    ]
+
+
+def _same_steps(families: Sequence[Sequence[Any]]) -> list[tuple[int, ...]]:
+    """Kernels of all views that are as fine as each other: of many views not every combination is tried."""
+    return [tuple(min(step, len(own) - 1) for own in families) for step in range(max(map(len, families)))]
 
 
 def _orders(n_rows: int, n_views: int, n_permutations: int, rng: np.random.Generator) -> list[list[np.ndarray]]:
@@ -152,43 +192,49 @@ def _orders(n_rows: int, n_views: int, n_permutations: int, rng: np.random.Gener
     return as_they_are + [[rng.permutation(n_rows) for _ in range(n_views - 1)] for _ in range(n_permutations)]
 
 
-def _draws(
-    views: Sequence[Any], kernels: Sequence[Kernel], n_landmarks: int, orders: Any, rng: np.random.Generator
-) -> Draws:
-    """The statistic for the rows as they are and for rows paired anew."""
-    maps = [fitted_map(one, some_rows(view, rng), n_landmarks, rng) for one, view in zip(kernels, views, strict=True)]
-    features = [mapped(phi, view) for phi, view in zip(maps, views, strict=True)]
-    if len(views) == 2:
-        return _pair_draws(features[0], features[1], orders)
-    return _joint_draws(features, orders, rng)
+def _pair_draws(first: Any, second: Any, orders: Sequence[np.ndarray]) -> tuple[list[tuple[int, ...]], list[Draws]]:
+    """HSIC for every pair of the two views' kernels, from features by all of them."""
+    xp = namespace(first[0])
+    first, second = ([phi - xp.mean(phi, axis=0) for phi in own] for own in (first, second))
+    widths = [sum(phi.shape[1] for phi in own) for own in (first, second)]
+    in_features = widths[0] * widths[1] < GATHERED * len(second) * first[0].shape[0]
+    values = (_feature_products if in_features else _gram_products)(first, second, orders)
+    sizes = [[_square_norm(phi.T @ phi / phi.shape[0]) for phi in own] for own in (first, second)]
+    tried: list[tuple[int, ...]] = list(product(range(len(first)), range(len(second))))
+    return tried, [
+        Draws(float(values[0, i, j]), values[1:, i, j], float(np.sqrt(sizes[0][i] * sizes[1][j])))  # Cauchy-Schwarz
+        for i, j in tried
+    ]
 
 
-def _pair_draws(phi: Any, psi: Any, orders: Any) -> Draws:
-    """HSIC."""
-    xp, n = namespace(phi), phi.shape[0]
-    phi, psi = phi - xp.mean(phi, axis=0), psi - xp.mean(psi, axis=0)
-    in_features = phi.shape[1] * psi.shape[1] < GATHERED * n
-    values = (_feature_products if in_features else _gram_products)(phi, psi, [order for (order,) in orders])
-    ceiling = np.sqrt(_square_norm(phi.T @ phi / n) * _square_norm(psi.T @ psi / n))  # Cauchy-Schwarz
-    return Draws(float(values[0]), values[1:], float(ceiling))
-
-
-def _feature_products(phi: Any, psi: Any, orders: Sequence[np.ndarray]) -> np.ndarray:
-    """‖Φᵀ Ψ_o / n‖² for every order o of the rows: products of features, many orders at once."""
-    xp, n = namespace(phi), phi.shape[0]
-    at_once = max(1, CELLS // (n * psi.shape[1]))
+def _feature_products(first: Sequence[Any], second: Sequence[Any], orders: Sequence[np.ndarray]) -> np.ndarray:
+    """‖Φᵀ Ψ_o / n‖² for every order o of the rows and kernels of both views: products of features, many at once."""
+    xp, n = namespace(first[0]), first[0].shape[0]
+    phi, psi = xp.concat(first, axis=1), xp.concat(second, axis=1)
+    at_once = max(1, CELLS // (max(n, phi.shape[1]) * psi.shape[1]))
     parts = []
     for start in range(0, len(orders), at_once):
         paired = xp.reshape(take_rows(psi, np.concatenate(orders[start : start + at_once])), (-1, n, psi.shape[1]))
-        parts.append(to_numpy(xp.sum((phi.T @ paired / n) ** 2, axis=(1, 2))))
+        parts.append(_block_sums((phi.T @ paired / n) ** 2, first, second))
     return np.concatenate(parts)
 
 
-def _gram_products(phi: Any, psi: Any, orders: Sequence[np.ndarray]) -> np.ndarray:
+def _block_sums(squares: Any, first: Sequence[Any], second: Sequence[Any]) -> np.ndarray:
+    """Sums of every matrix (…, D, E) over the blocks of two lists of features."""
+    starts = [np.cumsum([0, *(phi.shape[-1] for phi in own[:-1])]) for own in (first, second)]
+    return np.add.reduceat(np.add.reduceat(to_numpy(squares), starts[0], axis=-2), starts[1], axis=-1)
+
+
+def _gram_products(first: Sequence[Any], second: Sequence[Any], orders: Sequence[np.ndarray]) -> np.ndarray:
     """The same as Σ_ij K_ij L_o(i)o(j) / n²: n² steps for every order, however many features there are."""
-    n = phi.shape[0]
-    first, second = to_numpy(phi @ phi.T), to_numpy(psi @ psi.T)
-    return np.array([np.vdot(first, second[order[:, None], order]) for order in orders]) / n**2
+    n = first[0].shape[0]
+    one = [to_numpy(phi @ phi.T).ravel() for phi in first]
+    other = [to_numpy(psi @ psi.T) for psi in second]
+    values = np.empty((len(orders), len(one), len(other)))
+    for found, order in zip(values, orders, strict=True):
+        paired = [gram.take(order, axis=0).take(order, axis=1).ravel() for gram in other]
+        found[:] = [[own @ gram for gram in paired] for own in one]  # faster than one product of thin matrices
+    return values / n**2
 
 
 def _joint_draws(features: Sequence[Any], orders: Any, rng: np.random.Generator) -> Draws:
@@ -219,44 +265,59 @@ def _limit_test(
     """HSIC from one pass over the rows, and draws of its limit."""
     if len(views) != 2:
         raise ValueError(f"A stream is compared with one other; got {len(views)} views.")
-    pilots = [some_rows(view, rng) for view in views]
-    n_features = shared_landmarks(n_landmarks, N_KERNELS if None in kernels else 1)
-    tried = _combinations(kernels, pilots, n_features)
-    maps = [[fitted_map(one, rows, n_features, rng) for one, rows in zip(pair, pilots, strict=True)] for pair in tried]
+    families, maps = _families(kernels, [some_rows(view, rng) for view in views], n_landmarks, rng)
     sums, n_rows = _joint_sums(views, maps)
-    draws = [_limit_draws(one, n_rows, n_permutations, rng) for one in sums]
-    best, pvalue = clearest(draws, rng)
-    found = draws[best]
-    return TestResult(found.statistic, pvalue, found.null, found.ceiling, n_rows, tuple(tried[best]))
+    tried, draws = _limit_draws(sums, maps, n_rows, n_permutations, rng)
+    return _result(families, tried, draws, n_rows, rng)
 
 
-def _joint_sums(views: Sequence[Any], maps: Any) -> tuple[list[list[Any]], int]:
-    """For every pair of feature maps Σφ, Σψ, Σφφᵀ, Σψψᵀ and Σφψᵀ, and the number of rows."""
-    sums: list[list[Any]] = [[0.0] * 5 for _ in maps]
+def _joint_sums(views: Sequence[Any], maps: Any) -> tuple[list[Any], int]:
+    """Σφ, Σψ, Σφφᵀ, Σψψᵀ and Σφψᵀ of the features by all kernels of both views, and the number of rows."""
+    sums: list[Any] = [0.0] * 5
     n_rows = 0
-    for (x, _), (y, _) in zip(batches(views[0]), batches(views[1]), strict=True):
+    for (x, _), (y, _) in zip_longest(*map(batches, views), fillvalue=(np.empty((0, 0)), None)):
         if x.shape[0] != y.shape[0]:
             raise ValueError(
                 f"Streams need the same batches; one has {x.shape[0]} rows where the other has {y.shape[0]}."
             )
         n_rows += int(x.shape[0])
-        for place, (first, second) in enumerate(maps):
-            phi, psi = to_numpy(first.transform(x)), to_numpy(second.transform(y))
-            parts = (phi.sum(axis=0), psi.sum(axis=0), phi.T @ phi, psi.T @ psi, phi.T @ psi)
-            sums[place] = [total + part for total, part in zip(sums[place], parts, strict=True)]
+        phi, psi = (
+            np.hstack([to_numpy(one.transform(rows)) for one in own]) for own, rows in zip(maps, (x, y), strict=True)
+        )
+        parts = (phi.sum(axis=0), psi.sum(axis=0), phi.T @ phi, psi.T @ psi, phi.T @ psi)
+        sums = [total + part for total, part in zip(sums, parts, strict=True)]
     return sums, n_rows
 
 
-def _limit_draws(sums: Sequence[np.ndarray], n: int, n_draws: int, rng: np.random.Generator) -> Draws:
-    """HSIC and its limit Σ_ij λ_i γ_j χ²_1 / n."""
+def _limit_draws(
+    sums: Sequence[np.ndarray], maps: Any, n: int, n_draws: int, rng: np.random.Generator
+) -> tuple[list[tuple[int, ...]], list[Draws]]:
+    """HSIC for every pair of kernels and draws of its limit: √n C_xy is A G Bᵀ, G of normal entries, AAᵀ = C_xx."""
     first, second = sums[0] / n, sums[1] / n
     covariances = sums[2] / n - np.outer(first, first), sums[3] / n - np.outer(second, second)
-    joint = sums[4] / n - np.outer(first, second)
-    spectra = [np.clip(np.linalg.eigvalsh(part), 0.0, None) for part in covariances]
-    rates = np.sort(np.outer(*spectra).ravel())[::-1]
-    null = (rng.chisquare(1, size=(n_draws, len(rates[:RATES]))) @ rates[:RATES] + rates[RATES:].sum()) / n
-    ceiling = np.sqrt(_square_norm(covariances[0]) * _square_norm(covariances[1]))
-    return Draws(_square_norm(joint), null, float(ceiling))
+    tails = [[phi.tail_ for phi in own] for own in maps]
+    found = _block_sums((sums[4] / n - np.outer(first, second))[None] ** 2, *tails)[0]
+    roots = [_root(part) for part in covariances]
+    null = np.concatenate(
+        [
+            _block_sums(
+                (roots[0] @ rng.normal(size=(1, roots[0].shape[1], roots[1].shape[1])) @ roots[1].T) ** 2, *tails
+            )
+            for _ in range(n_draws)
+        ]
+    )
+    squares = [np.diag(_block_sums(part[None] ** 2, own, own)[0]) for part, own in zip(covariances, tails, strict=True)]
+    tried: list[tuple[int, ...]] = list(product(range(len(tails[0])), range(len(tails[1]))))
+    return tried, [
+        Draws(float(found[i, j]), null[:, i, j] / n, float(np.sqrt(squares[0][i] * squares[1][j]))) for i, j in tried
+    ]
+
+
+def _root(covariance: np.ndarray) -> np.ndarray:
+    """A matrix A with AAᵀ the covariance, without the directions that are rounding."""
+    values, vectors = np.linalg.eigh(covariance)
+    kept = values > REST * values[-1]
+    return vectors[:, kept] * np.sqrt(values[kept])
 
 
 def _square_norm(matrix: Any) -> float:

@@ -15,12 +15,12 @@ from latentviews._validation import check_count, check_weights
 from latentviews.comparison.features import (
     LANDMARKS,
     N_KERNELS,
+    RowsInBatches,
     WhitenedKernel,
-    as_rows,
     fitted_map,
-    is_stream,
     kernels_to_try,
     mapped,
+    rows_or_batches,
     shared_landmarks,
     some_rows,
 )
@@ -242,9 +242,9 @@ def two_sample_test(
     """
     n_permutations, rng = check_count("n_permutations", n_permutations), np.random.default_rng(random_state)
     check_count("n_landmarks", n_landmarks)
-    if is_stream(x) or is_stream(y):
+    x, y = rows_or_batches("x", x), rows_or_batches("y", y)
+    if isinstance(x, RowsInBatches) or isinstance(y, RowsInBatches):
         return _limit_test(x, y, kernel, n_permutations, n_landmarks, rng)
-    x, y = as_rows("x", x), as_rows("y", y)
     if x.shape[1] != y.shape[1]:
         raise ValueError(f"x and y need the same columns; got {x.shape[1]} and {y.shape[1]}.")
     if statistic is None and sample_weight is None and x.shape[0] + y.shape[0] > MANY_ROWS:

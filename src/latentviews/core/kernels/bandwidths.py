@@ -287,4 +287,9 @@ def resolve(rule: str, x: np.ndarray) -> float | np.ndarray:
             f"over {len(x)} sample(s); drop it or give the bandwidth as a number."
         )
     bandwidth = RULES[rule](without_copies(x))
+    if not np.all(np.asarray(bandwidth) > 0):  # squares of its distances are below all numbers
+        raise ValueError(
+            f"bandwidth={rule!r} is of columns that vary by {np.ptp(x, axis=0).min():.3g}, whose square is no number; "
+            "scale them."
+        )
     return float(np.ravel(bandwidth)[0]) if np.size(bandwidth) == 1 else bandwidth

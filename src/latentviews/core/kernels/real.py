@@ -253,7 +253,9 @@ class Gaussian(_Scaled):
         xp = namespace(x)
         inside = xp.astype(self.space.contains(x), x.dtype)
         return (
-            xp.cos((xp.clip(x, min=low, max=high) - low) * in_library_of(rates, x)) * in_library_of(sizes, x) * inside
+            xp.cos((xp.clip(x, min=float(low), max=float(high)) - low) * in_library_of(rates, x))
+            * in_library_of(sizes, x)
+            * inside
         )
 
     def radii(self, size: int, dim: int, rng: np.random.Generator) -> np.ndarray:

@@ -147,14 +147,21 @@ def computed(tasks: Sequence[Any]) -> tuple[Any, ...]:
     import dask
 
     try:
-        return dask.compute(*tasks)
+        found = dask.compute(*tasks)
     except Exception as error:
         if type(error).__name__ not in GONE and not str(error).startswith("Missing dependency"):
             raise
-        raise RuntimeError(
-            f"Dask's scheduler is closed or cannot be reached ({type(error).__name__}), and so are rows that were "
-            "persisted there; start a cluster and a client again, and fit once more."
-        ) from error
+        raise RuntimeError(_gone(type(error).__name__)) from error
+    if any(isinstance(one, str) for one in found):  # keys of rows in place of rows: what earlier versions of Dask gave
+        raise RuntimeError(_gone("keys in place of rows"))
+    return found
+
+
+def _gone(why: str) -> str:
+    return (
+        f"Dask's scheduler is closed or cannot be reached ({why}), and so are rows that were persisted there; start a "
+        "cluster and a client again, and fit once more."
+    )
 
 
 GONE = ("ClosedClientError", "CommClosedError", "CancelledError", "FutureCancelledError", "FuturesCancelledError")
