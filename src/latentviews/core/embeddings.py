@@ -4,7 +4,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.signal import fftconvolve
@@ -20,6 +20,17 @@ from latentviews.core.kernels.mixed import smoothness
 from latentviews.core.kernels.quadrature import Quadrature
 from latentviews.core.kernels.spaces import Real
 from latentviews.core.streams import batches
+
+TABLE_CELLS = 8192  # of a `LogTable`, if two grid points are not nearer already
+
+
+class LogTable(NamedTuple):
+    """Logs of the densities of one column, one per equal cell from ``low`` on, and bounds on their errors there."""
+
+    low: float
+    per_unit: float  # cells
+    logs: np.ndarray  # (cells, k), in the middle of every cell, but for a term that is the same for all components
+    errors: np.ndarray  # (cells,), beyond which no log in the cell is from that in the middle
 
 
 @dataclass(frozen=True, eq=False)
@@ -153,6 +164,27 @@ class BinnedEmbedding(Components):
         xp = namespace(x)
         beyond = xp.where(x == x, xp.zeros_like(x), x)
         return xp.where(((x >= low) & (x <= high))[:, None], values, beyond[:, None])
+
+    @cached_property
+    def log_table(self) -> LogTable:
+        """The logs of `log_density` over the grid, in cells that divide its steps.
+
+        Densities are straight between grid points, and the background b has a slope of at most b / spread.
+        """
+        size, domain = len(self.grid), self._domain()
+        parts = -(-TABLE_CELLS // (size - 1))
+        width, spread = float(self.grid[1] - self.grid[0]) / parts, float(domain.spread[0])
+        places = np.arange((size - 1) * parts) + 0.5
+        table = self._proper_table[size - 1 : 2 * size - 1]
+        straight = linear_bins(places / parts, np.arange(size)) @ table
+        rise = np.repeat(np.abs(np.diff(table, axis=0)) / (2 * parts), parts, axis=0)
+        away = (float(self.grid[0]) + width * places - float(domain.center[0])) / spread
+        broad = (BACKGROUND / (math.pi * spread) * math.exp(-domain.log_unit) / (1 + away * away))[:, None]
+        bend = math.expm1(width / (2 * spread))
+        middle = np.log(np.maximum(straight, TINY) + broad)
+        above = np.log(np.maximum(straight + rise, TINY) + broad * (1 + bend)) - middle
+        below = middle - np.log(np.maximum(straight - rise, TINY) + broad / (1 + bend))
+        return LogTable(float(self.grid[0]), 1 / width, middle, np.maximum(above, below).max(axis=1))
 
     @cached_property
     def _proper_table(self) -> np.ndarray:
