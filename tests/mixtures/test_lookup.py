@@ -35,7 +35,7 @@ def test_most_rows_are_decided_by_tables_alone(fitted):
 
 
 def test_logs_in_a_table_err_by_no_more_than_they_say(fitted, rng):
-    X, model = fitted
+    _, model = fitted
     for t, view in enumerate(model.components_):
         low, per_unit, logs, errors = view.log_table
         x = rng.uniform(view.grid[0], view.grid[-1], size=20_000)
