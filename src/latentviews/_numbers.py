@@ -91,6 +91,17 @@ def thin_svd(matrix: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         return linalg.svd(matrix, full_matrices=False, lapack_driver="gesvd")
 
 
+def largest_singular_value(matrix: np.ndarray) -> float:
+    """The norm of a matrix, by eigenvalues of the smaller of its products with itself: those of a norm are exact."""
+    small = matrix if matrix.shape[0] <= matrix.shape[1] else matrix.T
+    size = len(small)
+    scale = float(np.abs(small).max()) if small.size else 0.0
+    if not 0 < scale < np.inf:
+        return scale
+    small = small / scale
+    return scale * float(np.sqrt(max(linalg.eigvalsh(small @ small.T, subset_by_index=[size - 1, size - 1])[0], 0.0)))
+
+
 def effective_rows(total: np.ndarray, squares: np.ndarray) -> np.ndarray:
     """Kish's number of equal rows that say as much as weighted ones, (Σ w)² / Σ w², from the two sums."""
     return total**2 / np.maximum(squares, TINY)

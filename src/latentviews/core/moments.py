@@ -4,7 +4,7 @@ Feature vectors are φ = raw @ tail. Sums are taken of the raw vectors, which ar
 vectors once: whoever asks for moments sees feature coordinates alone.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import combinations
@@ -305,6 +305,19 @@ def as_moments(sums: Total, component_maps: Embed) -> WhitenedMoments:
         triple / np.maximum(triple_count, TINY),
         tuple(from_raw(component_maps, t, moment) for t, moment in enumerate(raw)),
     )
+
+
+def resampled_moments(
+    rows: np.ndarray, embed: Embed, whitening: Whitens, resamples: Iterable[np.ndarray | None]
+) -> Iterator[WhitenedMoments]:
+    """The moments of step 2 without components, of rows in memory that are weighted in several ways."""
+    project = Projection(embed, whitening.groups, whitening.down)
+    z, whole = [by_columns(one) for one in project(rows)], project.present(rows)
+    for weights in resamples:
+        weighed = z if weights is None else [one * weights for one in z]
+        counts = _counts(whole, whole, weights, (len(z), 0, len(rows)))
+        counts = counts[0], counts[1], np.empty((0, len(z)))
+        yield as_moments(Total((*counts, *_products(z, weighed)), float(len(rows))), embed)
 
 
 def triple_sum(z: Sequence[Any], weighed: Sequence[Any]) -> Any:
