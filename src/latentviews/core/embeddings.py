@@ -7,7 +7,7 @@ from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.signal import fftconvolve
+from scipy import fft
 from sklearn.base import clone
 
 from latentviews._arrays import counts_there, in_doubles, is_foreign, namespace, to_numpy
@@ -201,15 +201,23 @@ class BinnedEmbedding(Components):
     def _table(self) -> np.ndarray:
         """Raw values on the wide grid, as if on the line: weights convolved with every component's kernel."""
         size, wide = len(self.grid), len(self.wide_grid)
-        offsets = (self.grid[1] - self.grid[0]) * np.arange(-2 * size + 2, 2 * size - 1)
-        table = np.zeros((wide, self.n_components))
-        for h, factors in enumerate(self._local.T):
-            for factor in np.unique(factors):
-                kernel = self._of_width(float(factor * self.bandwidths[h]), on_the_line=True)
-                profile = kernel.gram(offsets[:, None], np.zeros((1, 1)))[:, 0]
-                weights = np.where(factors == factor, self.weights[:, h], 0.0)
-                table[:, h] += fftconvolve(profile, weights)[size - 1 : size - 1 + wide]
+        factors, local = (np.ones(1), None) if self.local is None else (np.unique(self.local), self.local)
+        length = fft.next_fast_len(4 * size - 3, real=True)  # what a circle of so many points mixes up is cut off
+        table = np.zeros((length // 2 + 1, self.n_components), dtype=complex)
+        for factor in factors:
+            weights = self.weights if local is None else np.where(local == factor, self.weights, 0.0)
+            profiles = self._profiles(factor * self.bandwidths)
+            table += fft.rfft(profiles, length, axis=0) * fft.rfft(weights, length, axis=0)
+        table = fft.irfft(table, length, axis=0)[size - 1 : size - 1 + wide]
         return table if self.shapes is None else self._kernel_share * table + self.shapes
+
+    def _profiles(self, widths: np.ndarray) -> np.ndarray:
+        """The kernels of these widths at all differences of two points of the wide grid and the grid, in columns."""
+        size = len(self.grid)
+        offsets = (self.grid[1] - self.grid[0]) * np.arange(-2 * size + 2, 2 * size - 1)
+        different, places = np.unique(widths, return_inverse=True)
+        kernels = [self._of_width(float(width), on_the_line=True) for width in different]
+        return np.column_stack([kernel.gram(offsets[:, None], np.zeros((1, 1)))[:, 0] for kernel in kernels])[:, places]
 
     @property
     def _kernel_share(self) -> np.ndarray:
