@@ -11,7 +11,7 @@ from latentviews.core.features.bins import BinnedFeatures, GridFeatures
 ROWS = 16_000  # of a batch at most; no power of two, whose multiples share lines of a cache
 
 
-class ColumnGrids:
+class GridCells:
     """Columns of a table and a uniform grid for each, with buffers for ``size`` rows."""
 
     def __init__(self, columns: Sequence[int], grids: Sequence[np.ndarray], size: int, numbers: Any):
@@ -32,7 +32,7 @@ class ColumnGrids:
         return left, place
 
 
-class LookedUp(ColumnGrids):
+class LookedUp(GridCells):
     """Sums over some views of functions on their grids, straight between grid points: z_g = Σ_{t∈g} f_t(x_t)."""
 
     def __init__(
@@ -70,7 +70,7 @@ class LookedUp(ColumnGrids):
             one += np.multiply(steps.take(left, out=more, mode="clip"), share, out=more)
 
 
-class Gathered(ColumnGrids):
+class Gathered(GridCells):
     """Sums over rows in the cells of every grid: Σ_rows b_t(x_t) z_gᵀ for every column t and the groups g without it.
 
     The sparse matrix of a column is made once: its entries are buffers.
