@@ -16,6 +16,8 @@ def namespace(x: Any) -> Any:
 
 def is_foreign(x: Any) -> bool:
     """Whether ``x`` is an array of a library other than NumPy, or sparse rows whose ``device_entries`` are."""
+    if type(x) is np.ndarray:  # nothing is asked so often
+        return False
     x = getattr(x, "device_entries", x)
     return is_array_api_obj(x) and not is_numpy_array(x)
 

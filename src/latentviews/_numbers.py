@@ -10,6 +10,7 @@ from scipy import fft, linalg
 TINY = float(np.finfo(float).tiny)
 LINE = 90  # characters of a value that a record shows in full
 LARGEST = 1e150  # values beyond have squares that overflow
+SKETCH = 256  # random vectors, whose products span a matrix of lower rank
 NORMAL_QUARTILES = 1.349  # from the first quartile to the third of a normal law, in standard deviations
 
 
@@ -89,6 +90,32 @@ def thin_svd(matrix: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         return np.linalg.svd(matrix, full_matrices=False)
     except np.linalg.LinAlgError:
         return linalg.svd(matrix, full_matrices=False, lapack_driver="gesvd")
+
+
+def sketched_svd(matrix: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """`thin_svd`, of a large matrix by its products with random vectors where these span all of it but rounding.
+
+    A product of few rows has no more singular values than rows (Halko, Martinsson & Tropp 2011, algorithm 4.1).
+    """
+    if min(matrix.shape) <= 2 * SKETCH:
+        return thin_svd(matrix)
+    basis, _ = np.linalg.qr(matrix @ np.random.default_rng(0).normal(size=(matrix.shape[1], SKETCH)))
+    inside = basis.T @ matrix
+    if np.linalg.norm(matrix - basis @ inside) > 1e-13 * np.linalg.norm(inside):
+        return thin_svd(matrix)
+    u, values, vt = thin_svd(inside)
+    return basis @ u, values, vt
+
+
+def largest_singular_value(matrix: np.ndarray) -> float:
+    """The norm of a matrix, by eigenvalues of the smaller of its products with itself: those of a norm are exact."""
+    small = matrix if matrix.shape[0] <= matrix.shape[1] else matrix.T
+    size = len(small)
+    scale = float(np.abs(small).max()) if small.size else 0.0
+    if not 0 < scale < np.inf:
+        return scale
+    small = small / scale
+    return scale * float(np.sqrt(max(linalg.eigvalsh(small @ small.T, subset_by_index=[size - 1, size - 1])[0], 0.0)))
 
 
 def effective_rows(total: np.ndarray, squares: np.ndarray) -> np.ndarray:

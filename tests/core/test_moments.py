@@ -1,8 +1,10 @@
 import warnings
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
+from latentviews.core import moments
 from latentviews.core.features.base import FactoredFeatureMap, FeatureMap, raw_vectors, tail_of
 from latentviews.core.features.bins import BinnedFeatures, GridFeatures
 from latentviews.core.features.fourier import FourierFeatures
@@ -10,7 +12,16 @@ from latentviews.core.features.indicators import OneHotFeatures
 from latentviews.core.features.landmarks import LandmarkFeatures
 from latentviews.core.features.sketches import TensorSketchFeatures
 from latentviews.core.kernels.real import Gaussian
-from latentviews.core.moments import Embed, Projection, Whitens, feature_vectors, pair_moments, whitened_moments
+from latentviews.core.moments import (
+    Embed,
+    Projection,
+    Whitens,
+    feature_vectors,
+    pair_moments,
+    resampled_moments,
+    whitened_moments,
+    whitened_total,
+)
 from latentviews.core.views import Views
 from latentviews.core.whitening import (
     IdentifiabilityWarning,
@@ -114,6 +125,39 @@ def test_whitened_moments_are_those_of_whitened_feature_vectors(phi, rng):
         for t in range(3):
             of_others = averaged(psi[t], z[i]) * (t not in whitening.groups[i])
             np.testing.assert_allclose(moments.components[t][:, i], of_others, atol=1e-8)
+
+
+@pytest.mark.parametrize("groups", [((0,), (1,), (2,)), ((0, 3), (1, 4), (2,))], ids=["three", "five"])
+def test_columns_on_grids_have_the_sums_that_sparse_matrices_have(groups, rng, monkeypatch):
+    n_views = sum(map(len, groups))
+    X = rng.normal(size=(700, n_views))
+    X[:5] *= 40  # beyond the grids
+    columns = tuple([t] for t in range(n_views))
+    views = Views(columns, tuple(BinnedFeatures(Gaussian(0.7), 64).fit(X[5:, [t]]) for t in range(n_views)))
+    grids = [GridFeatures(np.linspace(-3, 3, 40 + t), Gaussian(0.5)) for t in range(n_views)]
+    down = [rng.normal(size=(phi.tail_.shape[1], 2)) for phi in views.features]
+    whitening = SimpleNamespace(groups=groups, down=down)
+    maps = Views(columns, tuple(grids))
+
+    quick = whitened_total(X, views, whitening, component_maps=maps)
+    monkeypatch.setattr(moments, "ROWS", 64)
+    in_parts = whitened_total(X, views, whitening, component_maps=maps)
+    plain = whitened_total(X, views, whitening, np.ones(len(X)), maps)  # weights take the other way
+
+    for one, two, three in zip(quick.sums, in_parts.sums, plain.sums, strict=True):
+        np.testing.assert_allclose(one, three, atol=1e-11 * max(np.abs(three).max(), 1))
+        np.testing.assert_allclose(two, three, atol=1e-11 * max(np.abs(three).max(), 1))
+
+
+def test_moments_of_rows_that_are_weighted_in_several_ways_are_those_of_each(rng):
+    X, views = three_views(LandmarkFeatures(Gaussian(1.0), 10, random_state=0), rng)
+    X[::9, 1] = np.nan
+    whitening = whiten(pair_moments(X, views), 2)
+    ways = [None, rng.exponential(size=len(X)), rng.exponential(size=len(X))]
+    for found, weights in zip(resampled_moments(X, views, whitening, ways), ways, strict=True):
+        expected = whitened_moments(X, views, whitening, weights)
+        np.testing.assert_allclose(found.pairs, expected.pairs, atol=1e-12)
+        np.testing.assert_allclose(found.triple, expected.triple, atol=1e-12)
 
 
 def test_a_projection_of_a_group_is_zero_where_one_of_its_views_is_missing(rng):

@@ -4,10 +4,10 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.signal import fftconvolve
+from scipy import fft
 from sklearn.base import clone
 
 from latentviews._arrays import counts_there, in_doubles, is_foreign, namespace, to_numpy
@@ -20,6 +20,17 @@ from latentviews.core.kernels.mixed import smoothness
 from latentviews.core.kernels.quadrature import Quadrature
 from latentviews.core.kernels.spaces import Real
 from latentviews.core.streams import batches
+
+TABLE_CELLS = 8192  # of a `LogTable`, if two grid points are not nearer already
+
+
+class LogTable(NamedTuple):
+    """Logs of the densities of one column, one per equal cell from ``low`` on, and bounds on their errors there."""
+
+    low: float
+    per_unit: float  # cells
+    logs: np.ndarray  # (cells, k), in the middle of every cell, but for a term that is the same for all components
+    errors: np.ndarray  # (cells,), beyond which no log in the cell is from that in the middle
 
 
 @dataclass(frozen=True, eq=False)
@@ -155,6 +166,27 @@ class BinnedEmbedding(Components):
         return xp.where(((x >= low) & (x <= high))[:, None], values, beyond[:, None])
 
     @cached_property
+    def log_table(self) -> LogTable:
+        """The logs of `log_density` over the grid, in cells that divide its steps.
+
+        Densities are straight between grid points, and the background b has a slope of at most b / spread.
+        """
+        size, domain = len(self.grid), self._domain()
+        parts = -(-TABLE_CELLS // (size - 1))
+        width, spread = float(self.grid[1] - self.grid[0]) / parts, float(domain.spread[0])
+        places = np.arange((size - 1) * parts) + 0.5
+        table = self._proper_table[size - 1 : 2 * size - 1]
+        straight = linear_bins(places / parts, np.arange(size)) @ table
+        rise = np.repeat(np.abs(np.diff(table, axis=0)) / (2 * parts), parts, axis=0)
+        away = (float(self.grid[0]) + width * places - float(domain.center[0])) / spread
+        broad = (BACKGROUND / (math.pi * spread) * math.exp(-domain.log_unit) / (1 + away * away))[:, None]
+        bend = math.expm1(width / (2 * spread))
+        middle = np.log(np.maximum(straight, TINY) + broad)
+        above = np.log(np.maximum(straight + rise, TINY) + broad * (1 + bend)) - middle
+        below = middle - np.log(np.maximum(straight - rise, TINY) + broad / (1 + bend))
+        return LogTable(float(self.grid[0]), 1 / width, middle, np.maximum(above, below).max(axis=1))
+
+    @cached_property
     def _proper_table(self) -> np.ndarray:
         with np.errstate(over="ignore"):  # of a class without mass
             return np.clip(self._table / self._positive_mass, -HIGHEST, HIGHEST)
@@ -169,15 +201,23 @@ class BinnedEmbedding(Components):
     def _table(self) -> np.ndarray:
         """Raw values on the wide grid, as if on the line: weights convolved with every component's kernel."""
         size, wide = len(self.grid), len(self.wide_grid)
-        offsets = (self.grid[1] - self.grid[0]) * np.arange(-2 * size + 2, 2 * size - 1)
-        table = np.zeros((wide, self.n_components))
-        for h, factors in enumerate(self._local.T):
-            for factor in np.unique(factors):
-                kernel = self._of_width(float(factor * self.bandwidths[h]), on_the_line=True)
-                profile = kernel.gram(offsets[:, None], np.zeros((1, 1)))[:, 0]
-                weights = np.where(factors == factor, self.weights[:, h], 0.0)
-                table[:, h] += fftconvolve(profile, weights)[size - 1 : size - 1 + wide]
+        factors, local = (np.ones(1), None) if self.local is None else (np.unique(self.local), self.local)
+        length = fft.next_fast_len(4 * size - 3, real=True)  # what a circle of so many points mixes up is cut off
+        table = np.zeros((length // 2 + 1, self.n_components), dtype=complex)
+        for factor in factors:
+            weights = self.weights if local is None else np.where(local == factor, self.weights, 0.0)
+            profiles = self._profiles(factor * self.bandwidths)
+            table += fft.rfft(profiles, length, axis=0) * fft.rfft(weights, length, axis=0)
+        table = fft.irfft(table, length, axis=0)[size - 1 : size - 1 + wide]
         return table if self.shapes is None else self._kernel_share * table + self.shapes
+
+    def _profiles(self, widths: np.ndarray) -> np.ndarray:
+        """The kernels of these widths at all differences of two points of the wide grid and the grid, in columns."""
+        size = len(self.grid)
+        offsets = (self.grid[1] - self.grid[0]) * np.arange(-2 * size + 2, 2 * size - 1)
+        different, places = np.unique(widths, return_inverse=True)
+        kernels = [self._of_width(float(width), on_the_line=True) for width in different]
+        return np.column_stack([kernel.gram(offsets[:, None], np.zeros((1, 1)))[:, 0] for kernel in kernels])[:, places]
 
     @property
     def _kernel_share(self) -> np.ndarray:

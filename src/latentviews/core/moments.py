@@ -4,7 +4,7 @@ Feature vectors are φ = raw @ tail. Sums are taken of the raw vectors, which ar
 vectors once: whoever asks for moments sees feature coordinates alone.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import combinations
@@ -18,6 +18,7 @@ from scipy import sparse
 from latentviews._arrays import by_columns, in_doubles, in_library_of, is_foreign, moved_to, namespace, to_numpy
 from latentviews._numbers import TINY
 from latentviews._validation import UnsupportedError
+from latentviews.core.features.grid_sums import ROWS, Gathered, LookedUp, column_grids
 from latentviews.core.streams import BATCH, Total, is_array, rows_at_once, total, weigh
 
 IN_CACHE = 2**16  # numbers
@@ -200,10 +201,15 @@ def whitened_total(
     project = Projection(embed, whitening.groups, whitening.down)
     n, rank = len(whitening.groups), whitening.down[0].shape[1]
     place = {t: i for i, group in enumerate(whitening.groups) for t in group}
+    plain = weights is None and isinstance(data, np.ndarray)
+    size = -(-len(data) // -(-len(data) // ROWS)) if plain and len(data) else 0  # the same for all batches, or nearly
+    on_grids = _sums_on_grids(project, component_maps, size) if size else None
 
     def row_sum(batch: Any, weight: Any) -> tuple[Any, ...]:
-        raw = embed(batch)
         here = embed.present(batch)
+        if on_grids is not None and here is None:
+            return on_grids(batch)
+        raw = embed(batch)
         whole = None if here is None else project.whole(here)
         z = project.of(raw, whole)
         weighed = z if weight is None else [weigh(one, weight) for one in z]
@@ -213,8 +219,29 @@ def whitened_total(
         of_weight = _counts(here, whole, _on_host(weight), (n, len(raw), batch.shape[0]))
         return (*of_weight, *products, *(_gathered(view, weighed, place[t]) for t, view in enumerate(psi)))
 
+    if on_grids is not None:
+        return total(data, row_sum, weights, size)
     held = _numbers(embed) + (0 if component_maps is None else _numbers(component_maps)) + (2 * n + 1) * rank
     return total(data, row_sum, weights, rows_at_once(held, data))
+
+
+def _sums_on_grids(
+    project: Projection, maps: Embed | None, size: int
+) -> Callable[[np.ndarray], tuple[Any, ...]] | None:
+    """What ``row_sum`` gives of at most ``size`` whole rows of single columns on grids; None for other views."""
+    here, there = column_grids(project.embed), column_grids(maps)
+    if here is None or there is None:
+        return None
+    n, rank = len(project.groups), project.down[0].shape[1]
+    look_up = LookedUp(*here, [project._on_raw[t] for t in range(len(here[0]))], project.groups, size)
+    gather = Gathered(*there, project.groups, rank, size)
+
+    def row_sum(batch: np.ndarray) -> tuple[Any, ...]:
+        z = look_up(batch)
+        counts = _counts(None, None, None, (n, len(here[0]), len(batch)))
+        return (*counts, *_products(z, z), *gather(batch, look_up.z[:, : len(batch)]))
+
+    return row_sum
 
 
 def _gathered(view: Any, z: Sequence[Any], own: int) -> Any:
@@ -250,7 +277,10 @@ def _counts(
 def _products(z: Sequence[Any], weighed: Sequence[Any]) -> tuple[Any, Any]:
     """Σ_rows z_i z_jᵀ for i ≠ j, (n k, n k), zero for i = j, and the `triple_sum`; the z_g are (k, rows)."""
     xp, rank = namespace(z[0]), z[0].shape[0]
-    upper = {(i, j): z[i] @ weighed[j].T for i, j in combinations(range(len(z)), 2)}
+    parts, every = _parts(z[0]), combinations(range(len(z)), 2)
+    upper: dict[tuple[int, int], Any] = {
+        (i, j): sum(z[i][:, part] @ weighed[j][:, part].T for part in parts) for i, j in every
+    }
     zero = xp.zeros((rank, rank), dtype=z[0].dtype, device=device(z[0]))
 
     def block(i: int, j: int) -> Any:
@@ -275,6 +305,19 @@ def as_moments(sums: Total, component_maps: Embed) -> WhitenedMoments:
         triple / np.maximum(triple_count, TINY),
         tuple(from_raw(component_maps, t, moment) for t, moment in enumerate(raw)),
     )
+
+
+def resampled_moments(
+    rows: np.ndarray, embed: Embed, whitening: Whitens, resamples: Iterable[np.ndarray | None]
+) -> Iterator[WhitenedMoments]:
+    """The moments of step 2 without components, of rows in memory that are weighted in several ways."""
+    project = Projection(embed, whitening.groups, whitening.down)
+    z, whole = [by_columns(one) for one in project(rows)], project.present(rows)
+    for weights in resamples:
+        weighed = z if weights is None else [one * weights for one in z]
+        counts = _counts(whole, whole, weights, (len(z), 0, len(rows)))
+        counts = counts[0], counts[1], np.empty((0, len(z)))
+        yield as_moments(Total((*counts, *_products(z, weighed)), float(len(rows))), embed)
 
 
 def triple_sum(z: Sequence[Any], weighed: Sequence[Any]) -> Any:

@@ -16,10 +16,12 @@ from latentviews._parameters import AutoOr, NoneOr, Numbers
 from latentviews._validation import UnsupportedError, check_count
 from latentviews.core import streams
 from latentviews.core.categories import chosen_codes
+from latentviews.core.shuffles import Shuffles, Sides
 from latentviews.core.tables import check_spaces, check_varying, read_table
 from latentviews.core.views import Views, feature_prototypes, fit_views, fitting_maps, with_bandwidth
 
 DIRECTIONS = 30  # leading feature directions of a view; dependence beyond them is below any noise
+MANY_PAIRS, FEW_DIRECTIONS = 100, 10  # pairs from which on so few directions of either view are looked at
 MANY = 1000  # features from which on products of fewer rows are taken instead
 ROWS = 10_000  # rows that permutations are made of
 WIDE = 2.0  # kernels so many times as wide are tried beside: a rare class shows better in them
@@ -155,10 +157,8 @@ def dependence_rank(
     sides = _sides(table, views, list(pairs), _groups(units, rng) if among is None else [], n_directions)
     if not sides:
         raise UnsupportedError("No two views occur in the same rows, so nothing is known of how they go together.")
-    null = np.empty((size, len(sides)))
-    for draw in null:
-        order = rng.permutation(len(table))
-        draw[:] = [side.shuffled(order) for side in sides.values()]
+    shuffles = Shuffles(list(sides.values()))
+    null = np.array([shuffles.largest(rng.permutation(len(table))) for _ in range(size)])
     limits = _limits(null, level)
     test = RankTest(
         1,
@@ -183,20 +183,6 @@ def _limits(null: np.ndarray, level: float) -> np.ndarray:
     return center + spread * highest[-max(int(level * (size + 1)), 1)]
 
 
-class _Sides(NamedTuple):
-    """The directions of two views, or groups of them, in the rows that have both."""
-
-    first: np.ndarray
-    second: np.ndarray
-    kept: np.ndarray | None  # of the table's rows; None where all are
-
-    def shuffled(self, order: np.ndarray) -> float:
-        """The largest singular value where the rows of the first side are in another order."""
-        order = order if self.kept is None else np.argsort(order[self.kept])
-        moment = np.take(self.first, order, axis=0).T @ self.second / len(self.first)
-        return float(np.sqrt(max(np.linalg.eigvalsh(moment.T @ moment)[-1], 0.0)))  # a third of the time of an SVD
-
-
 def _groups(units: Sequence[tuple[int, ...]], rng: np.random.Generator) -> list[tuple[tuple[int, ...], ...]]:
     """Units in two groups: one against the two others, or some random halves of more."""
     if len(units) < 3:
@@ -217,12 +203,13 @@ def _sides(
     pairs: Sequence[tuple[int, int]],
     groups: Sequence[tuple[tuple[int, ...], ...]],
     n_directions: int,
-) -> dict[Compared, _Sides]:
+) -> dict[Compared, Sides]:
     """What is compared: pairs of views and groups, at the kernels' own widths and at wider ones.
 
-    Pairs of many views show nothing in wider kernels that groups do not, and are left out there.
+    Pairs of many views show nothing in wider kernels that groups do not, and are left out there; so are all but their
+    leading directions where pairs are very many.
     """
-    found: dict[Compared, _Sides] = {}
+    found: dict[Compared, Sides] = {}
     singles = [((s,), (t,)) for s, t in pairs]
     for width in (1.0, WIDE):
         maps = views.features if width == 1 else _widened(table, views)
@@ -231,8 +218,14 @@ def _sides(
         directions = [
             _directions(phi, table[:, cols], n_directions) for phi, cols in zip(maps, views.columns, strict=True)
         ]
+        few = min(FEW_DIRECTIONS, n_directions) if len(singles) > MANY_PAIRS else n_directions
+        leading = [x[:, :few] for x in directions]
+        whole = [None if np.isnan(x[:, 0]).any() else x - x.mean(axis=0) for x in leading]
         for first, second in [*singles, *groups] if width == 1 or len(singles) <= 3 else groups:
-            sides = _in_common([directions[t] for t in first], [directions[t] for t in second], n_directions)
+            every = leading if len(first) + len(second) == 2 else directions
+            sides = _two_whole(whole, first, second) or _in_common(
+                [every[t] for t in first], [every[t] for t in second], n_directions
+            )
             if sides is not None:
                 pair = tuple(part[0] if len(part) == 1 else part for part in (first, second))
                 found[pair if width == 1 else (*pair, width)] = sides
@@ -260,13 +253,19 @@ def _directions(phi: Any, x: np.ndarray, size: int) -> np.ndarray:
     return directions
 
 
-def _in_common(first: Sequence[np.ndarray], second: Sequence[np.ndarray], size: int) -> _Sides | None:
+def _two_whole(whole: Sequence[np.ndarray | None], first: Sequence[int], second: Sequence[int]) -> Sides | None:
+    """The sides of two views that all rows have, centred once for all pairs; None for others."""
+    here, there = whole[first[0]], whole[second[0]]
+    return None if len(first) + len(second) > 2 or here is None or there is None else Sides(here, there, None)
+
+
+def _in_common(first: Sequence[np.ndarray], second: Sequence[np.ndarray], size: int) -> Sides | None:
     """The directions of two groups of views in the rows that have all of them; None where there are no such rows."""
     kept = ~np.any([np.isnan(x[:, 0]) for x in (*first, *second)], axis=0)
     if kept.sum() < 2:
         return None
     a, b = (_side([x[kept] for x in side], size) for side in (first, second))
-    return _Sides(a, b, None if kept.all() else kept)
+    return Sides(a, b, None if kept.all() else kept)
 
 
 def _side(views: Sequence[np.ndarray], size: int) -> np.ndarray:

@@ -11,10 +11,11 @@ from itertools import permutations
 
 import numpy as np
 
-from latentviews._numbers import thin_svd
+from latentviews._numbers import sketched_svd, thin_svd
 from latentviews._validation import IdentifiabilityWarning, UnsupportedError, warn_user
 from latentviews.core.moments import Pairs, WhitenedMoments
 
+LARGE = 512  # features of a group of views from which on its pair moments may be of lower rank
 ROUNDING = 1e-11  # singular values below this share of the first are rounding, not signal
 
 
@@ -45,14 +46,18 @@ def whiten(pairs: Pairs, rank: int, reference: int | None = None) -> Whitening:
     if reference is not None:
         orders = [order for order in orders if reference in order[2]]
     candidates = [(order, *_cross_moments(pairs, scale, order)) for order in orders]
-    spectra = [np.linalg.svd(c_ab, compute_uv=False) for _, c_ab, _, _ in candidates]
+    found = [sketched_svd(c_ab) if min(c_ab.shape) > LARGE else None for _, c_ab, _, _ in candidates]
+    spectra = [
+        np.linalg.svd(c_ab, compute_uv=False) if svd is None else np.pad(svd[1], (0, min(c_ab.shape) - len(svd[1])))
+        for svd, (_, c_ab, _, _) in zip(found, candidates, strict=True)
+    ]
     best_first = sorted(range(len(orders)), key=lambda i: -_conditioning(spectra[i], rank))
     _check_spectrum(spectra[best_first[0]], rank)
     failure: UnsupportedError | None = None
     for i in best_first:
         order, c_ab, c_ca, c_cb = candidates[i]
         try:
-            maps = triple_whitening(thin_svd(c_ab), c_ca, c_cb, rank)
+            maps = triple_whitening(found[i] or thin_svd(c_ab), c_ca, c_cb, rank)
         except UnsupportedError as error:
             error.spectrum = spectra[i]
             failure = failure or error

@@ -8,9 +8,9 @@ import numpy as np
 from scipy.linalg import polar
 
 from latentviews._arrays import to_numpy
-from latentviews._numbers import thin_svd
+from latentviews._numbers import TINY, largest_singular_value, thin_svd
 from latentviews._validation import UnsupportedError
-from latentviews.core.moments import Pairs, WhitenedMoments, pair_moments, whitened_moments
+from latentviews.core.moments import Pairs, WhitenedMoments, feature_vectors, pair_moments, resampled_moments
 from latentviews.core.spectral import SpectralFit, spectral_fit
 from latentviews.core.tables import Columns
 from latentviews.core.tensors import JointDiagonalization
@@ -73,14 +73,13 @@ def moment_quality(model: Any, rows: np.ndarray, columns: Columns, rng: np.rando
     shrink = float(np.sqrt(len(some) / len(rows)))  # errors of moments fall with the root of the number of rows
     resamples = [rng.exponential(size=len(some)) for _ in range(RESAMPLES)]
     left, spectrum, right = thin_svd(_pair_moment(rows, views, found, rho))
-    pair = _pair_moment(some, views, found, rho)
-    errors = [shrink * (_pair_moment(some, views, found, rho, weights) - pair) for weights in resamples]
-    noise = np.mean([_norm_beyond(left[:, : rank - 1], error, right[: rank - 1].T) for error in errors])
+    pair, *resampled = _pair_moments(some, views, found, rho, [np.ones(len(some)), *resamples])
+    noise = np.mean([_norm_beyond(left[:, : rank - 1], one - pair, right[: rank - 1].T) for one in resampled])
     # stacked views of a group have the sum of their kernels, each at most one
     ratio = 1.0 if shared else max(len(group) for group in found.whitening.groups)
     return MomentQuality(
         spectrum=spectrum,
-        noise=float(noise),
+        noise=shrink * float(noise),
         rho=rho,
         eps_t=shrink * _tensor_error(some, views, found, resamples),
         least_value=float(found.decomposition.values.min()),
@@ -118,31 +117,53 @@ def _pair_moment(
     rows: np.ndarray, views: Views, found: SpectralFit, rho: np.ndarray, weights: np.ndarray | None = None
 ) -> np.ndarray:
     """The pair moment that the whitening inverts, of features scaled to ρ = 1."""
+    first, second, *_ = found.whitening.groups
+    used = list(range(len(rho))) if found.whitening.shared else sorted([*first, *second])
     pairs: Pairs = {
-        (s, t): moment / np.sqrt(rho[s] * rho[t]) for (s, t), moment in pair_moments(rows, views, weights).items()
+        (used[s], used[t]): moment / np.sqrt(rho[used[s]] * rho[used[t]])
+        for (s, t), moment in pair_moments(rows, views.some(used), weights).items()
     }
     if found.whitening.shared:
         return np.mean([symmetric(pair) for pair in pairs.values()], axis=0)
-    first, second, _ = found.whitening.groups
     return np.block([[pairs[s, t] if s < t else pairs[t, s].T for t in second] for s in first])
+
+
+def _pair_moments(
+    rows: np.ndarray, views: Views, found: SpectralFit, rho: np.ndarray, resamples: Sequence[np.ndarray]
+) -> list[np.ndarray]:
+    """`_pair_moment` of rows that are weighted in several ways: features are made once."""
+    if found.whitening.shared:
+        return [_pair_moment(rows, views, found, rho, weights) for weights in resamples]
+    sides = []
+    for group in found.whitening.groups[:2]:
+        some = views.some(group)
+        vectors, here = feature_vectors(rows, some), some.present(rows)
+        here = np.ones((len(rows), len(group))) if here is None else here
+        stacked = np.hstack([v / np.sqrt(rho[t]) for v, t in zip(vectors, group, strict=True)])
+        sides.append((stacked, here, [v.shape[1] for v in vectors]))
+    (first, has_first, wide), (second, has_second, high) = sides
+
+    def moment(weights: np.ndarray) -> np.ndarray:
+        counts = has_first.T @ (has_second * weights[:, None])
+        every = np.maximum(np.repeat(np.repeat(counts, wide, axis=0), high, axis=1), TINY)
+        return (first * weights[:, None]).T @ second / every
+
+    return [moment(weights) for weights in resamples]
 
 
 def _norm_beyond(left: np.ndarray, error: np.ndarray, right: np.ndarray) -> float:
     """‖(I - UUᵀ) E (I - VVᵀ)‖: to first order, the next singular value of a matrix with these alone, seen with E."""
     error = error - left @ (left.T @ error)
-    return float(np.linalg.norm(error - (error @ right) @ right.T, 2))
+    return largest_singular_value(error - (error @ right) @ right.T)
 
 
 def _tensor_error(rows: np.ndarray, views: Views, found: SpectralFit, resamples: Sequence[np.ndarray]) -> float:
     """ε_T = ‖T̂ - T‖, as the root mean square distance of resampled tensors from that of the rows."""
     whitening = found.whitening
-
-    def tensor(weights: np.ndarray | None = None) -> np.ndarray:
-        return _aligned_tensor(whitened_moments(rows, views, whitening, weights), whitening.shared)
-
     try:
-        here = tensor()
-        return float(np.sqrt(np.mean([np.sum((tensor(weights) - here) ** 2) for weights in resamples])))
+        every = resampled_moments(rows, views, whitening, [None, *resamples])
+        here, *others = (_aligned_tensor(moments, whitening.shared) for moments in every)
+        return float(np.sqrt(np.mean([np.sum((tensor - here) ** 2) for tensor in others])))
     except UnsupportedError:
         return float("inf")
 

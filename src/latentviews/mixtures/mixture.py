@@ -7,9 +7,8 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.validation import check_is_fitted
 
-from latentviews._arrays import namespace, to_numpy
+from latentviews._arrays import to_numpy
 from latentviews._parameters import (
     Ability,
     AutoOr,
@@ -27,7 +26,6 @@ from latentviews._parameters import (
 )
 from latentviews._progress import CallbackSupportMixin, Report, reporter, with_callbacks
 from latentviews._validation import all_or_nothing, check_one_batch, check_weights, is_auto, label_names, warn_user
-from latentviews.core import streams
 from latentviews.core.kernels.bandwidths import OF_DENSITIES
 from latentviews.core.kernels.base import Kernel
 from latentviews.core.tables import read_table
@@ -391,10 +389,3 @@ class MultiViewMixture(CallbackSupportMixin, ViewQuestionsMixin, PosteriorMixin,
         tags = super().__sklearn_tags__()
         tags.input_tags.allow_nan = True
         return tags
-
-    def _log_joint(self, X: Any) -> np.ndarray:
-        check_is_fitted(self)
-        data, _ = read_table(self, X, reset=False)
-        classes, size = classes_of(self), streams.rows_at_once(8 * len(self.weights_), data)
-        parts = [classes.log_joint(batch) for batch, _ in streams.batches(data, size=size)]
-        return namespace(parts[0]).concat(parts, axis=0)

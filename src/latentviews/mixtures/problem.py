@@ -248,11 +248,16 @@ class PosteriorMixin(DensityMixin):
         -------
         array of shape (n_samples,)
         """
-        joint = self._log_joint(X)
-        xp = namespace(joint)
-        labels = xp.argmax(joint, axis=1)
-        labels = labels if joint.shape[1] == len(self.weights_) else xp.where(labels < len(self.weights_), labels, -1)
+        check_is_fitted(self)
+        labels = self._labels(X)
+        if classes_of(self).noise_class:
+            labels = namespace(labels).where(labels < len(self.weights_), labels, -1)
         return answered(labels, X)
+
+    def _labels(self, X: Any) -> np.ndarray:
+        """The number of the largest for every row."""
+        joint = self._log_joint(X)
+        return namespace(joint).argmax(joint, axis=1)
 
     @by_parts("n_components_")
     def predict_proba(self, X: Any) -> np.ndarray:

@@ -6,7 +6,7 @@ from typing import Any, Self
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from latentviews._arrays import to_numpy
+from latentviews._arrays import is_foreign, namespace, to_numpy
 from latentviews._validation import (
     check_count,
     check_weights,
@@ -23,6 +23,7 @@ from latentviews.mixtures.inference import (
     matching_order,
     resample,
 )
+from latentviews.mixtures.lookup import most_probable
 from latentviews.mixtures.problem import classes_of
 from latentviews.mixtures.reading import is_view
 
@@ -177,6 +178,20 @@ class ViewQuestionsMixin:
             )
         means = [self.components_[self._view_index(view)].expectation(f) for view, f in functions.items()]
         return float(self.weights_ @ np.prod(means, axis=0))
+
+    def _log_joint(self, X: Any) -> np.ndarray:
+        check_is_fitted(self)
+        return self._of_rows(X, classes_of(self).log_joint, 0)
+
+    def _labels(self, X: Any) -> np.ndarray:
+        return self._of_rows(X, most_probable(classes_of(self)), 2**20)
+
+    def _of_rows(self, X: Any, answer: Callable[[Any], Any], fewest: int) -> Any:
+        """What is answered about all rows, batch by batch; in main memory of no fewer rows than ``fewest``."""
+        data, _ = read_table(self, X, reset=False)
+        size = max(streams.rows_at_once(8 * len(self.weights_), data), 0 if is_foreign(data) else fewest)
+        parts = [answer(batch) for batch, _ in streams.batches(data, size=size)]
+        return namespace(parts[0]).concat(parts, axis=0)
 
     def _table(self, X: Any) -> np.ndarray:
         """All rows in memory."""

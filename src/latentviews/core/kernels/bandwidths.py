@@ -79,21 +79,25 @@ def isj(x: np.ndarray, low: float = -np.inf, high: float = np.inf) -> np.ndarray
 
 def _isj_column(x: np.ndarray, low: float, high: float, n_bins: int = 2**12) -> float:
     """The rule on one column, never finer than the resolution of the data."""
-    margin = (x.max() - x.min()) / 4
-    edges = np.linspace(max(x.min() - margin, low), min(x.max() + margin, high), n_bins + 1)
-    bandwidth = isj_binned(_counts(x, edges), edges[1] - edges[0], len(x))
-    return max(bandwidth, finest(x)) if np.isfinite(bandwidth) else float(silverman(x[:, None])[0])
+    ordered = np.sort(x)
+    first = np.append(True, ordered[1:] != ordered[:-1])
+    values = ordered[first]
+    margin = (values[-1] - values[0]) / 4
+    edges = np.linspace(max(values[0] - margin, low), min(values[-1] + margin, high), n_bins + 1)
+    counts = np.diff(np.append(np.flatnonzero(first), len(x)))
+    bandwidth = isj_binned(_counts(values, counts, edges), edges[1] - edges[0], len(x))
+    return max(bandwidth, _median_step(values) / 2) if np.isfinite(bandwidth) else float(silverman(x[:, None])[0])
 
 
-def _counts(x: np.ndarray, edges: np.ndarray) -> np.ndarray:
+def _counts(values: np.ndarray, counts: np.ndarray, edges: np.ndarray) -> np.ndarray:
     """Rows between the edges; where values are tied, each is spread evenly from half-way to its neighbours.
 
     A rounded value stands for all that were rounded to it. As spikes, such values have a fine structure that the rule
-    would resolve.
+    would resolve. Values are increasing, and ``counts`` says how often each occurs.
     """
-    values, counts = np.unique(x, return_counts=True)
-    if len(values) == len(x) or len(values) < 3:
-        return np.histogram(x, edges)[0]
+    if counts.max() == 1 or len(values) < 3:
+        below = np.append(values.searchsorted(edges[:-1], "left"), values.searchsorted(edges[-1], "right"))
+        return np.diff(np.append(0, np.cumsum(counts))[below])
     middles = (values[1:] + values[:-1]) / 2
     borders = np.concatenate([[2 * values[0] - middles[0]], middles, [2 * values[-1] - middles[-1]]])
     return np.diff(np.interp(edges, borders, np.concatenate([[0.0], np.cumsum(counts)])))
@@ -199,7 +203,11 @@ def _binned_likelihoods(z: np.ndarray, fold: np.ndarray) -> list[float]:
 
 def resolution(x: np.ndarray) -> float:
     """The median gap between different values: what rounded or counted data can resolve."""
-    values = np.unique(x)
+    return _median_step(np.unique(x))
+
+
+def _median_step(values: np.ndarray) -> float:
+    """The median gap between increasing values."""
     return float(np.median(np.diff(values))) if len(values) > 1 else 0.0
 
 

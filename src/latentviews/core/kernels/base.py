@@ -6,6 +6,7 @@ densities.
 """
 
 from collections.abc import Callable, Sequence
+from functools import cache
 from typing import Any, Self, cast
 
 import numpy as np
@@ -30,6 +31,11 @@ class Kernel(BaseEstimator):
     """
 
     space: Space | None = Real()
+
+    @classmethod
+    @cache
+    def _get_param_names(cls) -> list[str]:  # kernels are cloned so often that reading signatures shows
+        return super()._get_param_names()
 
     def gram(self, x: Any, y: Any) -> Any:
         """The matrix k(x_i, y_j).
