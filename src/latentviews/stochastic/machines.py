@@ -44,14 +44,12 @@ class DoublyStochasticClassifier(ClassifierMixin, KernelMachine):
     n_frequencies : int, default=128
         Frequencies in a block, half as many as its features.
     selection : {"auto", "fastfood"}, default="auto"
-        "fastfood" makes them by Hadamard matrices, faster for many columns, as in `FourierFeatures`; the kernel is then
-        a `Gaussian` or a `Matern`.
+        "fastfood" makes them by Hadamard matrices, faster for many columns; the kernel is then `Gaussian` or `Matern`.
     n_blocks : int or None, default=16
         The number of blocks. None is the doubly stochastic gradient proper: a fresh block with every step, so that
         features are without bound, and t steps cost O(t²).
     n_directions : int, default=128
-        The most eigenfunctions of the kernel along which steps are shortened, so that others can be longer. They need
-        a fixed number of blocks.
+        The most eigenfunctions along which steps are shortened, so that others can be longer; for fixed blocks.
     n_epochs : int or "auto", default="auto"
         How often ``fit`` goes through the rows by steps. "auto" is at once where it can be, with a smooth loss, a fixed
         number of blocks and no early stopping, else 20.
