@@ -467,9 +467,9 @@ def test_frequencies_beyond_single_precision_are_told_in_a_sentence(rng):
 def test_a_pilot_without_weight_is_refused(dependence, rng):
     weights = np.zeros(60)
     weights[-1] = 1.0
+    model = MultiViewMixture(2, dependence=dependence, pilot_size=3, random_state=0)
 
     with pytest.raises(ValueError, match="All 3 rows of the pilot have the weight zero; take a larger pilot_size"):
-        model = MultiViewMixture(2, dependence=dependence, pilot_size=3, random_state=0)
         model.fit(rng.normal(size=(60, 3)), sample_weight=weights)
 
 

@@ -21,7 +21,7 @@ from threadpoolctl import threadpool_limits
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 import _record
-from latentviews import DoublyStochasticRegressor, LandmarkFeatures, LandmarkPCA, MultiViewMixture
+from latentviews import DoublyStochasticRegressor, KernelHMM, LandmarkFeatures, LandmarkPCA, MultiViewMixture
 
 RESULTS = Path(__file__).with_name("results") / "gpu.json"
 REPETITIONS = 5
@@ -91,6 +91,7 @@ def beside_host(n: int, device: str) -> dict[str, dict[str, float]]:
     """Seconds of other fits on the device, and of the same on one core with NumPy, on a tenth of the rows there."""
     works: dict[str, tuple[Callable[[Any], Any], int]] = {
         "default fit, three columns": (lambda X: polished_model().fit(X), 1),
+        "hidden Markov model, three columns": (chains, 1),
         "kernel PCA, 12 columns": (lambda X: LandmarkPCA(10, n_landmarks=512, random_state=0).fit(X), 4),
         "Fastfood regression, 768 columns": (fastfood, 256),
     }
@@ -105,6 +106,13 @@ def beside_host(n: int, device: str) -> dict[str, dict[str, float]]:
         found[name] = {"rows": count, "device": there, "one core, for as many rows": 10 * here}
         print(f"{name:34s} {count:.0e} rows: {there:.2f} s there, {10 * here:.1f} s on one core", flush=True)
     return found
+
+
+def chains(X: Any) -> Any:
+    """A hidden Markov model of five states, three sensors, in sequences of 10,000 rows."""
+    size = min(10_000, len(X))
+    views = [[0], [1], [2]]
+    return KernelHMM(5, views=views, random_state=0).fit(X, lengths=[size] * (len(X) // size))
 
 
 def fastfood(X: Any) -> Any:
