@@ -25,7 +25,7 @@ from latentviews.discrete.topic_em import EMSettings, TopicFit, first_fit, fit_t
 
 FLOOR = 0.01  # of a start's topics: the share of the corpus's own frequencies in each
 MOST = 1.0  # of α_h where EM begins, if the prior is learnt
-LOTS = 24  # of documents, for the error of the moments' concentration
+LOTS = 8  # of documents, for the error of the moments' concentration
 ALONE = 0.1  # the concentration per topic where moments say nothing of it
 
 
