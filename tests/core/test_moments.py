@@ -159,7 +159,7 @@ def test_a_singular_value_that_is_rounding_is_warned_of():
 @pytest.mark.parametrize("poor", [0, 1, 2])
 def test_the_view_that_tells_classes_apart_worst_is_the_reference(poor):
     """The pair of the other two is inverted, being the best conditioned; exact moments C_st = M_s diag(π) M_tᵀ."""
-    good, bad = np.array([[0.9, 0.1], [0.1, 0.9]]), np.array([[0.55, 0.45], [0.45, 0.55]])
+    good, bad = np.array([[0.8, 0.1], [0.1, 0.8], [0.1, 0.1]]), np.array([[0.45, 0.35], [0.35, 0.45], [0.2, 0.2]])
     tables = [bad if t == poor else good for t in range(3)]
     pairs = {(s, t): tables[s] * [0.6, 0.4] @ tables[t].T for s in range(3) for t in range(s + 1, 3)}
 
