@@ -221,7 +221,9 @@ def test_nothing_but_noise_in_a_resample_leaves_the_classes_as_they_are(rng, tmp
     dependence = Copulas(n_starts=2, noise=True)
     model = MultiViewMixture(5, dependence=dependence, views=[0, 1, 2], random_state=0).fit(rows)
 
-    judged(write_report, model, rows, tmp_path / "report.html")
+    written = judged(write_report, model, rows, tmp_path / "report.html")
+
+    assert f"{len(model.weights_)} classes" in written.read_text() or "1 class" in written.read_text()
 
 
 def test_a_pilot_without_a_value_of_a_column_is_a_sentence(rng):
@@ -306,7 +308,10 @@ def test_few_rows_of_many_features_are_solved_by_the_rows(rng, monkeypatch):
 def test_forecasts_from_many_features_end(rng):
     rows = rng.uniform(size=(200, 4))
 
-    judged(PredictiveStateModel(features=FourierFeatures(random_state=0), horizon=2, random_state=0).fit, rows)
+    model = PredictiveStateModel(features=FourierFeatures(random_state=0), horizon=2, random_state=0)
+    forecast = judged(judged(model.fit, rows).forecast, rows, 1)
+
+    assert np.abs(np.asarray(forecast.mean()) - 0.5).max() < 0.5  # rows are uniform
 
 
 def test_small_batches_of_a_growing_function_end_in_a_sentence(rng, monkeypatch):
@@ -321,14 +326,20 @@ def test_a_diagnosis_of_heavy_tails_ends(rng):
     rows = rng.pareto(0.5, size=(80, 6))
     model = MultiViewMixture(1, random_state=0).fit(rows)
 
-    judged(moment_quality, model, rows, model.views_, rng)
+    quality = judged(moment_quality, model, rows, model.views_, rng)
+
+    assert quality.rank == 1
+    assert 0 < quality.noise < quality.sigma_k  # one class is there, however heavy its tails
 
 
 def test_a_diagnosis_of_smoothed_em_in_six_columns_ends(rng):
     rows = rng.lognormal(size=(120, 6))
     model = MultiViewMixture(3, polish=SmoothedEM(), random_state=0).fit(rows)
 
-    judged(moment_quality, model, rows, model.views_, rng)
+    quality = judged(moment_quality, model, rows, model.views_, rng)
+
+    assert quality.rank == 3
+    assert quality.noise > quality.sigma_k  # three classes of one are noise, and the diagnosis has to say so
 
 
 def test_leading_directions_of_few_rows_are_those_of_their_features(rng, monkeypatch):

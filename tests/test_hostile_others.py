@@ -1,6 +1,7 @@
 """Hostile and unlucky input of other kinds than tables of numbers, and odd arguments: a test for every fault found."""
 
 import warnings
+import zlib
 from types import SimpleNamespace
 
 import networkx as nx
@@ -9,12 +10,14 @@ import pandas as pd
 import pytest
 
 import catalogue
+from fuzz.fits import run_case
 from fuzz.verdicts import Judge
 from latentviews import (
     ConditionalEmbedding,
     Copulas,
     CrowdLabels,
     DoublyStochasticClassifier,
+    DoublyStochasticPCA,
     DriftMonitor,
     Embedding,
     Gaussian,
@@ -22,6 +25,8 @@ from latentviews import (
     HSICSelector,
     Interval,
     LandmarkFeatures,
+    LandmarkPCA,
+    LatentClass,
     LowRankDensity,
     MultiViewMixture,
     PredictiveStateModel,
@@ -31,15 +36,21 @@ from latentviews import (
     TransformedDensity,
     VonMises,
     WrappedGaussian,
+    distal_outcome,
+    global_alignment_gram,
     spectrum_gram,
     two_sample_test,
     weisfeiler_lehman_gram,
 )
 from latentviews._numbers import TINY, thin_svd
-from latentviews.core.features.bins import linear_bins
+from latentviews.core.embeddings import BinnedEmbedding
+from latentviews.core.features.bins import GridFeatures, linear_bins
 from latentviews.core.features.point_masses import PointMassFeatures
 from latentviews.core.kernels import bandwidths
 from latentviews.core.selection import RankTest
+from latentviews.core.views import Views
+from latentviews.densities.reestimation import reestimate
+from latentviews.densities.shapes import held_out_shares
 from latentviews.densities.smoothers import calibrated, weighted_samples
 from latentviews.joint.margins import _mirrored_normal
 from latentviews.plot.view_densities import _limits
@@ -250,7 +261,11 @@ def test_classes_narrower_than_the_grid_of_their_mass_have_densities():
 
 
 def test_a_selector_takes_targets_of_any_size_without_a_warning(rng):
-    judged(HSICSelector(1).fit, rng.normal(size=(20, 3)), 1e100 * rng.normal(size=20))
+    rows = rng.normal(size=(40, 3))
+
+    selector = judged(HSICSelector(1).fit, rows, 1e100 * rows[:, 1])
+
+    np.testing.assert_array_equal(selector.get_support(), [False, True, False])
 
 
 def test_a_pilot_of_one_value_does_not_end_the_interpreter(rng):
@@ -355,3 +370,110 @@ def test_a_grid_of_one_point_again_and_again_takes_values_without_a_warning():
 def test_texts_in_place_of_counts_are_told_what_makes_counts(method):
     with pytest.raises(ValueError, match="takes a table of counts, documents by words; got text"):
         getattr(TopicModel(2), method)([["some", "words"], ["more", "words"]])
+
+
+def test_a_kernel_pca_is_a_map_beside_point_masses(rng):
+    rows = np.where(rng.random((60, 1)) < 0.2, 0.0, rng.normal(size=(60, 1)))
+
+    phi = judged(PointMassFeatures(LandmarkPCA(2, n_landmarks=20), values=(0.0,)).fit_transform, rows)
+
+    assert phi.shape == (60, 3)
+    np.testing.assert_array_equal(phi[:, 2] > 0, rows[:, 0] == 0)
+
+
+def test_a_class_without_a_row_in_a_view_has_there_what_all_rows_have(rng):
+    shares = np.array([[1.0, 0.0], [1.0, 0.0], [1.0, 0.0]])
+    rows = np.array([[0.0], [1.0], [2.0]])
+    views = Views([[0]], (GridFeatures(np.linspace(-2, 4, 64), Gaussian(0.5)),))
+
+    _, (law,) = judged(reestimate, rows, shares, views, [0], [None])
+
+    np.testing.assert_allclose(law.weights[:, 1], law.weights[:, 0], rtol=1e-12)
+
+
+@pytest.mark.cheap
+def test_shares_of_densities_for_a_class_without_a_row(rng):
+    shares = judged(held_out_shares, rng.random((2, 9, 3)), np.array([np.ones(9), np.zeros(9)]))
+
+    np.testing.assert_allclose(shares.sum(axis=1), 1.0, rtol=1e-12)
+
+
+@pytest.mark.cheap
+def test_the_width_of_tiny_values_is_that_of_others_in_another_unit(rng):
+    x = rng.integers(0, 2, size=(20, 1)).astype(float)
+
+    np.testing.assert_allclose(judged(bandwidths.cv, 1e-300 * x), 1e-300 * bandwidths.cv(x), rtol=1e-12)
+    assert judged(bandwidths.cv, np.array([[0.0]] * 4 + [[1e-310]] * 4 + [[1.0]])) > 1e-3
+
+
+@pytest.mark.cheap
+def test_latent_classes_of_columns_with_one_name_are_refused():
+    frame = pd.DataFrame(np.ones((5, 3)), columns=["a", "b", "a"])
+
+    with pytest.raises(ValueError, match="columns of different names; 'a' occurs more than once"):
+        LatentClass(2).fit(frame)
+
+
+def test_answers_that_classes_hold_impossible_have_finite_residuals(rng):
+    items = rng.normal(size=(40, 3))  # every answer is a category of its own
+    model = LatentClass(2, n_starts=2, tol=1.0, random_state=0).fit(items)
+
+    quality = judged(model.goodness_of_fit, rng.permuted(items, axis=0))
+
+    assert np.isfinite(quality.g_squared)
+    assert np.isfinite(quality.bivariate_residuals[~np.eye(3, dtype=bool)]).all()
+
+
+@pytest.mark.cheap
+def test_an_outcome_without_a_square_is_refused():
+    with pytest.raises(ValueError, match=r"Column 'outcome' holds 1e.300, whose square is no number; scale the column"):
+        distal_outcome(np.tile(np.eye(2), (4, 1)), [1e300, *range(7)])
+
+
+@pytest.mark.cheap
+def test_series_of_nearly_equal_steps_have_alignments():
+    series = np.zeros((3, 4))
+    series[0, 0] = 1e-190
+
+    gram = judged(global_alignment_gram, series, bandwidth=1e-200)
+
+    assert np.isfinite(gram).all()
+    assert gram[1, 2] == pytest.approx(1.0)
+
+
+@pytest.mark.cheap
+def test_a_class_without_mass_has_a_density_and_no_kernels():
+    grid = np.linspace(0, 1, 16)
+    weights, rng = np.column_stack([np.full(16, 1 / 16), np.zeros(16)]), np.random.default_rng(0)
+    domain = Real().quadrature(grid[:, None], np.array([0.2]), rng, 0.0)
+    law = BinnedEmbedding(domain, grid, weights, Gaussian(0.2), np.array([0.2, 0.2]))
+
+    densities, parameters = judged(law.log_density, grid), judged(lambda: law.n_parameters)
+
+    assert np.isfinite(densities).all()
+    assert parameters[1] == 0
+
+
+def test_frequencies_beyond_single_precision_are_told_in_a_sentence(rng):
+    model = DoublyStochasticPCA(2, kernel=Gaussian(1e-200), random_state=0)
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with pytest.raises(ValueError, match="too large for these features in float32; scale the columns"):
+            model.fit(rng.normal(size=(80, 5)).astype(np.float32))
+
+
+@pytest.mark.parametrize("dependence", [None, "copula"])
+def test_a_pilot_without_weight_is_refused(dependence, rng):
+    weights = np.zeros(60)
+    weights[-1] = 1.0
+    model = MultiViewMixture(2, dependence=dependence, pilot_size=3, random_state=0)
+
+    with pytest.raises(ValueError, match="All 3 rows of the pilot have the weight zero; take a larger pilot_size"):
+        model.fit(rng.normal(size=(60, 3)), sample_weight=weights)
+
+
+def test_components_explain_no_more_than_there_is():
+    _, judge = run_case("LandmarkPCA", [200, 357, zlib.crc32(b"LandmarkPCA")])  # rows that are as good as equal
+
+    assert judge.faults == []

@@ -84,7 +84,8 @@ def moved_to(values: Any, x: Any) -> Any:
         return in_library_of(to_numpy(values), x)
     if values.dtype == x.dtype or not _has_fractions(x):
         return values
-    return namespace(x).astype(values, x.dtype)
+    with np.errstate(over="ignore"):  # infinite in a smaller dtype, which `check_range` tells of
+        return namespace(x).astype(values, x.dtype)
 
 
 def to_numpy(x: Any) -> np.ndarray:

@@ -7,7 +7,7 @@ import numpy as np
 from array_api_compat import array_namespace
 from scipy import fft, linalg
 
-TINY = np.finfo(float).tiny
+TINY = float(np.finfo(float).tiny)
 LINE = 90  # characters of a value that a record shows in full
 LARGEST = 1e150  # values beyond have squares that overflow
 NORMAL_QUARTILES = 1.349  # from the first quartile to the third of a normal law, in standard deviations
@@ -18,14 +18,21 @@ def as_shares(values: np.ndarray, axis: int | None = None) -> np.ndarray:
     return values / np.maximum(values.sum(axis=axis, keepdims=True), TINY)
 
 
-def column_sums(values: np.ndarray) -> np.ndarray:
-    """The sums of few long columns (n, k): a product is ten times as fast as a sum along the first axis."""
-    return np.ones(len(values)) @ values
+def column_sums(values: Any) -> Any:
+    """The sums of few long columns (n, k): of NumPy's, a product is ten times as fast as a sum along the first axis."""
+    if isinstance(values, np.ndarray):
+        return np.ones(len(values)) @ values
+    return array_namespace(values).sum(values, axis=0)
 
 
-def row_sums(values: np.ndarray) -> np.ndarray:
+def row_sums(values: Any) -> Any:
     """The sums of the short rows of a long table (n, k), by a product for the same reason."""
-    return values @ np.ones(values.shape[1])
+    return values @ array_namespace(values).ones_like(values[0, :])
+
+
+def where_present(values: Any, present: Any) -> Any:
+    """The rows (n, m) that are present, and zeros in the place of others."""
+    return array_namespace(values).where(present[:, None], values, 0.0)
 
 
 def row_shares(n_rows: int, weights: np.ndarray | None) -> np.ndarray:

@@ -66,7 +66,7 @@ def check_rows(estimator: Any, X: Any, *, reset: bool, missing: bool = False) ->
     if not is_foreign(X):
         x = _validated(estimator, X, reset)
         if reset:
-            refuse_squares(x, [repr(name) for name in getattr(X, "columns", range(x.shape[1]))])
+            check_squares(x, getattr(X, "columns", range(x.shape[1])))
         with np.errstate(all="ignore"):
             suspect = not missing and np.isnan(x.sum())  # no table of flags for rows that are all there
         if suspect and np.isnan(x).any():
@@ -80,7 +80,8 @@ def check_rows(estimator: Any, X: Any, *, reset: bool, missing: bool = False) ->
         raise ValueError(f"{name} expects a 2-D array with at least one row; got shape {tuple(X.shape)}.")
     xp, X = namespace(X), _as_floats(name, X)
     if not bool(xp.all(xp.isfinite(X))):
-        raise ValueError(f"{name} expects finite numbers; the input contains NaN or infinity.")
+        gaps = " Rows with missing values are taken as NumPy's only; bring them to main memory." if missing else ""
+        raise ValueError(f"{name} expects finite numbers; the input contains NaN or infinity.{gaps}")
     if reset:
         estimator.n_features_in_ = X.shape[1]
     elif X.shape[1] != estimator.n_features_in_:
@@ -90,12 +91,19 @@ def check_rows(estimator: Any, X: Any, *, reset: bool, missing: bool = False) ->
     return X
 
 
-def _validated(estimator: Any, X: Any, reset: bool) -> np.ndarray:
-    """scikit-learn's checks; where they fail over names, text or a stream, a sentence that says so."""
-    name, columns = type(estimator).__name__, list(getattr(X, "columns", []))
+def check_names(estimator: Any, X: Any) -> None:
+    """Refuse a table with two columns of one name."""
+    columns = list(getattr(X, "columns", []))
     if len(set(columns)) < len(columns):
         twice = next(column for column in columns if columns.count(column) > 1)
+        name = type(estimator).__name__
         raise ValueError(f"{name} expects columns of different names; {twice!r} occurs more than once. Rename one.")
+
+
+def _validated(estimator: Any, X: Any, reset: bool) -> np.ndarray:
+    """scikit-learn's checks; where they fail over names, text or a stream, a sentence that says so."""
+    name = type(estimator).__name__
+    check_names(estimator, X)
     if is_batches(X):
         raise TypeError(f"{name} expects one table here; got {type(X).__name__}. Put its batches together.")
     dtypes = [np.float64, np.float32]
@@ -103,7 +111,7 @@ def _validated(estimator: Any, X: Any, reset: bool) -> np.ndarray:
         with np.errstate(all="ignore"):  # its sum of infinities of both signs, before it refuses them
             return validate_data(estimator, X, reset=reset, dtype=dtypes, ensure_all_finite="allow-nan")
     except (TypeError, ValueError) as error:
-        found = _first_text(X, columns)
+        found = _first_text(X, list(getattr(X, "columns", [])))
         if found is None:
             raise
         column, text = found
@@ -113,13 +121,13 @@ def _validated(estimator: Any, X: Any, reset: bool) -> np.ndarray:
         ) from error
 
 
-def refuse_squares(x: np.ndarray, names: Sequence[str]) -> None:
-    """Refuse values whose squares are beyond the range of numbers."""
+def check_squares(x: np.ndarray, names: Sequence[Any], table: str = "") -> None:
+    """Refuse values whose squares are beyond the range of numbers; a ``table`` that has a name is named."""
     if max(float(np.fmax.reduce(x, axis=None, initial=0)), -float(np.fmin.reduce(x, axis=None, initial=0))) > LARGEST:
         row, column = np.argwhere(np.abs(x) > LARGEST)[0]
         raise ValueError(
-            f"Column {names[column]} holds {x[row, column]:.3g}, whose square is no number; scale the column, or "
-            "take that row out."
+            f"Column {names[column]!r}{table and f' of {table}'} holds {x[row, column]:.3g}, whose square is no "
+            "number; scale the column, or take that row out."
         )
 
 

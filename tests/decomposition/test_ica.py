@@ -5,7 +5,7 @@ import pytest
 
 from latentviews import Gaussian, KernelICA, LandmarkFeatures, Polynomial
 from latentviews._validation import IdentifiabilityWarning
-from latentviews.decomposition.cumulants import fourth_cumulants, rotation_of
+from latentviews.decomposition.cumulants import MATRICES, eigenmatrices, fourth_cumulants, rotation_of
 from latentviews.metrics import amari_error
 
 
@@ -35,6 +35,20 @@ def test_exact_cumulants_give_exact_sources(kurtoses, rng):
     order = np.argsort(-np.abs(kurtoses), kind="stable")
     np.testing.assert_allclose(found, np.array(kurtoses)[order], atol=1e-8)
     np.testing.assert_allclose(np.abs(vectors.T @ truth[:, order]), np.eye(len(kurtoses)), atol=1e-8)
+
+
+@pytest.mark.cheap
+@pytest.mark.parametrize("k", [4, 21])
+def test_few_matrices_are_as_far_from_diagonal_as_all_contractions(k, rng):
+    cumulants = fourth_cumulants(rng.normal(size=(50, k)))
+    every = cumulants.reshape(k * k, k * k)
+
+    found = eigenmatrices(cumulants).reshape(-1, k * k)
+
+    assert len(found) == min(k * (k + 1) // 2, MATRICES)
+    np.testing.assert_allclose(
+        found.T @ found, every @ every, atol=0.03 * np.abs(every @ every).max() * (k > 19) + 1e-9
+    )
 
 
 @pytest.mark.cheap

@@ -30,6 +30,12 @@ def _asked(rng: Rng, n: int) -> list[tuple[Any, Any, Any]]:
     ]
 
 
+def _as_categories(frame: pd.DataFrame) -> pd.DataFrame:
+    """A frame of categoricals; columns of lists, which cannot be, as they are."""
+    lists = [name for name in frame if frame[name].map(lambda value: isinstance(value, list)).any()]
+    return frame.astype(dict.fromkeys(frame.columns.difference(lists), "category"))
+
+
 CROWDS: Makers = {
     "workers": _asked,
     "one worker": lambda rng, n: [(task, "ann", int(rng.integers(2))) for task in range(n)],
@@ -61,7 +67,7 @@ ANSWER_ACCIDENTS: Makers = {
 ANSWER_FORMS: Makers = {
     "frame": lambda rng, rows: pd.DataFrame(rows, columns=["task", "worker", "label"]),
     "nullable frame": lambda rng, rows: pd.DataFrame(rows, columns=["task", "worker", "label"]).convert_dtypes(),
-    "categories": lambda rng, rows: pd.DataFrame(rows, columns=["task", "worker", "label"]).astype("category"),
+    "categories": lambda rng, rows: _as_categories(pd.DataFrame(rows, columns=["task", "worker", "label"])),
     "tuple": lambda rng, rows: tuple(list(column) for column in zip(*rows, strict=True)),
     "objects": lambda rng, rows: pd.DataFrame(rows).to_numpy(dtype=object),
     "other names": lambda rng, rows: pd.DataFrame(rows, columns=["label", "t", "w"]),

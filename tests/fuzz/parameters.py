@@ -76,7 +76,7 @@ def _with_data(name: str, n_columns: int) -> list[Any]:
         return [(0.0,), [1.0, 2.0], ()]
     if name == "rank":
         return [1, 2, 3, "auto"]
-    if name in {"exchangeable", "center"}:
+    if name in {"exchangeable", "center", "ordered"}:
         return [True, False]
     return [None]
 

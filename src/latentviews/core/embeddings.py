@@ -11,8 +11,8 @@ from scipy.signal import fftconvolve
 from sklearn.base import clone
 
 from latentviews._arrays import counts_there, in_doubles, is_foreign, namespace, to_numpy
-from latentviews._numbers import LARGEST, TINY
-from latentviews.core.components import BACKGROUND, LEAST_SHARE, Components, as_rows, evaluate
+from latentviews._numbers import LARGEST, TINY, as_shares
+from latentviews.core.components import BACKGROUND, HIGHEST, LEAST_SHARE, Components, as_rows, evaluate
 from latentviews.core.features.bins import BinnedFeatures, GridFeatures, linear_bins
 from latentviews.core.kernels.bandwidths import weighted_isj
 from latentviews.core.kernels.base import Kernel
@@ -156,7 +156,8 @@ class BinnedEmbedding(Components):
 
     @cached_property
     def _proper_table(self) -> np.ndarray:
-        return self._table / self._positive_mass
+        with np.errstate(over="ignore"):  # of a class without mass
+            return np.clip(self._table / self._positive_mass, -HIGHEST, HIGHEST)
 
     @cached_property
     def wide_grid(self) -> np.ndarray:
@@ -214,7 +215,7 @@ class BinnedEmbedding(Components):
         Points with next to none of the weight belong to rows of other classes, and do not count.
         """
         heights = [self._of_width(float(s)).diagonal(self.grid[:, None]) for s in self.bandwidths]
-        shares = self.weights / self.weights.sum(axis=0)
+        shares = as_shares(self.weights, axis=0)
         own = np.where(shares > LEAST_SHARE, shares, 0.0) * np.stack(heights, axis=1)
         own = self._kernel_share * own / self._local  # a point's own part of p
         kernels = (own / np.maximum(self.density(self.grid), own + TINY)).sum(axis=0)

@@ -6,7 +6,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from latentviews._arrays import is_foreign, namespace, to_numpy
+from latentviews._arrays import counts_there, is_foreign, namespace, to_numpy
 from latentviews._numbers import LARGEST
 from latentviews._validation import as_labels, check_rows, check_weights, warn_user
 from latentviews.core.categories import coded
@@ -83,14 +83,17 @@ def training_rows(
     count = data.shape[0] if is_array(data) else getattr(data, "n_rows", None)
     # a pilot that is not full holds the whole stream
     partial = len(pilot) >= pilot_size if count is None else len(pilot) < count
+    if partial and pilot_weights is not None and not pilot_weights.sum() > 0:
+        raise ValueError(f"All {len(pilot)} rows of the pilot have the weight zero; take a larger pilot_size.")
     return TrainingRows(data, weights, labels, pilot, pilot_weights, pilot_labels, partial)
 
 
 def read_sequences(estimator: Any, X: Any, *, reset: bool) -> tuple[Any, Columns]:
     """The rows of sequences, one under the other, and the columns of every view: all of them if ``views`` is None.
 
-    Rows are an array; the first time they may be Dask's chunks. The first call on data (``reset``) settles the views;
-    later ones find them in ``estimator.views_``, and refuse values outside the spaces of ``estimator.components_``.
+    Rows are an array, where it is if its library can count; the first time they may be Dask's chunks. The first call on
+    data (``reset``) settles the views; later ones find them in ``estimator.views_``, and refuse values outside the
+    spaces of ``estimator.components_``.
     """
     X = _in_memory(_with_named_views(X, _listed(estimator.views)))
     if isinstance(X, Chunks) and reset:
@@ -101,7 +104,8 @@ def read_sequences(estimator: Any, X: Any, *, reset: bool) -> tuple[Any, Columns
             f"how long each is; got a {type(X).__name__} of parts. Stack them: X = np.concatenate(parts), "
             "lengths = [len(part) for part in parts]."
         )
-    table = to_numpy(check_rows(estimator, coded(estimator, X, reset=reset), reset=reset, missing=True))
+    table = check_rows(estimator, coded(estimator, X, reset=reset), reset=reset, missing=True)
+    table = table if counts_there(table) else to_numpy(table)
     columns = _sensors(estimator, reset)
     refuse_outside(table, {} if reset else _fitted_spaces(estimator), _names(estimator))
     return table, columns

@@ -187,4 +187,4 @@ def _ordered(tensor: np.ndarray, vectors: np.ndarray) -> Decomposition:
     order = np.argsort(-np.abs(values))
     values, vectors = np.abs(values)[order], vectors[:, order]
     rest = tensor - np.einsum("h,ih,jh,lh->ijl", values, vectors, vectors, vectors, optimize=True)
-    return Decomposition(values, vectors, float(np.linalg.norm(rest) / max(np.linalg.norm(tensor), TINY)))
+    return Decomposition(values, vectors, float(np.linalg.norm(rest)) / max(float(np.linalg.norm(tensor)), TINY))

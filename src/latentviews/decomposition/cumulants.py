@@ -5,6 +5,9 @@ import numpy as np
 from latentviews.core.tensors import rotated_to_diagonal
 
 ROWS = 4096  # of products of coordinates at a time
+TURN = 1e-9  # radians: rotations end after a sweep that turns no pair by more, and converge quadratically
+SWEEPS = 30
+MATRICES = 200  # at most that are made diagonal together: all of them for up to 19 sources
 
 
 def fourth_cumulants(z: np.ndarray) -> np.ndarray:
@@ -31,9 +34,19 @@ def rotation_of(cumulants: np.ndarray, rng: np.random.Generator) -> tuple[np.nda
     All contractions K(·, ·, c, d) are diagonal in the basis of the u_h, whatever the signs of the κ_h, so they are made
     diagonal together (Cardoso & Souloumiac 1993): no root of an indefinite matrix is taken.
     """
-    k = len(cumulants)
-    slices = cumulants.transpose(2, 3, 0, 1).reshape(k * k, k, k)
-    vectors = rotated_to_diagonal(slices, rng)
+    vectors = rotated_to_diagonal(eigenmatrices(cumulants), rng, SWEEPS, TURN)
     kurtoses = np.einsum("abcd,ah,bh,ch,dh->h", cumulants, vectors, vectors, vectors, vectors, optimize=True)
     order = np.argsort(-np.abs(kurtoses), kind="stable")
     return vectors[:, order], kurtoses[order]
+
+
+def eigenmatrices(cumulants: np.ndarray) -> np.ndarray:
+    """Matrices (m, k, k) that are diagonal where all contractions K(·, ·, c, d) are, and as far from it elsewhere.
+
+    They are the eigenvectors of K as a symmetric matrix (k², k²), times its eigenvalues, of which k (k + 1) / 2 may
+    differ from zero. Of many the largest are taken: k sources have k, and the others are noise.
+    """
+    k = len(cumulants)
+    values, vectors = np.linalg.eigh(cumulants.reshape(k * k, k * k))
+    large = np.argsort(-np.abs(values))[: min(k * (k + 1) // 2, MATRICES)]
+    return (values[large] * vectors[:, large]).T.reshape(-1, k, k)

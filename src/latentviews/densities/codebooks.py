@@ -1,11 +1,12 @@
 """Codebooks: Gaussians side by side, each shaped like the rows around it, as building blocks; and plain clusters."""
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from latentviews._arrays import in_library_of, namespace
 from latentviews._clusters import kmeans
-from latentviews._numbers import TINY, quartile_spread
+from latentviews._numbers import TINY, quartile_spread, row_sums
 
 ROWS = 10_000  # rows that a codebook is fitted to
 STEPS = 20  # EM steps; more make no better building blocks
@@ -24,22 +25,24 @@ class Codebook(NamedTuple):
     maps: np.ndarray  # (M, d, d)
     weights: np.ndarray  # (M,)
 
-    def log_densities(self, x: np.ndarray) -> np.ndarray:
-        """The logs of N(x_i; means_b, Σ_b), (n, M)."""
-        values = np.empty((len(x), len(self.means)))
-        for b, (mean, whitener) in enumerate(zip(self.means, self.maps, strict=True)):
-            whitened = np.clip((x - mean) @ whitener, -FAR, FAR)
-            values[:, b] = np.einsum("ij,ij->i", whitened, whitened)
-        return np.linalg.slogdet(self.maps)[1] - x.shape[1] / 2 * np.log(2 * np.pi) - values / 2
+    def log_densities(self, x: Any) -> Any:
+        """The logs of N(x_i; means_b, Σ_b), (n, M), where the rows are."""
+        xp, values = namespace(x), []
+        for mean, whitener in zip(self.means, self.maps, strict=True):
+            whitened = xp.clip((x - in_library_of(mean, x)) @ in_library_of(whitener, x), -FAR, FAR)
+            values.append(row_sums(whitened * whitened))
+        heights = np.linalg.slogdet(self.maps)[1] - x.shape[1] / 2 * np.log(2 * np.pi)
+        return in_library_of(heights, x) - xp.stack(values, axis=1) / 2
 
-    def scaled_densities(self, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def scaled_densities(self, x: Any) -> tuple[Any, Any]:
         """N(x_i; means_b, Σ_b) over the largest for the row, (n, M), and the logs of those, (n,).
 
         Of many columns, densities themselves may be beyond the range of numbers.
         """
         logs = self.log_densities(x)
-        largest = logs.max(axis=1)
-        return np.exp(logs - largest[:, None]), largest
+        xp = namespace(logs)
+        largest = xp.max(logs, axis=1)
+        return xp.exp(logs - largest[:, None]), largest
 
     def shares(self, x: np.ndarray, posteriors: np.ndarray) -> np.ndarray:
         """The mixture of these Gaussians that every class is, (M, k), after a few steps of EM from all rows' own."""

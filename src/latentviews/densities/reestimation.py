@@ -5,10 +5,19 @@ from dataclasses import replace
 from typing import Any, cast
 
 import numpy as np
+from array_api_compat import is_array_api_obj
 from sklearn.base import clone
 
-from latentviews._arrays import to_numpy
-from latentviews._numbers import TINY, as_shares, column_sums, effective_rows
+from latentviews._arrays import (
+    counts_there,
+    in_doubles,
+    in_library_of,
+    in_one_library,
+    namespace,
+    take_columns,
+    to_numpy,
+)
+from latentviews._numbers import TINY, as_shares, column_sums, effective_rows, where_present
 from latentviews._validation import is_auto
 from latentviews.core import streams
 from latentviews.core.components import Components
@@ -107,19 +116,16 @@ def reestimate(
     if posteriors is not None and not callable(posteriors):  # they pass along the rows as weights do
         weights = posteriors if weights is None else posteriors * weights[:, None]
 
-    def row_sum(batch: Any, weight: Any) -> tuple[np.ndarray, ...]:
-        table, shares = to_numpy(batch), weight
-        whole = not np.isnan(table.sum())
-        if callable(posteriors):
-            weight, allowed = row_weights(weight)
-            shares = posteriors(table) if allowed is None else posteriors(table, allowed)
-            shares = shares if weight is None else shares * weight[:, None]
-        parts = zip(views.columns, views.features, strict=True)
+    def row_sum(batch: Any, weight: Any) -> tuple[Any, ...]:
+        table = batch if counts_there(batch) else to_numpy(batch)
+        shares = in_doubles(_shares(posteriors, table, weight))
+        xp, parts = namespace(table), zip(views.columns, views.features, strict=True)
         mass, squares = column_sums(shares), column_sums(shares * shares)
-        if whole:
-            sums = [(mass, squares, raw_vectors(phi, table[:, columns]).T @ shares) for columns, phi in parts]
+        if np.isnan(float(xp.sum(table))):
+            sums = [weighted_sums(take_columns(table, columns), phi, shares) for columns, phi in parts]
         else:
-            sums = [weighted_sums(table[:, columns], phi, shares) for columns, phi in parts]
+            each = [(take_columns(table, columns), phi) for columns, phi in parts]
+            sums = [(mass, squares, _transposed_product(raw_vectors(phi, x), shares)) for x, phi in each]
         return (mass, *(part for triple in sums for part in triple))
 
     size = streams.rows_at_once(views.numbers + HELD * len(views.columns), data)
@@ -127,19 +133,41 @@ def reestimate(
     components: dict[int, Components] = {}
     for block in sorted(set(blocks)):
         members = [t for t, b in enumerate(blocks) if b == block]
-        mass, squares, raw = (np.sum([sums[3 * t + i] for t in members], axis=0) for i in range(3))
+        every = [np.sum([sums[3 * t + i] for t in members], axis=0) for i in range(3)]
+        mass, squares, raw = (_of_all_where_none(part, every[0]) for part in every)
         counts = effective_rows(mass, squares)  # that have the view
         vectors = from_raw(views, members[0], raw) / np.maximum(mass, TINY)
         components[block] = laws_in(views.features[members[0]], vectors, domains[members[0]], counts)
     return share / share.sum(), [components[block] for block in blocks]
 
 
-def weighted_sums(x: np.ndarray, phi: FeatureMap, shares: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def _of_all_where_none(sums: np.ndarray, mass: np.ndarray) -> np.ndarray:
+    """Sums (..., k) over classes' rows, and over all rows for a class of which no row has the view."""
+    return np.where(mass > TINY, sums, sums.sum(axis=-1, keepdims=True))
+
+
+def _shares(posteriors: Any, table: Any, weight: Any) -> Any:
+    """How much the rows of a batch count in every class, (n, k), where they are."""
+    if not callable(posteriors):
+        return in_library_of(weight, table)
+    weight, allowed = row_weights(weight)
+    shares = posteriors(table) if allowed is None else posteriors(table, allowed)
+    return shares if weight is None else shares * in_library_of(weight, shares)[:, None]
+
+
+def weighted_sums(x: Any, phi: FeatureMap, shares: Any) -> tuple[Any, Any, Any]:
     """The classes' mass over the rows that have a view, their squared shares, and their sums of raw vectors."""
-    present = ~np.isnan(x).any(axis=1)
-    if not present.all():
-        x, shares = np.where(present[:, None], x, 0.0), shares * present[:, None]
-    return column_sums(shares), column_sums(shares * shares), np.asarray(raw_vectors(phi, x).T @ shares)
+    xp = namespace(x)
+    present = ~xp.any(xp.isnan(x), axis=1)
+    if not bool(xp.all(present)):
+        x, shares = where_present(x, present), where_present(shares, present)
+    return column_sums(shares), column_sums(shares * shares), _transposed_product(raw_vectors(phi, x), shares)
+
+
+def _transposed_product(raw: Any, shares: Any) -> Any:
+    """Σ_i raw_i ⊗ shares_i, (C, k)."""
+    raw, shares = in_one_library([raw, shares])
+    return (in_doubles(raw) if is_array_api_obj(raw) else raw).T @ shares
 
 
 def held_out_bandwidths(

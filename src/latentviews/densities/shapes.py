@@ -120,10 +120,10 @@ def held_out_shares(densities: np.ndarray, counts: np.ndarray) -> np.ndarray:
     rows = as_shares(counts, axis=1)
     shares = np.full((len(densities), densities.shape[2]), 1 / densities.shape[2])
     for _ in range(STEPS):
-        mixed = (densities @ shares[:, :, None])[:, :, 0]
+        mixed = np.maximum((densities @ shares[:, :, None])[:, :, 0], TINY)  # of classes without a row
         shares = shares * ((rows / mixed)[:, None, :] @ densities)[:, 0]
     shares = as_shares(shares, axis=1)
-    together = (counts * np.log((densities @ shares[:, :, None])[:, :, 0])).sum(axis=1)
+    together = (counts * np.log(np.maximum((densities @ shares[:, :, None])[:, :, 0], TINY))).sum(axis=1)
     alone = (counts[:, :, None] * np.log(densities)).sum(axis=1)
     enough = together - alone.max(axis=1) < GAIN
     return np.where(enough[:, None], np.eye(alone.shape[1])[alone.argmax(axis=1)], shares)

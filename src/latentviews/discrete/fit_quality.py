@@ -10,6 +10,7 @@ from latentviews.discrete.answers import Answers
 from latentviews.discrete.expectation import expectation
 from latentviews.discrete.inference import degrees_of_freedom
 
+LEAST = 1e-100  # a chance of nought, to be divided by
 LARGEST = 1e7  # cells of a table of all items beyond which its statistics mean nothing
 
 
@@ -48,7 +49,7 @@ def goodness_of_fit(answers: Answers, weights: np.ndarray, probabilities: np.nda
     if not total > 0:
         raise ValueError("Goodness of fit needs rows without a missing answer, and there is none.")
     log_p = expectation(kept, probabilities[:, None], np.log(np.maximum(weights, TINY)))[1][:, 0]
-    expected = np.maximum(total * np.exp(log_p), TINY)
+    expected = total * np.maximum(np.exp(log_p), LEAST)
     g = 2 * float(kept.counts @ np.log(kept.counts / expected))
     empty = max(total - float(expected.sum()), 0.0)  # cells that no row is in add what is expected of them
     chi = float(((kept.counts - expected) ** 2 / expected).sum()) + empty
@@ -68,7 +69,7 @@ def _bivariate_residuals(answers: Answers, weights: np.ndarray, probabilities: n
             both = (answers.codes[:, i] >= 0) & (answers.codes[:, j] >= 0)
             table = np.zeros((answers.sizes[i], answers.sizes[j]))
             np.add.at(table, (answers.codes[both, i], answers.codes[both, j]), answers.counts[both])
-            expected = np.maximum(table.sum() * (parts[i] * weights) @ parts[j].T, TINY)
+            expected = table.sum() * np.maximum((parts[i] * weights) @ parts[j].T, LEAST)
             freedom = max((table.shape[0] - 1) * (table.shape[1] - 1), 1)
             residuals[i, j] = residuals[j, i] = ((table - expected) ** 2 / expected).sum() / freedom
     return residuals

@@ -7,7 +7,7 @@ import numpy as np
 from scipy import stats
 
 from latentviews._numbers import TINY, as_shares
-from latentviews._validation import IdentifiabilityWarning, warn_user
+from latentviews._validation import IdentifiabilityWarning, check_squares, warn_user
 from latentviews.core.categories import learn_categories
 from latentviews.discrete.three_step import ClassAssignment, assign, check_length, corrected_covariance
 
@@ -89,7 +89,9 @@ def _outcome_table(outcome: Any) -> tuple[np.ndarray, np.ndarray | None]:
     """Numbers as a column; categories as indicators of all of them, with the categories."""
     kind = getattr(np.asarray(outcome), "dtype", np.dtype(object)).kind
     if kind in "iuf" and not hasattr(getattr(outcome, "dtype", None), "categories"):
-        return np.asarray(outcome, dtype=float).reshape(len(outcome), -1)[:, :1], None
+        column = np.asarray(outcome, dtype=float).reshape(len(outcome), -1)[:, :1]
+        check_squares(column, ["outcome"])
+        return column, None
     found = learn_categories(outcome, "outcome")
     codes = found.codes(outcome)
     return np.where(codes[:, None] >= 0, np.eye(len(found.values))[codes], np.nan), found.values

@@ -8,7 +8,7 @@ import numpy as np
 from sklearn.utils.validation import validate_data
 
 from latentviews._arrays import on_host
-from latentviews._validation import check_weights, holds_batches
+from latentviews._validation import check_names, check_weights, holds_batches
 from latentviews.core.categories import Categories, learn_categories
 from latentviews.discrete.expectation import Kernels
 
@@ -61,6 +61,7 @@ def read_answers(model: Any, X: Any, sample_weight: Any = None, *, reset: bool) 
 def _columns(model: Any, X: Any, reset: bool) -> list[Any]:
     """The columns of a table of any library, which keep their kinds."""
     if hasattr(X, "columns") and hasattr(X, "dtypes"):
+        check_names(model, X)
         validate_data(model, X, reset=reset, skip_check_array=True)
         if not len(X):
             raise ValueError(f"Found array with 0 sample(s) (shape={tuple(X.shape)}) while a minimum of 1 is required.")

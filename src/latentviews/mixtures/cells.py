@@ -8,6 +8,7 @@ from typing import Any, Protocol
 import numpy as np
 from scipy import sparse
 
+from latentviews._arrays import counts_there, in_doubles, in_library_of, namespace, on_host, take_columns
 from latentviews.core.features.bins import grid_and_kernel, linear_bins
 from latentviews.core.features.landmarks import few_landmarks
 from latentviews.core.features.point_masses import beside_indicators, which_mass
@@ -32,7 +33,7 @@ class Basis(Protocol):
     def points(self) -> np.ndarray:
         """Where its parts stand, (C, d)."""
 
-    def cells(self, x: np.ndarray) -> SieveRows:
+    def cells(self, x: Any) -> SieveRows:
         """The cells of some rows of the view, none missing."""
 
 
@@ -45,7 +46,7 @@ class GridBasis:
     atoms: sparse.csr_array  # (C, B), the kernels on the grid
     smoother: Any = None  # (C, C), sparse, for npMSL
 
-    def cells(self, x: np.ndarray) -> SieveRows:
+    def cells(self, x: Any) -> SieveRows:
         """The rows shared between the grid points beside them."""
         return SieveRows(linear_bins(x[:, 0], self.points[:, 0]), self.atoms, smoother=self.smoother)
 
@@ -57,9 +58,9 @@ class PointBasis:
     points: np.ndarray  # (C, d)
     kernel: Kernel
 
-    def cells(self, x: np.ndarray) -> SieveRows:
+    def cells(self, x: Any) -> SieveRows:
         """The kernels at the rows."""
-        return SieveRows(self.kernel.gram(x, self.points), None)
+        return SieveRows(self.kernel.gram(x, in_library_of(self.points, x)), None)
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,7 +74,7 @@ class CodebookBasis:
         """The means."""
         return self.codebook.means
 
-    def cells(self, x: np.ndarray) -> SieveRows:
+    def cells(self, x: Any) -> SieveRows:
         """The Gaussians at the rows, over the largest for each row."""
         rows, log_units = self.codebook.scaled_densities(x)
         return SieveRows(rows, None, log_units=log_units)
@@ -91,9 +92,9 @@ class SubspaceBasis:
         """A place in all columns, to stand in for what is missing."""
         return np.zeros((1, len(self.directions)))
 
-    def cells(self, x: np.ndarray) -> SieveRows:
+    def cells(self, x: Any) -> SieveRows:
         """The cells of the rows in the subspace."""
-        return self.inside.cells(x @ self.directions)
+        return self.inside.cells(x @ in_library_of(self.directions, x))
 
 
 @dataclass(frozen=True, eq=False)
@@ -108,11 +109,12 @@ class PointMassBasis:
         """Those of the other values."""
         return self.inside.points
 
-    def cells(self, x: np.ndarray) -> SieveRows:
+    def cells(self, x: Any) -> SieveRows:
         """The other values in their cells, and point masses in theirs."""
         found, at = self.inside.cells(x), which_mass(x[:, 0], self.values)
         parts = {part: self._beside[part] for part in ("atoms", "smoother") if getattr(found, part) is not None}
-        log_units = np.where(at < 0, found.log_units, -np.log(self._height))
+        xp = namespace(x)
+        log_units = xp.where(at < 0, xp.zeros_like(x[:, 0]) + found.log_units, -float(np.log(self._height)))
         return replace(found, rows=beside_indicators(found.rows, at, len(self.values)), log_units=log_units, **parts)
 
     @cached_property
@@ -141,17 +143,19 @@ class SieveView:
     block: int
     basis: Basis
 
-    def cells(self, table: np.ndarray) -> SieveRows:
-        """The cells of the rows of a table, NaN where a view is missing."""
-        x = table[:, self.columns]
-        if not np.isnan(x.sum()):  # no table of flags for rows that are all there
+    def cells(self, table: Any) -> SieveRows:
+        """The cells of the rows of a table of any library, NaN where a view is missing."""
+        x = in_doubles(take_columns(table, self.columns))
+        xp = namespace(x)
+        if not np.isnan(float(xp.sum(x))):  # no table of flags for rows that are all there
             return replace(self.basis.cells(x), block=self.block)
-        present = ~np.isnan(x).any(axis=1)
-        if not present.all():
-            x = np.where(present[:, None], x, self.basis.points[:1])
+        present = ~xp.any(xp.isnan(x), axis=1)
+        here = None if bool(xp.all(present)) else present
+        if here is not None:
+            x = xp.where(present[:, None], x, in_library_of(self.basis.points[:1], x))
         found = self.basis.cells(x)
-        here = None if present.all() else present
-        return replace(found, present=here, block=self.block, log_units=found.log_units * present)
+        units = xp.where(present, xp.zeros_like(x[:, 0]) + found.log_units, 0.0)
+        return replace(found, present=here, block=self.block, log_units=units)
 
 
 def view_of_kernel(
@@ -237,6 +241,7 @@ def without_negligible(atoms: np.ndarray) -> sparse.csr_array:
     return sparse.csr_array(atoms * (atoms > NEGLIGIBLE * atoms.max()))
 
 
-def view_cells(views: Sequence[SieveView], table: np.ndarray) -> list[SieveRows]:
-    """The cells of every view of some rows."""
+def view_cells(views: Sequence[SieveView], table: Any) -> list[SieveRows]:
+    """The cells of every view of some rows, where these are if their library can count."""
+    table = table if counts_there(table) else on_host(table)
     return [view.cells(table) for view in views]

@@ -11,7 +11,6 @@ import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.utils.parallel import Parallel, delayed
 
-from latentviews._arrays import to_numpy
 from latentviews._clusters import kmeans_posteriors
 from latentviews._parameters import (
     AutoOr,
@@ -192,15 +191,15 @@ class Polished(NamedTuple):
         """The step that was repeated: exact EM, or nonparametric EM."""
         return em_step if self.exact else smoothing_step
 
-    def posteriors(self, table: np.ndarray, allowed: np.ndarray | None = None) -> np.ndarray:
-        """P(h | row), (n, k)."""
+    def posteriors(self, table: Any, allowed: np.ndarray | None = None) -> Any:
+        """P(h | row), (n, k), where the rows are."""
         return posterior(self.cells(table), self.fit.parameters, allowed)[0]
 
     def take(self, order: np.ndarray) -> "Polished":
         """The same with the classes in another order."""
         return self._replace(fit=self.fit._replace(parameters=self.fit.parameters.take(order)))
 
-    def cells(self, table: np.ndarray) -> list[SieveRows]:
+    def cells(self, table: Any) -> list[SieveRows]:
         """The cells of every view of some rows."""
         return view_cells(self.views, table)
 
@@ -214,7 +213,7 @@ class Polished(NamedTuple):
         parameters = self.fit.parameters
 
         def row_sum(batch: Any, weight: Any) -> tuple[np.ndarray, ...]:
-            return em_sums(self.cells(to_numpy(batch)), parameters, *row_weights(weight))
+            return em_sums(self.cells(batch), parameters, *row_weights(weight))
 
         size = streams.rows_at_once(HELD * len(self.views) * len(parameters.weights), data)
         updated, objective = em_update(parameters, streams.total(data, row_sum, weights, size).sums)

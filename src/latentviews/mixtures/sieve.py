@@ -2,7 +2,8 @@
 
 A view's density in a class is a mixture of narrow kernels on fixed centres, p(x|h) = Σ_b a_bh k_s(c_b, x). The
 a_bh and the class weights are its parameters, EM on them is exact and raises the likelihood at every step, and rows
-enter through cells (bins, values or landmarks), so that nothing costs O(n²).
+enter through cells (bins, values or landmarks), so that nothing costs O(n²). Rows may be of any array library that can
+count: what has an entry per row stays where they are, and parameters are NumPy's.
 """
 
 from collections.abc import Callable, Sequence
@@ -12,7 +13,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from latentviews._numbers import TINY, as_shares, column_sums, row_sums
+from latentviews._arrays import in_library_of, namespace, to_numpy
+from latentviews._numbers import TINY, as_shares, column_sums, row_sums, where_present
 
 FLOOR = 1e-100  # least density of a row: three views of it, and one over it, are still numbers
 
@@ -21,12 +23,12 @@ FLOOR = 1e-100  # least density of a row: three views of it, and one over it, ar
 class SieveRows:
     """One view of some rows: their shares in cells, and the sieve's narrow densities on those cells."""
 
-    rows: Any  # (n, C), dense or sparse
+    rows: Any  # (n, C), dense or sparse, of any array library
     atoms: Any  # (C, B), dense or sparse, None for the identity
-    present: np.ndarray | None = None  # (n,), False where the view is missing
+    present: Any = None  # (n,), False where the view is missing
     block: int = 0  # views of a block share their densities
     smoother: Any = None  # (C, C), rows summing to one: log-densities are smoothed by it, as in npMSL
-    log_units: np.ndarray | float = 0.0  # (n,), the logs of what densities of rows are held over
+    log_units: Any = 0.0  # (n,), the logs of what densities of rows are held over
 
     @cached_property
     def _transposed(self) -> Any:
@@ -41,30 +43,32 @@ class SieveRows:
         """The number of atoms B."""
         return self.rows.shape[1] if self.atoms is None else self.atoms.shape[1]
 
-    def density(self, coefficients: np.ndarray) -> np.ndarray:
+    def density(self, coefficients: np.ndarray) -> Any:
         """p(x_i | h), (n, k); one where the view is missing."""
         table = coefficients if self.atoms is None else self.atoms @ coefficients
         if self.smoother is None:
-            values = self.rows @ table
+            values = self.rows @ in_library_of(table, self.rows)
         else:  # rows share their logs between cells too, or steps would be no ascent
-            values = np.exp(self.rows @ (self.smoother @ np.log(np.maximum(table, TINY))))
-        values = np.maximum(values, FLOOR)
-        return values if self.present is None else np.where(self.present[:, None], values, 1.0)
+            logs = self.rows @ in_library_of(self.smoother @ np.log(np.maximum(table, TINY)), self.rows)
+            values = namespace(logs).exp(logs)
+        xp = namespace(values)
+        values = xp.clip(values, FLOOR, None)
+        return values if self.present is None else xp.where(self.present[:, None], values, 1.0)
 
-    def cell_sums(self, values: np.ndarray) -> np.ndarray:
+    def cell_sums(self, values: Any) -> Any:
         """Σ_i atom_b(x_i) values_ih, (B, k)."""
         sums = self.shares(values)
-        return sums if self.atoms is None else self._transposed_atoms @ sums
+        return sums if self.atoms is None else self._transposed_atoms @ to_numpy(sums)
 
-    def shares(self, posteriors: np.ndarray) -> np.ndarray:
+    def shares(self, posteriors: Any) -> Any:
         """Σ_i posteriors_ih over the rows in a cell, (C, k)."""
         if self.present is not None:
-            posteriors = posteriors * self.present[:, None]
+            posteriors = where_present(posteriors, self.present)
         return self._transposed @ posteriors
 
-    def mass(self, posteriors: np.ndarray, every: np.ndarray) -> np.ndarray:
+    def mass(self, posteriors: Any, every: Any) -> Any:
         """Σ_i posteriors_ih over the rows that have the view, (k,); ``every`` is the same over all rows."""
-        return every if self.present is None else self.present @ posteriors
+        return every if self.present is None else column_sums(where_present(posteriors, self.present))
 
 
 class SieveParameters(NamedTuple):
@@ -102,26 +106,26 @@ def as_probabilities(values: np.ndarray) -> np.ndarray:
 
 
 def posterior(
-    cells: Sequence[SieveRows], parameters: SieveParameters, allowed: np.ndarray | None = None
-) -> tuple[np.ndarray, list[np.ndarray], np.ndarray]:
+    cells: Sequence[SieveRows], parameters: SieveParameters, allowed: Any = None
+) -> tuple[Any, list[Any], Any]:
     """The E-step: P(h | row), the densities of every view, and the log-likelihood of every row.
 
     ``allowed`` (n, k) is zero for classes that a row is known not to be in.
     """
     densities = [view.density(parameters.coefficients[view.block]) for view in cells]
-    joint = densities[0] * parameters.weights
+    xp, joint = namespace(densities[0]), densities[0] * in_library_of(parameters.weights, densities[0])
     if allowed is not None:
-        joint *= allowed
-    log_scale = np.zeros(len(joint)) + sum(view.log_units for view in cells)
+        joint *= in_library_of(allowed, joint)
+    log_scale = xp.zeros_like(joint[:, 0]) + sum(view.log_units for view in cells)
     for i, density in enumerate(densities[1:], 1):
         joint *= density
         if i % 2 == 0 and i + 1 < len(densities):  # many views would underflow
-            largest = np.maximum(joint.max(axis=1), TINY)
+            largest = xp.clip(xp.max(joint, axis=1), TINY, None)
             joint /= largest[:, None]
-            log_scale += np.log(largest)
-    total = np.maximum(row_sums(joint), TINY)
+            log_scale += xp.log(largest)
+    total = xp.clip(row_sums(joint), TINY, None)
     joint /= total[:, None]
-    return joint, densities, np.log(total) + log_scale
+    return joint, densities, xp.log(total) + log_scale
 
 
 def em_sums(
@@ -133,22 +137,23 @@ def em_sums(
     """What some rows add to a step of EM: log-likelihood, class shares, then mass and gathered atoms per block."""
     posteriors, densities, log_likelihood = posterior(cells, parameters, allowed)
     if weights is not None:
+        weights = in_library_of(weights, posteriors)
         posteriors *= weights[:, None]
         log_likelihood = log_likelihood * weights
     gathered = gathered_sums(cells, parameters, posteriors, densities)
-    return (log_likelihood.sum(), column_sums(posteriors), *gathered)
+    return (namespace(log_likelihood).sum(log_likelihood), column_sums(posteriors), *gathered)
 
 
 def gathered_sums(
-    cells: Sequence[SieveRows], parameters: SieveParameters, posteriors: np.ndarray, densities: Sequence[np.ndarray]
-) -> list[np.ndarray]:
+    cells: Sequence[SieveRows], parameters: SieveParameters, posteriors: Any, densities: Sequence[Any]
+) -> list[Any]:
     """The classes' mass in every block, then their gathered atoms."""
-    masses = [np.zeros(len(parameters.weights)) for _ in parameters.coefficients]
-    gathered = [np.zeros_like(coefficients) for coefficients in parameters.coefficients]
+    masses: list[Any] = [0.0 for _ in parameters.coefficients]
+    gathered: list[Any] = [0.0 for _ in parameters.coefficients]
     every = column_sums(posteriors)
     for view, density in zip(cells, densities, strict=True):
-        masses[view.block] += view.mass(posteriors, every)
-        gathered[view.block] += view.cell_sums(posteriors / density)
+        masses[view.block] = masses[view.block] + view.mass(posteriors, every)
+        gathered[view.block] = gathered[view.block] + view.cell_sums(posteriors / density)
     return masses + gathered
 
 

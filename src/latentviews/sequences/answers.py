@@ -7,10 +7,11 @@ import numpy as np
 from sklearn.base import DensityMixin
 from sklearn.utils.validation import check_is_fitted
 
+from latentviews._arrays import answered, to_numpy
 from latentviews._validation import check_count, draws_of
 from latentviews.core.categories import decoded
 from latentviews.core.tables import Columns, read_sequences
-from latentviews.sequences.chains import best_path, draw_states, filter_states
+from latentviews.sequences.chains import best_path, draw_states, filter_states, smooth_states
 from latentviews.sequences.chunks import by_sequences
 from latentviews.sequences.estimation import ChainEstimate
 from latentviews.sequences.forecast import Forecast
@@ -59,7 +60,8 @@ class ChainAnswersMixin(DensityMixin):
         -------
         array of shape (n_samples,)
         """
-        return best_path(*self._judged(X, lengths)).states
+        log_emissions, *laws = self._judged(X, lengths)
+        return answered(best_path(to_numpy(log_emissions), *laws).states, X)
 
     @by_sequences("n_states_")
     def predict_proba(self, X: Any, *, lengths: Any = None) -> np.ndarray:
@@ -75,8 +77,7 @@ class ChainAnswersMixin(DensityMixin):
         -------
         array of shape (n_samples, k)
         """
-        table, lengths = self._sequences(X, lengths)
-        return self._chain.smoothing(table, lengths).posteriors
+        return answered(smooth_states(*self._judged(X, lengths)).posteriors, X)
 
     @by_sequences("n_states_")
     def filter(self, X: Any, *, lengths: Any = None) -> np.ndarray:
@@ -92,7 +93,7 @@ class ChainAnswersMixin(DensityMixin):
         -------
         array of shape (n_samples, k)
         """
-        return filter_states(*self._judged(X, lengths)).filtered
+        return answered(filter_states(*self._judged(X, lengths)).filtered, X)
 
     @by_sequences()
     def score_samples(self, X: Any, *, lengths: Any = None) -> np.ndarray:
@@ -108,7 +109,7 @@ class ChainAnswersMixin(DensityMixin):
         -------
         array of shape (n_samples,)
         """
-        return filter_states(*self._judged(X, lengths)).log_likelihood
+        return answered(filter_states(*self._judged(X, lengths)).log_likelihood, X)
 
     def score(self, X: Any, y: Any = None, *, lengths: Any = None) -> float:
         """The log-likelihood of the sequences per row.
@@ -223,11 +224,13 @@ class ChainAnswersMixin(DensityMixin):
         return ChainEstimate(self.start_, self.transition_, self.components_, self.views_)
 
     def _sequences(self, X: Any, lengths: Any) -> tuple[np.ndarray, np.ndarray]:
+        """Rows, in NumPy, and the lengths of their sequences."""
         check_is_fitted(self)
-        table, _ = read_sequences(self, X, reset=False)
+        table = to_numpy(read_sequences(self, X, reset=False)[0])
         return table, check_lengths(lengths, len(table))
 
-    def _judged(self, X: Any, lengths: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-        """The log-emissions of the rows and what else the algorithms on chains ask for."""
-        table, lengths = self._sequences(X, lengths)
-        return self._chain.log_emissions(table), self.start_, self.transition_, lengths
+    def _judged(self, X: Any, lengths: Any) -> tuple[Any, np.ndarray, np.ndarray, np.ndarray]:
+        """The log-emissions of the rows, where these are, and what else the algorithms on chains ask for."""
+        check_is_fitted(self)
+        table, _ = read_sequences(self, X, reset=False)
+        return self._chain.log_emissions(table), self.start_, self.transition_, check_lengths(lengths, len(table))

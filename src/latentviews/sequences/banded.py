@@ -7,7 +7,7 @@ and hundreds of rows are solved for at once. Where they do, fewer are.
 """
 
 from functools import reduce
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.linalg.blas import dtbsv
@@ -22,9 +22,9 @@ LEAST = 1e-300  # of an emission that is divided by; one below it counts as none
 class Messages(NamedTuple):
     """Messages of a pass, each scaled to total one, before and after a row is seen."""
 
-    before: np.ndarray  # (n, k)
-    after: np.ndarray  # (n, k)
-    log_scale: np.ndarray  # (n,), the log of the total of before × emissions
+    before: Any  # (n, k)
+    after: Any  # (n, k)
+    log_scale: Any  # (n,), the log of the total of before × emissions
 
 
 def forward_pass(log_emissions: np.ndarray, entry: np.ndarray, transition: np.ndarray, first: np.ndarray) -> Messages:

@@ -10,7 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from latentviews._numbers import TINY
+from latentviews._arrays import is_foreign, namespace, take_rows
+from latentviews._numbers import TINY, column_sums
 from latentviews.core.kernels.base import Kernel
 from latentviews.mixtures.cells import Basis, SieveView, view_cells
 from latentviews.mixtures.polish import Halves, MixtureRows, alternating
@@ -30,11 +31,19 @@ CellStream = Iterable[tuple[slice, Sequence[SieveRows]]]  # the cells of some ro
 
 def chain_smoothing(stream: CellStream, parameters: SieveParameters, lengths: np.ndarray) -> Smoothing:
     """The E-step of a chain: what all rows of every sequence say of its states and moves."""
-    log_emissions = np.empty((int(np.sum(lengths)), len(parameters.weights)))
-    for rows, cells in stream:
-        log_emissions[rows] = sum(np.log(view.density(parameters.coefficients[view.block])) for view in cells)
-        log_emissions[rows] += np.reshape(sum(view.log_units for view in cells), (-1, 1))
+    parts = [_log_emissions(cells, parameters) for _, cells in stream]
+    log_emissions = parts[0] if len(parts) == 1 else namespace(parts[0]).concat(parts, axis=0)
+    del parts
     return smooth_states(log_emissions, *chain_laws(parameters), lengths)
+
+
+def _log_emissions(cells: Sequence[SieveRows], parameters: SieveParameters) -> Any:
+    """Log p(x_t | h) of some rows, (n, k), where they are."""
+    densities = [view.density(parameters.coefficients[view.block]) for view in cells]
+    xp = namespace(densities[0])
+    found = sum(xp.log(density) for density in densities[1:]) + xp.log(densities[0])
+    units = sum(view.log_units for view in cells)
+    return found if isinstance(units, float) else found + units[:, None]
 
 
 def chain_laws(parameters: SieveParameters) -> tuple[np.ndarray, np.ndarray]:
@@ -50,13 +59,13 @@ def chain_step(stream: CellStream, parameters: SieveParameters, lengths: np.ndar
 def chain_sums(stream: CellStream, parameters: SieveParameters, lengths: np.ndarray) -> tuple[Any, ...]:
     """What a step needs of the rows: first states, moves, the log-likelihood, rows, and sums over the cells."""
     smoothed = chain_smoothing(stream, parameters, lengths)
-    sums: list[np.ndarray] = []
+    sums: list[Any] = []
     for rows, cells in stream:
         densities = [view.density(parameters.coefficients[view.block]) for view in cells]
         part = gathered_sums(cells, parameters, smoothed.posteriors[rows], densities)
         sums = [a + b for a, b in zip(sums, part, strict=True)] if sums else part
-    first = smoothed.posteriors[first_rows(lengths)].sum(axis=0)
-    return first, smoothed.moves, smoothed.log_likelihood.sum(), len(smoothed.posteriors), *sums
+    first = column_sums(take_rows(smoothed.posteriors, np.flatnonzero(first_rows(lengths))))
+    return first, smoothed.moves, smoothed.log_likelihood.sum(), smoothed.posteriors.shape[0], *sums
 
 
 def chain_update(parameters: SieveParameters, sums: Sequence[Any]) -> tuple[SieveParameters, float]:
@@ -71,7 +80,7 @@ def chain_weights(first: np.ndarray, moves: np.ndarray) -> np.ndarray:
     return as_probabilities(np.column_stack([first, moves.T]) / np.append(first.sum(), moves.sum(axis=1) + TINY))
 
 
-BATCH = 2**14  # rows whose cells are held at once
+BATCH, THERE = 2**14, 2**22  # rows whose cells are held at once, in main memory and on a device
 
 
 def alternating_stretches(lengths: np.ndarray) -> Halves:
@@ -151,10 +160,11 @@ class ChainRows:
 class CellBatches:
     """The cells of a long table, some rows at a time."""
 
-    table: np.ndarray
+    table: Any
     views: Sequence[SieveView]
 
     def __iter__(self) -> Iterator[tuple[slice, list[SieveRows]]]:
-        for low in range(0, len(self.table), BATCH):
-            rows = slice(low, low + BATCH)
-            yield rows, view_cells(self.views, self.table[rows])
+        n_rows, size = self.table.shape[0], THERE if is_foreign(self.table) else BATCH
+        for low in range(0, n_rows, size):
+            rows = slice(low, min(low + size, n_rows))
+            yield rows, view_cells(self.views, self.table[rows, :])

@@ -6,16 +6,18 @@ them cannot matter; where moves are forbidden it could, and logarithms are kept.
 
 A pass over n steps in logarithms is a product of n matrices, and products may be bracketed at will: blocks of a few
 steps are multiplied side by side, then pairs of blocks, and so on. So a pass is some log n operations on whole arrays
-and not n on small ones, and needs no compiler.
+and not n on small ones, and needs no compiler. Rows in another array library stay there (`device_chains`).
 """
 
 from functools import reduce
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
+from latentviews._arrays import answered, is_foreign, to_numpy
 from latentviews._numbers import row_sums
 from latentviews.sequences.banded import Messages, forward_pass
+from latentviews.sequences.device_chains import forward_there, smooth_there
 
 BLOCKS = (4, 64)  # the fewest and most steps that are taken one after the other, in all blocks at once
 REACHED = 1e-50  # the least chance of a move or start that is rescaled
@@ -25,17 +27,17 @@ CHUNK = 2**14  # rows for which k × k numbers per row are held at once
 class Filtering(NamedTuple):
     """What the past says of every state."""
 
-    predicted: np.ndarray  # (n, k), P(h_t | x_1, …, x_{t-1})
-    filtered: np.ndarray  # (n, k), P(h_t | x_1, …, x_t)
-    log_likelihood: np.ndarray  # (n,), log p(x_t | x_1, …, x_{t-1})
+    predicted: Any  # (n, k), P(h_t | x_1, …, x_{t-1})
+    filtered: Any  # (n, k), P(h_t | x_1, …, x_t)
+    log_likelihood: Any  # (n,), log p(x_t | x_1, …, x_{t-1})
 
 
 class Smoothing(NamedTuple):
     """What a whole sequence says of every state and move in it."""
 
-    posteriors: np.ndarray  # (n, k), P(h_t | x_1, …, x_n)
+    posteriors: Any  # (n, k), P(h_t | x_1, …, x_n)
     moves: np.ndarray  # (k, k), the expected number of moves from g to h
-    log_likelihood: np.ndarray  # (n,), log p(x_t | x_1, …, x_{t-1})
+    log_likelihood: Any  # (n,), log p(x_t | x_1, …, x_{t-1})
 
 
 class Path(NamedTuple):
@@ -45,20 +47,26 @@ class Path(NamedTuple):
     log_probability: float  # of these states and the rows together
 
 
-def filter_states(
-    log_emissions: np.ndarray, start: np.ndarray, transition: np.ndarray, lengths: np.ndarray
-) -> Filtering:
+def filter_states(log_emissions: Any, start: np.ndarray, transition: np.ndarray, lengths: np.ndarray) -> Filtering:
     """The forward pass. ``log_emissions`` (n, k) are log p(x_t | h), zero where a row is missing."""
     algebra = _algebra(start, transition)
+    if is_foreign(log_emissions):
+        if algebra is SCALED:
+            return Filtering(*forward_there(log_emissions, start, transition, first_rows(lengths)))
+        found = filter_states(to_numpy(log_emissions), start, transition, lengths)
+        return Filtering(*(answered(part, log_emissions) for part in found))
     passed = algebra.forward(log_emissions, start, transition, first_rows(lengths))
     return Filtering(algebra.linear(passed.before), algebra.linear(passed.after), passed.log_scale)
 
 
-def smooth_states(
-    log_emissions: np.ndarray, start: np.ndarray, transition: np.ndarray, lengths: np.ndarray
-) -> Smoothing:
+def smooth_states(log_emissions: Any, start: np.ndarray, transition: np.ndarray, lengths: np.ndarray) -> Smoothing:
     """The forward–backward algorithm."""
     algebra, first = _algebra(start, transition), first_rows(lengths)
+    if is_foreign(log_emissions):
+        if algebra is SCALED:
+            return Smoothing(*smooth_there(log_emissions, start, transition, first))
+        posteriors, moves, likelihood = smooth_states(to_numpy(log_emissions), start, transition, lengths)
+        return Smoothing(answered(posteriors, log_emissions), moves, answered(likelihood, log_emissions))
     forward = algebra.forward(log_emissions, start, transition, first)
     last = np.append(first[1:], True)
     # backwards in time the messages b_t β_t move by the transposed matrix, and begin again from ones

@@ -1,4 +1,4 @@
-"""Whole sequences in Dask's chunks: what a fit asks of all rows is added up where they are."""
+"""Whole sequences in Dask's chunks or on a device: what a fit asks of all rows is added up where they are."""
 
 from collections.abc import Callable
 from functools import partial, wraps
@@ -7,14 +7,14 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from latentviews._arrays import to_numpy
+from latentviews._arrays import take_rows, to_numpy
 from latentviews._progress import timed_pass
 from latentviews.core import streams
-from latentviews.core.checked import CheckedBatches, CheckedChunks, Spaces, brought
+from latentviews.core.checked import CheckedBatches, CheckedChunks, Spaces, brought, refuse_outside
 from latentviews.core.streams.dask import Chunks
 from latentviews.sequences.stretches import check_lengths, triples
 
-Derive = Callable[[np.ndarray, np.ndarray], tuple[Any, Any]]  # from rows and lengths to rows and weights
+Derive = Callable[[Any, np.ndarray], tuple[Any, Any]]  # from rows and lengths to rows and weights
 
 
 class ChunkedSequences:
@@ -60,6 +60,32 @@ class ChunkedSequences:
             return self.rows.batches.total(function, self.lengths)
 
 
+class DeviceSequences(ChunkedSequences):
+    """The rows of sequences in another array library, which stay where they are: one chunk."""
+
+    def __init__(self, table: Any, lengths: np.ndarray):
+        self.table = table
+        self.lengths = [lengths]
+
+    def inside(self, spaces: Spaces) -> "DeviceSequences":
+        """The same, its values found to be in these spaces."""
+        refuse_outside(self.table, spaces)
+        return self
+
+    def take(self, numbers: np.ndarray) -> tuple[np.ndarray, np.ndarray | None]:
+        """The rows with these numbers, in NumPy."""
+        return to_numpy(take_rows(self.table, numbers)), None
+
+    def total(self, sums: Callable[[Any, np.ndarray], tuple[Any, ...]]) -> tuple[np.ndarray, ...]:
+        """What ``sums(rows, lengths)`` gives, in NumPy."""
+        return tuple(to_numpy(part) for part in sums(self.table, self.lengths[0]))
+
+    def derived_total(self, derive: Derive, row_sum: streams.RowSum, size: int) -> streams.Total:
+        """The sums of ``row_sum`` over the rows and weights that ``derive`` makes of them."""
+        rows, weights = derive(self.table, self.lengths[0])
+        return streams.total(rows, row_sum, weights, streams.rows_at_once(rows.shape[1], rows))
+
+
 class DerivedRows:
     """Rows, perhaps with weights, that are made of every chunk's sequences where they are."""
 
@@ -76,7 +102,7 @@ class DerivedRows:
         return self.sequences.derived_total(self.derive, row_sum, size)
 
 
-def _triples(rows: np.ndarray, lengths: np.ndarray) -> tuple[np.ndarray, None]:
+def _triples(rows: Any, lengths: np.ndarray) -> tuple[Any, None]:
     return triples(rows, lengths), None
 
 

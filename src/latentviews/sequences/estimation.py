@@ -7,7 +7,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from latentviews._arrays import take_rows
 from latentviews._clusters import CLUSTER_ROWS, cluster_posteriors, kmeans
+from latentviews._numbers import column_sums
 from latentviews._progress import Report
 from latentviews._validation import UnsupportedError, is_auto
 from latentviews.core.components import Components
@@ -238,7 +240,8 @@ def state_counts(problem: SequenceProblem, chain: ChainEstimate) -> tuple[np.nda
 
 def _counts(chain: ChainEstimate, table: np.ndarray, lengths: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     smoothed = chain.smoothing(table, lengths)
-    return smoothed.posteriors.sum(axis=0), smoothed.posteriors[first_rows(lengths)].sum(axis=0), smoothed.moves
+    firsts = take_rows(smoothed.posteriors, np.flatnonzero(first_rows(lengths)))
+    return column_sums(smoothed.posteriors), column_sums(firsts), smoothed.moves
 
 
 def _with_laws(chain: ChainEstimate, first: np.ndarray, moves: np.ndarray) -> ChainEstimate:

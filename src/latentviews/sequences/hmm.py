@@ -6,6 +6,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from sklearn.base import BaseEstimator
 
+from latentviews._arrays import to_numpy
 from latentviews._parameters import (
     Ability,
     AutoOr,
@@ -249,7 +250,7 @@ class KernelHMM(CallbackSupportMixin, ChainQuestionsMixin, ChainAnswersMixin, Ba
             problem = read_sequence_problem(self, X, y, lengths)
             self._keep_read(problem)
             self.stream_: ChainStream = start_chain_stream(problem, self._spectral_bandwidth(), self.pilot_size)
-        table, _ = read_sequences(self, X, reset=False)
+        table = to_numpy(read_sequences(self, X, reset=False)[0])
         self.stream_ = self.stream_.add(table, None if lengths is None else check_lengths(lengths, len(table)))
         found = self.stream_.fit.solve(solver, np.random.default_rng(self.random_state))
         self.start_, self.transition_, self.components_, _ = self.stream_.estimate(found)  # the commonest state first

@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 
+from latentviews._arrays import is_foreign, to_numpy
 from latentviews._validation import is_auto
 from latentviews.core.categories import chosen_codes
 from latentviews.core.checked import CheckedChunks
@@ -22,7 +23,7 @@ from latentviews.core.views import (
 )
 from latentviews.mixtures.problem import Problem
 from latentviews.sequences.chains import first_rows
-from latentviews.sequences.chunks import chunked_sequences
+from latentviews.sequences.chunks import DeviceSequences, chunked_sequences
 from latentviews.sequences.estimation import SequenceProblem
 from latentviews.sequences.stretches import check_lengths, draw_windows, stretches
 
@@ -38,6 +39,8 @@ def read_sequence_problem(model: Any, X: Any, y: Any, lengths: Any) -> SequenceP
         table = chunked_sequences(table, lengths)
         lengths = np.concatenate(table.lengths)
     lengths = check_lengths(lengths, len(table), y)
+    if is_foreign(table):  # few rows are all looked at in main memory
+        table = DeviceSequences(table, lengths) if len(table) > size else to_numpy(table)
     _check_lengths(model, lengths, rank)
     names = getattr(model, "feature_names_in_", None)
     codes = chosen_codes(model)

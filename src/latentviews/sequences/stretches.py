@@ -4,6 +4,7 @@ from typing import Any
 
 import numpy as np
 
+from latentviews._arrays import namespace, take_rows
 from latentviews.core.tables import Columns
 from latentviews.sequences.chains import first_rows
 
@@ -76,11 +77,11 @@ def draw_windows(lengths: np.ndarray, size: int, rng: np.random.Generator) -> np
     return np.concatenate([pieces[i] for i in np.sort(order[:enough])])
 
 
-def triples(table: np.ndarray, lengths: np.ndarray) -> np.ndarray:
-    """Rows (x_{t-1}, x_t, x_{t+1}) inside sequences, (n, 3d)."""
+def triples(table: Any, lengths: np.ndarray) -> Any:
+    """Rows (x_{t-1}, x_t, x_{t+1}) inside sequences, (n, 3d), where the table is."""
     first = first_rows(lengths)
-    inside = ~(first[1:-1] | first[2:])
-    return np.concatenate([table[:-2][inside], table[1:-1][inside], table[2:][inside]], axis=1)
+    inside = np.flatnonzero(~(first[1:-1] | first[2:]))
+    return namespace(table).concat([take_rows(table, inside + lag) for lag in range(3)], axis=1)
 
 
 def triple_columns(columns: Columns, width: int) -> Columns:

@@ -19,10 +19,12 @@ from scipy import linalg
 from latentviews._arrays import in_library_of, is_foreign, moved_to, namespace, to_numpy
 from latentviews._numbers import TINY
 from latentviews._validation import DivergenceError, UnsupportedError, check_range
-from latentviews.core.features.fourier import waves
+from latentviews.core.features.fourier import Fastfood, fastfood, waves
 from latentviews.core.features.points import hashed_points, lattice_points
 
 FEW = 8  # columns up to which a lattice spreads frequencies better than chance by far
+BLOCK_SELECTIONS = ("auto", "fastfood")
+DIAGONALS = 4  # numbers that fastfood draws for a frequency
 GAP = 0.1  # the least gap of the spectrum that step sizes reckon with, as a share of the last eigenvalue
 
 
@@ -38,27 +40,37 @@ class RandomBlocks:
     size: int  # frequencies a block; there are twice as many features
     seed: int
     keep: int = 0  # numbers of frequencies that may stay in memory while they are in use; none by default
+    selection: str = "auto"  # or "fastfood", whose frequencies are products of Hadamard and diagonal matrices
 
     def __call__(self, x: Any, block: int) -> Any:
         """The features of rows in one block, (n, 2 size)."""
         shape = tuple(getattr(x, "shape", ()))
         if len(shape) != 2 or shape[1] != self.dim:
             raise ValueError(f"An array of {self.dim} column(s) is expected; got {type(x).__name__} of shape {shape}.")
-        if (block + 1) * self.size * self.dim > self.keep:
-            return self._features(x, moved_to(self.frequencies(block, x), x))
-        kept = self.__dict__.setdefault("_kept", {})
-        kept[block] = moved_to(kept[block] if block in kept else self.frequencies(block, x), x)
-        return self._features(x, kept[block])
+        with np.errstate(over="ignore", invalid="ignore"):  # told in a sentence
+            phases = self._fastfood(block)(x) if self.selection == "fastfood" else x @ self._matrix(block, x)
+        if not is_foreign(phases):  # elsewhere every look would wait for the device
+            check_range(phases)
+        return waves(phases) / math.sqrt(self.size)
 
     def __getstate__(self) -> dict[str, Any]:
         return {name: value for name, value in vars(self).items() if name != "_kept"}
 
-    def _features(self, x: Any, frequencies: Any) -> Any:
-        with np.errstate(over="ignore", invalid="ignore"):  # told in a sentence
-            phases = x @ frequencies
-        if not is_foreign(phases):  # elsewhere every look would wait for the device
-            check_range(phases)
-        return waves(phases) / math.sqrt(self.size)
+    def _matrix(self, block: int, x: Any) -> Any:
+        """The frequencies of a block as `frequencies` makes them, in the dtype of ``x``."""
+        if (block + 1) * self.size * self.dim > self.keep:
+            return moved_to(self.frequencies(block, x), x)
+        kept = self.__dict__.setdefault("_kept", {})
+        kept[block] = moved_to(kept[block] if block in kept else self.frequencies(block, x), x)
+        return kept[block]
+
+    def _fastfood(self, block: int) -> Fastfood:
+        """A block in which frequencies are never written out; the signs and normals of it are drawn on the host."""
+        kept = self.__dict__.setdefault("_kept", {})
+        made = kept.get(block) or fastfood(self.kernel, self.size, self.dim, np.random.default_rng([self.seed, block]))
+        if (block + 1) * DIAGONALS * made.signs.size <= self.keep:
+            kept[block] = made
+        return made
 
     def frequencies(self, block: int, x: Any) -> Any:
         """The frequencies of a block in columns, made where ``x`` lives."""

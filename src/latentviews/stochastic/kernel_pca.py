@@ -13,6 +13,7 @@ from latentviews._parameters import (
     Constraint,
     Count,
     NoneOr,
+    OneOf,
     Positive,
     Seed,
     WithData,
@@ -31,6 +32,7 @@ from latentviews.core.kernels.base import Kernel
 from latentviews.core.kernels.real import Gaussian
 from latentviews.stochastic.convergence import landmark_start, warn_of_blocks, warn_of_steps
 from latentviews.stochastic.expansions import (
+    BLOCK_SELECTIONS,
     Expansion,
     RandomBlocks,
     StepSizes,
@@ -87,6 +89,9 @@ class DoublyStochasticPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
         Rows a step; larger batches are cut. Smaller ones count for less.
     n_frequencies : int, default=64
         Frequencies in a block, half as many as its features. Up to eight columns they stand on a lattice.
+    selection : {"auto", "fastfood"}, default="auto"
+        "fastfood" makes them by Hadamard matrices, faster for many columns, as in `FourierFeatures`; the kernel is then
+        a `Gaussian` or a `Matern`.
     max_blocks : int or None, default=None
         The most blocks. Once there are as many, steps go on in all of them (stochastic kernel PCA by Oja's rule on
         fixed random features), and memory and the cost of a step no longer grow.
@@ -127,6 +132,7 @@ class DoublyStochasticPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
         "kernel": WithData(),
         "batch_size": Count(),
         "n_frequencies": Count(),
+        "selection": OneOf(lambda: BLOCK_SELECTIONS),
         "max_blocks": NoneOr(Count()),
         "step_size": Positive(),
         "random_state": Seed(),
@@ -139,6 +145,7 @@ class DoublyStochasticPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
         kernel: Kernel | None = None,
         batch_size: int = 1024,
         n_frequencies: int = 64,
+        selection: str = "auto",
         max_blocks: int | None = None,
         step_size: float = 2.0,
         random_state: Any = None,
@@ -147,6 +154,7 @@ class DoublyStochasticPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
         self.kernel = kernel
         self.batch_size = batch_size
         self.n_frequencies = n_frequencies
+        self.selection = selection
         self.max_blocks = max_blocks
         self.step_size = step_size
         self.random_state = random_state
@@ -235,7 +243,7 @@ class DoublyStochasticPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
         self.kernel_ = check_shift_invariant("DoublyStochasticPCA", kernel, "LandmarkPCA").adapt(to_numpy(x))
         seed = int(np.random.default_rng(self.random_state).integers(2**31))
         size = self.n_frequencies
-        self.blocks_ = RandomBlocks(self.kernel_, x.shape[1], size, seed)
+        self.blocks_ = RandomBlocks(self.kernel_, x.shape[1], size, seed, selection=self.selection)
         self.products_ = np.zeros((2 * size, 2 * size))
         self.n_samples_seen_, self.n_steps_ = 0, 0
         self._n_features_out = self.n_components

@@ -177,7 +177,7 @@ class LandmarkPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         """Sums of kernel values and their products over more rows, and the components of all so far."""
 
         def row_sum(batch: Any, weight: Any) -> tuple[Any, ...]:
-            xp, raw = namespace(batch), self._raw(batch)
+            xp, raw = namespace(batch), self._at_landmarks(batch)
             raw = xp.astype(raw, xp.float64, copy=False)  # the tail divides small products by small numbers
             weighed = streams.weigh(raw, weight)
             heights = streams.weigh(self.features_.kernel_.diagonal(batch)[:, None], weight)
@@ -189,7 +189,7 @@ class LandmarkPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         self._decompose()
         return self
 
-    def _raw(self, x: Any) -> Any:
+    def _at_landmarks(self, x: Any) -> Any:
         """The kernel between rows, which have been checked, and the landmarks."""
         return self.features_.kernel_.gram(x, in_library_of(self.features_.landmarks_, x))
 
@@ -208,7 +208,8 @@ class LandmarkPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
             raise ValueError("The sums of kernel values are out of range; scale the rows.")
         self.explained_variance_, vectors = rotation_of(covariance, rank)
         self.components_ = vectors.T.copy()
-        self.explained_variance_ratio_ = self.explained_variance_ / max(float(height) - self.mean_ @ self.mean_, TINY)
+        whole = max(float(height) - self.mean_ @ self.mean_, float(self.explained_variance_.sum()), TINY)
+        self.explained_variance_ratio_ = self.explained_variance_ / whole
         self._n_features_out = self.n_components
 
     @by_parts("n_components")
@@ -227,4 +228,4 @@ class LandmarkPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         x = self._inside(check_rows(self, X, reset=False))
         down, offset = self.features_.tail_ @ self.components_.T, self.components_ @ self.mean_
         down, offset = in_library_of(down, x), in_library_of(offset, x)
-        return namespace(x).concat([self._raw(rows) @ down - offset for rows, _ in streams.batches(x)], axis=0)
+        return namespace(x).concat([self._at_landmarks(rows) @ down - offset for rows, _ in streams.batches(x)], axis=0)

@@ -17,6 +17,7 @@ from latentviews._parameters import (
     Flag,
     NoneOr,
     Nonnegative,
+    OneOf,
     Positive,
     Seed,
     Share,
@@ -35,7 +36,7 @@ from latentviews.core.kernels.base import Kernel
 from latentviews.core.kernels.real import Gaussian
 from latentviews.losses import Loss
 from latentviews.stochastic import choice, direct
-from latentviews.stochastic.expansions import RandomBlocks
+from latentviews.stochastic.expansions import BLOCK_SELECTIONS, RandomBlocks
 from latentviews.stochastic.gradients import GradientFit, start_gradient
 from latentviews.stochastic.targets import stream_epochs
 
@@ -59,6 +60,7 @@ class KernelMachine(CallbackSupportMixin, BaseEstimator):
         "penalty": AutoOr(Nonnegative()),
         "batch_size": Count(),
         "n_frequencies": Count(),
+        "selection": OneOf(lambda: BLOCK_SELECTIONS),
         "n_blocks": NoneOr(Count()),
         "n_directions": Count(0),
         "n_epochs": AutoOr(Count()),
@@ -79,6 +81,7 @@ class KernelMachine(CallbackSupportMixin, BaseEstimator):
         penalty: float | str = "auto",
         batch_size: int = 256,
         n_frequencies: int = 128,
+        selection: str = "auto",
         n_blocks: int | None = 16,
         n_directions: int = 128,
         n_epochs: int | str = "auto",
@@ -95,6 +98,7 @@ class KernelMachine(CallbackSupportMixin, BaseEstimator):
         self.penalty = penalty
         self.batch_size = batch_size
         self.n_frequencies = n_frequencies
+        self.selection = selection
         self.n_blocks = n_blocks
         self.n_directions = n_directions
         self.n_epochs = n_epochs
@@ -151,7 +155,8 @@ class KernelMachine(CallbackSupportMixin, BaseEstimator):
         base = getattr(self, "fit_", None)
         self.kernel_ = self._kernel(x) if base is None else self.kernel_
         seed = int(np.random.default_rng(self.random_state).integers(2**31))
-        blocks = RandomBlocks(self.kernel_, x.shape[1], self.n_frequencies, seed, 0 if self.n_blocks is None else KEEP)
+        keep = 0 if self.n_blocks is None else KEEP
+        blocks = RandomBlocks(self.kernel_, x.shape[1], self.n_frequencies, seed, keep, self.selection)
         constant = loss.constant(targets) if base is None else np.zeros(targets.shape[1])
         steepness = loss.steepness(targets) if hasattr(loss, "steepness") else loss.curvature
         scale = float(np.abs(targets - constant).max()) or 1.0

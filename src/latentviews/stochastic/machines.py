@@ -43,6 +43,9 @@ class DoublyStochasticClassifier(ClassifierMixin, KernelMachine):
         Rows a step; larger batches are cut.
     n_frequencies : int, default=128
         Frequencies in a block, half as many as its features.
+    selection : {"auto", "fastfood"}, default="auto"
+        "fastfood" makes them by Hadamard matrices, faster for many columns, as in `FourierFeatures`; the kernel is then
+        a `Gaussian` or a `Matern`.
     n_blocks : int or None, default=16
         The number of blocks. None is the doubly stochastic gradient proper: a fresh block with every step, so that
         features are without bound, and t steps cost O(t²).
@@ -267,9 +270,9 @@ class DoublyStochasticRegressor(RegressorMixin, KernelMachine):
     ----------
     loss : Loss, default=Squared()
         `Huber`, `Quantile`, `DensityRatio` and `Novelty` are others; see `latentviews.losses`.
-    kernel, penalty, batch_size, n_frequencies, n_blocks, n_directions, n_epochs, step_size, decay
+    kernel, penalty, batch_size, n_frequencies, selection, n_blocks, n_directions, n_epochs, step_size
         As for `DoublyStochasticClassifier`.
-    early_stopping, validation_fraction, n_iter_no_change, verbose, random_state
+    decay, early_stopping, validation_fraction, n_iter_no_change, verbose, random_state
         As for `DoublyStochasticClassifier`.
 
     Attributes

@@ -208,7 +208,8 @@ def hadamard_transform(x: Any) -> Any:
     return xp.reshape(xp.reshape(x, (-1, rest)) @ in_library_of(linalg.hadamard(rest), x), shape)
 
 
-def _fastfood(kernel: Kernel, size: int, dim: int, rng: np.random.Generator) -> Fastfood:
+def fastfood(kernel: Kernel, size: int, dim: int, rng: np.random.Generator) -> Fastfood:
+    """So many frequencies of a kernel, never written out (Le, Sarlós & Smola 2013)."""
     if not hasattr(kernel, "radii"):
         raise TypeError(
             f'selection="fastfood" needs a kernel of the distance alone, one with `radii` (Gaussian or Matern); '
@@ -248,5 +249,5 @@ SELECTIONS: dict[str, Callable[[Kernel, int, int, np.random.Generator], Any]] = 
     "independent": _independent,
     "orthogonal": _orthogonal,
     "lattice": _lattice,
-    "fastfood": _fastfood,
+    "fastfood": fastfood,
 }

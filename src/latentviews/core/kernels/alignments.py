@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from scipy.spatial.distance import pdist
 
-from latentviews._numbers import thinned
+from latentviews._numbers import standardised, thinned
 from latentviews._validation import check_count
 
 STEPS = 1000  # of all series, or patches of all images, whose distances the median is of
@@ -72,9 +72,9 @@ def _log_alignments(padded: np.ndarray, lengths: np.ndarray, width: float) -> np
     for i in range(longest):
         row: list[np.ndarray] = []
         for j in range(longest):
-            squares = ((padded[:, None, i] - padded[None, :, j]) ** 2).sum(axis=2)
+            halves = 0.5 * (standardised(padded[:, None, i], padded[None, :, j], width) ** 2).sum(axis=2)
             before = _before(row, above, i, j, nothing)
-            row.append(before - squares / (2 * width**2) - np.log(2 - np.exp(-squares / (2 * width**2))))
+            row.append(before - halves - np.log(2 - np.exp(-halves)))
             ends = np.ix_(lengths == i + 1, lengths == j + 1)
             found[ends] = row[j][ends]
         above = row

@@ -134,13 +134,14 @@ def cv(x: np.ndarray, n_folds: int = 5) -> np.ndarray:
     The papers choose bandwidths so. One column is binned, so all rows count; of several, at most 2,000 evenly spaced
     rows are used, and the bandwidth is scaled to all rows by the rate n^(-1/(d+4)).
     """
-    rows = x if x.shape[1] == 1 else thinned(x, ROWS)
+    unit = np.where(np.ptp(x, axis=0) > 0, np.ptp(x, axis=0), 1.0)  # squares of tiny values would be zero
+    rows = (x if x.shape[1] == 1 else thinned(x, ROWS)) / unit
     n, d = rows.shape
-    start = silverman(rows)
-    start = np.where(start > 0, start, rows.std(axis=0))
+    start, deviation = silverman(rows), rows.std(axis=0)
+    start = np.where(start > np.finfo(float).eps * deviation, start, deviation)  # quartiles may be as good as equal
     likelihoods = (_binned_likelihoods if d == 1 else _pairwise_likelihoods)(rows / start, np.arange(n) % n_folds)
     floor = np.array([finest(column) for column in x.T])
-    return np.maximum(float(FACTORS[np.argmax(likelihoods)]) * start * (n / len(x)) ** (1 / (d + 4)), floor)
+    return np.maximum(float(FACTORS[np.argmax(likelihoods)]) * start * unit * (n / len(x)) ** (1 / (d + 4)), floor)
 
 
 def angular_cv(x: np.ndarray, start: float, n_folds: int = 5) -> float:

@@ -95,7 +95,7 @@ def total(data: Any, row_sum: RowSum, weights: Any = None, size: int = BATCH) ->
         return data.total(row_sum, size)
     result: Total | None = None
     for batch, weight in batches(data, weights, size):
-        count = float(batch.shape[0]) if weight is None else float(to_numpy(weight).sum())
+        count = float(batch.shape[0]) if weight is None else float(in_doubles(weight).sum())
         part = Total(tuple(in_doubles(part) for part in row_sum(batch, weight)), count)
         result = part if result is None else result.merge(part)
     if result is None or not result.weight > 0:
