@@ -94,10 +94,11 @@ STEPS = (
     Step("speed/chunks.py", "speed/chunks"),
     Step("accuracy/claims.py", "accuracy/claims"),
 )  # fmt: skip
-APART = {  # of several commits of the package, or of a GPU: by hand
+APART = {  # of several commits of the package, of a GPU, or of the tests: by hand
     "accuracy/answers": "python benchmarks/answers.py history …",
     "speed/trees": "python benchmarks/speed/trees.py ../before/src src",
     "speed/imagenet_shape": "python benchmarks/speed/imagenet_shape.py",
+    "accuracy/mutants": "make mutants",
     "speed/gpu": "python benchmarks/speed/gpu.py",
 }
 

@@ -66,7 +66,7 @@ def check_rows(estimator: Any, X: Any, *, reset: bool, missing: bool = False) ->
     if not is_foreign(X):
         x = _validated(estimator, X, reset)
         if reset:
-            refuse_squares(x, [repr(name) for name in getattr(X, "columns", range(x.shape[1]))])
+            check_squares(x, getattr(X, "columns", range(x.shape[1])))
         with np.errstate(all="ignore"):
             suspect = not missing and np.isnan(x.sum())  # no table of flags for rows that are all there
         if suspect and np.isnan(x).any():
@@ -121,13 +121,13 @@ def _validated(estimator: Any, X: Any, reset: bool) -> np.ndarray:
         ) from error
 
 
-def refuse_squares(x: np.ndarray, names: Sequence[str]) -> None:
-    """Refuse values whose squares are beyond the range of numbers."""
+def check_squares(x: np.ndarray, names: Sequence[Any], table: str = "") -> None:
+    """Refuse values whose squares are beyond the range of numbers; a ``table`` that has a name is named."""
     if max(float(np.fmax.reduce(x, axis=None, initial=0)), -float(np.fmin.reduce(x, axis=None, initial=0))) > LARGEST:
         row, column = np.argwhere(np.abs(x) > LARGEST)[0]
         raise ValueError(
-            f"Column {names[column]} holds {x[row, column]:.3g}, whose square is no number; scale the column, or "
-            "take that row out."
+            f"Column {names[column]!r}{table and f' of {table}'} holds {x[row, column]:.3g}, whose square is no "
+            "number; scale the column, or take that row out."
         )
 
 

@@ -1,4 +1,5 @@
 import warnings
+from contextlib import suppress
 from types import SimpleNamespace
 
 import numpy as np
@@ -27,6 +28,7 @@ from latentviews.core.whitening import (
     IdentifiabilityWarning,
     UnsupportedError,
     _check_spectrum,
+    _conditioning,
     _scales,
     triple_whitening,
     whiten,
@@ -194,7 +196,7 @@ def test_views_are_scaled_by_the_root_of_their_moments_and_empty_ones_not_at_all
 
 def test_a_singular_value_that_is_rounding_is_warned_of():
     with pytest.warns(IdentifiabilityWarning, match="Singular value 3"):
-        _check_spectrum(np.array([1.0, 0.5, 1e-18]), 3)
+        _check_spectrum(np.array([1.0, 1e-12, 1e-18]), 3)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         _check_spectrum(np.array([1.0, 0.5, 1e-18]), 2)
@@ -203,8 +205,44 @@ def test_a_singular_value_that_is_rounding_is_warned_of():
 @pytest.mark.parametrize("poor", [0, 1, 2])
 def test_the_view_that_tells_classes_apart_worst_is_the_reference(poor):
     """The pair of the other two is inverted, being the best conditioned; exact moments C_st = M_s diag(π) M_tᵀ."""
-    good, bad = np.array([[0.9, 0.1], [0.1, 0.9]]), np.array([[0.55, 0.45], [0.45, 0.55]])
+    good, bad = np.array([[0.8, 0.1], [0.1, 0.8], [0.1, 0.1]]), np.array([[0.45, 0.35], [0.35, 0.45], [0.2, 0.2]])
     tables = [bad if t == poor else good for t in range(3)]
     pairs = {(s, t): tables[s] * [0.6, 0.4] @ tables[t].T for s in range(3) for t in range(s + 1, 3)}
 
     assert whiten(pairs, 2).groups[2] == (poor,)
+
+
+def exact_pairs(tables, weights):
+    """C_st = M_s diag(π) M_tᵀ for all pairs of views."""
+    n_views = len(tables)
+    return {(s, t): tables[s] * weights @ tables[t].T for s in range(n_views) for t in range(s + 1, n_views)}
+
+
+def test_groups_of_views_with_different_numbers_of_features_are_whitened(rng):
+    """Stacked views are cut apart where each ends: E[z_g z_hᵀ] = I for z_g = Σ_{t in g} down_tᵀ φ_t."""
+    tables = [rng.dirichlet(np.ones(size), size=2).T for size in (2, 3, 4, 5, 6, 3)]
+    pairs = exact_pairs(tables, np.array([0.6, 0.4]))
+
+    found = whiten(pairs, 2)
+
+    assert [down.shape[0] for down in found.down] == [2, 3, 4, 5, 6, 3]
+    means = [sum(found.down[t].T @ tables[t] for t in group) for group in found.groups]  # E[z_g | h]
+    for s, t in [(0, 1), (0, 2), (1, 2)]:
+        np.testing.assert_allclose(means[s] * [0.6, 0.4] @ means[t].T, np.eye(2), atol=1e-10)
+
+
+def test_a_view_that_tells_nothing_is_no_ground_for_a_warning_about_the_pair_of_the_others():
+    good = np.array([[0.8, 0.1], [0.1, 0.8], [0.1, 0.1]])
+    pairs = exact_pairs([good, good, np.full((3, 2), 1 / 3)], np.array([0.6, 0.4]))
+
+    with warnings.catch_warnings(), suppress(UnsupportedError):  # whether the reference does is another question
+        warnings.simplefilter("error", IdentifiabilityWarning)
+        assert whiten(pairs, 2).groups[2] == (2,)
+
+
+@pytest.mark.parametrize(
+    ("spectrum", "rank", "expected"),
+    [([2.0, 0.0], 1, 1.0), ([4.0, 1.0, 0.5], 2, 0.25), ([1.0], 2, 0.0), ([0.0], 1, 0.0)],
+)
+def test_conditioning_is_the_last_singular_value_used_over_the_first(spectrum, rank, expected):
+    assert _conditioning(np.array(spectrum), rank) == expected

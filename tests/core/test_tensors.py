@@ -198,3 +198,12 @@ def test_joint_diagonalisation_goes_on_until_no_rotation_is_left(rng):
     turned = np.einsum("ijl,ia,jb->lab", tensor, vectors, vectors)
     angles = [_rotate(turned.copy(), np.eye(5), p, q) for p, q in combinations(range(5), 2)]
     assert np.max(np.abs(angles)) < 1e-6
+
+
+@pytest.mark.parametrize("k", [1, 3])
+def test_sweeps_end_where_nothing_is_left_to_turn(k, rng):
+    tensor, vectors = orthogonal(np.arange(k, 0, -1.0), rng)
+
+    found = JointDiagonalization(max_sweeps=10**9, tol=1e-12).decompose(tensor, rng)  # or this would take hours
+
+    np.testing.assert_allclose(found.vectors, vectors, atol=1e-10)

@@ -9,7 +9,7 @@ from array_api_compat import is_array_api_obj
 
 from latentviews._arrays import is_foreign, namespace, to_numpy
 from latentviews._numbers import LARGEST
-from latentviews._validation import as_numbers, check_count, refuse_squares
+from latentviews._validation import as_numbers, check_count, check_squares
 from latentviews.core.checked import refuse_outside
 from latentviews.core.features.landmarks import LandmarkFeatures
 from latentviews.core.kernels.base import Kernel, UnitHeight
@@ -45,7 +45,7 @@ def finite_table(name: str, values: Any) -> Any:
     if not bool(xp.all(xp.isfinite(rows))):
         raise ValueError(f"{name} contains NaN or infinity; pass the rows that are complete.")
     if rows.shape[0] and float(xp.max(xp.abs(rows))) > LARGEST:
-        refuse_squares(to_numpy(rows), [f"{j} of {name}" for j in range(rows.shape[1])])
+        check_squares(to_numpy(rows), range(rows.shape[1]), name)
     return rows
 
 

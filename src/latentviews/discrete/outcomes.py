@@ -7,7 +7,7 @@ import numpy as np
 from scipy import stats
 
 from latentviews._numbers import TINY, as_shares
-from latentviews._validation import IdentifiabilityWarning, refuse_squares, warn_user
+from latentviews._validation import IdentifiabilityWarning, check_squares, warn_user
 from latentviews.core.categories import learn_categories
 from latentviews.discrete.three_step import ClassAssignment, assign, check_length, corrected_covariance
 
@@ -90,7 +90,7 @@ def _outcome_table(outcome: Any) -> tuple[np.ndarray, np.ndarray | None]:
     kind = getattr(np.asarray(outcome), "dtype", np.dtype(object)).kind
     if kind in "iuf" and not hasattr(getattr(outcome, "dtype", None), "categories"):
         column = np.asarray(outcome, dtype=float).reshape(len(outcome), -1)[:, :1]
-        refuse_squares(column, ["'outcome'"])
+        check_squares(column, ["outcome"])
         return column, None
     found = learn_categories(outcome, "outcome")
     codes = found.codes(outcome)
