@@ -1,6 +1,7 @@
 """Classes of dependent views by consensus: several starts, more components than classes, merging, a medoid."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -27,21 +28,14 @@ from latentviews.mixtures.dependence.copulas import (
 )
 from latentviews.mixtures.dependence.few_rows import FewRows, component_fit, counted_fit, lacks_rows
 from latentviews.mixtures.dependence.grids import ColumnGrids
-from latentviews.mixtures.dependence.merging import (
-    ComponentStatistics,
-    Landscape,
-    confusion_cost,
-    medoid,
-    merge,
-    merge_until,
-    valley_cost,
-)
+from latentviews.mixtures.dependence.partitions import Choice, Ground, counted_classes, told_classes
 from latentviews.mixtures.dependence.settings import Copulas
 from latentviews.mixtures.dependence.starts import START_ROWS, Start, dependence_starts, spectral_parts
 from latentviews.mixtures.estimation import FULL_STEPS, FitPath, FoundClasses, SpectralSettings, no_spectral
 from latentviews.mixtures.problem import Estimate, Problem
 
 DOUBTFUL = 0.5  # agreement of starts below which their answer is one of several
+FULL = 0.75  # of the parts are classes where there may be more classes than parts
 FEWEST = 20  # rows per component should have
 WIDEST = 0.2  # standard deviations of a column, which no margin of "auto" width exceeds
 POINT = 0.01  # of the rows at one value may be a point mass
@@ -65,29 +59,66 @@ def dependent_classes(
             problem, FewRows(problem.pilot, rows, problem.pilot_weights, grids), settings, n_classes, report
         )
     n_parts = max(settings.n_parts, 2 * (n_classes or 0))
-    n_parts = max(min(n_parts, len(rows) // FEWEST), n_classes or 1)
+    ground = Ground(problem, settings, rows, grids, volume, weights)
+    more = partial(_tried, ground, n_classes, spectral, n_jobs, report)
+    tried = more(n_parts)
+    while n_classes is None and tried.is_full and (larger := more(2 * tried.n_parts)).n_classes > tried.n_classes:
+        tried = larger
+    chosen, fit = tried.chosen, tried.fits[tried.chosen.start]
+    _warn(chosen.agreement, chosen.n_partitions)
+    classes = _classes(problem, fit.mixture, chosen, settings.noise)
+    reached = [float(np.average(step.log_density, weights=problem.pilot_weights)) for step in tried.expected]
+    objectives = dict(zip(tried.names, reached, strict=True))
+    summary = no_spectral(tried.spectrum, classes.n_classes)
+    path = FitPath(summary, reached[chosen.start], fit.n_iter, fit.converged, objectives)
+    return _found(problem, classes, path, chosen.agreement)
+
+
+class Tried(NamedTuple):
+    """Fits of so many parts from several starts, and what was chosen of them."""
+
+    n_parts: int
+    names: list[str]  # of the starts
+    fits: list[CopulaFit]
+    expected: list[Expected]
+    chosen: Choice
+    spectrum: np.ndarray | None
+
+    @property
+    def n_classes(self) -> int:
+        """The number of classes, not counting noise."""
+        return int(self.chosen.groups.max()) + 1
+
+    @property
+    def is_full(self) -> bool:
+        """Whether so many parts are classes that more parts may show more."""
+        return self.n_classes > FULL * self.n_parts
+
+
+def _tried(
+    ground: Ground, n_classes: int | None, spectral: SpectralSettings, n_jobs: int | None, report: Report, n_parts: int
+) -> Tried:
+    """EM from several starts, and classes of the parts."""
+    problem, settings = ground.problem, ground.settings
+    n_parts = max(min(n_parts, len(ground.rows) // FEWEST), n_classes or 1)
     moments, spectrum = spectral_parts(problem, n_parts, spectral)
     count = 1 if n_parts == 1 else 2 * settings.n_starts + (moments is not None)
+    guesses = dependence_starts(problem, ground.rows, n_parts, settings.n_starts, moments, ground.weights)
     starts: list[Start] = []
 
     def tasks() -> Iterator[Any]:  # a start is made when its turn comes, so that the steps told of are spread evenly
-        for i, start in enumerate(dependence_starts(problem, rows, n_parts, settings.n_starts, moments, weights)):
+        for i, start in enumerate(guesses):
             starts.append(start)
-            yield delayed(_fit)(start, grids, problem.pilot, settings, report, Part(i, count, settings.tol))
+            part = Part(i, count, settings.tol)
+            yield delayed(_fit)(start, ground.grids, problem.pilot, settings, report, part)
 
     fits = Parallel(n_jobs, prefer="threads")(tasks())
     if settings.noise:
         fits = [fit._replace(mixture=reweigh(fit.mixture, problem.pilot, problem.pilot_weights)) for fit in fits]
-    cells = grids.cells(problem.pilot)
+    cells = ground.grids.cells(problem.pilot)
     expected = [fit.mixture.expected(cells) for fit in fits]
-    landscape = Landscape(rows, problem.rng, weights)
-    chosen = _choose(problem, landscape, expected, volume, settings, n_classes)
-    fit, classes = fits[chosen.start], _classes(problem, fits[chosen.start].mixture, chosen, settings.noise)
-    reached = [float(np.average(step.log_density, weights=problem.pilot_weights)) for step in expected]
-    objectives = dict(zip([start.name for start in starts], reached, strict=True))
-    summary = no_spectral(spectrum, classes.n_classes)
-    path = FitPath(summary, reached[chosen.start], fit.n_iter, fit.converged, objectives)
-    return _found(problem, classes, path, chosen.agreement)
+    chosen = counted_classes(ground, expected) if n_classes is None else told_classes(ground, expected, n_classes)
+    return Tried(n_parts, [start.name for start in starts], fits, expected, chosen, spectrum)
 
 
 def _found(problem: Problem, classes: DependentClasses, path: FitPath, agreement: float) -> FoundClasses:
@@ -196,41 +227,6 @@ def _without_strays(
     return kept if np.count_nonzero(kept) >= len(rows) / 2 else np.ones(len(rows)) if weights is None else weights
 
 
-# ------------------------------------------------------------------------------------------ from parts to classes
-
-
-class Choice(NamedTuple):
-    """A partition of the pilot among others."""
-
-    start: int  # the start whose parts were merged
-    groups: np.ndarray  # (J,), the class of every part
-    labels: np.ndarray  # (n,), the class of every row
-    agreement: float
-
-
-def _choose(
-    problem: Problem,
-    landscape: Landscape,
-    expected: Sequence[Expected],
-    volume: float,
-    settings: Copulas,
-    n_classes: int | None,
-) -> Choice:
-    """Of all starts and ways to merge their parts, the medoid, or what agrees best with known classes."""
-    found = [
-        (i, groups, _labels(step, groups, settings.noise))
-        for i, step in enumerate(expected)
-        for groups in _mergers(
-            landscape.parts(step.posteriors, step.log_density), _heights(step, volume), settings, n_classes
-        )
-    ]
-    partitions = [labels for *_, labels in found]
-    center = medoid(partitions)
-    _warn(center.agreement, len(partitions))
-    best = center.chosen if problem.allowed is None else _closest_to(problem.allowed, partitions)
-    return Choice(*found[best], center.agreement)
-
-
 def _classes(problem: Problem, mixture: CopulaMixture, chosen: Choice, noise: bool) -> DependentClasses:
     """The classes, with steps over all rows, named as known rows name them."""
     steps = FULL_STEPS if problem.partial else 1
@@ -239,45 +235,6 @@ def _classes(problem: Problem, mixture: CopulaMixture, chosen: Choice, noise: bo
         mixture = refit(mixture, problem.data, problem.weights)
     classes = DependentClasses(mixture, chosen.groups, problem.columns, noise)
     return classes if problem.allowed is None else classes.take(_naming(problem.allowed, chosen.labels))
-
-
-def _heights(expected: Expected, volume: float) -> np.ndarray:
-    """The mean log-density where the rows of every part are, beside that of rows spread evenly over their box, (J,)."""
-    return expected.log_density @ expected.shares / np.maximum(expected.shares.sum(axis=0), TINY) + volume
-
-
-def _mergers(
-    parts: ComponentStatistics, heights: np.ndarray, settings: Copulas, n_classes: int | None
-) -> list[np.ndarray]:
-    """The classes of the parts of a fit, in every way that is tried; -1 is noise."""
-    kept = np.arange(len(parts.mass))
-    if settings.noise:
-        apart = (parts.ratio - np.eye(len(kept))).max(axis=1) < settings.ratio
-        noisy = (heights < 0) | ((parts.mass < settings.least) & apart)
-        fewest = min(n_classes or 1, len(kept))
-        kept = np.flatnonzero(~noisy) if np.sum(~noisy) >= fewest else np.sort(np.argsort(-heights)[:fewest])
-    if n_classes is None:
-        merged = [merge_until(parts.take(kept), settings.ratio, settings.least)]
-    else:
-        merged = [merge(parts.take(kept), n_classes, cost) for cost in (valley_cost, confusion_cost)]
-    every = np.full((len(merged), len(parts.mass)), -1)
-    every[:, kept] = merged
-    return list(every)
-
-
-def _labels(expected: Expected, groups: np.ndarray, noise: bool) -> np.ndarray:
-    """The class of every row of the pilot; noise is the last."""
-    chances = (expected.shares if noise else expected.posteriors) @ np.eye(groups.max() + 2)[groups]
-    if noise:
-        chances[:, -1] += 1 - expected.shares.sum(axis=1)
-    return chances.argmax(axis=1)
-
-
-def _closest_to(allowed: np.ndarray, partitions: list[np.ndarray]) -> int:
-    """The partition that agrees best with the known classes."""
-    known = allowed.sum(axis=1) == 1
-    truth = allowed[known].argmax(axis=1)
-    return int(np.argmax([adjusted_rand(truth, labels[known]) for labels in partitions]))
 
 
 def _naming(allowed: np.ndarray, labels: np.ndarray) -> np.ndarray:

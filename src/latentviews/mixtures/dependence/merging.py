@@ -19,6 +19,7 @@ GRAM_ROWS = 2000  # and between which kernels are evaluated
 N_NEIGHBORS = 10
 EMPTY = 1e-100  # a mass whose square is still a number
 CROSSINGS = 5  # edges between two parts at least as high as their saddle; fewer would be chance
+TOUCHING = 0.01  # of the rows of the smaller part are shared where two are beside each other
 PEAK = 0.9  # the quantile of the density in a part that counts as its peak
 
 
@@ -30,6 +31,7 @@ class ComponentStatistics(NamedTuple):
     overlap: np.ndarray  # (J, J), the mean over rows of r_a r_b, r the posteriors
     peak: np.ndarray  # (J,), the density near the top of a part
     saddle: np.ndarray  # (J, J), the density on the highest pass between two parts
+    link: np.ndarray  # (J, J), the largest confusion of two components, one of either part
 
     @property
     def ward(self) -> np.ndarray:
@@ -47,16 +49,30 @@ class ComponentStatistics(NamedTuple):
     @property
     def confusion(self) -> np.ndarray:
         """The share of the smaller part's rows that the other claims."""
-        return self.overlap / np.maximum(np.minimum.outer(self.mass, self.mass), TINY)
+        return _confusion(self.overlap, self.mass)
 
     def take(self, kept: np.ndarray) -> "ComponentStatistics":
         """Some of the parts."""
         return ComponentStatistics(*(table[kept] if table.ndim == 1 else table[np.ix_(kept, kept)] for table in self))
 
+    def united(self, groups: np.ndarray) -> "ComponentStatistics":
+        """The unions of the parts in groups that are numbered from zero."""
+        found, names = self, list(groups)
+        for a in range(len(names) - 1, -1, -1):
+            first = names.index(names[a])
+            if first < a:
+                found = found.union(first, a)
+                names.pop(a)
+        return found.take(np.argsort(names))
+
     def union(self, a: int, b: int) -> "ComponentStatistics":
         """The parts with b put into a."""
-        joins = (np.add, np.add, np.add, np.maximum, np.maximum)
+        joins = (np.add, np.add, np.add, np.maximum, np.maximum, np.maximum)
         return ComponentStatistics(*(_joined(table, a, b, join) for table, join in zip(self, joins, strict=True)))
+
+
+def _confusion(overlap: np.ndarray, mass: np.ndarray) -> np.ndarray:
+    return overlap / np.maximum(np.minimum.outer(mass, mass), TINY)
 
 
 def _joined(table: np.ndarray, a: int, b: int, join: Callable[..., np.ndarray]) -> np.ndarray:
@@ -111,14 +127,15 @@ class Landscape:
         some = posteriors[self.picked]
         few = some[: len(self.gram)]
         few = as_shares(few, axis=0)
-        mass = self.weights @ posteriors
+        mass, overlap = self.weights @ posteriors, (posteriors * self.weights[:, None]).T @ posteriors
         labels, density = some.argmax(axis=1), np.exp(log_density[self.picked] - log_density.max())
         return ComponentStatistics(
             mass,
             np.outer(mass, mass) * (few.T @ self.gram @ few),
-            (posteriors * self.weights[:, None]).T @ posteriors,
+            overlap,
             np.array([np.quantile(density[labels == j], PEAK) if j in labels else 0.0 for j in range(len(mass))]),
             self._saddles(labels, density, len(mass)),
+            _confusion(overlap, mass),
         )
 
     def _saddles(self, labels: np.ndarray, density: np.ndarray, n_parts: int) -> np.ndarray:
@@ -143,12 +160,13 @@ def merge(parts: ComponentStatistics, n_classes: int, cost: Cost) -> np.ndarray:
     return groups
 
 
-def merge_until(parts: ComponentStatistics, ratio: float, least: float) -> np.ndarray:
+def merge_until(parts: ComponentStatistics, ratio: float, least: float, shared: float = 0.0) -> np.ndarray:
     """The class of every part, however many there are.
 
     A part that wins no row has no peak, so that no valley tells where it belongs: it goes to the one it shares rows
-    with. Parts lighter than ``least`` go to the nearest next; then those with the shallowest valley between them are
-    put together, until every valley is below ``ratio`` of the lower peak beside it.
+    with. Parts lighter than ``least`` go to the nearest next. Then those that share most of their rows are put
+    together, until between every two there is a valley below ``ratio`` of the lower peak beside it, or no two
+    components of theirs share ``shared`` of the smaller one's rows.
     """
     groups = np.arange(len(parts.mass))
     while len(parts.mass) > 1 and parts.peak.min() == 0:
@@ -161,9 +179,40 @@ def merge_until(parts: ComponentStatistics, ratio: float, least: float) -> np.nd
         lightest = int(parts.mass.argmin())
         cost[lightest] = valley_cost(parts)[lightest]
         parts, groups = _put_together(parts, groups, cost)
-    while len(parts.mass) > 1 and (parts.ratio - np.eye(len(parts.mass))).max() >= ratio:
-        parts, groups = _put_together(parts, groups, -parts.ratio)
+    while len(parts.mass) > 1 and np.any(near := _as_one(parts, ratio) & (parts.link >= shared)):
+        parts, groups = _put_together(parts, groups, np.where(near, -parts.link, np.inf))
     return groups
+
+
+def merge_where(
+    parts: ComponentStatistics, groups: np.ndarray, ratio: float, as_one: Callable[[np.ndarray, int, int], bool]
+) -> np.ndarray:
+    """The class of every part, from groups of parts: two with no valley between them are one where ``as_one`` says so.
+
+    It is asked of ``(groups, a, b)``, first where groups share most of their rows, and not at all where they share
+    none.
+    """
+    apart: set[tuple[frozenset[int], ...]] = set()
+    while True:
+        for a, b in _nearest(parts.united(groups), ratio):
+            pair = tuple(frozenset(np.flatnonzero(groups == h).tolist()) for h in (a, b))
+            if pair not in apart and as_one(groups, a, b):
+                groups = np.where(groups == b, a, groups - (groups > b))
+                break
+            apart.add(pair)
+        else:
+            return groups
+
+
+def _as_one(parts: ComponentStatistics, ratio: float) -> np.ndarray:
+    """Whether no valley lies between two parts, (J, J)."""
+    return (parts.ratio >= ratio) & ~np.eye(len(parts.mass), dtype=bool)
+
+
+def _nearest(parts: ComponentStatistics, ratio: float) -> list[tuple[int, int]]:
+    """Pairs of parts that share rows and have no valley between them, those that share most first."""
+    near = np.argwhere(np.triu(_as_one(parts, ratio) & (parts.confusion >= TOUCHING)))
+    return sorted(((int(a), int(b)) for a, b in near), key=lambda pair: -parts.confusion[pair])
 
 
 def _put_together(
