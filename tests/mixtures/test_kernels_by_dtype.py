@@ -1,5 +1,7 @@
 """Kernels that nobody names are chosen by the dtypes of the columns."""
 
+import warnings
+
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -187,3 +189,17 @@ def test_dtypes_that_say_categories():
 def test_text_that_stands_for_no_category_is_a_sentence(table, column, sentence):
     with pytest.raises(ValueError, match=sentence):
         MultiViewMixture(2).fit(table[0].assign(extra=column))
+
+
+def test_integers_of_two_values_are_said_to_be_taken_as_numbers(rng):
+    y = rng.integers(2, size=200)
+    answers = (rng.random((200, 7)) < 0.2 + 0.6 * y[:, None]) + 1
+    frame = pd.DataFrame(answers, columns=list("ABCDEFG"))
+    with pytest.warns(UserWarning, match=r"Two integers are all that column\(s\) 'A', 'B', 'C', 'D', 'E' and 2 more"):
+        MultiViewMixture(2, random_state=0).fit(frame)
+    with pytest.warns(UserWarning, match=r"Two integers are all that column\(s\) 0, 1, 2, 3, 4 and 2 more hold"):
+        MultiViewMixture(2, random_state=0).fit(answers)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for X, kernel in ((frame, Delta()), (frame == 2, None), (frame * 1.0, None), (frame.astype("category"), None)):
+            MultiViewMixture(2, kernel=kernel, random_state=0).fit(X)

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from latentviews._arrays import to_numpy
-from latentviews._validation import allowed_classes, is_auto, label_names
+from latentviews._validation import allowed_classes, is_auto, label_names, warn_user
 from latentviews.core import streams
 from latentviews.core.categories import chosen_codes
 from latentviews.core.checked import label_of, unmapped
@@ -35,6 +35,8 @@ def read_problem(model: Any, X: Any, y: Any, sample_weight: Any) -> Problem:
     prototypes = _prototypes(model, rows.counted().pilot, columns, blocks)
     names = getattr(model, "feature_names_in_", None)
     _check_pilot(rows, columns, prototypes, names)
+    if model.kernel is None and model.features is None:
+        _warn_of_codes(X, rows.pilot, [j for view in columns for j in view if j not in chosen_codes(model)], names)
     rows = rows_inside(rows, columns, prototypes, names)
     fits, rank_test = ViewFits(rows.pilot, columns, blocks, rows.codes), None
     if model.dependence is not None:
@@ -93,6 +95,20 @@ def _check_pilot(rows: TrainingRows, columns: Columns, prototypes: Sequence[Any]
                     f"Column {label_of(j, names)} has one value in the {len(rows.pilot):,} rows of the pilot, so "
                     "nothing is known of its scale; raise `pilot_size`, or leave the column out."
                 )
+
+
+def _warn_of_codes(X: Any, pilot: np.ndarray, columns: Sequence[int], names: Any) -> None:
+    """Say which columns of integers have two values only, and are taken as numbers all the same."""
+    kinds = getattr(X, "dtypes", None)
+    kinds = [getattr(X, "dtype", None)] * pilot.shape[1] if kinds is None else list(kinds)
+    whole = [j for j in columns if len(kinds) == pilot.shape[1] and getattr(kinds[j], "kind", "f") in "iu"]
+    two = [j for j in whole if len(np.unique(to_numpy(pilot[:, j]))) == 2]
+    if two:
+        shown = ", ".join(str(label_of(j, names)) for j in two[:5]) + (f" and {len(two) - 5} more" if two[5:] else "")
+        warn_user(
+            f"Two integers are all that column(s) {shown} hold, and they are taken as numbers. If they stand for "
+            "categories, give their views kernel=Delta(), or make the columns flags (bool) or categories."
+        )
 
 
 def is_view(value: Any, n_views: int) -> bool:
