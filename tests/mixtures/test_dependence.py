@@ -121,9 +121,19 @@ def test_narrow_classes_are_not_smoothed_over(one_rng):
 def test_columns_with_a_point_mass_keep_wide_kernels(one_rng):
     X = one_rng.normal(size=(1000, 3)) + 6 * (one_rng.random((1000, 1)) < 0.4)
     X[:, 0] = np.maximum(X[:, 0], 0)
-    margins = robust(max_iter=5).fit(X).dependent_.mixture.margins
+    with pytest.warns(
+        UserWarning, match=r"Many rows have one value exactly \(0 in \d+% of column 0\), and copulas smooth"
+    ):
+        margins = robust(max_iter=5).fit(X).dependent_.mixture.margins
     assert np.all(margins.bandwidths[0] == margins.grids.bandwidths[0])
     assert np.all(margins.bandwidths[1:].min(axis=1) < margins.grids.bandwidths[1:])
+
+
+def test_point_masses_are_smoothed_in_silence_where_none_are_wanted(one_rng):
+    X = np.maximum(one_rng.normal(size=(600, 3)), 0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        MultiViewMixture(1, dependence=Copulas(n_starts=1), point_masses=None, random_state=0).fit(X)
 
 
 def test_components_are_the_margins_of_the_classes(fitted):

@@ -13,10 +13,19 @@ from latentviews.mixtures.dependence.splits import JudgingRows
 def crossing(n, rng):
     """Two classes around one center, with opposite correlations: the density has one peak."""
     y = rng.integers(2, size=n)
-    x = rng.normal(size=(n, 3))
-    x[:, 1] = np.where(y == 0, 0.95, -0.95) * x[:, 0] + 0.3 * x[:, 1]
-    x[:, 2] += 2.5 * y
+    x = rng.normal(size=(n, 4))
+    x[:, [1, 3]] = np.where(y[:, None] == 0, 0.95, -0.95) * x[:, [0, 2]] + 0.3 * x[:, [1, 3]]
     return x, y
+
+
+def pairs(n, rng):
+    """Four far pairs of classes, in which two overlap and columns go together in opposite ways."""
+    y = rng.integers(8, size=n)
+    x, slope = rng.normal(size=(n, 3)), np.where(y % 2 == 0, -0.9, 0.9)
+    for j in (1, 2):
+        x[:, j] = slope * x[:, j - 1] + np.sqrt(1 - slope**2) * x[:, j]
+    x[:, 0] += 2.6 * (y % 2)
+    return x + 9 * np.column_stack([y // 2 % 2, y // 4, 0 * y]), y
 
 
 def bent(n, rng):
@@ -27,7 +36,7 @@ def bent(n, rng):
 
 def judging(x, y):
     """Rows and posteriors of two parts."""
-    grids = ColumnGrids.around(x, [0, 1, 2], 0.2 * x.std(axis=0), least=1e-3 * x.std(axis=0))
+    grids = ColumnGrids.around(x, list(range(x.shape[1])), 0.2 * x.std(axis=0), least=1e-3 * x.std(axis=0))
     return JudgingRows(x, None, grids, np.eye(2)[y])
 
 
@@ -79,14 +88,14 @@ def test_unions_of_groups_are_unions_of_two_and_two(parts):
 
 
 def test_classes_with_no_valley_between_them_are_counted(rng):
-    x, y = crossing(3000, rng)
+    x, y = pairs(2600, rng)
     model = MultiViewMixture("auto", dependence="copula", random_state=0).fit(x)
-    assert model.n_components_ == 2
-    assert adjusted_rand_score(y, model.predict(x)) > 0.7
+    assert model.n_components_ in (7, 8)
+    assert adjusted_rand_score(y, model.predict(x)) > 0.8
 
 
 def test_a_class_that_is_bent_is_one(rng):
-    assert MultiViewMixture("auto", dependence="copula", random_state=0).fit(bent(2000, rng)).n_components_ == 1
+    assert MultiViewMixture("auto", dependence="copula", random_state=0).fit(bent(2500, rng)).n_components_ == 1
 
 
 def test_more_classes_are_found_than_there_were_parts(rng):

@@ -101,7 +101,7 @@ class MultiViewMixture(CallbackSupportMixin, ViewQuestionsMixin, PosteriorMixin,
         Values that many rows of a single real column have exactly, such as zeros, and that its densities have as point
         masses. "auto" takes those of at least 5 % of the rows, and ten times as many as any value beside them, so that
         rounded values are none. Densities are with respect to Lebesgue measure plus counting measure at these values.
-        With ``dependence`` they are smoothed as all others.
+        With ``dependence`` they are smoothed as all others, which a warning says unless this is None.
     reference : int or None
         The view whose coordinates the whitening uses; by default the best conditioned.
     pilot_size : int or None, default=20_000

@@ -10,6 +10,7 @@ from latentviews._validation import allowed_classes, is_auto, label_names, warn_
 from latentviews.core import streams
 from latentviews.core.categories import chosen_codes
 from latentviews.core.checked import label_of, unmapped
+from latentviews.core.features.point_masses import find_point_masses
 from latentviews.core.kernels.spaces import space_of
 from latentviews.core.selection import RankTest, dependence_rank
 from latentviews.core.tables import Columns, TrainingRows, check_varying, read_table, rows_inside, training_rows
@@ -41,6 +42,8 @@ def read_problem(model: Any, X: Any, y: Any, sample_weight: Any) -> Problem:
     fits, rank_test = ViewFits(rows.pilot, columns, blocks, rows.codes), None
     if model.dependence is not None:
         check_dependence(model, blocks, prototypes, rows.labels)
+        if model.point_masses is not None:
+            _warn_of_masses(rows.counted().pilot, columns, names)
     elif is_auto(model.n_components):
         rank_test = _rank_test(rows, fits.views(prototypes, rng), rng)
         rank = rank_test.n_components
@@ -108,6 +111,23 @@ def _warn_of_codes(X: Any, pilot: np.ndarray, columns: Sequence[int], names: Any
         warn_user(
             f"Two integers are all that column(s) {shown} hold, and they are taken as numbers. If they stand for "
             "categories, give their views kernel=Delta(), or make the columns flags (bool) or categories."
+        )
+
+
+def _warn_of_masses(pilot: np.ndarray, columns: Columns, names: Any) -> None:
+    """Say which columns have point masses, of which copulas know nothing."""
+    said = []
+    for j in (j for view in columns for j in view):
+        x = to_numpy(pilot[:, j])
+        x = x[~np.isnan(x)]
+        said += [
+            f"{value:g} in {np.mean(x == value):.0%} of column {label_of(j, names)}" for value in find_point_masses(x)
+        ]
+    if said:
+        shown = "; ".join(said[:3]) + (f"; and {len(said) - 3} more" if said[3:] else "")
+        warn_user(
+            f"Many rows have one value exactly ({shown}), and copulas smooth it as any other: classes may be right, "
+            "but densities and draws have no such mass. With dependence=None they have."
         )
 
 

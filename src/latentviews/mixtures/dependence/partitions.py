@@ -23,6 +23,7 @@ from latentviews.mixtures.dependence.settings import Copulas
 from latentviews.mixtures.dependence.splits import SHARED, JudgingRows
 from latentviews.mixtures.problem import Problem
 
+PER_COLUMN = 50  # rows per column that parts must have to tell classes without a valley between them
 SAME = 0.9  # adjusted Rand index from which two starts have the same valleys
 
 
@@ -99,11 +100,14 @@ def counted_classes(ground: Ground, expected: Sequence[Expected]) -> Choice:
 
     The medoid of what valleys tell says which starts are trusted. Of these it is the medoid of finer partitions, of
     parts that share few rows; held-out rows say which of its classes are one. Its agreement is with the classes of
-    all other starts, as many or fewer.
+    all other starts, as many or fewer. Where parts have few rows for their columns, valleys alone tell, since such
+    parts are surer of their rows than they should be.
     """
     starts, settings = ground.starts(expected, 1), ground.settings
+    n_parts, (n_rows, n_columns) = expected[0].posteriors.shape[1], ground.rows.shape
+    shared = SHARED if n_rows >= PER_COLUMN * (n_columns + 1) * n_parts else 0.0
     wide = [merge_until(start.lying, settings.ratio, settings.least) for start in starts]
-    fine = [merge_until(start.lying, settings.ratio, settings.least, SHARED) for start in starts]
+    fine = [merge_until(start.lying, settings.ratio, settings.least, shared) for start in starts]
     center = medoid([start.labels(groups) for start, groups in zip(starts, wide, strict=True)])
     alike = np.flatnonzero(center.table[center.chosen] >= SAME)
     best = int(alike[medoid([starts[i].labels(fine[i]) for i in alike]).chosen])

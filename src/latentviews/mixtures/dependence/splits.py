@@ -12,7 +12,7 @@ from latentviews._numbers import as_shares
 from latentviews.mixtures.dependence.copulas import fit_copulas
 from latentviews.mixtures.dependence.grids import ColumnGrids
 
-SHARED = 0.15  # of the smaller component's rows that two share where they are of one class
+SHARED = 0.12  # of the smaller component's rows that two share where they are of one class
 GAIN = 0.2  # of log-likelihood per held-out row, by which two classes are likelier than one
 ERRORS = 2.0  # standard errors that they must gain besides
 ROWS = 1500  # of two classes are looked at
