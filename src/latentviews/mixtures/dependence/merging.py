@@ -164,9 +164,10 @@ def merge_until(parts: ComponentStatistics, ratio: float, least: float, shared: 
     """The class of every part, however many there are.
 
     A part that wins no row has no peak, so that no valley tells where it belongs: it goes to the one it shares rows
-    with. Parts lighter than ``least`` go to the nearest next. Then those that share most of their rows are put
-    together, until between every two there is a valley below ``ratio`` of the lower peak beside it, or no two
-    components of theirs share ``shared`` of the smaller one's rows.
+    with. Parts lighter than ``least`` go to the nearest next; then those with the shallowest valley between them are
+    put together, until every valley is below ``ratio`` of the lower peak beside it. With ``shared``, parts are put
+    together that share most of their rows, and stay apart, too, where no two components of theirs share so much of the
+    smaller one's rows.
     """
     groups = np.arange(len(parts.mass))
     while len(parts.mass) > 1 and parts.peak.min() == 0:
@@ -180,7 +181,7 @@ def merge_until(parts: ComponentStatistics, ratio: float, least: float, shared: 
         cost[lightest] = valley_cost(parts)[lightest]
         parts, groups = _put_together(parts, groups, cost)
     while len(parts.mass) > 1 and np.any(near := _as_one(parts, ratio) & (parts.link >= shared)):
-        parts, groups = _put_together(parts, groups, np.where(near, -parts.link, np.inf))
+        parts, groups = _put_together(parts, groups, np.where(near, -(parts.link if shared else parts.ratio), np.inf))
     return groups
 
 

@@ -71,6 +71,10 @@ class StartParts(NamedTuple):
             chances[:, -1] += 1 - self.expected.shares.sum(axis=1)
         return chances.argmax(axis=1)
 
+    def choice(self, number: int, groups: np.ndarray, agreement: float, n_partitions: int) -> "Choice":
+        """What is chosen, where it is this start, of such a number."""
+        return Choice(number, self.every(groups), self.labels(groups), agreement, n_partitions)
+
 
 class Choice(NamedTuple):
     """A partition of the pilot among others."""
@@ -96,32 +100,39 @@ def told_classes(ground: Ground, expected: Sequence[Expected], n_classes: int) -
 
 
 def counted_classes(ground: Ground, expected: Sequence[Expected]) -> Choice:
-    """As many classes as valleys of the density and held-out rows tell apart.
+    """As many classes as valleys of the density tell apart, or more where held-out rows speak for them.
 
-    The medoid of what valleys tell says which starts are trusted. Of these it is the medoid of finer partitions, of
-    parts that share few rows; held-out rows say which of its classes are one. Its agreement is with the classes of
-    all other starts, as many or fewer. Where parts have few rows for their columns, valleys alone tell, since such
-    parts are surer of their rows than they should be.
+    Of the starts that lead to about the same classes by valleys as the medoid, it is the medoid of finer partitions, of
+    parts that share few rows; held-out rows say which of its classes are one. Where parts have few rows for their
+    columns, valleys alone tell, since such parts are surer of their rows than they should be.
     """
     starts, settings = ground.starts(expected, 1), ground.settings
-    n_parts, (n_rows, n_columns) = expected[0].posteriors.shape[1], ground.rows.shape
-    shared = SHARED if n_rows >= PER_COLUMN * (n_columns + 1) * n_parts else 0.0
     wide = [merge_until(start.lying, settings.ratio, settings.least) for start in starts]
-    fine = [merge_until(start.lying, settings.ratio, settings.least, shared) for start in starts]
     center = medoid([start.labels(groups) for start, groups in zip(starts, wide, strict=True)])
-    alike = np.flatnonzero(center.table[center.chosen] >= SAME)
+    first, n_parts, (n_rows, n_columns) = center.chosen, expected[0].posteriors.shape[1], ground.rows.shape
+    by_valleys = starts[first].choice(first, wide[first], center.agreement, len(starts))
+    if n_rows < PER_COLUMN * (n_columns + 1) * n_parts:
+        return by_valleys
+    fine = [merge_until(start.lying, settings.ratio, settings.least, SHARED) for start in starts]
+    alike = np.flatnonzero(center.table[first] >= SAME)
     best = int(alike[medoid([starts[i].labels(fine[i]) for i in alike]).chosen])
     own = starts[best]
     judge = JudgingRows(ground.problem.pilot, ground.weights, ground.grids, own.expected.posteriors[:, own.kept])
     groups = merge_where(own.lying, fine[best], settings.ratio, judge.as_one)
-    labels, count = own.labels(groups), int(groups.max()) + 1
+    if groups.max() <= wide[first].max():
+        return by_valleys
+    return own.choice(best, groups, _agreement(starts, fine, best, groups), len(starts))
+
+
+def _agreement(starts: list[StartParts], fine: list[np.ndarray], best: int, groups: np.ndarray) -> float:
+    """The mean agreement of the classes of one start with those of the others, put together to as many or fewer."""
+    labels, count = starts[best].labels(groups), int(groups.max()) + 1
     others = [
         start.labels(merge(start.lying.united(finer), count, valley_cost)[finer])
         for i, (start, finer) in enumerate(zip(starts, fine, strict=True))
         if i != best
     ]
-    agreement = float(np.mean([adjusted_rand(labels, other) for other in others])) if others else 1.0
-    return Choice(best, own.every(groups), labels, agreement, len(starts))
+    return float(np.mean([adjusted_rand(labels, other) for other in others])) if others else 1.0
 
 
 def _kept(lying: ComponentStatistics, heights: np.ndarray, settings: Copulas, fewest: int) -> np.ndarray:
