@@ -70,6 +70,7 @@ STEPS = (
     Step("accuracy/comparing.py power", "accuracy/comparing_power"),
     Step("accuracy/change_points_widths.py", "accuracy/change_points_widths"),
     Step("accuracy/few_rows.py", "accuracy/few_rows"),
+    Step("accuracy/populations.py", "accuracy/populations"),
     Step("accuracy/dependence_choice.py", "accuracy/dependence_choice"),
     Step("accuracy/torus.py", "accuracy/torus"),
     Step("accuracy/digits.py", "accuracy/digits"),
