@@ -17,6 +17,7 @@ import zarr
 from files import write_fcs
 from latentviews import diagnose, load
 from latentviews.cli import columns, fit, main, wanted
+from latentviews.cli.common import in_options
 from latentviews.datasets import make_multiview
 from latentviews.diagnosis.diagnose import Diagnosis, Finding
 from latentviews.io import InputError, read_table
@@ -437,3 +438,8 @@ def test_a_terminal_is_told_to_wait_and_sees_the_time_that_is_gone(people, tmp_p
     assert "time   " in out
     assert "starting " in out
     assert "fitting " in out
+
+
+def test_sentences_name_the_options_of_the_command_line():
+    assert in_options("With dependence=None they have.") == "With --dependence none they have."
+    assert in_options('Fit with dependence="auto".') == "Fit with --dependence auto."

@@ -161,6 +161,7 @@ SPOKEN = (  # what sentences of the library call things, and what they are calle
     (r"the option `compensate`", "--no-compensation"),
     (r"the option `(\w+)`", r"--\1"),
     (r'dependence="(copula|auto)"', r"--dependence \1"),
+    (r"dependence=None", "--dependence none"),
     (r", or see `agreement_` and `start_objectives_`", ", and see the report"),
     (r"; see `dependence.flagged\(\)`", "; see the report"),
     (r"Use `predict_proba`, not `predict`:", "Use the probabilities beside the labels, not the labels alone:"),
