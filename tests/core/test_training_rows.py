@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from latentviews.core import tables
 from latentviews.core.tables import training_rows
 
 
@@ -60,3 +61,22 @@ def test_the_pilot_is_what_is_drawn(table, rng):
     rows = training_rows(table, 5, rng, draw=lambda data, *_: (data[:5], None, None))
     np.testing.assert_array_equal(rows.pilot, table[:5])
     assert rows.partial
+
+
+@pytest.mark.parametrize("rest", [0.0, 1e-3, 1e12, np.nan], ids=str)
+@pytest.mark.parametrize("width", [0.0, 1e-15, 1e-9, 1.0], ids=str)
+def test_a_column_is_refused_for_all_of_its_rows_though_some_are_looked_at_first(width, rest, rng, monkeypatch):
+    x = 1.0 + width * rng.uniform(size=3000)
+    x[tables.HEAD :] += rest
+
+    def refusal():
+        try:
+            tables.check_column(x, "x", "the classes")
+        except ValueError as error:
+            return str(error)
+        return None
+
+    found = refusal()
+    monkeypatch.setattr(tables, "_varies", lambda head: False)
+    assert found == refusal()
+    assert (found is None) == (width > 1e-12 or rest in (1e-3, 1e12))

@@ -37,7 +37,7 @@ def test_most_rows_are_decided_by_tables_alone(fitted):
 def test_logs_in_a_table_err_by_no_more_than_they_say(fitted, rng):
     _, model = fitted
     for t, view in enumerate(model.components_):
-        low, per_unit, logs, errors = view.log_table
+        low, per_unit, logs, errors = view.log_table()
         x = rng.uniform(view.grid[0], view.grid[-1], size=20_000)
         cells = ((x - low) * per_unit).astype(int)
         gaps = np.abs(view.log_density(x) - view._domain().log_unit - logs[cells]).max(axis=1)

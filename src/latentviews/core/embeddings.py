@@ -165,7 +165,6 @@ class BinnedEmbedding(Components):
         beyond = xp.where(x == x, xp.zeros_like(x), x)
         return xp.where(((x >= low) & (x <= high))[:, None], values, beyond[:, None])
 
-    @cached_property
     def log_table(self) -> LogTable:
         """The logs of `log_density` over the grid, in cells that divide its steps.
 

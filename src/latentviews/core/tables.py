@@ -16,6 +16,7 @@ from latentviews.core.streams import is_array, sample
 from latentviews.core.streams.dask import Chunks, is_delayed
 from latentviews.io import StoredTable
 
+HEAD = 1000  # rows that mostly show that a column varies
 ROUNDING = 1000 * np.finfo(float).eps  # of the largest value: so much comes of arithmetic alone
 Columns = tuple[list[int], ...]
 
@@ -259,6 +260,8 @@ def check_varying(x: np.ndarray, columns: Columns, names: Any = None) -> None:
 
 def check_column(x: np.ndarray, label: Any, asked: str) -> None:
     """Refuse a column that is empty or constant, which says nothing of what is asked, or varies by next to nothing."""
+    if not is_foreign(x) and _varies(x[:HEAD]):
+        return
     xp = namespace(x)  # of other libraries none has missing values
     low, high = (xp.min, xp.max) if is_foreign(x) else (np.fmin.reduce, np.fmax.reduce)
     low, high = float(low(x)), float(high(x))
@@ -277,6 +280,17 @@ def check_column(x: np.ndarray, label: Any, asked: str) -> None:
             f"more than rounding and says nothing of {asked}; leave it out, or keep more digits by measuring from a "
             "number nearer to the values."
         )
+
+
+def _varies(head: np.ndarray) -> bool:
+    """Whether some rows show that all of the column vary by more than rounding.
+
+    A value so large that it makes little of their width lies itself as far from them.
+    """
+    if not len(head):
+        return False
+    low, high = float(np.fmin.reduce(head)), float(np.fmax.reduce(head))
+    return high - low >= max(4 * ROUNDING * max(-low, high), 1 / LARGEST)
 
 
 def check_spaces(x: np.ndarray, columns: Columns, prototypes: Sequence[Any], names: Any) -> Spaces:

@@ -75,7 +75,7 @@ def label_tables(classes: Any) -> LabelTables | None:
 
 def _padded(column: int, view: BinnedEmbedding, rounding: float) -> ColumnTable:
     """The table of a view, its errors with those of rounding."""
-    low, per_unit, logs, errors = view.log_table
+    low, per_unit, logs, errors = view.log_table()
     errors = errors + rounding * (1 + np.abs(logs).max(axis=1))
     every = np.pad(np.column_stack([logs, errors]).T, ((0, 0), (1, 1)))
     every[-1, [0, -1]] = np.inf

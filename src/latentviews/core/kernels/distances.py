@@ -42,8 +42,7 @@ def squared_distances(x: Any, y: Any) -> Any:
         of_x, of_y = xp.vecdot(x, x)[:, None], xp.vecdot(y, y)[:, None]
         left = xp.concat([x, of_x, xp.ones_like(of_x)], axis=1)
         return xp.clip(left @ xp.concat([-2 * y, xp.ones_like(of_y), of_y], axis=1).T, min=0.0)
-    squares = x @ y.T
-    squares *= -2
+    squares = x @ (-2 * y).T
     squares += xp.vecdot(x, x)[:, None]
     squares += xp.vecdot(y, y)
-    return np.clip(squares, 0.0, None)  # rounding can take a zero distance below zero
+    return np.maximum(squares, 0.0, out=squares)  # rounding can take a zero distance below zero

@@ -102,7 +102,9 @@ class _Scaled(_ShiftInvariant):
     def gram(self, x: Any, y: Any) -> Any:
         """The matrix k(x_i, y_j)."""
         with np.errstate(over="ignore"):  # in very many dimensions the height of a density is no number
-            return self.correlation(x, y) * float(np.exp(self.log_height(x.shape[1])))
+            values = self.correlation(x, y)
+            values *= float(np.exp(self.log_height(x.shape[1])))
+            return values
 
     def correlation(self, x: Any, y: Any) -> Any:
         """The matrix k(x_i, y_j) / k(0), one where x and y are the same and far from any border."""
@@ -217,7 +219,7 @@ class Gaussian(_Scaled):
     def _profile(self, x: Any, y: Any) -> Any:
         squares = squared_distances(x, y)
         squares *= -0.5
-        return namespace(x).exp(squares)
+        return np.exp(squares, out=squares) if isinstance(squares, np.ndarray) else namespace(x).exp(squares)
 
     def _log_unit_height(self, dim: int) -> float:
         return -dim / 2 * math.log(2 * math.pi)
