@@ -6,9 +6,8 @@
 Level: the share of null draws that a test at 5 % rejects, for every way to the statistic and every kind of kernel.
 Power, of two samples and of pairs: the share of draws of an alternative that is found, by the default (several kernels
 together), by the best single bandwidth (chosen with the answer in view), and by hyppo's tests. The default's kernels
-were chosen on other alternatives and seeds; the weights of those for pairs once more, on other rings and disks, after
-the circle here was missed. Alarms: how often `DriftMonitor` raises one on a stream that does not change, over many
-references, beside the rate that it states.
+were chosen on other alternatives and seeds. Alarms: how often `DriftMonitor` raises one on a stream that does not
+change, over many references, beside the rate that it states.
 """
 
 import argparse

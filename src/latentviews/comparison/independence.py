@@ -33,7 +33,7 @@ from latentviews.core.streams import batches
 MANY_ROWS = 50_000  # rows from which permutations are slower than their limit and no better
 CELLS = 2_000_000  # numbers that are held for permutations multiplied together
 GATHERED = 30  # multiplications that cost as much as fetching a number
-FINENESS = 0.25  # the weight of a kernel that is finer by a step: relations are more often simple than not
+FINENESS = 0.2  # the weight of a kernel that is finer by a step: relations are more often simple than not
 REST = 1e-9  # directions with a smaller share of the largest variance are rounding
 SKETCH = 500  # random directions that stand for the joint embedding of three views or more
 
@@ -146,8 +146,8 @@ def _result(
 
 
 def _weight(steps: Sequence[int]) -> float:
-    """What kernels so many steps from the widest count for: by the finest, and half where others are wider."""
-    return FINENESS ** max(steps) * (1.0 if len(set(steps)) == 1 else 0.5)
+    """What kernels so many steps from the widest count for."""
+    return FINENESS ** sum(steps)
 
 
 def _names(views: Sequence[Any]) -> list[str]:
