@@ -91,6 +91,8 @@ def _of_column(kernel: Any, rows: np.ndarray, column: int) -> Kernel:
     """A Gaussian as wide in one column as the kernel is in all of them, in median distances; others as they are."""
     if isinstance(kernel, WhitenedKernel):
         kernel = kernel.kernel  # the tree whitens by itself
+    if isinstance(kernel, UnitHeight):
+        kernel = kernel.kernel
     if not isinstance(kernel, Gaussian) or not np.ptp(rows[:, column]):
         return kernel
     scale = np.mean(np.asarray(kernel.bandwidth) / np.asarray(middle_gaussian(rows).bandwidth))

@@ -102,6 +102,8 @@ def _check_pilot(rows: TrainingRows, columns: Columns, prototypes: Sequence[Any]
 
 def _warn_of_codes(X: Any, pilot: np.ndarray, columns: Sequence[int], names: Any) -> None:
     """Say which columns of integers have two values only, and are taken as numbers all the same."""
+    if hasattr(X, "dask"):  # whose kinds are not known yet
+        return
     kinds = getattr(X, "dtypes", None)
     kinds = [getattr(X, "dtype", None)] * pilot.shape[1] if kinds is None else list(kinds)
     whole = [j for j in columns if len(kinds) == pilot.shape[1] and getattr(kinds[j], "kind", "f") in "iu"]
