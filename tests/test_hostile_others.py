@@ -477,3 +477,12 @@ def test_components_explain_no_more_than_there_is():
     _, judge = run_case("LandmarkPCA", [200, 357, zlib.crc32(b"LandmarkPCA")])  # rows that are as good as equal
 
     assert judge.faults == []
+
+
+@pytest.mark.parametrize(
+    ("family", "case"), [("LandmarkPCA", 13), ("MultiViewMixture", 187), ("MultiViewMixture", 387)], ids=str
+)
+def test_cases_that_once_failed(family, case):
+    _, judge = run_case(family, [300, case, zlib.crc32(family.encode())])
+
+    assert judge.faults == []

@@ -319,7 +319,8 @@ class _Discrete(NamedTuple):
 def _discrete_columns(estimator: Any, X: Any, views: Any) -> _Discrete:
     """The columns of views whose kernel or features are those of a discrete space, and those that are so by dtype."""
     names, size = [str(name) for name in X.columns] if hasattr(X, "columns") else [], _width(X)
-    given = getattr(estimator, "features", None) or getattr(estimator, "kernel", None)
+    features = getattr(estimator, "features", None)
+    given = getattr(estimator, "kernel", None) if features is None else features
     views = views or getattr(estimator, "views", None) or _default_views(estimator, given, size)
     views = list(views.values()) if isinstance(views, Mapping) else views
     views = list(views) if isinstance(views, Iterable) else []  # which is refused elsewhere

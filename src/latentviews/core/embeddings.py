@@ -11,7 +11,7 @@ from scipy import fft
 from sklearn.base import clone
 
 from latentviews._arrays import counts_there, in_doubles, is_foreign, namespace, to_numpy
-from latentviews._numbers import LARGEST, TINY, as_shares
+from latentviews._numbers import LARGEST, TINY
 from latentviews.core.components import BACKGROUND, HIGHEST, LEAST_SHARE, Components, as_rows, evaluate
 from latentviews.core.features.bins import BinnedFeatures, GridFeatures, linear_bins
 from latentviews.core.kernels.bandwidths import weighted_isj
@@ -254,7 +254,8 @@ class BinnedEmbedding(Components):
         Points with next to none of the weight belong to rows of other classes, and do not count.
         """
         heights = [self._of_width(float(s)).diagonal(self.grid[:, None]) for s in self.bandwidths]
-        shares = as_shares(self.weights, axis=0)
+        total = np.maximum(self.weights.sum(axis=0), LEAST_SHARE * np.abs(self.weights).sum(axis=0) + TINY)
+        shares = self.weights / total
         own = np.where(shares > LEAST_SHARE, shares, 0.0) * np.stack(heights, axis=1)
         own = self._kernel_share * own / self._local  # a point's own part of p
         kernels = (own / np.maximum(self.density(self.grid), own + TINY)).sum(axis=0)

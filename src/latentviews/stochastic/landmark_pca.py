@@ -197,8 +197,9 @@ class LandmarkPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         rank, tail = self.n_components, self.features_.tail_
         assert self.total_ is not None
         total, products, height, _ = self.total_.mean()
-        self.mean_ = tail.T @ total if self.center else np.zeros(tail.shape[1])
-        covariance = tail.T @ products @ tail - np.outer(self.mean_, self.mean_)
+        with np.errstate(over="ignore", invalid="ignore"):  # told in a sentence
+            self.mean_ = tail.T @ total if self.center else np.zeros(tail.shape[1])
+            covariance = tail.T @ products @ tail - np.outer(self.mean_, self.mean_)
         if rank > len(covariance):
             raise ValueError(
                 f"{rank} components need as many features; the landmarks give {len(covariance)}. Ask for fewer "
