@@ -74,7 +74,8 @@ def feature_vectors(batch: Any, embed: Embed) -> list[np.ndarray]:
 
 def pair_moments(data: Any, embed: Embed, weights: Any = None) -> Pairs:
     """C_st = E[φ_s φ_tᵀ] for every pair of views s < t, over the rows that have both (Song et al. 2014, eq. 8)."""
-    if is_array(data) and data.shape[0] < min((len(tail) for tail in embed.tails if tail is not None), default=0):
+    sizes = [len(tail) for tail in embed.tails if tail is not None]
+    if is_array(data) and sizes and data.shape[0] < np.mean(sizes):
         embed = InFeatures(embed)
     return as_pairs(pair_total(data, embed, weights), embed)
 
