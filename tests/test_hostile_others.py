@@ -480,7 +480,16 @@ def test_components_explain_no_more_than_there_is():
 
 
 @pytest.mark.parametrize(
-    ("family", "case"), [("LandmarkPCA", 13), ("MultiViewMixture", 187), ("MultiViewMixture", 387)], ids=str
+    ("family", "case"),
+    [
+        ("LandmarkPCA", 13),
+        ("MultiViewMixture", 187),
+        ("MultiViewMixture", 387),
+        ("ChangePoints", 123),
+        ("KernelBeliefPropagation", 128),
+        ("functions", 128),
+    ],
+    ids=str,
 )
 def test_cases_that_once_failed(family, case):
     _, judge = run_case(family, [300, case, zlib.crc32(family.encode())])

@@ -268,7 +268,9 @@ class RunningSums:
         return int(np.argmin(saved)), float(min(saved, default=0.0))
 
     def _gain(self, start: int, middle: int, end: int) -> float:
-        """What the change at ``middle`` saves."""
+        """What the change at ``middle`` saves; nothing where it is at an end."""
+        if not start < middle < end:
+            return 0.0
         first, second = self.phi[start:middle].mean(axis=0), self.phi[middle:end].mean(axis=0)
         return float(np.sum((first - second) ** 2) * (middle - start) * (end - middle) / (end - start))
 

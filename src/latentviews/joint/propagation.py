@@ -358,7 +358,8 @@ def _checked_views(views: Any, n_columns: int) -> list[list[int]]:
     if not isinstance(views, Sequence | np.ndarray) or isinstance(views, str):
         raise ValueError(f"views must be None or a list with the columns of every view; got {views!r}.")
     found = [list(view) if isinstance(view, Sequence | np.ndarray) else [view] for view in views]
-    if sorted(column for view in found for column in view) != list(range(n_columns)):
+    named = [column for view in found for column in view]
+    if len(named) != n_columns or any(column not in named for column in range(n_columns)):
         raise ValueError(f"views needs every column from 0 to {n_columns - 1} in one view; got {views!r}.")
     return [[int(column) for column in view] for view in found]
 

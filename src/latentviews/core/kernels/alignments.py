@@ -1,6 +1,6 @@
 """Gram matrices of time series and of images, for `Precomputed`."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -51,6 +51,8 @@ def global_alignment_gram(series: Sequence[Any], bandwidth: float | str = "media
     >>> int((model.predict(gestures) == kinds).sum())
     90
     """
+    if not isinstance(series, Iterable):
+        raise TypeError(f"series is a list of series, one array of steps each; got {type(series).__name__}.")
     tables = [_as_steps(one, number) for number, one in enumerate(series)]
     if len({table.shape[1] for table in tables}) != 1:
         raise ValueError(f"All series need as many columns; got {sorted({t.shape[1] for t in tables})}.")
