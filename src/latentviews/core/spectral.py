@@ -5,9 +5,12 @@ from typing import Any
 
 import numpy as np
 
+from latentviews._validation import UnsupportedError
 from latentviews.core.moments import Embed, pair_moments, whitened_moments
 from latentviews.core.tensors import Decomposition, Solver
 from latentviews.core.whitening import Whitening, refine, whiten, whiten_exchangeable
+
+NOTHING = 1e-9  # eigenvalues, which are one and more where moments are exact, so small are none
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,6 +53,11 @@ def spectral_fit(
 
 def components_of(whitening: Whitening, found: Decomposition) -> SpectralFit:
     """Step 4, the whitening undone: μ_h = (Wᵀ)† v_h λ_h and π_h = λ_h⁻², the commonest class first."""
+    if not np.all(found.values > NOTHING):
+        raise UnsupportedError(
+            "The third moment of the views gives a class no size: it shows fewer classes than were asked for. Ask for "
+            "fewer, or give more rows."
+        )
     order = np.argsort(found.values, kind="stable")
     found = Decomposition(found.values[order], found.vectors[:, order], found.residual)
     vectors = tuple(up @ (found.vectors * found.values) for up in whitening.up)
