@@ -489,6 +489,9 @@ def test_components_explain_no_more_than_there_is():
         (300, "KernelBeliefPropagation", 128),
         (300, "functions", 128),
         (400, "MultiViewMixture", 154),
+        (400, "KernelHMM", 94),
+        (400, "KernelHMM", 159),
+        (400, "DoublyStochasticClassifier", 38),
     ],
     ids=str,
 )

@@ -56,7 +56,7 @@ def kmeans_posteriors(
     """Clusters of the standardised columns, softened a little."""
     table = table[:, used]
     center, spread = np.nanmean(table, axis=0), np.nanstd(table, axis=0)
-    table = np.where(np.isnan(table), 0.0, (table - center) / spread)
+    table = np.where(np.isnan(table), 0.0, (table - center) / np.where(spread > 0, spread, 1.0))
     few = rng.permutation(len(table))[:CLUSTER_ROWS]
     seed = int(rng.integers(2**31))
     clusters = kmeans(table[few], rank, seed, n_init, None if weights is None else weights[few])

@@ -52,6 +52,8 @@ def read_sequence_problem(model: Any, X: Any, y: Any, lengths: Any) -> SequenceP
         )
     chosen, blocks = draw_windows(lengths, size, rng), list(range(len(columns)))
     rows = training_rows(table, size, rng, draw=lambda table, *_: _chosen(table, chosen))
+    if len(rows.pilot) < rank:
+        raise ValueError(f"{rank} states need as many rows in the pilot; got {len(rows.pilot)}. Raise `pilot_size`.")
     check_varying(table if is_array(table) else rows.pilot, columns, names)
     rows = rows_inside(rows, columns, prototypes, names)
     default = model.kernel is None and model.features is None and model.bandwidth is None

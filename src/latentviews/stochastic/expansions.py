@@ -60,9 +60,10 @@ class RandomBlocks:
         """The frequencies of a block as `frequencies` makes them, in the dtype of ``x``."""
         if (block + 1) * self.size * self.dim > self.keep:
             return moved_to(self.frequencies(block, x), x)
-        kept = self.__dict__.setdefault("_kept", {})
-        kept[block] = moved_to(kept[block] if block in kept else self.frequencies(block, x), x)
-        return kept[block]
+        kept, key = self.__dict__.setdefault("_kept", {}), (block, type(x), x.dtype)  # single precision is not for all
+        if key not in kept or device(kept[key]) != device(x):
+            kept[key] = moved_to(self.frequencies(block, x), x)
+        return kept[key]
 
     def _fastfood(self, block: int) -> Fastfood:
         """A block in which frequencies are never written out; the signs and normals of it are drawn on the host."""
