@@ -108,11 +108,8 @@ def test_a_weight_is_a_share_of_the_level(rng):
     null = rng.gamma(2.0, size=(2, 99))
     shown, hidden = Draws(float(np.sort(null[0])[-3]), null[0], 10.0), Draws(float(np.median(null[1])), null[1], 10.0)
 
-    (first, heavy), (second, light) = (
-        fused([shown, hidden], np.array(weights), rng) for weights in ([0.99, 0.01], [0.01, 0.99])
-    )
+    heavy, light = (fused([shown, hidden], np.array(weights), rng) for weights in ([0.99, 0.01], [0.01, 0.99]))
 
-    assert (first, second) == (0, 1)
     assert 0.03 <= heavy <= 0.05 < 0.3 < light
 
 

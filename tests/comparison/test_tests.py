@@ -356,3 +356,14 @@ def test_units_do_not_matter(scale, rng):
 def test_what_is_not_a_kernel_is_refused():
     with pytest.raises(TypeError, match=r"kernel must be a Kernel, such as Gaussian\(\); got 'rbf'"):
         two_sample_test(np.arange(5.0), np.arange(5.0), kernel="rbf")
+
+
+@pytest.mark.parametrize("n_rows", [200, 1000, 2000])
+@pytest.mark.parametrize("correlation", [0.5, 0.9])
+def test_the_effect_is_about_the_correlation_whatever_the_number_of_rows(correlation, n_rows, rng):
+    x, noise = rng.normal(size=(2, n_rows))
+    y = correlation * x + np.sqrt(1 - correlation**2) * noise
+
+    found = independence_test(x, y, n_permutations=49, random_state=0)
+
+    assert found.effect == pytest.approx(correlation, abs=0.12)

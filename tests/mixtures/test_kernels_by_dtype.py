@@ -20,6 +20,7 @@ from latentviews import (
     save,
     suggest_views,
 )
+from latentviews._validation import IdentifiabilityWarning
 from latentviews.core.categories import category_columns
 
 QUICK = Sieve(factors=(2.0,), max_iter=20)
@@ -195,11 +196,25 @@ def test_integers_of_two_values_are_said_to_be_taken_as_numbers(rng):
     y = rng.integers(2, size=200)
     answers = (rng.random((200, 7)) < 0.2 + 0.6 * y[:, None]) + 1
     frame = pd.DataFrame(answers, columns=list("ABCDEFG"))
-    with pytest.warns(UserWarning, match=r"Two integers are all that column\(s\) 'A', 'B', 'C', 'D', 'E' and 2 more"):
+    with pytest.warns(UserWarning, match=r"Column\(s\) 'A', 'B', 'C', 'D', 'E' and 2 more hold"):
         MultiViewMixture(2, random_state=0).fit(frame)
-    with pytest.warns(UserWarning, match=r"Two integers are all that column\(s\) 0, 1, 2, 3, 4 and 2 more hold"):
+    with pytest.warns(UserWarning, match=r"Column\(s\) 0, 1, 2, 3, 4 and 2 more hold two"):
         MultiViewMixture(2, random_state=0).fit(answers)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         for X, kernel in ((frame, Delta()), (frame == 2, None), (frame * 1.0, None), (frame.astype("category"), None)):
             MultiViewMixture(2, kernel=kernel, random_state=0).fit(X)
+
+
+def test_columns_of_two_integers_are_found_whatever_the_order_of_views(rng):
+    frame = pd.DataFrame(rng.normal(size=(80, 4)), columns=["count", "b", "c", "dose"])
+    frame["count"] = rng.poisson(9, size=80)
+    frame["dose"] = rng.choice([0.5, 1.5], size=80)
+    model = MultiViewMixture(2, views=[["dose"], ["b"], ["c"], ["count"]], random_state=0)
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", UserWarning)
+        warnings.simplefilter("ignore", IdentifiabilityWarning)
+        model.fit(frame)
+    with pytest.warns(UserWarning, match=r"Column\(s\) 'dose' hold two integers"):
+        model.fit(frame.assign(dose=(frame["dose"] > 1).astype(int)))

@@ -105,3 +105,13 @@ def test_more_classes_are_found_than_there_were_parts(rng):
     model = MultiViewMixture("auto", dependence="copula", random_state=0).fit(x)
     assert model.n_components_ == 13
     assert model.agreement_ > 0.8
+
+
+def test_a_bent_class_that_starts_cut_differently_stays_one():
+    rng = np.random.default_rng(1)
+    flat = rng.normal(size=(2400, 2))
+    paraboloid = np.column_stack([flat, (flat**2).sum(axis=1) + 0.2 * rng.normal(size=2400)])
+
+    model = MultiViewMixture("auto", dependence="copula", random_state=0).fit(paraboloid)
+
+    assert model.n_components_ == 1

@@ -83,15 +83,15 @@ def independence_test(
     n_permutations : int, default=999
     n_landmarks : int, default=300
         The most features of either view, of all kernels that are tried together. Time is
-        O(n · n_landmarks² · n_permutations) at most, and smooth kernels need some twenty features; no n² matrix is
-        formed.
+        O(n · n_landmarks² · n_permutations) at most, and smooth kernels need some twenty features; where features are
+        more than rows can repay, n² matrices are formed instead.
     random_state : int, RandomState or None
 
     Returns
     -------
     TestResult
-        With ``statistic``, ``pvalue``, the draws ``null``, and ``effect``, somewhat below the absolute correlation for
-        dependence as in a Gaussian.
+        With ``pvalue``, of all kernels together, and of the kernels that see the largest ``effect`` the ``statistic``
+        and the draws ``null``. The effect is about the absolute correlation for dependence as in a Gaussian.
 
     Examples
     --------
@@ -139,10 +139,13 @@ def _result(
     families: Sequence[Sequence[Any]], tried: Sequence[tuple[int, ...]], draws: list[Draws], n_rows: int, rng: Any
 ) -> TestResult:
     """All that were tried as one test: kernels by their steps from the widest."""
-    best, pvalue = fused(draws, np.array([_weight(steps) for steps in tried]), rng)
-    found = draws[best]
-    kernels = tuple(own[step] for own, step in zip(families, tried[best], strict=True))
-    return TestResult(found.statistic, pvalue, found.null, found.ceiling, n_rows, kernels)
+    pvalue = fused(draws, np.array([_weight(steps) for steps in tried]), rng)
+    kernels = [tuple(own[step] for own, step in zip(families, steps, strict=True)) for steps in tried]
+    results = [
+        TestResult(one.statistic, pvalue, one.null, one.ceiling, n_rows, pair)
+        for one, pair in zip(draws, kernels, strict=True)
+    ]
+    return max(results, key=lambda result: result.effect)
 
 
 def _weight(steps: Sequence[int]) -> float:

@@ -39,7 +39,8 @@ class TestResult:
     1 + n_permutations: never 0, and under the hypothesis at most α with probability α. Draws that equal the statistic,
     as those of categories often do, are placed before or after it at random, by ``random_state``; where all are equal
     the rows tell nothing, and it is 1. Where several kernels were tried, ``statistic`` and ``null`` are those of
-    ``kernel``, which spoke most clearly, and ``pvalue`` accounts for the choice.
+    ``kernel``, which of two samples spoke most clearly, and of views that may depend saw the largest effect; ``pvalue``
+    accounts for the choice.
     """
 
     __test__ = False  # not a test of pytest's
@@ -111,14 +112,14 @@ def clearest(draws: list[Draws], rng: np.random.Generator) -> tuple[int, float]:
     return int(np.argmax(standard[:, 0])), _place(standard.max(axis=0), EQUAL, rng)
 
 
-def fused(draws: list[Draws], weights: np.ndarray, rng: np.random.Generator) -> tuple[int, float]:
-    """Which of several statistics, of sums of squares, speaks most clearly for its weight; the p-value of all together.
+def fused(draws: list[Draws], weights: np.ndarray, rng: np.random.Generator) -> float:
+    """The p-value of several statistics, sums of squares each, together.
 
     The statistic is Σ_k w_k / p_k, the inverse of a weighted harmonic mean of p-values (Wilson 2019; Biggs, Schrab &
     Gretton 2023 for kernels), and its null draws are those of the null draws, so the level is exact. A share w_k of
     the level goes to statistic k alone, the rest of it to those that agree.
     """
     if len(draws) == 1:
-        return 0, draws[0].pvalue(rng)
+        return draws[0].pvalue(rng)
     clear = np.log(weights / weights.sum())[:, None] - np.array([one.log_pvalues() for one in draws])
-    return int(np.argmax(clear[:, 0])), _place(np.logaddexp.reduce(clear, axis=0), EQUAL, rng)
+    return _place(np.logaddexp.reduce(clear, axis=0), EQUAL, rng)

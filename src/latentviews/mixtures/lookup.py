@@ -82,9 +82,8 @@ def _padded(column: int, view: BinnedEmbedding, rounding: float) -> ColumnTable:
     return ColumnTable(column, low, per_unit, every.astype(np.float32))
 
 
-def most_probable(classes: Any) -> Callable[[Any], Any]:
-    """What gives the most probable classes of a batch of rows, in its array library."""
-    tables = label_tables(classes)
+def most_probable(classes: Any, tables: LabelTables | None) -> Callable[[Any], Any]:
+    """What gives the most probable classes of a batch of rows, in its array library, by tables where there are some."""
 
     def answer(batch: Any) -> Any:
         if tables is None or is_foreign(batch) or len(batch) < WORTH:

@@ -23,7 +23,7 @@ from latentviews.mixtures.inference import (
     matching_order,
     resample,
 )
-from latentviews.mixtures.lookup import most_probable
+from latentviews.mixtures.lookup import label_tables, most_probable
 from latentviews.mixtures.problem import classes_of
 from latentviews.mixtures.reading import is_view
 
@@ -184,7 +184,8 @@ class ViewQuestionsMixin:
         return self._of_rows(X, classes_of(self).log_joint, 0)
 
     def _labels(self, X: Any) -> np.ndarray:
-        return self._of_rows(X, most_probable(classes_of(self)), 2**20)
+        tables = label_tables(classes_of(self))
+        return self._of_rows(X, most_probable(classes_of(self), tables), 0 if tables is None else 2**20)
 
     def _of_rows(self, X: Any, answer: Callable[[Any], Any], fewest: int) -> Any:
         """What is answered about all rows, batch by batch; in main memory of no fewer rows than ``fewest``."""

@@ -37,7 +37,8 @@ def read_problem(model: Any, X: Any, y: Any, sample_weight: Any) -> Problem:
     names = getattr(model, "feature_names_in_", None)
     _check_pilot(rows, columns, prototypes, names)
     if model.kernel is None and model.features is None:
-        _warn_of_codes(X, rows.pilot, [j for view in columns for j in view if j not in chosen_codes(model)], names)
+        used = [j for view in columns for j in view if j not in chosen_codes(model)]
+        _warn_of_codes(X, rows.pilot, used, names, dependent=model.dependence is not None)
     rows = rows_inside(rows, columns, prototypes, names)
     fits, rank_test = ViewFits(rows.pilot, columns, blocks, rows.codes), None
     if model.dependence is not None:
@@ -100,20 +101,31 @@ def _check_pilot(rows: TrainingRows, columns: Columns, prototypes: Sequence[Any]
                 )
 
 
-def _warn_of_codes(X: Any, pilot: np.ndarray, columns: Sequence[int], names: Any) -> None:
+def _warn_of_codes(X: Any, pilot: np.ndarray, columns: Sequence[int], names: Any, *, dependent: bool) -> None:
     """Say which columns of integers have two values only, and are taken as numbers all the same."""
     if hasattr(X, "dask"):  # whose kinds are not known yet
         return
-    kinds = getattr(X, "dtypes", None)
-    kinds = [getattr(X, "dtype", None)] * pilot.shape[1] if kinds is None else list(kinds)
-    whole = [j for j in columns if len(kinds) == pilot.shape[1] and getattr(kinds[j], "kind", "f") in "iu"]
-    two = [j for j in whole if len(np.unique(to_numpy(pilot[:, j]))) == 2]
+    kinds = _kinds(X, pilot.shape[1], names)
+    two = [j for j in columns if kinds[j] in "iu" and len(np.unique(to_numpy(pilot[:, j]))) == 2]
     if two:
         shown = ", ".join(str(label_of(j, names)) for j in two[:5]) + (f" and {len(two) - 5} more" if two[5:] else "")
+        instead = "leave them out, which copulas have no place for, or fit with dependence=None and"
         warn_user(
-            f"Two integers are all that column(s) {shown} hold, and they are taken as numbers. If they stand for "
-            "categories, give their views kernel=Delta(), or make the columns flags (bool) or categories."
+            f"Column(s) {shown} hold two integers, and are taken as numbers. If they stand for categories, "
+            + (f"{instead} " if dependent else "")
+            + "give their views kernel=Delta(), or make the columns flags (bool) or categories."
         )
+
+
+def _kinds(X: Any, n_columns: int, names: Any) -> list[str]:
+    """The kinds of the columns that are read, in their order: "f" where nobody knows."""
+    own = getattr(X, "dtypes", None)
+    if own is None:
+        return [getattr(getattr(X, "dtype", None), "kind", "f")] * n_columns
+    known = dict(zip(map(str, X.columns), own, strict=True))
+    named = [] if names is None else [known.get(name) for name in names]
+    read = named if named or len(own) != n_columns else list(own)
+    return [getattr(kind, "kind", "f") for kind in read] if len(read) == n_columns else ["f"] * n_columns
 
 
 def _warn_of_masses(pilot: np.ndarray, columns: Columns, names: Any) -> None:
@@ -129,7 +141,7 @@ def _warn_of_masses(pilot: np.ndarray, columns: Columns, names: Any) -> None:
         shown = "; ".join(said[:3]) + (f"; and {len(said) - 3} more" if said[3:] else "")
         warn_user(
             f"Many rows have one value exactly ({shown}), and copulas smooth it as any other: classes may be right, "
-            "but densities and draws have no such mass. With dependence=None they have."
+            "but densities and draws have no such mass. With dependence=None views of one column have it."
         )
 
 

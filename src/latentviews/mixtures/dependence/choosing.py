@@ -15,7 +15,8 @@ from latentviews.mixtures.problem import Problem, classes_of
 STABLE = 0.5  # adjusted Rand index between partitions of one way below which it is unstable
 SAME = 0.95  # adjusted Rand index from which both ways lead to the same classes
 ALIKE = 0.05  # log-likelihoods per row that differ by less do not decide
-NARROWER = 0.1  # the same where independent views are ahead, whose narrower kernels alone gain some of it
+NARROWER = 0.1  # the same where independent views are ahead, whose narrower kernels alone gain some of it, but …
+STABLER = 0.1  # … copulas' partitions agree by so much more
 FORCED = (
     "Views may depend on each other inside classes (copulas): two views would not determine classes inside which they "
     "are independent."
@@ -85,8 +86,10 @@ def _judged(
     unstable = stability[0] < STABLE <= min(agreement, stability[1])
     if abs(copula - independence) < ALIKE and between >= SAME and not unstable:
         taken, why = False, "about as likely as the other, which leads to the same classes"
-    elif 0 <= independence - copula < NARROWER:
+    elif 0 <= independence - copula < ALIKE:
         taken, why = stability[1] > stability[0], "about as likely as the other, and more stable"
+    elif 0 <= independence - copula < NARROWER and stability[1] > stability[0] + STABLER:
+        taken, why = True, "hardly less likely than the other, and far more stable"
     else:
         taken, why = copula > independence, "the likelier model"
     if unstable and not taken:

@@ -24,6 +24,7 @@ from latentviews.mixtures.dependence.splits import SHARED, JudgingRows
 from latentviews.mixtures.problem import Problem
 
 PER_COLUMN = 50  # rows per column that parts must have to tell classes without a valley between them
+AGREED = 0.7  # mean agreement of starts from which on finer classes than valleys' are believed
 SAME = 0.9  # adjusted Rand index from which two starts have the same valleys
 
 
@@ -121,7 +122,10 @@ def counted_classes(ground: Ground, expected: Sequence[Expected]) -> Choice:
     groups = merge_where(own.lying, fine[best], settings.ratio, judge.as_one)
     if groups.max() <= wide[first].max():
         return by_valleys
-    return own.choice(best, groups, _agreement(starts, fine, best, groups), len(starts))
+    agreement = _agreement(starts, fine, best, groups)
+    if agreement < min(by_valleys.agreement, AGREED):  # finer classes that every start cuts elsewhere are none
+        return by_valleys
+    return own.choice(best, groups, agreement, len(starts))
 
 
 def _agreement(starts: list[StartParts], fine: list[np.ndarray], best: int, groups: np.ndarray) -> float:
