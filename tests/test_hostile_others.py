@@ -492,6 +492,7 @@ def test_components_explain_no_more_than_there_is():
         (400, "KernelHMM", 94),
         (400, "KernelHMM", 159),
         (400, "DoublyStochasticClassifier", 38),
+        (400, "MultiViewMixture", 419),
     ],
     ids=str,
 )

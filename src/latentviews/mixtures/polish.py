@@ -125,6 +125,11 @@ class MixtureRows(NamedTuple):
             x = stack_block(self.table, self.columns, self.blocks, block)
             x = x[~np.isnan(x).any(axis=1)]
             x = x[which_mass(x[:, 0], self.masses.get(block, ())) < 0]
+            if not len(x):
+                place = self.columns[list(self.blocks).index(block)]
+                raise ValueError(
+                    f"No row that counts has a value in column(s) {place} off point masses; leave them out."
+                )
             inside = x @ self.directions[block] if block in self.directions else x
             rows[block] = inside, self.kernels[list(self.blocks).index(block)]
         return rows

@@ -241,7 +241,7 @@ def without_copies(x: np.ndarray) -> np.ndarray:
 def many_scales(x: np.ndarray) -> bool:
     """Whether a column has parts so narrow beside its middle 99 % that no grid resolves both."""
     x = without_copies(x[:, None])
-    return float(np.ptp(np.quantile(x, [0.005, 0.995]))) > SCALES * float(isj(x)[0])
+    return len(x) > 0 and float(np.ptp(np.quantile(x, [0.005, 0.995]))) > SCALES * float(isj(x)[0])
 
 
 def dithered(x: np.ndarray, rng: np.random.Generator) -> np.ndarray:
