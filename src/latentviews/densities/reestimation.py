@@ -109,9 +109,8 @@ def reestimate(
     """Class weights and components as averages over all rows, weighted by their posteriors.
 
     ``posteriors`` is a function of a batch, (n, k) for data in one array, or None where they are the weights of a
-    stream. ``weights`` are those of rows, or of rows
-    in classes, (n, k), zero for a class that a row is known not to be in; only then is ``posteriors`` told which
-    classes are left.
+    stream. ``weights`` are those of rows, or of rows in classes, (n, k), zero for a class that a row is known not to be
+    in; only then is ``posteriors`` told which classes are left.
     """
     if posteriors is not None and not callable(posteriors):  # they pass along the rows as weights do
         weights = posteriors if weights is None else posteriors * weights[:, None]

@@ -145,7 +145,7 @@ def diagnose(model: Any, X: Any, *, n_permutations: int = 199, random_state: Any
     every class, whether views depend on each other inside a class, whether its rows look like several classes to
     `rank_test`, whether starts agree, and how certain the rows' classes are.
 
-    Dependence is tested with `independence_test` on rows drawn into each class by their posteriors. P-values are
+    Dependence is tested by HSIC, with a kernel per view, on rows drawn into classes by their posteriors. P-values are
     corrected for all classes and pairs of views together: a standardised statistic is compared with the largest of all
     tests' null draws (Westfall & Young 1993, single step). Tests of different pairs are asymptotically independent
     where views are, since E[φ_1 φ_2 φ_1 φ_3] = 0 for centred features, so that their draws can be put side by side.

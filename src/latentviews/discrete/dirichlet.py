@@ -107,8 +107,8 @@ def chosen_concentration(rank: int, given: float | None, find: Callable[[], floa
         return given
     if rank < 3:
         warn_user(
-            f"Moments of three draws do not tell the concentration of {rank} parts; it is taken to be {UNTOLD:g}, "
-            "where no topics of words tell it. Pass `concentration` where more is known.",
+            f"Moments of three draws do not tell the concentration of {rank} parts; topics of words may, and else "
+            f"it is taken to be {UNTOLD:g}. Pass `concentration` where more is known.",
             IdentifiabilityWarning,
         )
         return UNTOLD
