@@ -36,9 +36,7 @@ def read_problem(model: Any, X: Any, y: Any, sample_weight: Any) -> Problem:
     prototypes = _prototypes(model, rows.counted().pilot, columns, blocks)
     names = getattr(model, "feature_names_in_", None)
     _check_pilot(rows, columns, prototypes, names)
-    if model.kernel is None and model.features is None:
-        used = [j for view in columns for j in view if j not in chosen_codes(model)]
-        _warn_of_codes(X, rows.pilot, used, names, dependent=model.dependence is not None)
+    _warn_of_codes(model, X, rows.pilot, columns, names)
     rows = rows_inside(rows, columns, prototypes, names)
     fits, rank_test = ViewFits(rows.pilot, columns, blocks, rows.codes), None
     if model.dependence is not None:
@@ -101,12 +99,13 @@ def _check_pilot(rows: TrainingRows, columns: Columns, prototypes: Sequence[Any]
                 )
 
 
-def _warn_of_codes(X: Any, pilot: np.ndarray, columns: Sequence[int], names: Any, *, dependent: bool) -> None:
+def _warn_of_codes(model: Any, X: Any, pilot: np.ndarray, columns: Columns, names: Any) -> None:
     """Say which columns of integers have two values only, and are taken as numbers all the same."""
-    if hasattr(X, "dask"):  # whose kinds are not known yet
+    if hasattr(X, "dask") or model.kernel is not None or model.features is not None:  # Dask's kinds are not known yet
         return
-    kinds = _kinds(X, pilot.shape[1], names)
-    two = [j for j in columns if kinds[j] in "iu" and len(np.unique(to_numpy(pilot[:, j]))) == 2]
+    kinds, dependent = _kinds(X, pilot.shape[1], names), model.dependence is not None
+    used = [j for view in columns for j in view if j not in chosen_codes(model)]
+    two = [j for j in used if kinds[j] in "iu" and len(np.unique(to_numpy(pilot[:, j]))) == 2]
     if two:
         shown = ", ".join(str(label_of(j, names)) for j in two[:5]) + (f" and {len(two) - 5} more" if two[5:] else "")
         instead = "leave them out, which copulas have no place for, or fit with dependence=None and"
