@@ -84,8 +84,11 @@ def test_an_interrupt_stops_the_workers_too(client, tmp_path):
     seen = sum(slow.notes().values())
     assert seen < 300  # not one pass
     assert not hasattr(model, "n_features_in_")
-    time.sleep(0.3)
-    assert sum(slow.notes().values()) <= seen + 4  # what the workers had begun
+    time.sleep(1.0)  # for what the workers had begun
+    settled = sum(slow.notes().values())
+    assert settled < 100
+    time.sleep(0.5)
+    assert sum(slow.notes().values()) == settled  # nothing goes on
 
 
 def test_rows_that_were_on_a_cluster_that_is_closed_are_missed():
