@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from latentviews._numbers import largest_singular_value, sketched_svd
-from latentviews.core.shuffles import Shuffles, Sides
+from latentviews.core.shuffles import PairedDirections, permuted_norms
 
 pytestmark = pytest.mark.cheap
 
@@ -13,13 +13,13 @@ def test_the_largest_singular_values_are_those_of_every_pair_alone(rng):
     n = 50
     first, other, *seconds = (rng.normal(size=(n, width)) for width in (4, 3, 5, 2, 6))
     kept = rng.random(n) < 0.8
-    pairs = [Sides(first, second, None) for second in seconds] + [Sides(other, seconds[0], None)]
-    pairs.append(Sides(other[kept], seconds[1][kept], kept))
+    pairs = [PairedDirections(first, second, None) for second in seconds] + [PairedDirections(other, seconds[0], None)]
+    pairs.append(PairedDirections(other[kept], seconds[1][kept], kept))
     order = rng.permutation(n)
 
-    found = Shuffles(pairs).largest(order)
+    found = permuted_norms(pairs, [order])
 
-    for value, (one, two, some) in zip(found, pairs, strict=True):
+    for value, (one, two, some) in zip(found[0], pairs, strict=True):
         own = order if some is None else np.argsort(order[some])
         np.testing.assert_allclose(value, np.linalg.norm(one[own].T @ two / len(one), 2), rtol=1e-10)
 

@@ -133,7 +133,11 @@ def test_point_masses_are_smoothed_in_silence_where_none_are_wanted(one_rng):
     X = np.maximum(one_rng.normal(size=(600, 3)), 0)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        MultiViewMixture(1, dependence=Copulas(n_starts=1), point_masses=None, random_state=0).fit(X)
+        model = MultiViewMixture(1, dependence=Copulas(n_starts=1), point_masses=None, random_state=0).fit(X)
+
+    drawn, _ = model.sample(500)
+    assert 0.3 < np.mean(np.abs(drawn) < 0.3) < 0.8  # many near the mass,
+    assert not np.any(drawn == 0)  # and none at it
 
 
 def test_components_are_the_margins_of_the_classes(fitted):

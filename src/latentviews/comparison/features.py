@@ -197,3 +197,9 @@ def _check_inside(kernel: Any, rows: Any) -> None:
     """Refuse values outside the space of a kernel or its map."""
     space = space_of(kernel)
     refuse_outside(rows, {} if space is None else {j: space.column(j) for j in range(rows.shape[1])})
+
+
+def block_sums(squares: Any, first: Sequence[Any], second: Sequence[Any]) -> np.ndarray:
+    """Sums of every matrix (…, D, E) over the blocks of two lists of features."""
+    starts = [np.cumsum([0, *(phi.shape[-1] for phi in own[:-1])]) for own in (first, second)]
+    return np.add.reduceat(np.add.reduceat(to_numpy(squares), starts[0], axis=-2), starts[1], axis=-1)

@@ -18,6 +18,7 @@ from latentviews.comparison.features import (
     LANDMARKS,
     N_DEPENDENCE,
     RowsInBatches,
+    block_sums,
     check_kernel,
     dependence_kernels,
     fitted_map,
@@ -32,6 +33,7 @@ from latentviews.core.streams import batches
 
 MANY_ROWS = 50_000  # rows from which permutations are slower than their limit and no better
 CELLS = 2_000_000  # numbers that are held for permutations multiplied together
+GRAM_ROWS = 5000  # between which matrices of kernels are held
 GATHERED = 30  # multiplications that cost as much as fetching a number
 FINENESS = 0.2  # the weight of a kernel that is finer by a step: relations are more often simple than not
 REST = 1e-9  # directions with a smaller share of the largest variance are rounding
@@ -83,8 +85,8 @@ def independence_test(
     n_permutations : int, default=999
     n_landmarks : int, default=300
         The most features of either view, of all kernels that are tried together. Time is
-        O(n · n_landmarks² · n_permutations) at most, and smooth kernels need some twenty features; where features are
-        more than rows can repay, n² matrices are formed instead.
+        O(n · n_landmarks² · n_permutations) at most, and smooth kernels need some twenty features; n² matrices
+        are formed for at most 5,000 rows, where features would cost more.
     random_state : int, RandomState or None
 
     Returns
@@ -200,7 +202,8 @@ def _pair_draws(first: Any, second: Any, orders: Sequence[np.ndarray]) -> tuple[
     xp = namespace(first[0])
     first, second = ([phi - xp.mean(phi, axis=0) for phi in own] for own in (first, second))
     widths = [sum(phi.shape[1] for phi in own) for own in (first, second)]
-    in_features = widths[0] * widths[1] < GATHERED * len(second) * first[0].shape[0]
+    n_rows = first[0].shape[0]
+    in_features = n_rows > GRAM_ROWS or widths[0] * widths[1] < GATHERED * len(second) * n_rows
     values = (_feature_products if in_features else _gram_products)(first, second, orders)
     sizes = [[_square_norm(phi.T @ phi / phi.shape[0]) for phi in own] for own in (first, second)]
     tried: list[tuple[int, ...]] = list(product(range(len(first)), range(len(second))))
@@ -218,14 +221,8 @@ def _feature_products(first: Sequence[Any], second: Sequence[Any], orders: Seque
     parts = []
     for start in range(0, len(orders), at_once):
         paired = xp.reshape(take_rows(psi, np.concatenate(orders[start : start + at_once])), (-1, n, psi.shape[1]))
-        parts.append(_block_sums((phi.T @ paired / n) ** 2, first, second))
+        parts.append(block_sums((phi.T @ paired / n) ** 2, first, second))
     return np.concatenate(parts)
-
-
-def _block_sums(squares: Any, first: Sequence[Any], second: Sequence[Any]) -> np.ndarray:
-    """Sums of every matrix (…, D, E) over the blocks of two lists of features."""
-    starts = [np.cumsum([0, *(phi.shape[-1] for phi in own[:-1])]) for own in (first, second)]
-    return np.add.reduceat(np.add.reduceat(to_numpy(squares), starts[0], axis=-2), starts[1], axis=-1)
 
 
 def _gram_products(first: Sequence[Any], second: Sequence[Any], orders: Sequence[np.ndarray]) -> np.ndarray:
@@ -299,17 +296,17 @@ def _limit_draws(
     first, second = sums[0] / n, sums[1] / n
     covariances = sums[2] / n - np.outer(first, first), sums[3] / n - np.outer(second, second)
     tails = [[phi.tail_ for phi in own] for own in maps]
-    found = _block_sums((sums[4] / n - np.outer(first, second))[None] ** 2, *tails)[0]
+    found = block_sums((sums[4] / n - np.outer(first, second))[None] ** 2, *tails)[0]
     roots = [_root(part) for part in covariances]
     null = np.concatenate(
         [
-            _block_sums(
+            block_sums(
                 (roots[0] @ rng.normal(size=(1, roots[0].shape[1], roots[1].shape[1])) @ roots[1].T) ** 2, *tails
             )
             for _ in range(n_draws)
         ]
     )
-    squares = [np.diag(_block_sums(part[None] ** 2, own, own)[0]) for part, own in zip(covariances, tails, strict=True)]
+    squares = [np.diag(block_sums(part[None] ** 2, own, own)[0]) for part, own in zip(covariances, tails, strict=True)]
     tried: list[tuple[int, ...]] = list(product(range(len(tails[0])), range(len(tails[1]))))
     return tried, [
         Draws(float(found[i, j]), null[:, i, j] / n, float(np.sqrt(squares[0][i] * squares[1][j]))) for i, j in tried

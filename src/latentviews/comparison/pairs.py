@@ -5,7 +5,7 @@ from itertools import combinations
 
 import numpy as np
 
-from latentviews.comparison.features import LANDMARKS, fitted_map, mapped, some_rows
+from latentviews.comparison.features import LANDMARKS, block_sums, fitted_map, mapped, some_rows
 from latentviews.comparison.results import Draws, TestResult
 from latentviews.core.kernels.base import Kernel
 
@@ -24,7 +24,7 @@ def leading_features(rows: np.ndarray, kernel: Kernel, rng: np.random.Generator)
 def pairwise_tests(
     features: Sequence[np.ndarray], n_permutations: int, rng: np.random.Generator
 ) -> dict[tuple[int, int], TestResult]:
-    """`independence_test` for every pair of views with the same rows, from their centred features.
+    """HSIC's test, with one kernel per view, for every pair of views with the same rows, from their centred features.
 
     A draw permutes every view on its own and serves all pairs: one product of matrices instead of one per pair, and
     draws that are those of all pairs together where all views are independent.
@@ -33,8 +33,7 @@ def pairwise_tests(
     shuffled = np.hstack(features)
 
     def statistics() -> np.ndarray:
-        squares = (shuffled.T @ shuffled / n) ** 2
-        return np.add.reduceat(np.add.reduceat(squares, starts[:-1], axis=0), starts[:-1], axis=1)
+        return block_sums((shuffled.T @ shuffled / n) ** 2, features, features)
 
     found, null = statistics(), np.empty((n_permutations, len(features), len(features)))
     for draw in null:

@@ -16,7 +16,7 @@ from latentviews._parameters import AutoOr, NoneOr, Numbers
 from latentviews._validation import UnsupportedError, check_count
 from latentviews.core import streams
 from latentviews.core.categories import chosen_codes
-from latentviews.core.shuffles import Shuffles, Sides
+from latentviews.core.shuffles import PairedDirections, permuted_norms
 from latentviews.core.tables import check_spaces, check_varying, read_table
 from latentviews.core.views import Views, feature_prototypes, fit_views, fitting_maps, with_bandwidth
 
@@ -157,8 +157,7 @@ def dependence_rank(
     sides = _sides(table, views, list(pairs), _groups(units, rng) if among is None else [], n_directions)
     if not sides:
         raise UnsupportedError("No two views occur in the same rows, so nothing is known of how they go together.")
-    shuffles = Shuffles(list(sides.values()))
-    null = np.array([shuffles.largest(rng.permutation(len(table))) for _ in range(size)])
+    null = permuted_norms(list(sides.values()), [rng.permutation(len(table)) for _ in range(size)])
     limits = _limits(null, level)
     test = RankTest(
         1,
@@ -203,13 +202,13 @@ def _sides(
     pairs: Sequence[tuple[int, int]],
     groups: Sequence[tuple[tuple[int, ...], ...]],
     n_directions: int,
-) -> dict[Compared, Sides]:
+) -> dict[Compared, PairedDirections]:
     """What is compared: pairs of views and groups, at the kernels' own widths and at wider ones.
 
     Pairs of many views show nothing in wider kernels that groups do not, and are left out there; so are all but their
     leading directions where pairs are very many.
     """
-    found: dict[Compared, Sides] = {}
+    found: dict[Compared, PairedDirections] = {}
     singles = [((s,), (t,)) for s, t in pairs]
     for width in (1.0, WIDE):
         maps = views.features if width == 1 else _widened(table, views)
@@ -253,19 +252,23 @@ def _directions(phi: Any, x: np.ndarray, size: int) -> np.ndarray:
     return directions
 
 
-def _two_whole(whole: Sequence[np.ndarray | None], first: Sequence[int], second: Sequence[int]) -> Sides | None:
+def _two_whole(
+    whole: Sequence[np.ndarray | None], first: Sequence[int], second: Sequence[int]
+) -> PairedDirections | None:
     """The sides of two views that all rows have, centred once for all pairs; None for others."""
     here, there = whole[first[0]], whole[second[0]]
-    return None if len(first) + len(second) > 2 or here is None or there is None else Sides(here, there, None)
+    return (
+        None if len(first) + len(second) > 2 or here is None or there is None else PairedDirections(here, there, None)
+    )
 
 
-def _in_common(first: Sequence[np.ndarray], second: Sequence[np.ndarray], size: int) -> Sides | None:
+def _in_common(first: Sequence[np.ndarray], second: Sequence[np.ndarray], size: int) -> PairedDirections | None:
     """The directions of two groups of views in the rows that have all of them; None where there are no such rows."""
     kept = ~np.any([np.isnan(x[:, 0]) for x in (*first, *second)], axis=0)
     if kept.sum() < 2:
         return None
     a, b = (_side([x[kept] for x in side], size) for side in (first, second))
-    return Sides(a, b, None if kept.all() else kept)
+    return PairedDirections(a, b, None if kept.all() else kept)
 
 
 def _side(views: Sequence[np.ndarray], size: int) -> np.ndarray:

@@ -6,54 +6,38 @@ from typing import NamedTuple
 import numpy as np
 
 
-class Sides(NamedTuple):
+class PairedDirections(NamedTuple):
     """The directions of two views, or groups of them, in the rows that have both."""
 
-    first: np.ndarray
-    second: np.ndarray
+    first: np.ndarray  # (n, d)
+    second: np.ndarray  # (n, w)
     kept: np.ndarray | None  # of the table's rows; None where all are
 
 
-class Batch(NamedTuple):
-    """A first side, and all second sides that it is compared with, side by side and of equal width."""
+def permuted_norms(pairs: Sequence[PairedDirections], orders: Sequence[np.ndarray]) -> np.ndarray:
+    """The largest singular value of every pair for every order of the table's rows on its first side, (orders, pairs).
 
-    first: np.ndarray  # (n, d)
-    seconds: np.ndarray  # (n, m w)
-    width: int
-    places: list[int]  # of the pairs among all
-    kept: np.ndarray | None
-
-    def largest(self, order: np.ndarray) -> np.ndarray:
-        """The largest singular values, (m,), where the rows of the first side are in another order."""
-        order = order if self.kept is None else np.argsort(order[self.kept])
-        moment = np.take(self.first, order, axis=0).T @ self.seconds / len(self.first)
-        each = np.ascontiguousarray(moment.reshape(len(moment), -1, self.width).transpose(1, 2, 0))  # (m, w, d)
-        values = np.linalg.eigvalsh(each @ each.transpose(0, 2, 1))[:, -1]  # a third of the time of an SVD
-        return np.sqrt(np.maximum(values, 0.0))
+    Pairs with one first side are multiplied at once, and no others are held meanwhile.
+    """
+    together: dict[tuple[int, int], list[int]] = {}
+    for i, pair in enumerate(pairs):
+        together.setdefault((id(pair.first), id(pair.kept)), []).append(i)
+    found = np.empty((len(orders), len(pairs)))
+    for places in together.values():
+        found[:, places] = _norms_of_one_side([pairs[i] for i in places], orders)
+    return found
 
 
-class Shuffles:
-    """Pairs of sides, to be permuted again and again."""
-
-    def __init__(self, pairs: Sequence[Sides]):
-        self.size = len(pairs)
-        together: dict[tuple[int, int], list[int]] = {}
-        for i, pair in enumerate(pairs):
-            together.setdefault((id(pair.first), id(pair.kept)), []).append(i)
-        self.batches = [_batch(pairs, places) for places in together.values()]
-
-    def largest(self, order: np.ndarray) -> np.ndarray:
-        """The largest singular value of every pair where the rows of the first sides are in another order."""
-        found = np.empty(self.size)
-        for batch in self.batches:
-            found[batch.places] = batch.largest(order)
-        return found
-
-
-def _batch(pairs: Sequence[Sides], places: list[int]) -> Batch:
-    """Pairs with the same first side; zeros make the second sides equally wide, and change no singular value."""
-    seconds = [pairs[i].second for i in places]
-    width = max(second.shape[1] for second in seconds)
-    padded = [np.pad(second, ((0, 0), (0, width - second.shape[1]))) for second in seconds]
-    one = pairs[places[0]]
-    return Batch(one.first, np.hstack(padded) if len(padded) > 1 else padded[0], width, places, one.kept)
+def _norms_of_one_side(pairs: Sequence[PairedDirections], orders: Sequence[np.ndarray]) -> np.ndarray:
+    """The same of pairs with one first side; zeros make the second sides equally wide, and change no singular value."""
+    first, _, kept = pairs[0]
+    width = max(pair.second.shape[1] for pair in pairs)
+    seconds = np.hstack([np.pad(pair.second, ((0, 0), (0, width - pair.second.shape[1]))) for pair in pairs])
+    found = np.empty((len(orders), len(pairs)))
+    for values, order in zip(found, orders, strict=True):
+        own = order if kept is None else np.argsort(order[kept])
+        moment = np.take(first, own, axis=0).T @ seconds / len(first)
+        each = np.ascontiguousarray(moment.reshape(len(moment), -1, width).transpose(1, 2, 0))  # (pairs, w, d)
+        squares = np.linalg.eigvalsh(each @ each.transpose(0, 2, 1))[:, -1]  # a third of the time of an SVD
+        values[:] = np.sqrt(np.maximum(squares, 0.0))
+    return found

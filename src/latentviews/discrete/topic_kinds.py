@@ -25,7 +25,7 @@ from latentviews.discrete.topic_em import EMSettings, TopicFit, first_fit, fit_t
 
 FLOOR = 0.01  # of a start's topics: the share of the corpus's own frequencies in each
 MOST = 1.0  # of α_h where EM begins, if the prior is learnt
-LOTS = 8  # of documents, for the error of the moments' concentration
+JACKKNIFE_LOTS = 8  # of documents, for the error of the moments' concentration
 ALONE = 0.1  # the concentration per topic where moments say nothing of it
 
 
@@ -143,7 +143,7 @@ def _told_concentration(
     by_topics = read_concentration(bags, fit, settings.em)
     if projection is None or settings.rank < 3:  # moments say nothing of it
         return by_moments if by_topics is None else by_topics
-    lots = [bag_moments(bags[lot::LOTS], projection) for lot in range(LOTS)]
+    lots = [bag_moments(bags[lot::JACKKNIFE_LOTS], projection) for lot in range(JACKKNIFE_LOTS)]
     return steadier(by_moments, moment_error(lots, by_moments, settings.parts), by_topics)
 
 

@@ -272,7 +272,7 @@ def fit_em(
     tol: float = 1e-3,
     report: Callable[[int, float], bool] = lambda n_iter, objective: False,
 ) -> JointFit:
-    """EM until a step gains less than ``tol`` a row; smoothing makes it an ascent only nearly, so the best is kept."""
+    """EM until a step gains under ``tol`` per row; smoothing makes it an ascent only nearly, so the best is kept."""
     total = len(table) if weights is None else float(weights.sum())
     current, best, before = start, JointFit(start, -np.inf, 0, False), -np.inf
     for n_iter in range(1, max_iter + 1):

@@ -253,7 +253,8 @@ def accelerated_em(
 ) -> EMFit:
     """EM sped up by squared extrapolation (Varadhan & Roland 2008); the likelihood never falls.
 
-    It stops when a step of plain EM, scaled to a hundred of them, gains less than ``tol`` a row, or ``report`` says so.
+    It stops when a step of plain EM, scaled to a hundred of them, gains less than ``tol`` per row or ``report``
+    says so.
     """
     current, objective = start, step(start)[1]
     n_iter, longest = 0, 4.0

@@ -1,5 +1,6 @@
 """Whole sequences in Dask's chunks or on a device: what a fit asks of all rows is added up where they are."""
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from functools import partial, wraps
 from typing import Any
@@ -17,12 +18,10 @@ from latentviews.sequences.stretches import check_lengths, triples
 Derive = Callable[[Any, np.ndarray], tuple[Any, Any]]  # from rows and lengths to rows and weights
 
 
-class ChunkedSequences:
-    """The rows of sequences, none of which goes over the end of a chunk."""
+class SummedSequences(ABC):
+    """Rows of sequences that stay where they are, and of which a fit asks for sums."""
 
-    def __init__(self, rows: CheckedChunks, lengths: list[np.ndarray]):
-        self.rows = rows
-        self.lengths = lengths  # of the sequences of every chunk
+    lengths: list[np.ndarray]  # of the sequences of every chunk
 
     def __len__(self) -> int:
         return int(sum(length.sum() for length in self.lengths))
@@ -31,6 +30,35 @@ class ChunkedSequences:
     def n_rows(self) -> int:
         """The number of rows."""
         return len(self)
+
+    def triples(self) -> "DerivedRows":
+        """Rows (x_{t-1}, x_t, x_{t+1}) inside sequences."""
+        size = sum(int(np.maximum(length - 2, 0).sum()) for length in self.lengths)
+        return DerivedRows(self, _triples, size)
+
+    @abstractmethod
+    def inside(self, spaces: Spaces) -> "SummedSequences":
+        """The same with its columns in these spaces."""
+
+    @abstractmethod
+    def take(self, numbers: np.ndarray) -> tuple[np.ndarray, np.ndarray | None]:
+        """The rows with these increasing numbers, in NumPy, and their weights."""
+
+    @abstractmethod
+    def total(self, sums: Callable[[Any, np.ndarray], tuple[Any, ...]]) -> tuple[np.ndarray, ...]:
+        """What ``sums(rows, lengths)`` gives of all rows, added up."""
+
+    @abstractmethod
+    def derived_total(self, derive: Derive, row_sum: streams.RowSum, size: int) -> streams.Total:
+        """The sums of ``row_sum`` over the rows and weights that ``derive`` makes of them."""
+
+
+class ChunkedSequences(SummedSequences):
+    """The rows of sequences, none of which goes over the end of a chunk."""
+
+    def __init__(self, rows: CheckedChunks, lengths: list[np.ndarray]):
+        self.rows = rows
+        self.lengths = lengths
 
     def inside(self, spaces: Spaces) -> "ChunkedSequences":
         """The same with its columns in these spaces."""
@@ -46,11 +74,6 @@ class ChunkedSequences:
         """What ``sums(rows, lengths)`` gives of every chunk, added up."""
         return self._total(partial(_sums_of, self.rows.bare(), sums)).sums
 
-    def triples(self) -> "DerivedRows":
-        """Rows (x_{t-1}, x_t, x_{t+1}) inside sequences."""
-        size = sum(int(np.maximum(length - 2, 0).sum()) for length in self.lengths)
-        return DerivedRows(self, _triples, size)
-
     def derived_total(self, derive: Derive, row_sum: streams.RowSum, size: int) -> streams.Total:
         """The sums of ``row_sum`` over the rows and weights that ``derive`` makes of every chunk."""
         return self._total(partial(_derived_total, self.rows.bare(), derive, row_sum, size))
@@ -60,7 +83,7 @@ class ChunkedSequences:
             return self.rows.batches.total(function, self.lengths)
 
 
-class DeviceSequences(ChunkedSequences):
+class DeviceSequences(SummedSequences):
     """The rows of sequences in another array library, which stay where they are: one chunk."""
 
     def __init__(self, table: Any, lengths: np.ndarray):
@@ -89,7 +112,7 @@ class DeviceSequences(ChunkedSequences):
 class DerivedRows:
     """Rows, perhaps with weights, that are made of every chunk's sequences where they are."""
 
-    def __init__(self, sequences: ChunkedSequences, derive: Derive, size: int):
+    def __init__(self, sequences: SummedSequences, derive: Derive, size: int):
         self.sequences = sequences
         self.derive = derive
         self.size = size

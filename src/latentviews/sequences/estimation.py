@@ -52,7 +52,7 @@ from latentviews.sequences.baum_welch import (
     chain_update,
 )
 from latentviews.sequences.chains import Smoothing, first_rows, smooth_states, stationary
-from latentviews.sequences.chunks import ChunkedSequences, DerivedRows
+from latentviews.sequences.chunks import DerivedRows, SummedSequences
 from latentviews.sequences.stretches import triple_columns, triples, window_means
 from latentviews.sequences.transitions import transition_matrix
 
@@ -71,7 +71,7 @@ class SequenceProblem(NamedTuple):
     def triples(self) -> Problem:
         """The same of triples of consecutive rows, whose views are every sensor at three times."""
         rows = self.rows
-        width, chunked = rows.pilot.shape[1], isinstance(rows.data, ChunkedSequences)
+        width, chunked = rows.pilot.shape[1], isinstance(rows.data, SummedSequences)
         data = rows.data.triples() if chunked else triples(rows.data, self.lengths)
         pilot = triples(rows.pilot, self.pilot_lengths) if rows.partial or chunked else data
         seen = pilot if chunked else data
@@ -221,7 +221,7 @@ def polished_chain(
 def _step_over(problem: SequenceProblem, views: Sequence[SieveView], parameters: SieveParameters) -> SieveParameters:
     """One more step of Baum–Welch, over all rows."""
     data = problem.rows.data
-    if isinstance(data, ChunkedSequences):
+    if isinstance(data, SummedSequences):
         return chain_update(parameters, data.total(partial(_step_sums, views, parameters)))[0]
     return chain_step(CellBatches(data, views), parameters, problem.lengths)[0]
 
@@ -235,7 +235,7 @@ def _step_sums(
 def state_counts(problem: SequenceProblem, chain: ChainEstimate) -> tuple[np.ndarray, ...]:
     """Expected numbers of rows in every state (k,), of first rows (k,), and of moves (k, k), over all sequences."""
     data, counted = problem.rows.data, partial(_counts, chain)
-    return data.total(counted) if isinstance(data, ChunkedSequences) else counted(data, problem.lengths)
+    return data.total(counted) if isinstance(data, SummedSequences) else counted(data, problem.lengths)
 
 
 def _counts(chain: ChainEstimate, table: np.ndarray, lengths: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -264,7 +264,7 @@ def _emissions(
     With "auto", columns are smoothed in every state as held-out stretches prefer. Where rows are in chunks, the pilot
     says how to smooth.
     """
-    rows, chunked = problem.rows, isinstance(problem.rows.data, ChunkedSequences)
+    rows, chunked = problem.rows, isinstance(problem.rows.data, SummedSequences)
     table, lengths = (rows.pilot, problem.pilot_lengths) if chunked else (rows.data, problem.lengths)
     in_states = partial(_in_states, sieve, parameters)
     halves, posteriors = alternating_stretches(lengths), in_states(table, lengths)[1]

@@ -15,7 +15,7 @@ from latentviews.stochastic.expansions import Expansion, RandomBlocks, leading
 
 LANDMARKS = 512
 PILOT = 10_000  # rows that landmarks are picked from, and coefficients are found on
-RIDGE = 1e-5  # a row, of least squares in random features
+RIDGE = 1e-5  # per row, of least squares in random features
 LIMIT = 0.1  # the sine of an angle up to which functions are called converged
 TOL = 1e-7  # landmarks that add less are rounding
 

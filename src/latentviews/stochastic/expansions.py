@@ -37,7 +37,7 @@ class RandomBlocks:
 
     kernel: Any  # its rules resolved, with `frequencies`, and `spectral` where it can
     dim: int
-    size: int  # frequencies a block; there are twice as many features
+    size: int  # frequencies per block; there are twice as many features
     seed: int
     keep: int = 0  # numbers of frequencies that may stay in memory while they are in use; none by default
     selection: str = "auto"  # or "fastfood", whose frequencies are products of Hadamard and diagonal matrices

@@ -86,7 +86,7 @@ class DoublyStochasticPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
     kernel : Kernel with ``frequencies``, default=Gaussian("median")
         Rules in it are resolved on the first batch.
     batch_size : int, default=1024
-        Rows a step; larger batches are cut. Smaller ones count for less.
+        Rows per step; larger batches are cut. Smaller ones count for less.
     n_frequencies : int, default=64
         Frequencies in a block, half as many as its features. Up to eight columns they stand on a lattice.
     selection : {"auto", "fastfood"}, default="auto"

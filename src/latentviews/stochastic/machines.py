@@ -40,7 +40,7 @@ class DoublyStochasticClassifier(ClassifierMixin, KernelMachine):
         ν, the weight of half the squared length of f in the RKHS. "auto" is chosen on rows left out where the fit is at
         once, and 1e-6 where it is by steps.
     batch_size : int, default=256
-        Rows a step; larger batches are cut.
+        Rows per step; larger batches are cut.
     n_frequencies : int, default=128
         Frequencies in a block, half as many as its features.
     selection : {"auto", "fastfood"}, default="auto"

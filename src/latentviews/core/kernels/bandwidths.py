@@ -219,7 +219,7 @@ def finest(x: np.ndarray) -> float:
 def rounding(x: np.ndarray) -> float:
     """The unit of rounded values, most of which occur again; zero where they do not."""
     values = np.unique(x)
-    return float(np.median(np.diff(values))) if 1 < len(values) < len(x) / 2 else 0.0
+    return _median_step(values) if len(values) < len(x) / 2 else 0.0
 
 
 def without_copies(x: np.ndarray) -> np.ndarray:

@@ -28,7 +28,7 @@ from latentviews.mixtures.dependence.copulas import (
 )
 from latentviews.mixtures.dependence.few_rows import FewRows, component_fit, counted_fit, lacks_rows
 from latentviews.mixtures.dependence.grids import ColumnGrids
-from latentviews.mixtures.dependence.partitions import Choice, Ground, counted_classes, told_classes
+from latentviews.mixtures.dependence.partitions import Choice, ClassSearch, classes_of_number, counted_classes
 from latentviews.mixtures.dependence.settings import Copulas
 from latentviews.mixtures.dependence.starts import START_ROWS, Start, dependence_starts, spectral_parts
 from latentviews.mixtures.estimation import FULL_STEPS, FitPath, FoundClasses, SpectralSettings, no_spectral
@@ -59,8 +59,8 @@ def dependent_classes(
             problem, FewRows(problem.pilot, rows, problem.pilot_weights, grids), settings, n_classes, report
         )
     n_parts = max(settings.n_parts, 2 * (n_classes or 0))
-    ground = Ground(problem, settings, rows, grids, volume, weights)
-    more = partial(_tried, ground, n_classes, spectral, n_jobs, report)
+    search = ClassSearch(problem, settings, rows, grids, volume, weights)
+    more = partial(_tried, search, n_classes, spectral, n_jobs, report)
     tried = more(n_parts)
     while n_classes is None and tried.is_full and (larger := more(2 * tried.n_parts)).n_classes > tried.n_classes:
         tried = larger
@@ -74,7 +74,7 @@ def dependent_classes(
     return _found(problem, classes, path, chosen.agreement)
 
 
-class Tried(NamedTuple):
+class PartFits(NamedTuple):
     """Fits of so many parts from several starts, and what was chosen of them."""
 
     n_parts: int
@@ -96,29 +96,34 @@ class Tried(NamedTuple):
 
 
 def _tried(
-    ground: Ground, n_classes: int | None, spectral: SpectralSettings, n_jobs: int | None, report: Report, n_parts: int
-) -> Tried:
+    search: ClassSearch,
+    n_classes: int | None,
+    spectral: SpectralSettings,
+    n_jobs: int | None,
+    report: Report,
+    n_parts: int,
+) -> PartFits:
     """EM from several starts, and classes of the parts."""
-    problem, settings = ground.problem, ground.settings
-    n_parts = max(min(n_parts, len(ground.rows) // FEWEST), n_classes or 1)
+    problem, settings = search.problem, search.settings
+    n_parts = max(min(n_parts, len(search.rows) // FEWEST), n_classes or 1)
     moments, spectrum = spectral_parts(problem, n_parts, spectral)
     count = 1 if n_parts == 1 else 2 * settings.n_starts + (moments is not None)
-    guesses = dependence_starts(problem, ground.rows, n_parts, settings.n_starts, moments, ground.weights)
+    guesses = dependence_starts(problem, search.rows, n_parts, settings.n_starts, moments, search.weights)
     starts: list[Start] = []
 
     def tasks() -> Iterator[Any]:  # a start is made when its turn comes, so that the steps told of are spread evenly
         for i, start in enumerate(guesses):
             starts.append(start)
             part = Part(i, count, settings.tol)
-            yield delayed(_fit)(start, ground.grids, problem.pilot, settings, report, part)
+            yield delayed(_fit)(start, search.grids, problem.pilot, settings, report, part)
 
     fits = Parallel(n_jobs, prefer="threads")(tasks())
     if settings.noise:
         fits = [fit._replace(mixture=reweigh(fit.mixture, problem.pilot, problem.pilot_weights)) for fit in fits]
-    cells = ground.grids.cells(problem.pilot)
+    cells = search.grids.cells(problem.pilot)
     expected = [fit.mixture.expected(cells) for fit in fits]
-    chosen = counted_classes(ground, expected) if n_classes is None else told_classes(ground, expected, n_classes)
-    return Tried(n_parts, [start.name for start in starts], fits, expected, chosen, spectrum)
+    chosen = counted_classes(search, expected) if n_classes is None else classes_of_number(search, expected, n_classes)
+    return PartFits(n_parts, [start.name for start in starts], fits, expected, chosen, spectrum)
 
 
 def _found(problem: Problem, classes: DependentClasses, path: FitPath, agreement: float) -> FoundClasses:

@@ -25,10 +25,10 @@ from latentviews.mixtures.problem import Problem
 
 PER_COLUMN = 50  # rows per column that parts must have to tell classes without a valley between them
 AGREED = 0.7  # mean agreement of starts from which on finer classes than valleys' are believed
-SAME = 0.9  # adjusted Rand index from which two starts have the same valleys
+SAME_VALLEYS = 0.9  # adjusted Rand index from which two starts have the same valleys
 
 
-class Ground(NamedTuple):
+class ClassSearch(NamedTuple):
     """The rows that classes are found in, and how they are to be found."""
 
     problem: Problem
@@ -42,11 +42,11 @@ class Ground(NamedTuple):
         """The parts of every start, noise left out where at least so many are left."""
         landscape, found = Landscape(self.rows, self.problem.rng, self.weights), []
         for step in expected:
-            lying = landscape.parts(step.posteriors, step.log_density)
-            kept = np.arange(len(lying.mass))
+            statistics = landscape.parts(step.posteriors, step.log_density)
+            kept = np.arange(len(statistics.mass))
             if self.settings.noise:
-                kept = _kept(lying, _heights(step, self.volume), self.settings, min(fewest, len(kept)))
-            found.append(StartParts(step, kept, lying.take(kept), self.settings.noise))
+                kept = _kept(statistics, _heights(step, self.volume), self.settings, min(fewest, len(kept)))
+            found.append(StartParts(step, kept, statistics.take(kept), self.settings.noise))
         return found
 
 
@@ -55,7 +55,7 @@ class StartParts(NamedTuple):
 
     expected: Expected
     kept: np.ndarray  # their numbers among all parts
-    lying: ComponentStatistics  # how they lie
+    statistics: ComponentStatistics  # how they lie
     noise: bool
 
     def every(self, groups: np.ndarray) -> np.ndarray:
@@ -87,39 +87,39 @@ class Choice(NamedTuple):
     n_partitions: int = 1  # that it was chosen from
 
 
-def told_classes(ground: Ground, expected: Sequence[Expected], n_classes: int) -> Choice:
+def classes_of_number(search: ClassSearch, expected: Sequence[Expected], n_classes: int) -> Choice:
     """So many classes: of all starts and ways to merge their parts, the medoid, or what agrees with known classes."""
     found = [
         (i, start.every(groups), start.labels(groups))
-        for i, start in enumerate(ground.starts(expected, n_classes))
-        for groups in (merge(start.lying, n_classes, cost) for cost in (valley_cost, confusion_cost))
+        for i, start in enumerate(search.starts(expected, n_classes))
+        for groups in (merge(start.statistics, n_classes, cost) for cost in (valley_cost, confusion_cost))
     ]
-    allowed, partitions = ground.problem.allowed, [labels for *_, labels in found]
+    allowed, partitions = search.problem.allowed, [labels for *_, labels in found]
     center = medoid(partitions)
     best = center.chosen if allowed is None else _closest_to(allowed, partitions)
     return Choice(*found[best], center.agreement, len(found))
 
 
-def counted_classes(ground: Ground, expected: Sequence[Expected]) -> Choice:
+def counted_classes(search: ClassSearch, expected: Sequence[Expected]) -> Choice:
     """As many classes as valleys of the density tell apart, or more where held-out rows speak for them.
 
     Of the starts that lead to about the same classes by valleys as the medoid, it is the medoid of finer partitions, of
     parts that share few rows; held-out rows say which of its classes are one. Where parts have few rows for their
     columns, valleys alone tell, since such parts are surer of their rows than they should be.
     """
-    starts, settings = ground.starts(expected, 1), ground.settings
-    wide = [merge_until(start.lying, settings.ratio, settings.least) for start in starts]
+    starts, settings = search.starts(expected, 1), search.settings
+    wide = [merge_until(start.statistics, settings.ratio, settings.least) for start in starts]
     center = medoid([start.labels(groups) for start, groups in zip(starts, wide, strict=True)])
-    first, n_parts, (n_rows, n_columns) = center.chosen, expected[0].posteriors.shape[1], ground.rows.shape
+    first, n_parts, (n_rows, n_columns) = center.chosen, expected[0].posteriors.shape[1], search.rows.shape
     by_valleys = starts[first].choice(first, wide[first], center.agreement, len(starts))
     if n_rows < PER_COLUMN * (n_columns + 1) * n_parts:
         return by_valleys
-    fine = [merge_until(start.lying, settings.ratio, settings.least, SHARED) for start in starts]
-    alike = np.flatnonzero(center.table[first] >= SAME)
+    fine = [merge_until(start.statistics, settings.ratio, settings.least, SHARED) for start in starts]
+    alike = np.flatnonzero(center.table[first] >= SAME_VALLEYS)
     best = int(alike[medoid([starts[i].labels(fine[i]) for i in alike]).chosen])
     own = starts[best]
-    judge = JudgingRows(ground.problem.pilot, ground.weights, ground.grids, own.expected.posteriors[:, own.kept])
-    groups = merge_where(own.lying, fine[best], settings.ratio, judge.as_one)
+    judge = JudgingRows(search.problem.pilot, search.weights, search.grids, own.expected.posteriors[:, own.kept])
+    groups = merge_where(own.statistics, fine[best], settings.ratio, judge.as_one)
     if groups.max() <= wide[first].max():
         return by_valleys
     agreement = _agreement(starts, fine, best, groups)
@@ -132,17 +132,17 @@ def _agreement(starts: list[StartParts], fine: list[np.ndarray], best: int, grou
     """The mean agreement of the classes of one start with those of the others, put together to as many or fewer."""
     labels, count = starts[best].labels(groups), int(groups.max()) + 1
     others = [
-        start.labels(merge(start.lying.united(finer), count, valley_cost)[finer])
+        start.labels(merge(start.statistics.united(finer), count, valley_cost)[finer])
         for i, (start, finer) in enumerate(zip(starts, fine, strict=True))
         if i != best
     ]
     return float(np.mean([adjusted_rand(labels, other) for other in others])) if others else 1.0
 
 
-def _kept(lying: ComponentStatistics, heights: np.ndarray, settings: Copulas, fewest: int) -> np.ndarray:
+def _kept(statistics: ComponentStatistics, heights: np.ndarray, settings: Copulas, fewest: int) -> np.ndarray:
     """The parts that are no noise: neither sparse, nor light and apart from all others; at least so many."""
-    apart = (lying.ratio - np.eye(len(heights))).max(axis=1) < settings.ratio
-    noisy = (heights < 0) | ((lying.mass < settings.least) & apart)
+    apart = (statistics.ratio - np.eye(len(heights))).max(axis=1) < settings.ratio
+    noisy = (heights < 0) | ((statistics.mass < settings.least) & apart)
     return np.flatnonzero(~noisy) if np.sum(~noisy) >= fewest else np.sort(np.argsort(-heights)[:fewest])
 
 
