@@ -4,7 +4,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 LOWEST ?= tests/core/test_tensors.py tests/core/test_moments.py tests/core/test_streams.py tests/core/test_spaces.py tests/io/test_readers.py  # LOWEST= for all
 
-.PHONY: demo test coverage lint docs site evidence wheel lowest mutants changelog clean
+.PHONY: demo test coverage lint docs site evidence wheel properties lowest mutants changelog clean
 
 demo: .venv/ready
 	$(BIN)/latentviews demo --out demo
@@ -38,6 +38,9 @@ wheel: .venv/ready  # sdist and wheel in dist/, and the wheel, made from the sdi
 	$(PYTHON) -m venv --clear build/wheel
 	build/wheel/bin/pip install --quiet --disable-pip-version-check -c constraints.txt dist/*.whl
 	cd build && wheel/bin/python ../tests/minimal.py
+
+properties: .venv/ready  # EXAMPLES inputs of every model and function, by default ten thousand, which takes half a day
+	OPENBLAS_NUM_THREADS=1 EXAMPLES=$(or $(EXAMPLES),10000) $(BIN)/pytest -n 2 --hypothesis-profile many tests/test_properties.py
 
 lowest:  # some tests with the lowest versions that pyproject.toml allows, in an environment of their own
 	$(PYTHON) -m venv --clear build/lowest

@@ -65,7 +65,11 @@ def make_fit(rng: Rng, family: str, *, wild: bool) -> Fit:
 
 def run_case(family: str, numbers: list[int]) -> tuple[str, Judge]:
     """A case in words, and its faults; the same for the same numbers."""
-    rng = np.random.default_rng(numbers)
+    return judged_case(family, np.random.default_rng(numbers))
+
+
+def judged_case(family: str, rng: Rng) -> tuple[str, Judge]:
+    """A case in words, and its faults, as a generator makes it."""
     wild, judge = bool(rng.random() < 0.25), Judge()
     if family == "functions":
         return function_case(rng, judge, wild=wild), judge

@@ -185,9 +185,9 @@ FUNCTIONS: dict[str, Callable[[Rng, Judge, Hostile, bool], None]] = {
 }
 
 
-def function_case(rng: Rng, judge: Judge, *, wild: bool) -> str:
-    """One call, judged; gives it in words."""
+def function_case(rng: Rng, judge: Judge, *, wild: bool, name: str | None = None) -> str:
+    """One call, of a function by chance or of this one, judged; gives it in words."""
     table = hostile_table(rng, wild=wild, missing=bool(rng.random() < 0.3))
-    name = _picked(rng, list(FUNCTIONS))
+    name = name or _picked(rng, list(FUNCTIONS))
     FUNCTIONS[name](rng, judge, table, wild)
     return f"{name}; {table.words}"

@@ -137,6 +137,7 @@ ACCIDENTS: dict[str, Callable[[Rng, np.ndarray], np.ndarray]] = {
     "outlier of 1e300": lambda rng, x: _put(x, (0, 0), 1e300),
     "scaled column by a lot": lambda rng, x: _scaled_column(rng, x, 150),
     "all scaled by a lot": lambda rng, x: x * 10 ** rng.uniform(-150, 150),
+    "all scaled to the limits": lambda rng, x: x * 10 ** rng.uniform(-300, 300),
     "all rows equal but one": lambda rng, x: np.concatenate([x[:1], np.repeat(x[-1:], len(x) - 1, axis=0)]),
 }
 
