@@ -279,8 +279,8 @@ class Sieve(BaseEstimator):
         Parameters
         ----------
         rows : rows of a fit
-        starts : dict of arrays of shape (n, k)
-            Posteriors to start from, by name.
+        starts : list of arrays of shape (n, k)
+            Posteriors to start from.
         rng : numpy Generator
         n_jobs : int or None
             Threads.
