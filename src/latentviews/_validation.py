@@ -237,6 +237,8 @@ def check_ability(name: str, value: Any, ability: str) -> Any:
     if isinstance(value, type) or not callable(getattr(value, ability, None)):
         space = ability == "gram" and hasattr(value, "quadrature")
         hint = " A space goes into a kernel: Gaussian(space=HalfLine())." if space else ""
+        if isinstance(value, type) and hasattr(value, ability):
+            hint = f" That is a class; write {value.__name__}() for one of its objects."
         raise TypeError(f"{name} must be an object with a method `{ability}`; got {value!r}.{hint}")
     if hasattr(value, "__sklearn_tags__") and get_tags(value).target_tags.required:
         raise TypeError(f"{name} must learn from rows alone; {type(value).__name__} needs a target as well.")

@@ -81,7 +81,10 @@ def test_blocks_of_images_make_no_difference(rng, monkeypatch):
         (lambda: global_alignment_gram([np.ones((3, 2)), np.ones(3)]), r"as many columns; got \[1, 2\]"),
         (lambda: global_alignment_gram([[1.0, 2.0]], "wide"), "positive number or \"median\"; got 'wide'"),
         (lambda: patch_gram(np.zeros((3, 2, 9))), r"no side shorter than a patch of 4; got shape \(3, 2, 9\)"),
-        (lambda: patch_gram(np.zeros((3, 9, 9)), 3, reach=-1.0), "positive number"),
+        (lambda: patch_gram(np.zeros((3, 9, 9)), 3, reach=-1.0), "reach must be a positive number"),
+        (lambda: patch_gram([np.zeros((5, 5)), np.zeros((6, 5))]), "images is an array of finite numbers of shape"),
+        (lambda: global_alignment_gram([]), "takes a list of series, at least one; got none"),
+        (lambda: global_alignment_gram(["up", "down"]), "finite numbers of shape"),
     ],
 )
 def test_what_is_no_series_or_image_is_a_sentence(ask, sentence):

@@ -145,6 +145,30 @@ def test_degrees_radians_and_angles_shifted_across_the_cut_give_the_same_classes
     assert models["degrees"][1] == pytest.approx(models["radians"][1] - 3 * np.log(np.rad2deg(1)), abs=1e-3)
 
 
+@pytest.mark.parametrize("mean", [0.0, 170.0, -175.0])
+def test_quantiles_of_angles_go_round_with_the_mean_direction(mean):
+    nodes = np.arange(-180, 180, 0.5)
+    masses = stats.vonmises.pdf(np.deg2rad(nodes), 3, loc=np.deg2rad(mean))
+    up_to = (np.cumsum(masses) - masses / 2) / masses.sum()
+
+    found = [Circle(360).quantiles(nodes, up_to[None, :], level)[0] for level in (0.05, 0.5, 0.95)]
+
+    expected = mean + np.rad2deg(stats.vonmises.ppf([0.05, 0.5, 0.95], 3))
+    np.testing.assert_allclose(found, expected, atol=0.05)
+
+
+def test_bands_of_an_angle_hold_its_mean_wherever_the_circle_is_cut(angles):
+    X, _ = angles
+    kernel = VonMises().on([0]) * Delta().on([1])
+    model = MultiViewMixture(2, views=[[0, 1], [2, 3], [4, 5]], kernel=kernel, polish=QUICK, random_state=0).fit(X)
+
+    given = model.conditional(X[:20], 0)
+    low, middle, high = np.moveaxis(given.quantile([0.1, 0.5, 0.9])[:, 0], -1, 0)
+
+    assert np.all((low < middle) & (middle < high) & (high - low < 3.0))
+    assert np.all(np.cos(middle - given.mean()[:, 0]) > 0.98)
+
+
 def test_degrees_asked_of_a_model_in_radians_are_told(angles):
     X, _ = angles
     kernel = [VonMises(), None, VonMises(), None, VonMises(), None]

@@ -79,6 +79,12 @@ def test_a_kernel_is_on_columns_once():
         Gaussian().on([0]).on([1])
 
 
+def test_a_single_column_needs_no_list():
+    assert repr(Gaussian().on(0) * VonMises().on("psi")) == repr(Gaussian().on([0]) * VonMises().on(["psi"]))
+    with pytest.raises(ValueError, match="on one column at least"):
+        Gaussian().on([])
+
+
 def test_names_without_a_table_are_a_sentence(rng):
     with pytest.raises(ValueError, match=r"by name, .'psi'.; without a table that has names"):
         VonMises(0.5).on(["psi"]).gram(mixed_rows(rng), mixed_rows(rng))

@@ -4,6 +4,7 @@ from itertools import product
 
 import networkx as nx
 import numpy as np
+import pandas as pd
 import pytest
 
 from latentviews import spectrum_gram, weisfeiler_lehman_gram
@@ -60,10 +61,21 @@ def test_nodes_may_be_named_in_any_order_and_given_labels_count(rng):
     assert changed < 0.99
 
 
+def test_strings_and_graphs_may_be_an_array_or_a_column_of_a_table():
+    strings, graphs = ["ABAB", "BABA", "AABB"], [nx.path_graph(4), nx.cycle_graph(4)]
+
+    for some in (np.array(strings), pd.Series(strings, index=[7, 8, 9]), iter(strings)):
+        np.testing.assert_array_equal(spectrum_gram(some, 2), spectrum_gram(strings, 2))
+    np.testing.assert_array_equal(weisfeiler_lehman_gram(pd.Series(graphs)), weisfeiler_lehman_gram(graphs))
+
+
 @pytest.mark.parametrize(
     ("ask", "sentence"),
     [
         (lambda: spectrum_gram(["ABC", "A"], 2), "at least 2 letters; number 1 is 'A'"),
+        (lambda: spectrum_gram("ABC"), "takes a list of strings, at least one; got 'ABC'"),
+        (lambda: spectrum_gram([]), "at least one; got .."),
+        (lambda: weisfeiler_lehman_gram(nx.path_graph(2)), "takes a list of networkx graphs"),
         (lambda: spectrum_gram(["ABC"], 2, 2), "mismatches must be fewer than length; got 2 of 2"),
         (lambda: weisfeiler_lehman_gram(["no graph"]), "takes networkx graphs with at least one node; got 'no graph'"),
         (lambda: weisfeiler_lehman_gram([nx.path_graph(2)], 1, "atom"), "Node 0 of a graph has no attribute 'atom'"),

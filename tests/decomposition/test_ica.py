@@ -2,6 +2,8 @@
 
 import numpy as np
 import pytest
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.preprocessing import FunctionTransformer
 
 from latentviews import Gaussian, KernelICA, LandmarkFeatures, Polynomial
 from latentviews._validation import IdentifiabilityWarning
@@ -116,6 +118,58 @@ def test_with_a_kernel_sources_are_directions_of_its_features(rng):
     np.testing.assert_allclose(np.cov(found.T, bias=True), np.eye(2), atol=1e-8)
     with pytest.raises(ValueError, match="inverse_transform needs kernel=None"):
         model.inverse_transform(found)
+
+
+def test_the_mixing_is_found_where_features_undo_what_was_done_to_the_blends(rng):
+    """φ(x) = A s + mean in the space of the features, of columns that are no blends themselves."""
+    sources, mixing = drawn(rng, 4000), rng.normal(size=(3, 3))
+    x = np.sinh(sources @ mixing.T)
+
+    model = KernelICA(features=FunctionTransformer(np.arcsinh), random_state=0).fit(x)
+
+    assert amari_error(model.components_ @ mixing) < 0.02
+    assert amari_error(np.linalg.pinv(model.mixing_) @ mixing) < 0.02
+    assert amari_error(KernelICA(random_state=0).fit(x).components_ @ mixing) > 0.05
+
+
+def test_cumulants_say_what_the_classical_eigenvectors_say(rng):
+    """Cardoso's quadricovariance and FOBI: where kurtoses differ, E[|z|² z zᵀ] has the sources as its eigenvectors."""
+    grids = [[-1.0, 1.0], [-1.5, 0.0, 1.5], [-2.0, -0.5, 0.5, 2.0]]  # of other kurtoses, every combination once
+    sources = np.array(np.meshgrid(*grids)).reshape(3, -1).T
+    mixing = rng.normal(size=(3, 3))
+    x = np.tile(sources @ mixing.T, (40, 1))
+
+    centred = x - x.mean(axis=0)
+    values, vectors = np.linalg.eigh(np.cov(centred.T, bias=True))
+    z = centred @ vectors / np.sqrt(values)
+    classical = np.linalg.eigh((z * (z**2).sum(axis=1, keepdims=True)).T @ z)[1].T @ (vectors / np.sqrt(values)).T
+    model = KernelICA(polish=False, random_state=0).fit(x)
+
+    np.testing.assert_allclose(np.abs(model.components_ @ np.linalg.inv(classical)).max(axis=1), 1.0, atol=1e-8)
+    assert amari_error(model.components_ @ np.linalg.inv(classical)) < 1e-8
+    assert amari_error(model.components_ @ mixing) < 1e-8
+
+
+def test_more_directions_than_can_be_searched_are_told(rng, monkeypatch):
+    monkeypatch.setattr("latentviews.decomposition.ica.MOST", 3)
+
+    with pytest.warns(IdentifiabilityWarning, match="vary in 4 directions; the sources are sought in the 3"):
+        model = KernelICA(polish=False, random_state=0).fit(rng.laplace(size=(500, 4)))
+    assert model.components_.shape == (3, 4)
+
+
+def test_an_unfinished_search_is_told(rng):
+    x = drawn(rng, 500) @ rng.normal(size=(3, 3))
+
+    with pytest.warns(ConvergenceWarning, match="still turn after max_iter = 1 steps"):
+        KernelICA(max_iter=1, random_state=0).fit(x)
+
+
+def test_sources_that_are_no_numbers_are_a_sentence(rng):
+    model = KernelICA(random_state=0).fit(drawn(rng, 500))
+
+    with pytest.raises(ValueError, match="Sources must hold real numbers"):
+        model.inverse_transform([["a", "b", "c"]])
 
 
 def test_the_linear_features_of_a_kernel_are_ordinary_ica(rng):

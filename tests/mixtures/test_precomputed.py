@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from sklearn.datasets import load_digits
 
-from latentviews import Gaussian, KernelHMM, LandmarkFeatures, MultiViewMixture, Precomputed, load, save
+from latentviews import Gaussian, KernelHMM, LandmarkFeatures, MultiViewMixture, Precomputed, load, save, spectrum_gram
 from latentviews.core.embeddings import Embedding
 from latentviews.core.kernels.base import UnitHeight
 from latentviews.metrics import label_accuracy
@@ -137,13 +137,51 @@ UNEVEN = np.array([[1.0, 0.5], [0.2, 1.0]])
         (np.array([[1.0, 2.0], [2.0, 1.0]]), "no negative eigenvalue; the least of this one is -1, the largest 3"),
         (np.ones((2, 3)), r"as many rows as columns; got shape \(2, 3\)"),
         (np.full((2, 2), np.nan), "finite entries"),
+        (np.zeros((2, 2)), "All entries of a Gram matrix are zero"),
+        (np.ones((2, 2)), "view 0 finds all objects alike, so it tells no classes"),
+        (np.eye(2) + 1j, "real numbers as entries; this one has dtype complex128"),
+        (np.full((2, 2), "alike"), "real numbers as entries; this one has dtype <U5"),
     ],
 )
 def test_a_matrix_that_is_no_gram_matrix_is_a_sentence(matrix, sentence, rng):
     table = rng.integers(2, size=(20, 3)).astype(float)
 
-    with pytest.raises(ValueError, match=sentence):
+    with pytest.raises((TypeError, ValueError), match=sentence):
         MultiViewMixture(2, kernel=Precomputed(matrix)).fit(table)
+
+
+@pytest.mark.parametrize(
+    ("function", "sentence"),
+    [
+        (lambda a, b: a - b, r"the same in either order; here k\(1, 0\) = 1 and k\(0, 1\) = -1"),
+        (lambda a, b: "alike", "is one number; for objects 0 and 0 it is 'alike'"),
+        (3.0, "takes objects and a function of two of them; got 3.0"),
+    ],
+)
+def test_a_function_of_two_objects_that_is_no_kernel_is_a_sentence(function, sentence):
+    with pytest.raises((TypeError, ValueError), match=sentence):
+        Precomputed.of([1.0, 2.0, 4.0], function)
+
+
+def test_few_objects_have_few_coordinates(rng):
+    """Densities of ten coordinates lost one in twelve of a hundred strings that functionals tell without a fault."""
+    words, accuracy = [["ATG", "GCC", "AAA", "CTG"], ["TGA", "GCG", "AAA", "CTT"]], []
+    for seed in range(3):
+        draw = np.random.default_rng(seed)
+        kinds = draw.choice(2, p=[0.6, 0.4], size=100)
+        reads = [["".join(draw.choice(words[kind], size=4)) for kind in kinds] for _ in range(3)]
+        kernels = [Precomputed(spectrum_gram(some)) for some in reads]
+        model = MultiViewMixture(2, kernel=kernels, random_state=0).fit(IDS[:100])
+        accuracy.append(label_accuracy(kinds, model.predict(IDS[:100])))
+
+    assert np.mean(accuracy) > 0.98
+
+
+def test_a_class_of_kernels_is_no_kernel(objects):
+    X, _, _ = objects
+
+    with pytest.raises(TypeError, match=r"Gaussian is a class, and a kernel one of its objects; write Gaussian\(\)"):
+        MultiViewMixture(2, kernel=Gaussian).fit(X)
 
 
 @pytest.mark.parametrize("strange", [300.0, -1.0, 2.5])
@@ -172,5 +210,5 @@ def test_a_function_of_the_wrong_shape_is_a_sentence(objects):
 def test_states_need_densities(objects):
     _, _, kernels = objects
 
-    with pytest.raises(TypeError, match="States are told by their emission densities"):
+    with pytest.raises(TypeError, match="States are told by their emission densities, and Precomputed has none"):
         KernelHMM(2, kernel=kernels[0]).fit(IDS[:, :1])

@@ -261,5 +261,10 @@ def evaluate(f: Callable[[np.ndarray], Any], rows: np.ndarray) -> np.ndarray:
 
 def as_rows(x: Any) -> Any:
     """``x`` with shape (n, d): a vector is one column."""
-    x = x if getattr(x, "ndim", 0) else np.atleast_1d(np.asarray(x, dtype=float))
+    try:
+        x = x if getattr(x, "ndim", 0) else np.atleast_1d(np.asarray(x, dtype=float))
+    except ValueError:
+        raise ValueError(
+            f"Points of a view are numbers, and categories their codes, in the order of `categories_`; got {x!r:.80}."
+        ) from None
     return x[:, None] if x.ndim == 1 else x

@@ -4,12 +4,13 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin, clone
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
 from latentviews._arrays import to_numpy
 from latentviews._numbers import TINY, thin_svd
 from latentviews._parameters import Ability, Constraint, Count, Flag, NoneOr, Positive, Seed, check_parameters
-from latentviews._validation import IdentifiabilityWarning, all_or_nothing, check_rows, warn_user
+from latentviews._validation import IdentifiabilityWarning, all_or_nothing, as_numbers, check_rows, warn_user
 from latentviews.core.features.landmarks import LandmarkFeatures
 from latentviews.core.kernels.base import Kernel
 from latentviews.decomposition.cumulants import fourth_cumulants, rotation_of
@@ -127,8 +128,14 @@ class KernelICA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         vectors, _ = rotation_of(fourth_cumulants(z), rng)
         self.n_iter_ = 0
         if self.polish:
-            turn, self.n_iter_, _ = most_likely_rotation(z @ vectors, self.max_iter, self.tol)
+            turn, self.n_iter_, ended = most_likely_rotation(z @ vectors, self.max_iter, self.tol)
             vectors = vectors @ turn.T
+            if not ended:
+                warn_user(
+                    f"The sources still turn after max_iter = {self.max_iter} steps; raise max_iter, or look at "
+                    "polish=False, the answer of the cumulants.",
+                    ConvergenceWarning,
+                )
         self._keep(z, vectors, down, up)
         return self
 
@@ -144,6 +151,12 @@ class KernelICA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         _, spread, directions = thin_svd((phi - self.mean_) / np.sqrt(len(phi)))
         varying = int(np.sum(spread > max(phi.shape) * np.finfo(float).eps * max(spread[0], TINY)))
         wanted = min(varying, MOST) if self.n_components is None else self.n_components
+        if self.n_components is None and varying > MOST:
+            warn_user(
+                f"The rows vary in {varying} directions; the sources are sought in the {MOST} of them that vary most, "
+                "and blend there where the others hold sources too. Say n_components, or leave columns out.",
+                IdentifiabilityWarning,
+            )
         if wanted > varying or wanted == 0:
             raise ValueError(
                 f"The rows vary in {varying} directions, so no more sources can be told apart; "
@@ -203,7 +216,7 @@ class KernelICA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         check_is_fitted(self)
         if self.features_ is not None:
             raise ValueError("Sources in the features of a kernel have no rows; inverse_transform needs kernel=None.")
-        sources = np.asarray(X, dtype=float)
+        sources = as_numbers("Sources", X)
         if sources.ndim != 2 or sources.shape[1] != len(self.components_):
             raise ValueError(f"Sources need shape (n, {len(self.components_)}); got {sources.shape}.")
         return sources @ self.mixing_.T + self.mean_

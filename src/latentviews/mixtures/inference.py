@@ -155,7 +155,8 @@ class Conditional:
     def quantile(self, q: Any) -> np.ndarray:
         """The quantile of every column by itself, (n, d), and a last axis if ``q`` is a list.
 
-        Angles are cut at half a turn.
+        Angles are counted from half a turn before the mean direction to half a turn behind it, so that lower and upper
+        ends are the right way round; an end may lie beyond half a turn.
         """
         parts = [mixture_quantiles(self.components, self.posteriors, level) for level in check_levels(q)]
         return parts[0] if np.ndim(q) == 0 else np.stack(parts, axis=-1)

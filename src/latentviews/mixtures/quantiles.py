@@ -19,9 +19,6 @@ def mixture_quantiles(view: Components, states: np.ndarray, level: float) -> np.
     """The level's quantile of every column under every mixture of the states, (n, d)."""
     result = np.empty((len(states), view.dim))
     for j in range(view.dim):
-        codes = view.space.column(j).finite
         values, shares = view.marginal(j)
-        for i, up_to in enumerate(states @ shares.T):
-            place = min(int(np.searchsorted(up_to, level - 1e-12)), len(values) - 1)
-            result[i, j] = values[place] if codes else np.interp(level, up_to, values)
+        result[:, j] = view.space.column(j).quantiles(values, states @ shares.T, level)
     return result

@@ -16,6 +16,7 @@ from latentviews.mixtures.polish import Sieve
 from latentviews.mixtures.problem import Estimate, Problem
 
 PER_CLASS, LEAST = 2, 10  # coordinates of a view: so many per class, and in all
+ROWS = 40  # that a coordinate needs, or fewer are taken: densities of many coordinates lose the classes of few rows
 
 Axes = dict[int, tuple[np.ndarray, np.ndarray]]  # of views without density: the mean of their features, and axes
 
@@ -49,6 +50,7 @@ def coordinate_classes(
 def _axes(problem: Problem, views: Views) -> Axes:
     """The axes of every view without density, one set per block."""
     most, found = max(PER_CLASS * problem.rank, LEAST), {}
+    most = max(min(most, len(problem.pilot) // ROWS), problem.rank)
     shared: dict[int, tuple[np.ndarray, np.ndarray]] = {}
     for t, (phi, block) in enumerate(zip(views.features, problem.blocks, strict=True)):
         if has_density(problem.prototypes[t]):
@@ -56,6 +58,10 @@ def _axes(problem: Problem, views: Views) -> Axes:
         if block not in shared:
             x = stack_block(problem.pilot, problem.columns, problem.blocks, block)
             shared[block] = principal_axes(phi, x[~np.isnan(x).any(axis=1)], most)
+            if not shared[block][1].size:
+                raise ValueError(
+                    f"The kernel of view {t} finds all objects alike, so it tells no classes; leave it out."
+                )
         found[t] = shared[block]
     return found
 

@@ -57,7 +57,8 @@ class Forecast:
     def quantile(self, q: Any) -> np.ndarray:
         """The quantile of every column by itself, (..., horizon, n_columns), and a last axis if ``q`` is a list.
 
-        Angles are cut at half a turn.
+        Angles are counted from half a turn before the mean direction to half a turn behind it, so that lower and upper
+        ends are the right way round; an end may lie beyond half a turn.
         """
         levels = check_levels(q)
         flat = self.states.reshape(-1, self.states.shape[-1])

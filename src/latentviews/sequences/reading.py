@@ -45,10 +45,12 @@ def read_sequence_problem(model: Any, X: Any, y: Any, lengths: Any) -> SequenceP
     names = getattr(model, "feature_names_in_", None)
     codes = chosen_codes(model)
     prototypes = feature_prototypes(model.kernel, model.features, model.bandwidth, columns, names, codes)
-    if not all(has_density(phi) for phi in prototypes):
+    blind = [phi for phi in prototypes if not has_density(phi)]
+    if blind:
+        kernel = type(getattr(blind[0], "kernel", blind[0])).__name__
         raise TypeError(
-            "States are told by their emission densities, and a kernel such as Linear has none; use Gaussian, "
-            "Laplace, Matern, VonMises or Delta."
+            f"States are told by their emission densities, and {kernel} has none; use Gaussian, Laplace, Matern, "
+            "VonMises or Delta."
         )
     chosen, blocks = draw_windows(lengths, size, rng), list(range(len(columns)))
     rows = training_rows(table, size, rng, draw=lambda table, *_: _chosen(table, chosen))

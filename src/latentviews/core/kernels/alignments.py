@@ -54,6 +54,8 @@ def global_alignment_gram(series: Sequence[Any], bandwidth: float | str = "media
     if not isinstance(series, Iterable):
         raise TypeError(f"series is a list of series, one array of steps each; got {type(series).__name__}.")
     tables = [_as_steps(one, number) for number, one in enumerate(series)]
+    if not tables:
+        raise ValueError("global_alignment_gram takes a list of series, at least one; got none.")
     if len({table.shape[1] for table in tables}) != 1:
         raise ValueError(f"All series need as many columns; got {sorted({t.shape[1] for t in tables})}.")
     lengths = np.array([len(table) for table in tables])
@@ -93,7 +95,7 @@ def _before(row: list[np.ndarray], above: list[np.ndarray], i: int, j: int, noth
 
 def _as_steps(series: Any, number: int) -> np.ndarray:
     """A series as a table of steps."""
-    steps = np.asarray(series, dtype=float)
+    steps = _numbers(series)
     steps = steps[:, None] if steps.ndim == 1 else steps
     if steps.ndim != 2 or not len(steps) or not np.isfinite(steps).all():
         raise ValueError(
@@ -103,7 +105,15 @@ def _as_steps(series: Any, number: int) -> np.ndarray:
     return steps
 
 
-def _width(bandwidth: float | str, points: np.ndarray, times: float) -> float:
+def _numbers(values: Any) -> np.ndarray:
+    """Numbers as an array; NaN, which is refused, where they are none or make no array."""
+    try:
+        return np.asarray(values, dtype=float)
+    except (TypeError, ValueError):
+        return np.full(np.shape(np.asarray(values, dtype=object)), np.nan)
+
+
+def _width(bandwidth: float | str, points: np.ndarray, times: float, name: str = "bandwidth") -> float:
     """A scale: a positive number, or so many times the median distance between points."""
     if isinstance(bandwidth, str) and bandwidth == "median":
         distances = pdist(thinned(points, STEPS))
@@ -111,7 +121,7 @@ def _width(bandwidth: float | str, points: np.ndarray, times: float) -> float:
         return times * float(np.median(distances)) if len(distances) else 1.0
     if isinstance(bandwidth, int | float | np.number) and np.isfinite(bandwidth) and bandwidth > 0:
         return float(bandwidth)
-    raise ValueError(f'bandwidth must be a positive number or "median"; got {bandwidth!r}.')
+    raise ValueError(f'{name} must be a positive number or "median"; got {bandwidth!r}.')
 
 
 def patch_gram(
@@ -152,7 +162,7 @@ def patch_gram(
     >>> patch_gram([cross, np.roll(cross, 1, axis=1), ring]).round(2)[0]
     array([1.  , 0.92, 0.78])
     """
-    pictures = np.asarray(images, dtype=float)
+    pictures = _numbers(images)
     size, stride = check_count("size", size), check_count("stride", stride)
     if pictures.ndim != 3 or not len(pictures) or min(pictures.shape[1:]) < size or not np.isfinite(pictures).all():
         raise ValueError(
@@ -164,7 +174,7 @@ def patch_gram(
     corners = stride * np.stack(np.meshgrid(np.arange(rows), np.arange(columns), indexing="ij"), axis=-1).reshape(-1, 2)
     patches = windows.reshape(n, rows * columns, size**2)
     scaled = patches / _width(bandwidth, patches.reshape(-1, size**2), 0.5)
-    gram = _matches(scaled, corners / _width(reach, corners, 1.0))
+    gram = _matches(scaled, corners / _width(reach, corners, 1.0, "reach"))
     heights = np.sqrt(np.diagonal(gram))
     return gram / np.outer(heights, heights)
 

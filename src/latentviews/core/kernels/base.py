@@ -109,14 +109,14 @@ class Kernel(BaseEstimator):
         """
         return clone(self)
 
-    def on(self, columns: Sequence[int | str]) -> "OnColumns":
+    def on(self, columns: int | str | Sequence[int | str]) -> "OnColumns":
         """The kernel on some columns of a view, by their places in the view or by their names.
 
         A product of kernels that take disjoint columns has a density on their product space.
 
         Parameters
         ----------
-        columns : list of int or str
+        columns : int, str or a list of them
 
         Returns
         -------
@@ -129,7 +129,10 @@ class Kernel(BaseEstimator):
         >>> [part.name for part in kernel.space.parts]
         ['real', 'discrete', 'circle']
         """
-        return OnColumns(self, columns)
+        places = [columns] if isinstance(columns, str | int | np.integer) else list(columns)
+        if not places:
+            raise ValueError("A kernel is on one column at least; on([]) says none.")
+        return OnColumns(self, places)
 
     def __add__(self, other: "Kernel") -> "Sum":
         return Sum(self, other) if isinstance(other, Kernel) else NotImplemented
@@ -379,9 +382,9 @@ class OnColumns(Kernel):
         zero, places = xp.zeros_like(own[0, :]), self.places
         return xp.stack([own[places.index(j), :] if j in places else zero for j in range(dim)], axis=0)
 
-    def on(self, columns: Sequence[int | str]) -> "OnColumns":
+    def on(self, columns: int | str | Sequence[int | str]) -> "OnColumns":
         """Refused: a kernel is on columns once."""
-        raise ValueError(f"{self!r} says its columns already; write on({list(columns)!r}) for the kernel in it.")
+        raise ValueError(f"{self!r} says its columns already; write on({columns!r}) for the kernel in it.")
 
 
 def column_factors(kernel: Any) -> list[OnColumns]:

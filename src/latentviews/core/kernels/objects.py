@@ -19,7 +19,7 @@ def spectrum_gram(strings: Sequence[str], length: int = 3, mismatches: int = 0) 
 
     Parameters
     ----------
-    strings : sequence of str
+    strings : list, array or column of str
         None shorter than ``length``.
     length : int, default=3
         Of the substrings.
@@ -50,8 +50,7 @@ def spectrum_gram(strings: Sequence[str], length: int = 3, mismatches: int = 0) 
     length, mismatches = check_count("length", length), check_count("mismatches", mismatches, 0)
     if mismatches >= length:
         raise ValueError(f"mismatches must be fewer than length; got {mismatches} of {length}.")
-    if not isinstance(strings, Sequence) or isinstance(strings, str) or not len(strings):
-        raise ValueError(f"spectrum_gram takes a list of strings, at least one; got {strings!r:.80}.")
+    strings = _listed(strings, "spectrum_gram takes a list of strings, at least one")
     short = [i for i, text in enumerate(strings) if not isinstance(text, str) or len(text) < length]
     if short:
         raise ValueError(f"Strings need at least {length} letters; number {short[0]} is {strings[short[0]]!r}.")
@@ -59,6 +58,14 @@ def spectrum_gram(strings: Sequence[str], length: int = 3, mismatches: int = 0) 
     counts = [Counter(text[i : i + length] for i in range(len(text) - length + 1)) for text in strings]
     around = {word: list(_neighbours(word, mismatches, letters)) for word in set().union(*counts)}
     return unit_gram([_spread(count, around) for count in counts])
+
+
+def _listed(objects: Any, wanted: str) -> list[Any]:
+    """Objects of a list, an array or a column of a table, in order."""
+    single = isinstance(objects, str | bytes | Mapping) or hasattr(objects, "adj")
+    if single or not isinstance(objects, Iterable) or not len(found := list(objects)):
+        raise ValueError(f"{wanted}; got {objects!r:.80}.")
+    return found
 
 
 def _neighbours(word: str, mismatches: int, letters: Sequence[str]) -> Iterable[str]:
@@ -91,7 +98,8 @@ def weisfeiler_lehman_gram(graphs: Sequence[Any], n_iter: int = 3, label: str | 
 
     Parameters
     ----------
-    graphs : sequence of networkx graphs
+    graphs : list of networkx graphs
+        Links of directed graphs count from where they begin, several between two nodes once.
     n_iter : int, default=3
     label : str or None, default=None
         The node attribute to start from; None starts from equal labels, so that the first step tells degrees.
@@ -119,8 +127,7 @@ def weisfeiler_lehman_gram(graphs: Sequence[Any], n_iter: int = 3, label: str | 
     200
     """
     n_iter = check_count("n_iter", n_iter, 0)
-    if hasattr(graphs, "adj") or not isinstance(graphs, Sequence) or not len(graphs):
-        raise ValueError(f"weisfeiler_lehman_gram takes a list of networkx graphs, at least one; got {graphs!r:.80}.")
+    graphs = _listed(graphs, "weisfeiler_lehman_gram takes a list of networkx graphs, at least one")
     strange = [graph for graph in graphs if not hasattr(graph, "adj") or not len(graph)]
     if strange:
         raise ValueError(f"weisfeiler_lehman_gram takes networkx graphs with at least one node; got {strange[0]!r}.")

@@ -124,6 +124,22 @@ class Space(ABC):
         """
         return average(np.positive)
 
+    def quantiles(self, values: np.ndarray, up_to: np.ndarray, level: float) -> np.ndarray:
+        """The values of one column that a share ``level`` lies up to, one per distribution.
+
+        Parameters
+        ----------
+        values : array of shape (m,), increasing
+        up_to : array of shape (n, m)
+            The shares of n distributions up to them.
+        level : float
+
+        Returns
+        -------
+        array of shape (n,)
+        """
+        return np.array([np.interp(level, shares, values) for shares in up_to])
+
     def wrapped(self, x: np.ndarray) -> np.ndarray:
         """The same points, each by the value that stands for it.
 

@@ -161,6 +161,18 @@ class Circle(Space):
         up, along = (average(lambda x, f=f: f(x / self.unit)) for f in (np.sin, np.cos))  # type: ignore[misc]
         return self.unit * np.arctan2(up, along)
 
+    def quantiles(self, values: np.ndarray, up_to: np.ndarray, level: float) -> np.ndarray:
+        """Angles from half a turn before the mean direction of every distribution on, increasing with the level."""
+        around = np.concatenate([values + turn * self.period for turn in (-1, 0, 1)])
+        middles = np.append(values[1:] + values[:-1], values[0] + values[-1] + self.period) / 2
+        found = np.empty(len(up_to))
+        for i, shares in enumerate(up_to):
+            masses = np.append(np.diff(shares), 1 + shares[0] - shares[-1])
+            cut = self.unit * np.angle(masses @ np.exp(1j * middles / self.unit)) - self.period / 2
+            below = np.concatenate([shares - 1, shares, shares + 1])
+            found[i] = np.interp(np.interp(cut, around, below) + level, below, around)
+        return found
+
     def wrapped(self, x: np.ndarray) -> np.ndarray:
         """Angles from minus half a turn to below half a turn."""
         return (x + self.period / 2) % self.period - self.period / 2
@@ -222,6 +234,11 @@ class Discrete(Space):
         """The uniform law on the values seen and one more."""
         return np.full(len(x), -math.log(len(quadrature.nodes) + 1))
 
+    def quantiles(self, values: np.ndarray, up_to: np.ndarray, level: float) -> np.ndarray:
+        """The least code that reaches the level."""
+        places = [int(np.searchsorted(shares, level - 1e-12)) for shares in up_to]
+        return values[np.minimum(places, len(values) - 1)]
+
     def scattered(self, x: np.ndarray, rng: np.random.Generator) -> np.ndarray:
         """Codes a little apart, so that rows do not hide each other."""
         codes = np.unique(x[~np.isnan(x)])
@@ -254,6 +271,8 @@ def entry_for(space: Space, table: Mapping[type[Space], Entry]) -> Entry:
 def space_of(thing: Any) -> Space | None:
     """The space of a kernel or feature map, fitted or not: the line where it does not say; None if it has none."""
     kernel = getattr(thing, "kernel_", None) or getattr(thing, "kernel", None) or thing
+    if isinstance(kernel, type):
+        raise TypeError(f"{kernel.__name__} is a class, and a kernel one of its objects; write {kernel.__name__}().")
     space = getattr(kernel, "space", Real())
     if space is not None and not isinstance(space, Space):
         raise ValueError(f"The space of a kernel is an object such as Real() or HalfLine(); got {space!r}.")

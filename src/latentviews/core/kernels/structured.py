@@ -1,6 +1,6 @@
 """Kernels between objects that are no rows of numbers: Gram matrices made elsewhere, and functions."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable
 from typing import Any, Self
 
 import numpy as np
@@ -40,12 +40,12 @@ class Precomputed(Kernel):
         self.matrix = matrix
 
     @classmethod
-    def of(cls, objects: Sequence[Any], function: Callable[[Any, Any], float]) -> Self:
+    def of(cls, objects: Iterable[Any], function: Callable[[Any, Any], float]) -> Self:
         """The Gram matrix of a function of two objects.
 
         Parameters
         ----------
-        objects : sequence of anything
+        objects : list of anything
         function : callable
             From two objects to a number, the same in either order.
 
@@ -53,10 +53,20 @@ class Precomputed(Kernel):
         -------
         Precomputed
         """
-        matrix = np.empty((len(objects), len(objects)))
-        for i, first in enumerate(objects):
-            for j, second in enumerate(objects[: i + 1]):
-                matrix[i, j] = matrix[j, i] = function(first, second)
+        if not callable(function):
+            raise TypeError(f"Precomputed.of takes objects and a function of two of them; got {function!r:.80}.")
+        things = list(objects)
+        matrix = np.empty((len(things), len(things)))
+        for i, first in enumerate(things):
+            for j, second in enumerate(things[: i + 1]):
+                matrix[i, j] = matrix[j, i] = _value(function(first, second), i, j)
+            before = max(i - 1, 0)
+            back = _value(function(things[before], first), before, i)  # one pair per object is asked both ways
+            if abs(back - matrix[i, before]) > UNEVEN * max(abs(back), abs(matrix[i, before])):
+                raise ValueError(
+                    f"A kernel is the same in either order; here k({i}, {before}) = {matrix[i, before]:.6g} and "
+                    f"k({before}, {i}) = {back:.6g}."
+                )
         return cls(matrix)
 
     def adapt(self, x: Any) -> Self:
@@ -89,14 +99,26 @@ class Precomputed(Kernel):
         return values.astype(int)
 
 
+def _value(value: Any, i: int, j: int) -> float:
+    """A number that a function gave for two objects, or a sentence."""
+    if np.ndim(value) or not isinstance(value, int | float | np.number | np.ndarray) or np.iscomplexobj(value):
+        raise TypeError(f"A kernel of two objects is one number; for objects {i} and {j} it is {value!r:.80}.")
+    return float(value)
+
+
 def check_gram(matrix: Any) -> None:
     """Refuse a matrix that is not square, symmetric and positive semidefinite."""
-    values = np.asarray(matrix, dtype=float)
+    values = np.asarray(matrix)
+    if values.dtype.kind not in "biuf":
+        raise TypeError(f"A Gram matrix has real numbers as entries; this one has dtype {values.dtype}.")
+    values = values.astype(float, copy=False)
     if values.ndim != 2 or values.shape[0] != values.shape[1] or not values.size:
         raise ValueError(f"A Gram matrix has as many rows as columns; got shape {values.shape}.")
     if not np.isfinite(values).all():
         raise ValueError("A Gram matrix has finite entries; there are others in this one.")
     largest, uneven = np.abs(values).max(), np.abs(values - values.T).max()
+    if largest == 0:
+        raise ValueError("All entries of a Gram matrix are zero; it says nothing of its objects.")
     if uneven > UNEVEN * largest:
         i, j = np.unravel_index(np.abs(values - values.T).argmax(), values.shape)
         raise ValueError(

@@ -112,9 +112,10 @@ def check_dependence(model: Any, blocks: Sequence[int], prototypes: Sequence[Any
     spaces = [space_of(phi) for phi in prototypes]
     if any(space is None or not space.affine for space in spaces):
         view, space = next((t, space) for t, space in enumerate(spaces) if space is None or not space.affine)
+        data = "objects without a density" if space is None else f"{space.name} data"
         raise ValueError(
-            f"With dependence, views are real columns; view {view} has a kernel for {space and space.name} data. Leave "
-            "the view out, or dependence at None."
+            f"With dependence, views are real columns; view {view} has a kernel for {data}. Leave the view out, or "
+            "dependence at None."
         )
     if model.warm_start:
         raise ValueError("With dependence there is no warm start; every fit tries its starts anew.")
