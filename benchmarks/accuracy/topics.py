@@ -29,7 +29,7 @@ import _record
 from latentviews import TopicModel
 
 RESULTS = Path(__file__).with_name("results")
-N_DRAWS = 40  # of every size, where a rate is looked for
+N_DRAWS = 160  # of every size, where a rate is looked for
 PACKAGES = (*_record.PACKAGES, "tomotopy", "pandas")
 
 
