@@ -278,6 +278,31 @@ def test_missing_outcomes_are_left_out(rng):
     assert np.isfinite(distal_outcome(posteriors, outcome).means).all()
 
 
+@pytest.mark.parametrize("correction", ["BCH", "ML", None])
+def test_covariates_that_tell_the_class_for_sure_have_no_standard_errors(correction, rng):
+    _, _, codes = simulated(200, rng)
+    first = LatentClass(2, n_starts=0, random_state=0).fit(codes).first_step(codes)
+    sure = first.posteriors.argmax(axis=1)
+
+    with pytest.warns(IdentifiabilityWarning, match="coefficients have no finite maximum"):
+        found = class_regression(first, np.column_stack([sure, rng.normal(size=200)]), correction=correction)
+
+    assert np.isnan(found.standard_errors[1, 1])
+    assert np.isnan(found.wald_test("z0")).all()
+
+
+def test_an_outcome_without_spread_differs_for_sure_or_not_at_all(rng):
+    labels = np.arange(60) % 2
+    sure = np.eye(2)[labels]
+    unsure = 0.8 * sure + 0.1
+
+    for posteriors in (sure, unsure):
+        assert distal_outcome(posteriors, np.full(60, 1.7)).pvalue == 1
+    assert distal_outcome(sure, 3.0 * labels).pvalue == 0
+    assert distal_outcome(sure, 1e-9 * labels).pvalue == 0
+    assert distal_outcome(sure, np.where(labels, "a", "b")).pvalue == 0
+
+
 def test_what_cannot_be_related_gets_a_sentence(rng):
     posteriors = rng.dirichlet(np.ones(2), size=10)
     with pytest.raises(ValueError, match="covariates needs one row per row of posteriors, 10; got 9"):
@@ -290,6 +315,12 @@ def test_what_cannot_be_related_gets_a_sentence(rng):
         class_regression(posteriors, np.zeros(10), correction="none")
     with pytest.raises(ValueError, match="posteriors must be the probabilities of two or more classes"):
         distal_outcome(2 * posteriors, np.zeros(10))
+    with pytest.raises(ValueError, match="coefficient of 'z1' is not determined by 10 rows: the covariate is constant"):
+        class_regression(posteriors, np.column_stack([np.arange(10), np.full(10, 3.0)]))
+    with pytest.raises(ValueError, match="outcome must be one column; got 2"):
+        distal_outcome(posteriors, np.zeros((10, 2)))
+    with pytest.raises(ValueError, match="outcome has no number in any row"):
+        distal_outcome(posteriors, np.full(10, np.nan))
     with pytest.raises(ValueError, match="some class is never assigned"):
         distal_outcome(np.tile([0.9, 0.1], (10, 1)), np.zeros(10))
     codes = draw(50, np.array([0.5, 0.5]), [ITEM[:, :2]] * 3, rng)[0]

@@ -22,6 +22,7 @@ from latentviews.discrete.three_step import (
 
 STEPS, GAIN = 2000, 1e-11  # of EM for an outcome, and the gain per row at which it ends
 STEP = 1e-4  # of differences of the score
+ROUNDING, SURE = 1e-12, 1e-6  # of the size of means: spreads below the first are none, effects above the second some
 LEAST = 1e-10  # the probability of a category that no row of a class has
 
 
@@ -111,7 +112,11 @@ def _outcome_table(outcome: Any) -> tuple[np.ndarray, np.ndarray | None]:
     """Numbers as a column; categories as indicators of all of them, with the categories."""
     kind = getattr(np.asarray(outcome), "dtype", np.dtype(object)).kind
     if kind in "iuf" and not hasattr(getattr(outcome, "dtype", None), "categories"):
-        column = np.asarray(outcome, dtype=float).reshape(len(outcome), -1)[:, :1]
+        column = np.asarray(outcome, dtype=float).reshape(len(outcome), -1)
+        if column.shape[1] != 1:
+            raise ValueError(f"outcome must be one column; got {column.shape[1]}. Ask for one after the other.")
+        if np.isnan(column).all():
+            raise ValueError("outcome has no number in any row.")
         check_squares(column, ["outcome"])
         return column, None
     found = learn_categories(outcome, "outcome")
@@ -318,9 +323,18 @@ def _outcome_record(means: np.ndarray, covariance: np.ndarray, categories: np.nd
     m, k = means.shape
     rows = m if categories is None else m - 1
     contrast = np.kron(np.eye(m)[:rows], np.eye(k)[1:] - np.eye(k)[0])
-    effect, spread = contrast @ means.ravel(), contrast @ covariance @ contrast.T
-    statistic = float(effect @ np.linalg.pinv(spread, hermitian=True) @ effect)
+    statistic = _wald(contrast @ means.ravel(), contrast @ covariance @ contrast.T, float(np.abs(means).max()))
     freedom = rows * (k - 1)
     errors = np.sqrt(np.maximum(np.diag(covariance), 0.0)).reshape(m, k)
     pvalue = float(stats.chi2.sf(statistic, freedom))
     return DistalOutcome(means, errors, covariance, categories, statistic, freedom, pvalue)
+
+
+def _wald(effect: np.ndarray, spread: np.ndarray, scale: float) -> float:
+    """Effects over their covariance; infinite where one has no spread, and none where it is rounding itself."""
+    values, vectors = np.linalg.eigh(spread)
+    along, rounding = vectors.T @ effect, ROUNDING * scale
+    sure = values <= max(rounding**2, ROUNDING * values[-1])
+    if np.any(np.abs(along[sure]) > SURE * scale):
+        return np.inf
+    return float((along[~sure] ** 2 / values[~sure]).sum())

@@ -10,6 +10,7 @@ from latentviews._numbers import TINY
 from latentviews.discrete.logits import (
     ClassRegression,
     LogitObjective,
+    check_determined,
     class_probabilities,
     design_matrix,
     fit_logits,
@@ -17,6 +18,7 @@ from latentviews.discrete.logits import (
     logit_objective,
     newton,
     regression_record,
+    without_separated,
 )
 from latentviews.discrete.three_step import (
     ClassAssignment,
@@ -83,6 +85,7 @@ def class_regression(
     rows = assign(posteriors, correction, assignment, sample_weight)
     design, names = design_matrix(covariates)
     check_length("covariates", len(design), len(rows.assigned))
+    check_determined(design, names, rows.weights)
     coefficients = _coefficients(rows, design, correction)
     value, information = _end(rows, design, correction, coefficients)
     if n_resamples:
@@ -91,6 +94,7 @@ def class_regression(
     else:
         equations = partial(_equations, design, class_probabilities(design, coefficients), correction)
         covariance = corrected_covariance(rows, equations, information)
+    covariance = without_separated(covariance, design, coefficients, rows.weights)
     return regression_record(coefficients, covariance, names, value)
 
 
