@@ -235,6 +235,18 @@ def test_links_that_show_fewer_communities_are_spoken_of_once():
     ]
 
 
+def test_a_concentration_that_noise_covers_is_spoken_of(rng, recwarn):
+    few, clear = planted(150, rng)[0], planted(600, rng, 0.5, inside=0.6)[0]
+    CommunityModel(3, random_state=0).fit(clear)
+    CommunityModel(3, 1.0, random_state=0).fit(few)
+    assert not recwarn.list
+
+    with pytest.warns(
+        IdentifiabilityWarning, match=r"found, [\d.]+, is rough.* is [\d.]+ times the noise of the links"
+    ):
+        CommunityModel(3, random_state=0).fit(few)
+
+
 def test_one_community_has_no_concentration_to_tell(recwarn):
     assert CommunityModel(1, random_state=0).fit(nx.path_graph(9)).weights_ == [1.0]
     assert not recwarn.list
