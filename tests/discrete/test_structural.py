@@ -303,6 +303,19 @@ def test_an_outcome_without_spread_differs_for_sure_or_not_at_all(rng):
     assert distal_outcome(sure, np.where(labels, "a", "b")).pvalue == 0
 
 
+def test_means_by_likelihood_go_with_the_unit(rng):
+    labels = rng.integers(0, 2, size=200)
+    posteriors = 0.8 * np.eye(2)[labels] + 0.1
+    outcome = labels + rng.normal(size=200)
+    found, moved = (distal_outcome(posteriors, y, correction="ML") for y in (outcome, 1e-9 * outcome + 5e-9))
+
+    np.testing.assert_allclose(moved.means, 1e-9 * found.means + 5e-9, rtol=1e-6)
+    np.testing.assert_allclose(moved.standard_errors, 1e-9 * found.standard_errors, rtol=1e-4)
+    rounding = distal_outcome(posteriors, 1 + 1e-15 * rng.normal(size=200), correction="ML")
+    np.testing.assert_allclose(rounding.means, 1)
+    assert rounding.pvalue == 1
+
+
 def test_what_cannot_be_related_gets_a_sentence(rng):
     posteriors = rng.dirichlet(np.ones(2), size=10)
     with pytest.raises(ValueError, match="covariates needs one row per row of posteriors, 10; got 9"):

@@ -55,6 +55,21 @@ def test_a_category_not_seen_in_fitting_leaves_the_other_views(table):
         model.transform(frame[:2].assign(colour=[None, "red"]))
 
 
+class Batches:
+    """A table that is read batch by batch."""
+
+    def __init__(self, table):
+        self.table = table
+
+    def __iter__(self):
+        return iter([self.table[:10], self.table[10:]])
+
+
+def test_views_in_batches_get_a_sentence(rng):
+    with pytest.raises(TypeError, match="TopicModel takes one table in memory; got a stream"):
+        TopicModel(2, 1.0, views=[[0], [1], [2]]).fit(Batches(rng.normal(size=(20, 3))))
+
+
 def test_draws_may_be_words(rng):
     topics = 0.6 * np.eye(3) + 0.4 / 3
     counts = rng.multinomial(30, rng.dirichlet([0.9, 0.6, 0.5], size=300) @ topics)

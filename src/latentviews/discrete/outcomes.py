@@ -23,6 +23,7 @@ from latentviews.discrete.three_step import (
 STEPS, GAIN = 2000, 1e-11  # of EM for an outcome, and the gain per row at which it ends
 STEP = 1e-4  # of differences of the score
 ROUNDING, SURE = 1e-12, 1e-6  # of the size of means: spreads below the first are none, effects above the second some
+LEAST_VARIANCE = 1e-9  # of a class, as a share of that of all
 LEAST = 1e-10  # the probability of a category that no row of a class has
 
 
@@ -95,7 +96,7 @@ def distal_outcome(
     here = ~np.isnan(table).any(axis=1)
     table = np.where(here[:, None], table, 0.0)
     if correction == "ML":
-        family: Outcome = NormalOutcome(table) if categories is None else CategoricalOutcome(table)
+        family: Outcome = normal_outcome(table, here) if categories is None else CategoricalOutcome(table)
         last: LastStep = LikeliestMeans(family, here)
     else:
         last = WeightedMeans(table, here, correction)
@@ -192,16 +193,18 @@ class Outcome(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class NormalOutcome:
-    """Numbers that are normal in every class; the parameters are means and log variances."""
+    """Numbers that are normal in every class; the parameters are means and log variances of standardised values."""
 
-    values: np.ndarray  # (n, 1)
+    values: np.ndarray  # (n, 1), of mean zero and variance one, or all zero
+    center: float
+    scale: float
 
     def estimate(self, counts: np.ndarray) -> np.ndarray:
         """Weighted means and variances."""
         totals = np.maximum(counts.sum(axis=0), TINY)
         means = self.values[:, 0] @ counts / totals
         variances = ((self.values - means) ** 2 * counts).sum(axis=0) / totals
-        return np.stack([means, np.log(np.maximum(variances, 1e-9 * max(float(self.values.var()), TINY)))])
+        return np.stack([means, np.log(np.maximum(variances, LEAST_VARIANCE))])
 
     def log_density(self, parameters: np.ndarray) -> np.ndarray:
         """Of N(mean, variance)."""
@@ -214,12 +217,20 @@ class NormalOutcome:
         return np.stack([counts * away, counts * (away**2 * variances - 1) / 2], axis=1)
 
     def means(self, parameters: np.ndarray) -> np.ndarray:
-        """The means."""
-        return parameters[:1]
+        """The means of the values as they were."""
+        return self.center + self.scale * parameters[:1]
 
     def slope(self, parameters: np.ndarray) -> np.ndarray:
-        """One in the mean."""
-        return np.tile([[1.0, 0.0]], (parameters.shape[1], 1, 1))
+        """The scale in the mean."""
+        return np.tile([[self.scale, 0.0]], (parameters.shape[1], 1, 1))
+
+
+def normal_outcome(table: np.ndarray, here: np.ndarray) -> NormalOutcome:
+    """Numbers standardised by those that are known; what is only rounding is no spread."""
+    center, spread = float(table[here].mean()), float(table[here].std())
+    scale = spread if spread > ROUNDING * abs(center) + TINY else 0.0
+    values = (table - center) / scale if scale else np.zeros_like(table)
+    return NormalOutcome(np.where(here[:, None], values, 0.0), center, scale)
 
 
 @dataclass(frozen=True, eq=False)

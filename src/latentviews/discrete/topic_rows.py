@@ -21,6 +21,8 @@ def read_draws(model: Any, X: Any, *, reset: bool) -> np.ndarray:
 def read_views(model: Any, X: Any, *, reset: bool) -> tuple[np.ndarray, Columns]:
     """Rows without a missing value, and the columns of every view."""
     table, columns = read_table(model, X, reset=reset)
+    if not hasattr(table, "shape"):
+        raise TypeError(f"{type(model).__name__} takes one table in memory; got a stream. Put its batches together.")
     rows = to_numpy(table)
     refuse_missing(type(model).__name__, rows)
     return rows, columns
