@@ -7,9 +7,8 @@ Needs StepMix in the same environment: ``pip install stepmix``. Part "maxima": f
 the default call with three seeds, of which the worst counts, StepMix with its one start and with twenty, and the best
 of 200 random starts of our EM. Part "three_steps": on made-up rows, coefficients of a covariate and means of an outcome
 with every correction, and their standard errors. StepMix has none but those of a bootstrap of all steps, which err by
-1/√(2B) themselves with B resamples: so they stand beside a bootstrap of our steps on the very same resamples, beside
-StepMix's own with other resamples, and beside our standard errors by formula, which also stand beside a bootstrap of
-ours with more of them.
+1/√(2B) themselves with B resamples: so they stand beside ours by ``n_resamples`` on the very same resamples, and beside
+StepMix's own with other resamples. Our standard errors by formula stand beside ours by more resamples.
 """
 
 import argparse
@@ -158,44 +157,41 @@ def peer_steps(
     return values, errors
 
 
-def our_steps(
-    x: np.ndarray, z: np.ndarray, y: np.ndarray, rows: np.ndarray, guide: np.ndarray
-) -> dict[Any, np.ndarray]:
-    """All coefficients and means of some rows, with the classes in the order of posteriors of all of them."""
-    model = LatentClass(2, random_state=0).fit(x[rows])
-    posteriors = model.predict_proba(x)
-    order = [0, 1] if ((posteriors - guide) ** 2).sum() <= ((posteriors[:, ::-1] - guide) ** 2).sum() else [1, 0]
-    posteriors, found = posteriors[rows][:, order], {}
-    for correction in CORRECTIONS:
-        regression = class_regression(posteriors, z[rows, None], correction=correction)
-        found["covariate", correction] = regression.coefficients[:, 1]
-        found["gaussian_diag", correction] = distal_outcome(posteriors, y[rows], correction=correction).means[0]
-    return found
+class AsStepMix(np.random.Generator):
+    """Resamples of rows as StepMix's bootstrap draws them."""
+
+    def __init__(self, seed: int):
+        super().__init__(np.random.PCG64(seed))
+        self.drawing = np.random.RandomState(seed)
+
+    def integers(self, high: int, *, size: int) -> np.ndarray:  # type: ignore[override]
+        """Rows drawn with replacement."""
+        return self.drawing.choice(high, size=size, replace=True)
+
+
+def told(found: Any) -> tuple[np.ndarray, np.ndarray]:
+    """The coefficients of class 1, or the means, and their standard errors."""
+    if hasattr(found, "coefficients"):
+        return found.coefficients[:, 1], found.standard_errors[:, 1]
+    return found.means[0], found.standard_errors[0]
 
 
 def three_steps() -> list[dict[str, Any]]:
     """Both last steps with every correction, ours and StepMix's on the same rows and the same resamples."""
     x, z, y = made_up(np.random.default_rng(_record.FIRST_DRAW))
-    model = LatentClass(2, random_state=0).fit(x)
-    first, drawing = model.first_step(x), np.random.RandomState(0)  # as StepMix's bootstrap draws
-    lots = [drawing.choice(N_ROWS, size=N_ROWS, replace=True) for _ in range(RESAMPLES + MORE)]
-    again = [our_steps(x, z, y, rows, model.predict_proba(x)) for rows in lots]
+    first = LatentClass(2, random_state=0).fit(x).first_step(x)
     others = {"covariate": pd.DataFrame({"z": z}), "gaussian_diag": pd.DataFrame({"y": y})}
     found = []
     for kind, correction in product(others, CORRECTIONS):
-        if kind == "covariate":
-            regression = class_regression(first, others[kind], correction=correction)
-            values, errors = regression.coefficients[:, 1], regression.standard_errors[:, 1]
-        else:
-            outcome = distal_outcome(first, y, correction=correction)
-            values, errors = outcome.means[0], outcome.standard_errors[0]
+        ask = partial(class_regression, first, z) if kind == "covariate" else partial(distal_outcome, first, y)
+        values, errors = told(ask(correction=correction))
+        same = told(ask(correction=correction, n_resamples=RESAMPLES, random_state=AsStepMix(0)))[1]
+        more = told(ask(correction=correction, n_resamples=MORE, random_state=1))[1]
         theirs, (one, two) = peer_steps(x, others[kind], kind, correction)
         if kind == "covariate" and np.sign(theirs[1]) != np.sign(values[1]):
             theirs = -theirs
         if kind != "covariate" and abs(theirs[0] - values[0]) > abs(theirs[1] - values[0]):
             theirs, one, two = theirs[::-1], one[::-1], two[::-1]
-        ours = np.array([estimates[kind, correction] for estimates in again])
-        same, more = ours[:RESAMPLES].std(axis=0, ddof=1), ours[RESAMPLES:].std(axis=0, ddof=1)
         row = {
             "correction": correction,
             "what": "coefficients" if kind == "covariate" else "means",

@@ -2,6 +2,7 @@
 
     python benchmarks/accuracy/topics.py DATA                # AP and poliblog, in DATA/topics
     python benchmarks/accuracy/topics.py DATA --synthetic    # 10^3 to 10^5 made-up documents
+    python benchmarks/accuracy/topics.py DATA --large        # 10^5 documents of 10^4 words: seconds and memory
     python benchmarks/accuracy/topics.py DATA --draws        # parts with no shape: the rate of the error
     python benchmarks/accuracy/topics.py DATA --concentration    # α₀ of ten draws of 10^4 documents each
 
@@ -29,7 +30,8 @@ import _record
 from latentviews import TopicModel
 
 RESULTS = Path(__file__).with_name("results")
-N_DRAWS = 40  # of every size, where a rate is looked for
+SIZES = {1_000: 5, 10_000: 3, 100_000: 1}  # made-up documents, and draws of them
+N_DRAWS = 160  # of every size, where a rate is looked for
 PACKAGES = (*_record.PACKAGES, "tomotopy", "pandas")
 
 
@@ -138,22 +140,46 @@ def topic_error(found: np.ndarray, true: np.ndarray) -> float:
 
 
 def synthetic() -> list[dict[str, Any]]:
-    """Errors of topics and concentrations."""
+    """Errors of topics and concentrations, on the mean of some draws."""
     records = []
-    for n in (1_000, 10_000, 100_000):
+    for n, n_draws in SIZES.items():
         for concentration in (0.1, 1.0, 10.0):
-            counts, true = made_up(n, 10, 1000, concentration, _record.FIRST_DRAW)
-            row: dict[str, Any] = {"documents": n, "concentration": concentration}
-            for method in list(METHODS)[: 2 if n > 10_000 else 3]:
-                start = time.process_time()
-                model = METHODS[method](10).fit(counts)
-                row[method] = {"seconds": round(time.process_time() - start, 2)}
-                row[method]["topic error"] = round(topic_error(shares_of(model.components_), true), 4)
-                if hasattr(model, "concentration_"):
-                    row[method]["concentration"] = round(model.concentration_, 4)
-            records.append(row)
-            print(row, flush=True)
+            row: dict[str, Any] = {"documents": n, "concentration": concentration, "draws": n_draws}
+            for draw in range(n_draws):
+                counts, true = made_up(n, 10, 1000, concentration, _record.FIRST_DRAW + draw)
+                for method in list(METHODS)[: 2 if n > 10_000 else 3]:
+                    start = time.process_time()
+                    model = METHODS[method](10).fit(counts)
+                    of_method = row.setdefault(method, {"seconds": [], "topic error": [], "concentration": []})
+                    of_method["seconds"].append(time.process_time() - start)
+                    of_method["topic error"].append(topic_error(shares_of(model.components_), true))
+                    of_method["concentration"].append(getattr(model, "concentration_", np.nan))
+            records.append({key: summed_up(value) if isinstance(value, dict) else value for key, value in row.items()})
+            print(records[-1], flush=True)
     return records
+
+
+def summed_up(found: dict[str, list[float]]) -> dict[str, Any]:
+    """Means of what was found on some draws, and the errors of each."""
+    means = {key: round(float(np.mean(values)), 4) for key, values in found.items() if not np.isnan(values).any()}
+    return means | {"topic error of every draw": [round(value, 4) for value in found["topic error"]]}
+
+
+def large() -> dict[str, Any]:
+    """10^5 documents of 10^4 words: seconds and memory, moments first."""
+    import resource
+
+    counts, _ = made_up(100_000, 10, 10_000, 1.0, _record.FIRST_DRAW)
+    record: dict[str, Any] = {"documents": 100_000, "words": 10_000, "entries": int(counts.nnz)}
+    for method in ("latentviews, moments alone", "latentviews"):
+        before, start = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss, time.process_time()
+        model = METHODS[method](10).fit(counts)
+        seconds = time.process_time() - start
+        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        record[method] = {"seconds": round(seconds, 1), "concentration": round(model.concentration_, 3)}
+        record[method] |= {"peak GB": round(peak / 1e6, 2), "peak GB before": round(before / 1e6, 2)}
+    print(record)
+    return record
 
 
 def concentrations() -> list[dict[str, Any]]:
@@ -221,12 +247,15 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("data", type=Path)
     parser.add_argument("--synthetic", action="store_true")
+    parser.add_argument("--large", action="store_true")
     parser.add_argument("--draws", action="store_true")
     parser.add_argument("--concentration", action="store_true")
     arguments = parser.parse_args()
     warnings.simplefilter("ignore")
     if arguments.synthetic:
         _record.save(RESULTS / "topics_synthetic.json", synthetic(), PACKAGES)
+    elif arguments.large:
+        _record.save(RESULTS / "topics_large.json", large(), _record.PACKAGES)
     elif arguments.concentration:
         _record.save(RESULTS / "topics_concentration.json", concentrations(), _record.PACKAGES)
     elif arguments.draws:

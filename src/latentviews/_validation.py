@@ -67,14 +67,8 @@ def check_rows(estimator: Any, X: Any, *, reset: bool, missing: bool = False) ->
         x = _validated(estimator, X, reset)
         if reset:
             check_squares(x, getattr(X, "columns", range(x.shape[1])))
-        with np.errstate(all="ignore"):
-            suspect = not missing and np.isnan(x.sum())  # no table of flags for rows that are all there
-        if suspect and np.isnan(x).any():
-            row, column = np.argwhere(np.isnan(x))[0]
-            raise ValueError(
-                f"X contains NaN, first in row {row} of column {column}, and {name} takes complete rows; "
-                "fill in such values, or leave those rows out."
-            )
+        if not missing:
+            refuse_missing(name, x)
         return x
     if X.ndim != 2 or X.shape[0] == 0:
         raise ValueError(f"{name} expects a 2-D array with at least one row; got shape {tuple(X.shape)}.")
@@ -89,6 +83,18 @@ def check_rows(estimator: Any, X: Any, *, reset: bool, missing: bool = False) ->
             f"X has {X.shape[1]} features, but {name} is expecting {estimator.n_features_in_} features as input."
         )
     return X
+
+
+def refuse_missing(name: str, x: np.ndarray) -> None:
+    """A sentence where a table of floats has NaN."""
+    with np.errstate(all="ignore"):
+        suspect = np.isnan(x.sum())  # no table of flags for rows that are all there
+    if suspect and np.isnan(x).any():
+        row, column = np.argwhere(np.isnan(x))[0]
+        raise ValueError(
+            f"X contains NaN, first in row {row} of column {column}, and {name} takes complete rows; "
+            "fill in such values, or leave those rows out."
+        )
 
 
 def check_names(estimator: Any, X: Any) -> None:

@@ -219,12 +219,40 @@ def test_women_and_events_are_told_apart_by_links_between_them_alone():
 
 
 def test_two_communities_do_not_tell_their_concentration(rng):
-    with pytest.warns(IdentifiabilityWarning, match="do not tell the concentration of 2 parts; topics of words may"):
+    with pytest.warns(
+        IdentifiabilityWarning, match="do not tell the concentration of two parts: it is taken to be 1. Pass"
+    ):
         model = CommunityModel(2, random_state=0).fit(planted(90, rng)[0])
     assert model.concentration_ == 1.0
 
 
-@pytest.mark.filterwarnings("ignore:Singular value 4:latentviews.IdentifiabilityWarning")
+def test_links_that_show_fewer_communities_are_spoken_of_once():
+    with pytest.warns(IdentifiabilityWarning) as caught:
+        CommunityModel(2, 1.0, random_state=0).fit(nx.complete_graph(40))
+
+    assert [str(one.message) for one in caught] == [
+        "The links show fewer than 2 communities: the rest is rounding. Ask for fewer."
+    ]
+
+
+def test_a_concentration_that_noise_covers_is_spoken_of(rng, recwarn):
+    few, clear = planted(150, rng)[0], planted(600, rng, 0.5, inside=0.6)[0]
+    CommunityModel(3, random_state=0).fit(clear)
+    CommunityModel(3, 1.0, random_state=0).fit(few)
+    assert not recwarn.list
+
+    with pytest.warns(
+        IdentifiabilityWarning, match=r"found, [\d.]+, is rough.* is [\d.]+ times the noise of the links"
+    ):
+        CommunityModel(3, random_state=0).fit(few)
+
+
+def test_one_community_has_no_concentration_to_tell(recwarn):
+    assert CommunityModel(1, random_state=0).fit(nx.path_graph(9)).weights_ == [1.0]
+    assert not recwarn.list
+
+
+@pytest.mark.filterwarnings("ignore:The links show fewer:latentviews.IdentifiabilityWarning")
 def test_a_graph_of_fewer_communities_starts_from_clusters():
     with pytest.warns(IdentifiabilityWarning, match="The steps start from clusters of eigenvectors"):
         model = CommunityModel(4, 1.0, random_state=0).fit(nx.complete_graph(30))

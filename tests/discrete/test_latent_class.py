@@ -185,6 +185,17 @@ def test_a_thousand_categories_in_a_column(rng):
     np.testing.assert_allclose(model.components_[0].sum(axis=0), 1.0)
 
 
+def test_measurements_taken_for_categories_are_warned_of(rng, recwarn):
+    answers = rng.integers(0, 2, size=(60, 3)).astype(float)
+    LatentClass(2, n_starts=0, random_state=0).fit(answers)
+    assert not recwarn.list
+
+    with pytest.warns(IdentifiabilityWarning, match=r"Column\(s\) 1, 3 have hardly an answer twice"):
+        LatentClass(2, n_starts=0, random_state=0).fit(
+            np.column_stack([answers[:, 0], rng.normal(size=60), answers[:, 1:2], rng.normal(size=60)])
+        )
+
+
 def test_an_item_that_all_answer_alike_is_sure(codes):
     model = quick().fit(np.column_stack([codes, np.ones(len(codes), dtype=int)]))
 

@@ -6,12 +6,13 @@ import pytest
 from scipy.special import softmax
 
 from latent_classes import cell_probabilities, cells_of, draw
-from latentviews import LatentClass, MultiViewMixture, class_regression, distal_outcome
+from latentviews import IdentifiabilityWarning, LatentClass, MultiViewMixture, class_regression, distal_outcome
 from latentviews.datasets import make_multiview
 from latentviews.discrete.answers import distinct_answers
 from latentviews.discrete.expectation import ClassParameters, accelerated_em
 from latentviews.discrete.inference import Fitted
-from latentviews.discrete.three_step import FirstStep
+from latentviews.discrete.structural import _coefficients
+from latentviews.discrete.three_step import FirstStep, assign
 
 ITEM = np.array([[0.75, 0.25, 0.4], [0.25, 0.75, 0.6]])
 ITEMS = [ITEM, ITEM[:, [0, 1, 0]], ITEM[:, [0, 1, 1]], ITEM, ITEM[:, [1, 0, 1]]]
@@ -70,14 +71,15 @@ def test_a_whole_population_gives_the_means_of_an_outcome(assignment, population
 
 
 @ways
-def test_a_whole_population_gives_the_shares_of_categories(correction, population):
+@assignments
+def test_a_whole_population_gives_the_shares_of_categories(correction, assignment, population):
     posteriors, _, joint = population
     shares = np.array([[0.7, 0.2, 0.4], [0.3, 0.8, 0.6]])
     rows = np.concatenate([posteriors] * 2)
     words = np.repeat(["no", "yes"], len(posteriors))
     weights = np.concatenate([joint @ shares[0], joint @ shares[1]])
 
-    found = distal_outcome(rows, words, correction=correction, sample_weight=1000 * weights)
+    found = distal_outcome(rows, words, correction=correction, assignment=assignment, sample_weight=1000 * weights)
 
     np.testing.assert_allclose(found.means, shares, atol=1e-3 if correction == "ML" else 1e-9)
     assert found.categories.tolist() == ["no", "yes"]
@@ -125,39 +127,100 @@ def test_errors_of_outcomes_are_the_spread_over_samples(correction, rng):
     np.testing.assert_allclose(np.mean(means, axis=0), [0, 2], atol=0.12)
 
 
-def all_steps(codes, z, outcome, weights, correction, start):
-    """Estimates and covariances of both last steps, after a first step from ``start`` on rows with these weights."""
+CELLS = cells_of((2, 2, 2, 2, 2))  # three answers, a covariate, and which of two outcomes
+FIRST = np.array([[[0.85, 0.2], [0.15, 0.8]], [[0.8, 0.3], [0.2, 0.7]], [[0.7, 0.1], [0.3, 0.9]]])
+GIVEN = CELLS[:, :3], CELLS[:, 3], CELLS[:, 4] + 0.1 * CELLS[:, 3]
+
+
+def first_step(codes, weights):
+    """A first step on rows with these weights, from the truth."""
     answers, patterns = distinct_answers(codes, (2, 2, 2), weights)
+    start = ClassParameters(np.full((1, 2), 0.5), np.concatenate(FIRST)[:, None])
     run = accelerated_em(answers, start, 20_000, 1e-13).parameters
     ones = np.ones((len(answers.counts), 1))
-    first = FirstStep(Fitted(answers, ones, ones * run.weights, run.coefficients[:, 0], None), patterns)
-    regression = class_regression(first, z, correction=correction, sample_weight=weights)
-    means = distal_outcome(first, outcome, correction=correction, sample_weight=weights)
-    return np.append(regression.coefficients[:, 1], means.means[0]), regression.covariance, means.covariance
+    return FirstStep(Fitted(answers, ones, ones * run.weights, run.coefficients[:, 0], None), patterns)
 
 
-@ways
-def test_errors_are_the_infinitesimal_jackknife_of_all_steps(correction):
-    cells = cells_of((2, 2, 2, 2, 2))  # three answers, a covariate, and which of two outcomes
-    items = [[[0.85, 0.2], [0.15, 0.8]], [[0.8, 0.3], [0.2, 0.7]], [[0.7, 0.1], [0.3, 0.9]]]
+@pytest.fixture(scope="module")
+def nearby():
+    """How many rows every cell has, their first step, and the first steps of a little more of each, and of no more."""
     classes = np.array([[0.7, 0.3], [0.4, 0.6]])  # given the covariate
     outcomes = np.array([[0.6, 0.4], [0.3, 0.7]])  # given the class
-    joint = cell_probabilities(cells[:, :3], np.ones(2), np.array(items))
-    joint = joint * classes[cells[:, 3]] * outcomes[:, cells[:, 4]].T / 2
+    joint = cell_probabilities(CELLS[:, :3], np.ones(2), FIRST) * classes[CELLS[:, 3]] * outcomes[:, CELLS[:, 4]].T / 2
     counts = np.round(2000 * joint.sum(axis=1))
-    start = ClassParameters(np.full((1, 2), 0.5), np.concatenate(items)[:, None])
-    given = cells[:, :3], cells[:, 3], cells[:, 4] + 0.1 * cells[:, 3]
+    weights = [counts + NUDGE * (np.arange(32) == i) for i in range(33)]
+    ends = [(one, first_step(GIVEN[0], one)) for one in weights]
+    rows = np.repeat(np.arange(32), counts.astype(int))
+    return counts, rows, first_step(GIVEN[0][rows], np.ones(len(rows))), ends
 
-    slopes, step = [], 1e-3
-    for i in range(len(cells)):
-        ends = [all_steps(*given, counts + sign * step * (np.arange(32) == i), correction, start) for sign in (1, -1)]
-        slopes.append((ends[0][0] - ends[1][0]) / (2 * step))
-    slopes = np.array(slopes)
 
-    rows = [np.repeat(part, counts.astype(int), axis=0) for part in given]
-    _, regression, means = all_steps(*rows, np.ones(int(counts.sum())), correction, start)
-    np.testing.assert_allclose(regression, (counts[:, None] * slopes[:, :2]).T @ slopes[:, :2], rtol=2e-3)
-    np.testing.assert_allclose(means, (counts[:, None] * slopes[:, 2:]).T @ slopes[:, 2:], rtol=2e-3, atol=1e-7)
+NUDGE = 1e-3
+
+
+@pytest.mark.parametrize("correction", ["BCH", "ML", None])
+@assignments
+def test_errors_are_the_infinitesimal_jackknife_of_all_steps(correction, assignment, nearby):
+    counts, rows, first, ends = nearby
+    how = {"correction": correction, "assignment": assignment}
+
+    def estimates(weights, first):
+        regression = class_regression(first, GIVEN[1], sample_weight=weights, **how)
+        return np.append(
+            regression.coefficients[:, 1], distal_outcome(first, GIVEN[2], sample_weight=weights, **how).means
+        )
+
+    *moved, here = [estimates(*end) for end in ends]
+    slopes = (np.array(moved) - here) / NUDGE
+
+    expected = [(counts[:, None] * some).T @ some for some in (slopes[:, :2], slopes[:, 2:])]
+    regression, means = class_regression(first, GIVEN[1][rows], **how), distal_outcome(first, GIVEN[2][rows], **how)
+    np.testing.assert_allclose(regression.covariance, expected[0], rtol=2e-3)
+    np.testing.assert_allclose(means.covariance, expected[1], rtol=2e-3, atol=1e-7)
+
+
+@pytest.mark.parametrize("correction", ["BCH", "ML", None])
+@assignments
+def test_a_bootstrap_takes_all_steps_on_resampled_rows(correction, assignment, nearby, rng):
+    counts, rows, first, _ = nearby
+    drawn = rng.multinomial(len(rows), counts / counts.sum())
+    some = np.repeat(np.arange(32), drawn)
+    again = first_step(GIVEN[0][some], np.ones(len(some)))
+    how = {"correction": correction, "assignment": assignment}
+    regression = class_regression(again, GIVEN[1][some], **how)
+    means = distal_outcome(again, GIVEN[2][some], **how)
+
+    # each row of `rows` counts for a share of what was drawn of its cell
+    resampled = assign(first, correction, assignment, None).resampled((drawn / counts)[rows])
+    design = np.column_stack([np.ones(len(rows)), GIVEN[1][rows]])
+
+    np.testing.assert_allclose(_coefficients(resampled, design, correction), regression.coefficients, atol=1e-3)
+    found = distal_outcome(resampled.first_step, GIVEN[2][rows], sample_weight=resampled.weights, **how)
+    np.testing.assert_allclose(found.means, means.means, atol=1e-3)
+
+
+@pytest.mark.parametrize("ask", [class_regression, distal_outcome])
+def test_a_bootstrap_agrees_with_the_formula_and_may_leave_the_first_step_out(ask, nearby):
+    _, rows, first, _ = nearby
+    posteriors, of = (first, GIVEN[1][rows]) if ask is class_regression else (first.posteriors, GIVEN[2][rows])
+
+    bootstrap = ask(posteriors, of, correction="BCH", n_resamples=80, random_state=0).standard_errors
+    formula = ask(posteriors, of, correction="BCH").standard_errors
+
+    # a spread over 80 resamples errs by 8 %: four of that
+    np.testing.assert_allclose(bootstrap, formula, rtol=4 / np.sqrt(2 * 80))
+
+
+def test_resamples_without_a_class_are_left_out(rng):
+    posteriors = np.tile([0.9, 0.1], (30, 1))
+    posteriors[:2] = [0.1, 0.9]
+    outcome = rng.normal(size=30)
+
+    with pytest.warns(IdentifiabilityWarning, match=r"\d+ of 50 resamples have a class that no row is assigned to"):
+        found = distal_outcome(posteriors, outcome, n_resamples=50, random_state=0)
+
+    assert np.isfinite(found.standard_errors).all()
+    with pytest.raises(ValueError, match="n_resamples must be an integer of at least 2; got 1"):
+        distal_outcome(posteriors, outcome, n_resamples=1)
 
 
 def test_one_step_finds_the_coefficients_and_agrees_with_three(rng):
@@ -215,6 +278,44 @@ def test_missing_outcomes_are_left_out(rng):
     assert np.isfinite(distal_outcome(posteriors, outcome).means).all()
 
 
+@pytest.mark.parametrize("correction", ["BCH", "ML", None])
+def test_covariates_that_tell_the_class_for_sure_have_no_standard_errors(correction, rng):
+    _, _, codes = simulated(200, rng)
+    first = LatentClass(2, n_starts=0, random_state=0).fit(codes).first_step(codes)
+    sure = first.posteriors.argmax(axis=1)
+
+    with pytest.warns(IdentifiabilityWarning, match="coefficients have no finite maximum"):
+        found = class_regression(first, np.column_stack([sure, rng.normal(size=200)]), correction=correction)
+
+    assert np.isnan(found.standard_errors[1, 1])
+    assert np.isnan(found.wald_test("z0")).all()
+
+
+def test_an_outcome_without_spread_differs_for_sure_or_not_at_all(rng):
+    labels = np.arange(60) % 2
+    sure = np.eye(2)[labels]
+    unsure = 0.8 * sure + 0.1
+
+    for posteriors in (sure, unsure):
+        assert distal_outcome(posteriors, np.full(60, 1.7)).pvalue == 1
+    assert distal_outcome(sure, 3.0 * labels).pvalue == 0
+    assert distal_outcome(sure, 1e-9 * labels).pvalue == 0
+    assert distal_outcome(sure, np.where(labels, "a", "b")).pvalue == 0
+
+
+def test_means_by_likelihood_go_with_the_unit(rng):
+    labels = rng.integers(0, 2, size=200)
+    posteriors = 0.8 * np.eye(2)[labels] + 0.1
+    outcome = labels + rng.normal(size=200)
+    found, moved = (distal_outcome(posteriors, y, correction="ML") for y in (outcome, 1e-9 * outcome + 5e-9))
+
+    np.testing.assert_allclose(moved.means, 1e-9 * found.means + 5e-9, rtol=1e-6)
+    np.testing.assert_allclose(moved.standard_errors, 1e-9 * found.standard_errors, rtol=1e-4)
+    rounding = distal_outcome(posteriors, 1 + 1e-15 * rng.normal(size=200), correction="ML")
+    np.testing.assert_allclose(rounding.means, 1)
+    assert rounding.pvalue == 1
+
+
 def test_what_cannot_be_related_gets_a_sentence(rng):
     posteriors = rng.dirichlet(np.ones(2), size=10)
     with pytest.raises(ValueError, match="covariates needs one row per row of posteriors, 10; got 9"):
@@ -227,6 +328,12 @@ def test_what_cannot_be_related_gets_a_sentence(rng):
         class_regression(posteriors, np.zeros(10), correction="none")
     with pytest.raises(ValueError, match="posteriors must be the probabilities of two or more classes"):
         distal_outcome(2 * posteriors, np.zeros(10))
+    with pytest.raises(ValueError, match="coefficient of 'z1' is not determined by 10 rows: the covariate is constant"):
+        class_regression(posteriors, np.column_stack([np.arange(10), np.full(10, 3.0)]))
+    with pytest.raises(ValueError, match="outcome must be one column; got 2"):
+        distal_outcome(posteriors, np.zeros((10, 2)))
+    with pytest.raises(ValueError, match="outcome has no number in any row"):
+        distal_outcome(posteriors, np.full(10, np.nan))
     with pytest.raises(ValueError, match="some class is never assigned"):
         distal_outcome(np.tile([0.9, 0.1], (10, 1)), np.zeros(10))
     codes = draw(50, np.array([0.5, 0.5]), [ITEM[:, :2]] * 3, rng)[0]

@@ -117,14 +117,26 @@ def _label_shift(rng: Rng, judge: Judge, table: Hostile, wild: bool) -> None:
     judge.call("label_shift", label_shift, table.given, labels, table.rows, random_state=0)
 
 
+def _three_steps(rng: Rng, wild: bool) -> dict[str, Any]:
+    """Settings of the last of three steps."""
+    return {
+        "correction": _picked(rng, [None, "ML", "BCH", *(["ml"] if wild else [])]),
+        "assignment": _picked(rng, ["modal", "proportional"]),
+        "n_resamples": _picked(rng, [0, 0, 3, *([1, -1, 2.5] if wild else [])]),
+        "random_state": 0,
+    }
+
+
 def _class_regression(rng: Rng, judge: Judge, table: Hostile, wild: bool) -> None:
-    posteriors = rng.dirichlet(np.ones(2), size=len(table.rows))
-    judge.call("class_regression", latentviews.class_regression, posteriors, table.given)
+    posteriors = rng.dirichlet(np.full(2, 0.3), size=len(table.rows))
+    judge.call("class_regression", latentviews.class_regression, posteriors, table.given, **_three_steps(rng, wild))
 
 
 def _distal_outcome(rng: Rng, judge: Judge, table: Hostile, wild: bool) -> None:
-    posteriors = rng.dirichlet(np.ones(2), size=len(table.rows))
-    judge.call("distal_outcome", latentviews.distal_outcome, posteriors, table.rows[:, 0])
+    posteriors = rng.dirichlet(np.full(2, 0.3), size=len(table.rows))
+    outcome, settings = _picked(rng, [table.rows[:, 0], table.rows[:, 0].astype(str)]), _three_steps(rng, wild)
+    found = judge.call("distal_outcome", latentviews.distal_outcome, posteriors, outcome, **settings)
+    judge.faults.numbers("distal_outcome", found.means) if found is not None else None
 
 
 def _strings(rng: Rng, judge: Judge, table: Hostile, wild: bool) -> None:

@@ -10,6 +10,8 @@ from scipy import sparse
 from sklearn.base import BaseEstimator, clone
 
 import catalogue
+from latentviews.report.communities import communities_page
+from latentviews.report.topics import topics_page
 
 from .parameters import with_parameters
 from .tables import Makers, hostile_table, made
@@ -187,6 +189,7 @@ def bags_case(rng: Rng, judge: Judge, estimator: BaseEstimator, *, wild: bool) -
             said = judge.call("perplexity", model.perplexity, given)
             judge.faults.numbers("perplexity", said) if said is not None else None
             judge.call("top_words", model.top_words)
+        judge.call("report", topics_page, model, given, None, None, None, None)
     return f"{door}; {words}; {changed}; {method}"
 
 
@@ -266,6 +269,7 @@ def graph_case(rng: Rng, judge: Judge, estimator: BaseEstimator, *, wild: bool) 
         for name, links in {"new": (new > 0).astype(float), "none": 0 * new}.items():
             found = judge.call(f"transform({name})", model.transform, links)
             judge.faults.shares(f"transform({name})", found) if found is not None else None
+        judge.call("report", communities_page, model, None, None, None)
     return f"{words}; {changed}"
 
 

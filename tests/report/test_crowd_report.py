@@ -1,7 +1,6 @@
 """The report on a crowd: whole, safe, and defined for the smallest crowds."""
 
 import re
-from html.parser import HTMLParser
 
 import numpy as np
 import pytest
@@ -9,23 +8,7 @@ import pytest
 from latentviews import CrowdLabels
 from latentviews.report import write_crowd_report
 from latentviews.report.crowd import PARTS, SPAMMER
-
-
-class Outline(HTMLParser):
-    """The elements that are open, those without an end aside."""
-
-    def __init__(self):
-        super().__init__()
-        self.open, self.seen, self.ids = [], [], []
-
-    def handle_starttag(self, tag, attrs):
-        self.seen.append(tag)
-        self.ids += [value for key, value in attrs if key == "id"]
-        if tag not in ("meta", "br", "input"):
-            self.open.append(tag)
-
-    def handle_endtag(self, tag):
-        assert self.open.pop() == tag
+from outline import Outline
 
 
 def page(model, tmp_path, **options):

@@ -30,6 +30,7 @@ from latentviews.discrete.stars import StarMemberships, leading_eigenvectors, st
 NEAR = 1e-8  # rotations of the third moment below this angle are far below its noise
 LEAST = 0.01  # of the prior's α_h in variational steps
 FOLDS = 100  # steps that find the shares of a new node
+CLEAR = 2.5  # times the noise of links that the least eigenvalue needs for a concentration to be told
 
 
 class CommunityModel(BaseEstimator):
@@ -49,8 +50,9 @@ class CommunityModel(BaseEstimator):
         The number of communities k.
     concentration : "auto" or float, default="auto"
         α₀ = Σ α_h: at zero every node is of one community, the stochastic blockmodel; when large all nodes mix alike.
-        "auto" solves Σ_h π_h(α₀) = 1 for an α₀ of k at most, which tells it from three communities on, and well
-        from some thousand nodes; with two it is taken to be 1, with a warning.
+        "auto" solves Σ_h π_h(α₀) = 1 for an α₀ of k at most, which tells it from three communities on; with two it is
+        taken to be 1, with a warning. It is mostly too large where the noise of the links is not far below what shows
+        the communities, of which another warning speaks.
     max_iter : int, default=50
         Variational steps at most; 0 leaves the memberships of the moments.
     tol : float, default=1e-4
@@ -179,7 +181,10 @@ class CommunityModel(BaseEstimator):
         solver = JointDiagonalization(tol=NEAR) if self.solver is None else self.solver
         self.start_ = "stars"
         try:
-            return star_memberships(links, eigen, given, solver, rng)
+            found = star_memberships(links, eigen, given, solver, rng)
+            if given is None and k > 2:
+                _warn_of_noise(links, eigen[0], found.concentration)
+            return found
         except UnsupportedError as error:
             warn_user(
                 f"{error} The steps start from clusters of eigenvectors; communities may be one of many local optima.",
@@ -233,3 +238,15 @@ class CommunityModel(BaseEstimator):
         prior = np.maximum(self.concentration_ * self.weights_, LEAST)
         found = memberships_of(table, self.memberships_ @ self.connectivity_, prior, FOLDS)
         return np.where((np.diff(table.indptr) > 0)[:, None], found, self.weights_)
+
+
+def _warn_of_noise(links: sparse.csr_array, spectrum: np.ndarray, concentration: float) -> None:
+    """Say where a concentration that was found means little: the noise of links has a norm of about 2 √degree."""
+    clear = float(np.abs(spectrum).min() / (2 * np.sqrt(links.nnz / links.shape[0])))
+    if clear < CLEAR:
+        warn_user(
+            f"The concentration found, {concentration:.2g}, is rough, and mostly too large: the least eigenvalue that "
+            f"shows the communities is {clear:.1f} times the noise of the links, and {CLEAR:g} are needed. Pass "
+            "`concentration` where more is known.",
+            IdentifiabilityWarning,
+        )

@@ -101,16 +101,17 @@ def find_concentration(parts_at: Callable[[float], DirichletParts]) -> float:
     return float(np.exp(places[here]))
 
 
-def chosen_concentration(rank: int, given: float | None, find: Callable[[], float]) -> float:
-    """The concentration given, or else found, which moments tell from three parts on."""
+def chosen_concentration(rank: int, given: float | None, find: Callable[[], float], instead: str = "") -> float:
+    """The concentration given, or else found, which moments tell from three parts on; ``instead`` is what else may."""
     if given is not None:
         return given
-    if rank < 3:
+    if rank == 2:
         warn_user(
-            f"Moments of three draws do not tell the concentration of {rank} parts; topics of words may, and else "
-            f"it is taken to be {UNTOLD:g}. Pass `concentration` where more is known.",
+            f"Moments of three draws do not tell the concentration of two parts: it is taken to be {UNTOLD:g}{instead}"
+            ". Pass `concentration` where more is known.",
             IdentifiabilityWarning,
         )
+    if rank < 3:
         return UNTOLD
     with warnings.catch_warnings():  # of concentrations that are only tried
         warnings.simplefilter("ignore", IdentifiabilityWarning)

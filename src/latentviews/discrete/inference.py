@@ -87,10 +87,15 @@ def standard_errors(fit: Fitted) -> tuple[StandardErrors, np.ndarray]:
     return StandardErrors(weights, *parts, found.loose.shape[1]), beta
 
 
+def posteriors_of_patterns(fit: Fitted) -> np.ndarray:
+    """P(class | answers), (n_patterns, k)."""
+    probabilities = smoothed(fit.coefficients, fit.kernels, fit.answers)
+    return expectation(fit.answers, probabilities[:, None], np.log(np.maximum(fit.priors, TINY))[:, None])[0][:, 0]
+
+
 def _scores(fit: Fitted) -> Scores:
     """The score of the complete data given answers and class."""
     probabilities = smoothed(fit.coefficients, fit.kernels, fit.answers)
-    posteriors = expectation(fit.answers, probabilities[:, None], np.log(np.maximum(fit.priors, TINY))[:, None])[0]
     k = fit.coefficients.shape[1]
     present = _present(fit.answers)
     items = [
@@ -99,7 +104,7 @@ def _scores(fit: Fitted) -> Scores:
     ]
     contrast = np.eye(k)[None, :, 1:] - fit.priors[:, None, 1:]  # (n, h, k - 1)
     classes = fit.design[:, None, :, None] * contrast[:, :, None, :]
-    return Scores(posteriors[:, 0], items, classes.reshape(len(fit.priors), k, -1))
+    return Scores(posteriors_of_patterns(fit), items, classes.reshape(len(fit.priors), k, -1))
 
 
 def class_scores(scores: Scores, h: int) -> np.ndarray:

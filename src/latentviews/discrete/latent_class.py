@@ -29,10 +29,17 @@ from latentviews._validation import (
 from latentviews.discrete.answers import Answers, distinct_answers
 from latentviews.discrete.expectation import EMRun, Kernels, expectation, smoothed
 from latentviews.discrete.inference import Fitted, degrees_of_freedom, jacobian_rank, n_parameters, standard_errors
-from latentviews.discrete.logits import ClassRegression, class_probabilities, design_matrix, regression_record
+from latentviews.discrete.logits import (
+    ClassRegression,
+    check_determined,
+    class_probabilities,
+    design_matrix,
+    regression_record,
+    without_separated,
+)
 from latentviews.discrete.one_step import regressed_em
 from latentviews.discrete.questions import ClassQuestionsMixin
-from latentviews.discrete.reading import CodedRows, read_answers, smoothing_kernels
+from latentviews.discrete.reading import CodedRows, read_answers, smoothing_kernels, warn_of_singles
 from latentviews.discrete.spectral import spectral_starts
 from latentviews.discrete.starts import search
 
@@ -171,6 +178,7 @@ class LatentClass(ClassQuestionsMixin, ClassNamePrefixFeaturesOutMixin, Transfor
         check_parameters(self)
         rows = read_answers(self, X, sample_weight, reset=True)
         answers = self._answers(rows)
+        warn_of_singles(self, rows)
         kernels = smoothing_kernels(self.smoothing, rows.sizes, rows.ordered)
         rng = np.random.default_rng(self.random_state)
         run = self._chosen(answers, kernels, rng) if is_auto(self.n_components) else None
@@ -234,6 +242,7 @@ class LatentClass(ClassQuestionsMixin, ClassNamePrefixFeaturesOutMixin, Transfor
         if len(design) != len(rows.codes):
             raise ValueError(f"covariates needs one row per row of X, {len(rows.codes)}; got {len(design)}.")
         counts = np.ones(len(design)) if rows.weights is None else rows.weights
+        check_determined(design, names, counts)
         answers = Answers(rows.known, counts, tuple(rows.sizes))
         start = np.concatenate(self.coefficients_)
         posteriors = expectation(answers, np.concatenate(self.components_)[:, None], np.log(self.weights_))[0][:, 0]
@@ -243,6 +252,7 @@ class LatentClass(ClassQuestionsMixin, ClassNamePrefixFeaturesOutMixin, Transfor
         self._keep_items(answers, found.coefficients, kernels)
         self.log_likelihood_, self.n_iter_, self.converged_ = found.log_likelihood, found.n_iter, found.converged
         _, covariance = standard_errors(Fitted(answers, design, priors, found.coefficients, kernels))
+        covariance = without_separated(covariance, design, found.logits, counts)
         self.regression_ = regression_record(found.logits, covariance, names, found.log_likelihood)
 
     def predict(self, X: Any, covariates: Any = None) -> np.ndarray:

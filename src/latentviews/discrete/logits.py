@@ -5,13 +5,17 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy import stats
+from scipy import linalg, stats
 from scipy.special import logsumexp
 
 from latentviews._numbers import TINY
+from latentviews._validation import IdentifiabilityWarning, check_squares, warn_user
 
 STEPS, SMALL = 100, 1e-10  # of Newton's method, and the gain over the rows at which it ends
 HALVINGS = 30
+DEPENDENT = 1e-9  # a covariate with less of its own, as a share of its size, follows from those before it
+FLAT = 1e-6  # curvature, as a share of that at equal probabilities, below which a maximum is at infinity
+LOADING = 1e-3  # a coefficient with so much of such a direction has no standard error
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,6 +49,8 @@ class ClassRegression:
         row = self.names.index(name)
         places = row * (k - 1) + np.arange(k - 1)
         effect, spread = self.coefficients[row, 1:], self.covariance[np.ix_(places, places)]
+        if np.isnan(spread).any():
+            return np.nan, np.nan
         statistic = float(effect @ np.linalg.pinv(spread) @ effect)
         return statistic, float(stats.chi2.sf(statistic, k - 1))
 
@@ -69,7 +75,46 @@ def design_matrix(covariates: Any) -> tuple[np.ndarray, list[str]]:
             + (" with missing or infinite values: fill them in, or leave those rows out." if table.ndim == 2 else ".")
         )
     names = [f"z{j}" for j in range(table.shape[1])] if names is None else names
+    check_squares(table, names)
     return np.column_stack([np.ones(len(table)), table]), ["intercept", *names]
+
+
+def check_determined(design: np.ndarray, names: list[str], weights: np.ndarray) -> None:
+    """Refuse covariates of which one is a constant or a sum of others in the rows that count."""
+    own = np.abs(np.diag(_triangular(design, weights)[1]))
+    loose = [name for name, size in zip(names, own, strict=False) if size < DEPENDENT] + names[len(own) :]
+    if loose:
+        raise ValueError(
+            f"The coefficient of {loose[0]!r} is not determined by {int((weights > 0).sum())} rows: the covariate is "
+            "constant, or a sum of others. Leave it out."
+        )
+
+
+def _triangular(design: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """QR of the design with rows by the roots of their weights, and columns of one size."""
+    rows = np.sqrt(weights)[:, None] * design
+    return np.linalg.qr(rows / np.maximum(np.linalg.norm(rows, axis=0), TINY))
+
+
+def without_separated(
+    covariance: np.ndarray, design: np.ndarray, coefficients: np.ndarray, weights: np.ndarray
+) -> np.ndarray:
+    """The covariance, NaN for coefficients that have no finite maximum, of which a warning speaks."""
+    q, r = _triangular(design, weights)
+    shares, ones, k = class_probabilities(design, coefficients), np.ones(len(q)), coefficients.shape[1]
+    even = logit_information(q, np.full_like(shares, 1 / k), ones)
+    curvatures, directions = linalg.eigh(logit_information(q, shares, ones), even)
+    flat = np.linalg.solve(r, directions[:, curvatures < FLAT].reshape(len(r), -1)).reshape(len(even), -1)
+    if not flat.shape[1]:
+        return covariance
+    warn_user(
+        "The covariates tell some class from others for sure, so that coefficients have no finite maximum: where they "
+        "ended means nothing, and they have no standard errors. Leave out the covariate that does, or fit fewer "
+        "classes.",
+        IdentifiabilityWarning,
+    )
+    without = (np.abs(flat) > LOADING * np.abs(flat).max(axis=0)).any(axis=1)
+    return np.where(without[:, None] | without, np.nan, covariance)
 
 
 def class_probabilities(design: np.ndarray, coefficients: np.ndarray) -> np.ndarray:

@@ -8,9 +8,11 @@ import numpy as np
 from sklearn.utils.validation import validate_data
 
 from latentviews._arrays import on_host
-from latentviews._validation import check_names, check_weights, holds_batches
+from latentviews._validation import IdentifiabilityWarning, check_names, check_weights, holds_batches, warn_user
 from latentviews.core.categories import Categories, learn_categories
 from latentviews.discrete.expectation import Kernels
+
+ONCE, MANY = 0.5, 20  # an item with more categories than this share of its answers, and than so many, is spoken of
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,6 +58,20 @@ def read_answers(model: Any, X: Any, sample_weight: Any = None, *, reset: bool) 
         found, ordered = [Categories(values) for values in model.categories_], model.ordered_
     codes = np.stack([one.codes(column) for one, column in zip(found, columns, strict=True)], axis=1)
     return CodedRows(codes, weights, [one.values for one in found], ordered)
+
+
+def warn_of_singles(model: Any, rows: CodedRows) -> None:
+    """Say which items have hardly an answer twice, as columns of measurements do."""
+    answered = (rows.codes >= 0).sum(axis=0)
+    names = getattr(model, "feature_names_in_", range(len(answered)))
+    single = [name for name, n, size in zip(names, answered, rows.sizes, strict=True) if MANY <= size > ONCE * n]
+    if single:
+        shown = ", ".join(str(name) for name in single[:5]) + (f" and {len(single) - 5} more" if single[5:] else "")
+        warn_user(
+            f"Column(s) {shown} have hardly an answer twice, and each is a category of its own, which says nothing of "
+            "classes. For measurements take MultiViewMixture, or cut them into ranges (pandas.cut).",
+            IdentifiabilityWarning,
+        )
 
 
 def _columns(model: Any, X: Any, reset: bool) -> list[Any]:

@@ -9,6 +9,7 @@ The paper's centres X are a fourth set. Here every node is a centre, over severa
 and leaves are projected by the leading eigenvectors of the whole adjacency: less noise from the same graph.
 """
 
+import warnings
 from collections.abc import Callable
 from typing import NamedTuple, TypeVar
 
@@ -17,7 +18,7 @@ from scipy import sparse
 from scipy.optimize import linear_sum_assignment
 from scipy.sparse.linalg import eigsh
 
-from latentviews._validation import UnsupportedError
+from latentviews._validation import IdentifiabilityWarning, UnsupportedError, warn_user
 from latentviews.core.tensors import Solver
 from latentviews.discrete.dirichlet import DirichletParts, chosen_concentration, find_concentration, view_parts
 
@@ -109,13 +110,20 @@ def _supported(stars: list[Stars], estimate: Callable[[Stars], T]) -> list[T]:
     """The estimates of those stars whose moments have as many parts; the first one's sentence where none do."""
     estimates: list[T] = []
     failure: UnsupportedError | None = None
-    for one in stars:
-        try:
-            estimates.append(estimate(one))
-        except UnsupportedError as error:
-            failure = failure or error
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", IdentifiabilityWarning)
+        for one in stars:
+            try:
+                estimates.append(estimate(one))
+            except UnsupportedError as error:
+                failure = failure or error
     if failure is not None and not estimates:
         raise failure
+    if any(issubclass(one.category, IdentifiabilityWarning) for one in caught):
+        k = stars[0].views[0].shape[1]
+        warn_user(
+            f"The links show fewer than {k} communities: the rest is rounding. Ask for fewer.", IdentifiabilityWarning
+        )
     return estimates
 
 

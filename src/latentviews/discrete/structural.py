@@ -1,6 +1,7 @@
 """Who is in which class: covariates of class membership in three steps."""
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -9,14 +10,24 @@ from latentviews._numbers import TINY
 from latentviews.discrete.logits import (
     ClassRegression,
     LogitObjective,
+    check_determined,
     class_probabilities,
     design_matrix,
     fit_logits,
     logit_information,
+    logit_objective,
     newton,
     regression_record,
+    without_separated,
 )
-from latentviews.discrete.three_step import ClassAssignment, assign, check_length, corrected_covariance
+from latentviews.discrete.three_step import (
+    ClassAssignment,
+    assign,
+    bootstrap_covariance,
+    check_length,
+    corrected_covariance,
+    drawn_counts,
+)
 
 
 def class_regression(
@@ -26,6 +37,8 @@ def class_regression(
     correction: str | None = "ML",
     assignment: str = "modal",
     sample_weight: Any = None,
+    n_resamples: int = 0,
+    random_state: Any = None,
 ) -> ClassRegression:
     """Who is in which class: a multinomial logit on covariates, in three steps.
 
@@ -38,16 +51,21 @@ def class_regression(
         Numbers; an intercept is put before them.
     correction : "ML", "BCH" or None, default="ML"
         For rows that are assigned to a wrong class. None takes the assignment for the truth, which draws coefficients
-        towards zero, and standard errors too: they leave out that other answers would have drawn the line between
-        classes elsewhere.
+        towards zero, and standard errors by formula too: they leave out that other answers would have drawn the line
+        between classes elsewhere.
     assignment : "modal" or "proportional", default="modal"
         To the most probable class, or to all by their probabilities.
     sample_weight : array of shape (n,) or None
+    n_resamples : int, default=0
+        Where above zero, standard errors are those of a bootstrap of all steps with so many resamples of the rows; of
+        the last two where posteriors are given.
+    random_state : int, RandomState or None
+        For the resamples.
 
     Returns
     -------
     ClassRegression
-        Coefficients with standard errors by the sandwich of all estimating equations.
+        Coefficients with standard errors by the sandwich of all estimating equations, or by a bootstrap.
 
     References
     ----------
@@ -67,38 +85,48 @@ def class_regression(
     rows = assign(posteriors, correction, assignment, sample_weight)
     design, names = design_matrix(covariates)
     check_length("covariates", len(design), len(rows.assigned))
-    if correction == "ML":
-        return _ml_regression(rows, design, names)
-    shares = rows.shares(correction, rows.errors)
-    coefficients = fit_logits(design, shares)
-    probabilities = class_probabilities(design, coefficients)
-
-    def equations(errors: np.ndarray) -> np.ndarray:
-        counts = rows.shares(correction, errors)
-        return _row_scores(design, counts - counts.sum(axis=1, keepdims=True) * probabilities)
-
-    covariance = corrected_covariance(rows, equations, logit_information(design, probabilities, shares.sum(axis=1)))
-    value = float((shares * np.log(np.maximum(probabilities, TINY))).sum())
+    check_determined(design, names, rows.weights)
+    coefficients = _coefficients(rows, design, correction)
+    value, information = _end(rows, design, correction, coefficients)
+    if n_resamples:
+        resamples = drawn_counts(len(design), n_resamples, random_state)
+        covariance = bootstrap_covariance(rows, lambda some: _coefficients(some, design, correction)[:, 1:], resamples)
+    else:
+        equations = partial(_equations, design, class_probabilities(design, coefficients), correction)
+        covariance = corrected_covariance(rows, equations, information)
+    covariance = without_separated(covariance, design, coefficients, rows.weights)
     return regression_record(coefficients, covariance, names, value)
 
 
-def _row_scores(design: np.ndarray, residuals: np.ndarray) -> np.ndarray:
+def _coefficients(rows: ClassAssignment, design: np.ndarray, correction: str | None) -> np.ndarray:
+    """The logits' coefficients (q, k); with ML the maximum of Σ_i w_i Σ_s a_is log Σ_c π_c(z_i) D_cs."""
+    if correction == "ML":
+        return newton(_assigned_likelihood(rows, design), fit_logits(design, rows.weights[:, None] * rows.assigned))
+    return fit_logits(design, rows.shares(correction))
+
+
+def _end(
+    rows: ClassAssignment, design: np.ndarray, correction: str | None, coefficients: np.ndarray
+) -> tuple[float, np.ndarray]:
+    """The value of what the last step maximises, and its curvature downwards."""
+    if correction == "ML":
+        end = _assigned_likelihood(rows, design)(coefficients)
+    else:
+        end = logit_objective(design, rows.shares(correction), coefficients)
+    return end.value, -end.hessian
+
+
+def _equations(
+    design: np.ndarray, probabilities: np.ndarray, correction: str | None, rows: ClassAssignment
+) -> np.ndarray:
     """The score of every row, z ⊗ (v − π), without class 0, (n, q (k - 1))."""
+    if correction == "ML":
+        given = sum(rows.assigned[:, [s]] * _given(probabilities, column)[0] for s, column in enumerate(rows.errors.T))
+        counts = rows.weights[:, None] * given
+    else:
+        counts = rows.shares(correction)
+    residuals = counts - counts.sum(axis=1, keepdims=True) * probabilities
     return (design[:, :, None] * residuals[:, None, 1:]).reshape(len(design), -1)
-
-
-def _ml_regression(rows: ClassAssignment, design: np.ndarray, names: list[str]) -> ClassRegression:
-    """The maximum of Σ_i w_i Σ_s a_is log Σ_c π_c(z_i) D_cs by Newton's method."""
-    objective = _assigned_likelihood(rows, design)
-    coefficients = newton(objective, fit_logits(design, rows.weights[:, None] * rows.assigned))
-    end, probabilities = objective(coefficients), class_probabilities(design, coefficients)
-
-    def equations(errors: np.ndarray) -> np.ndarray:
-        after = sum(rows.assigned[:, [s]] * _given(probabilities, column)[0] for s, column in enumerate(errors.T))
-        return _row_scores(design, rows.weights[:, None] * (after - probabilities))
-
-    covariance = corrected_covariance(rows, equations, -end.hessian)
-    return regression_record(coefficients, covariance, names, end.value)
 
 
 def _given(probabilities: np.ndarray, errors: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

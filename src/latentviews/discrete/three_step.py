@@ -4,11 +4,13 @@ Vermunt (2010). Assigned classes w are wrong at a known rate D_cs = P(w = s | cl
 tell, and two corrections use it. BCH (Bolck, Croon & Hagenaars 2004) gives a row the weights v_i = w_i D⁻¹ in the
 classes, whose means are those of the classes though some are negative; ML takes w for an answer of the classes with the
 distribution D. Standard errors are those of all estimating equations together (Bakk, Oberski & Vermunt 2014): of the
-last step, of D, and of the first step where its model is known.
+last step, of D, and of the first step where its model is known. They are right to first order. `bootstrap_covariance`
+takes all steps again on resampled rows, and so also sees that other rows would have drawn the line between classes
+elsewhere.
 """
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, ClassVar
 
@@ -16,11 +18,25 @@ import numpy as np
 
 from latentviews._numbers import TINY, as_shares
 from latentviews._parameters import Constraint, OneOf, Such
-from latentviews._validation import check_weights
-from latentviews.discrete.inference import Curvature, Fitted, class_scores, curvature, expected_scores
+from latentviews._validation import IdentifiabilityWarning, check_count, check_weights, warn_user
+from latentviews.discrete.expectation import ClassParameters, accelerated_em
+from latentviews.discrete.inference import (
+    Curvature,
+    Fitted,
+    class_scores,
+    curvature,
+    expected_scores,
+    posteriors_of_patterns,
+)
 
 STEP = 1e-5  # of differences in the matrix of errors
 SINGULAR = 1e-8  # a classification matrix with a smaller singular value is not inverted
+REFIT_STEPS, REFIT_TOL = 5000, 1e-7  # of EM for the first step on a resample
+MARGINS = 0.01  # of the start of that: off the border, which EM would not leave
+
+
+class EmptyClassError(ValueError):
+    """No row is assigned to a class, so that nothing can be said of it."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,6 +47,7 @@ class ClassAssignment:
     errors: np.ndarray  # (k, k), P(assigned to s | class c)
     weights: np.ndarray  # (n,) of the rows
     posteriors: np.ndarray  # (n, k)
+    assignment: str = "modal"  # or "proportional"
     first_step: "FirstStep | None" = None  # the model behind the posteriors, where it is known
 
     _parameters: ClassVar[dict[str, Constraint]] = {
@@ -38,31 +55,45 @@ class ClassAssignment:
         "assignment": OneOf(lambda: ("modal", "proportional")),
     }
 
-    def bch_weights(self, errors: np.ndarray) -> np.ndarray:
+    def bch_weights(self) -> np.ndarray:
         """What every row counts for in every class, (n, k): w_i D⁻¹."""
-        if np.linalg.svd(errors, compute_uv=False)[-1] < SINGULAR:
-            raise ValueError(
+        if np.linalg.svd(self.errors, compute_uv=False)[-1] < SINGULAR:
+            raise EmptyClassError(
                 "BCH divides by the matrix of classification errors, and it is singular: some class is never assigned. "
                 'Use fewer classes, assignment="proportional", or correction="ML".'
             )
-        return self.assigned @ np.linalg.inv(errors)
+        return self.assigned @ np.linalg.inv(self.errors)
 
-    def shares(self, correction: str | None, errors: np.ndarray) -> np.ndarray:
+    def shares(self, correction: str | None) -> np.ndarray:
         """What rows count for in the classes without a likelihood of the assignment, times their weights."""
-        return self.weights[:, None] * (self.assigned if correction is None else self.bch_weights(errors))
+        return self.weights[:, None] * (self.assigned if correction is None else self.bch_weights())
+
+    def resampled(self, counts: np.ndarray) -> "ClassAssignment":
+        """The same with every row so many times: the first step is taken again where it is known."""
+        weights, first = self.weights * counts, self.first_step
+        if first is None:
+            return assigned_rows(self.posteriors, weights, self.assignment)
+        first = first.refitted(weights)
+        return assigned_rows(first.posteriors, weights, self.assignment, first)
 
 
 def assign(posteriors: Any, correction: Any, assignment: Any, sample_weight: Any) -> ClassAssignment:
-    """Rows in classes, and the matrix of classification errors D = diag(Σ r)⁻¹ Rᵀ W."""
+    """Rows in classes, with what was asked for checked."""
     for name, value in (("correction", correction), ("assignment", assignment)):
         ClassAssignment._parameters[name].check(name, value)
     first_step = posteriors if isinstance(posteriors, FirstStep) else None
     r = _checked_posteriors(posteriors if first_step is None else first_step.posteriors)
     weights = check_weights(sample_weight, r)
-    weights = np.ones(len(r)) if weights is None else weights
+    return assigned_rows(r, np.ones(len(r)) if weights is None else weights, assignment, first_step)
+
+
+def assigned_rows(
+    r: np.ndarray, weights: np.ndarray, assignment: str, first_step: "FirstStep | None" = None
+) -> ClassAssignment:
+    """Rows in classes, and the matrix of classification errors D = diag(Σ r)⁻¹ Rᵀ W."""
     assigned = np.eye(r.shape[1])[r.argmax(axis=1)] if assignment == "modal" else r
     errors = as_shares((weights[:, None] * r).T @ assigned, axis=1)
-    return ClassAssignment(assigned, errors, weights, r, first_step)
+    return ClassAssignment(assigned, errors, weights, r, assignment, first_step)
 
 
 def _checked_posteriors(posteriors: Any) -> np.ndarray:
@@ -92,26 +123,42 @@ class FirstStep:
     @property
     def posteriors(self) -> np.ndarray:
         """P(class | row), (n, k)."""
-        return self.curvature.scores.posteriors[self.patterns]
+        return posteriors_of_patterns(self.fit)[self.patterns]
 
     @cached_property
     def curvature(self) -> Curvature:
         """How well the estimates are known."""
         return curvature(self.fit)
 
+    def refitted(self, weights: np.ndarray) -> "FirstStep":
+        """The maximum near this one of rows that count so much, so that classes keep their numbers."""
+        old = self.fit
+        answers = replace(old.answers, counts=np.bincount(self.patterns, weights, minlength=len(old.priors)))
+        counted = answers.take(np.flatnonzero((answers.counts > 0) & (answers.codes >= 0).any(axis=1)))
+        near = (1 - MARGINS) * old.coefficients + MARGINS * old.answers.margins[:, None]
+        start = ClassParameters(old.priors[:1], near[:, None])
+        found = accelerated_em(counted, start, REFIT_STEPS, REFIT_TOL, old.kernels).parameters
+        priors = np.tile(found.weights, (len(old.priors), 1))
+        return FirstStep(
+            old._replace(answers=answers, priors=priors, coefficients=found.coefficients[:, 0]), self.patterns
+        )
 
-def corrected_covariance(
-    rows: ClassAssignment, equations: Callable[[np.ndarray], np.ndarray], bread: np.ndarray
-) -> np.ndarray:
+
+Equations = Callable[[ClassAssignment], np.ndarray]  # rows' parts of estimating equations, (n, m), linear in `assigned`
+
+
+def corrected_covariance(rows: ClassAssignment, equations: Equations, bread: np.ndarray) -> np.ndarray:
     """A⁻¹ (Σ e eᵀ) A⁻¹ for rows' parts of the estimating equations, which depend on the matrix of errors D.
 
-    ``equations(D)`` are the parts (n, m) at the estimates. The noise of D, and of the first step behind it, is added to
-    them through the slope of their sum in D.
+    The noise of D, and of the first step behind it and behind assigned shares, is added to the parts through the slope
+    of their sum.
     """
-    at = rows.errors
-    steps = STEP * np.eye(at.size).reshape(-1, *at.shape)
-    slope = np.stack([(equations(at + s).sum(axis=0) - equations(at - s).sum(axis=0)) / (2 * STEP) for s in steps])
-    parts = equations(at) + error_influence(rows) @ slope
+    steps = STEP * np.eye(rows.errors.size).reshape(-1, *rows.errors.shape)
+    ends = [[equations(replace(rows, errors=rows.errors + sign * s)).sum(axis=0) for sign in (1, -1)] for s in steps]
+    slope = np.stack([(up - down) / (2 * STEP) for up, down in ends])
+    parts = equations(rows) + error_influence(rows) @ slope
+    if rows.first_step is not None and rows.assignment == "proportional":
+        parts = parts + _assigned_influence(rows, rows.first_step, equations)
     inverse = np.linalg.pinv(bread, rcond=1e-9, hermitian=True)
     return inverse @ (parts.T @ parts) @ inverse
 
@@ -131,17 +178,74 @@ def error_influence(rows: ClassAssignment) -> np.ndarray:
 def _first_step_influence(rows: ClassAssignment, first: FirstStep, totals: np.ndarray) -> np.ndarray:
     """What rows add to the error of D through the estimates of the first step, (n, k²).
 
-    ∂r_c = r_c (u_c − s), so ∂D_cs = Σ_i w_i r_ic (u_ic − s_i) (w_is − D_cs) / Σ_i w_i r_ic; and the error of the
-    estimates is the sum of I⁻¹ s_i.
+    ∂r_c = r_c (u_c − s), so ∂D_cs = Σ_i w_i r_ic (u_ic − s_i) (w_is − D_cs) / Σ_i w_i r_ic, and where w_is is r_is
+    itself Σ_i w_i r_ic r_is (u_is − s_i) / Σ_i w_i r_ic more.
     """
-    found = first.curvature
-    mean, k = expected_scores(found.scores), len(totals)
-    gathered = np.zeros((len(mean), k))
-    np.add.at(gathered, first.patterns, rows.weights[:, None] * rows.assigned)
-    counts = gathered.sum(axis=1)
+    r, k = first.curvature.scores.posteriors, len(totals)
+    gathered = _by_pattern(first, rows.weights[:, None] * rows.assigned)
+    counts = gathered.sum(axis=1, keepdims=True)
     slopes = []
     for c in range(k):
-        by = found.scores.posteriors[:, [c]] * (gathered - counts[:, None] * rows.errors[c]) / totals[c]
-        slopes.append(by.T @ (class_scores(found.scores, c) - mean))
-    moved = mean @ found.covariance @ np.concatenate(slopes).T  # of a row with these answers, (n_patterns, k²)
-    return rows.weights[:, None] * moved[first.patterns]
+        slopes.append(_share_slope(first, c, (gathered - counts * rows.errors[c]) / totals[c]))
+        if rows.assignment == "proportional":
+            slopes[c] += np.concatenate([_share_slope(first, s, counts * r[:, [c]] / totals[c]) for s in range(k)])
+    return _moved(rows, first, np.concatenate(slopes))
+
+
+def _assigned_influence(rows: ClassAssignment, first: FirstStep, equations: Equations) -> np.ndarray:
+    """What rows add to the equations through the first step, which assigned shares that are posteriors move with."""
+    slope: Any = 0.0
+    for s, alone in enumerate(np.eye(len(rows.errors))):
+        parts = equations(replace(rows, assigned=np.tile(alone, (len(rows.assigned), 1))))
+        slope = slope + _share_slope(first, s, _by_pattern(first, parts))
+    return _moved(rows, first, slope)
+
+
+def _by_pattern(first: FirstStep, values: np.ndarray) -> np.ndarray:
+    """Sums of rows' values over the rows with the same answers, (n_patterns, m)."""
+    sums = np.zeros((len(first.fit.priors), values.shape[1]))
+    np.add.at(sums, first.patterns, values)
+    return sums
+
+
+def _share_slope(first: FirstStep, c: int, by: np.ndarray) -> np.ndarray:
+    """How Σ by_p r_pc depends on the estimates of the first step: Σ by_p r_pc (u_pc − s_p), (m, n_parameters)."""
+    scores = first.curvature.scores
+    return (scores.posteriors[:, [c]] * by).T @ (class_scores(scores, c) - expected_scores(scores))
+
+
+def _moved(rows: ClassAssignment, first: FirstStep, slope: np.ndarray) -> np.ndarray:
+    """What rows add to what has this slope in the estimates of the first step, whose error is the sum of I⁻¹ s_i."""
+    found = first.curvature
+    of_patterns = expected_scores(found.scores) @ found.covariance @ slope.T
+    return rows.weights[:, None] * of_patterns[first.patterns]
+
+
+def drawn_counts(n_rows: int, n_resamples: Any, random_state: Any) -> Iterator[np.ndarray]:
+    """How often every row is in each of so many resamples of as many rows."""
+    rng = np.random.default_rng(random_state)
+    for _ in range(check_count("n_resamples", n_resamples, 2)):
+        yield np.bincount(rng.integers(n_rows, size=n_rows), minlength=n_rows)
+
+
+def bootstrap_covariance(
+    rows: ClassAssignment, estimate: Callable[[ClassAssignment], np.ndarray], resamples: Iterable[np.ndarray]
+) -> np.ndarray:
+    """The covariance of what all steps estimate over resamples, each given by how often it has every row.
+
+    Resamples in which a class has no row are left out, with a warning.
+    """
+    found, n_lost = [], 0
+    for counts in resamples:
+        try:
+            found.append(estimate(rows.resampled(counts)).ravel())
+        except EmptyClassError:
+            n_lost += 1
+    if len(found) < 2:
+        raise EmptyClassError("Nearly every resample has a class without rows; use fewer classes, or n_resamples=0.")
+    if n_lost:
+        warn_user(
+            f"{n_lost} of {n_lost + len(found)} resamples have a class that no row is assigned to, and are left out.",
+            IdentifiabilityWarning,
+        )
+    return np.atleast_2d(np.cov(np.array(found), rowvar=False))

@@ -11,7 +11,7 @@ from latentviews._validation import IdentifiabilityWarning, UnsupportedError, wa
 from latentviews.core.embeddings import Embedding, domain_for
 from latentviews.core.tables import Columns
 from latentviews.core.tensors import Solver
-from latentviews.core.views import feature_prototypes, fit_views
+from latentviews.core.views import fit_views
 from latentviews.discrete.bags import BagMoments, bag_moments, long_enough, word_projection
 from latentviews.discrete.concentration import moment_error, read_concentration, steadier
 from latentviews.discrete.dirichlet import (
@@ -54,7 +54,8 @@ class WordSettings(NamedTuple):
 
     def chosen(self, parts_at: Callable[[float], DirichletParts]) -> float:
         """The concentration given, or that at which weights sum to one, which tells it from three parts on."""
-        return chosen_concentration(self.rank, self.concentration, lambda: find_concentration(parts_at))
+        instead = ", or of words what EM's topics say" if self.max_iter else ""
+        return chosen_concentration(self.rank, self.concentration, lambda: find_concentration(parts_at), instead)
 
     @property
     def em(self) -> EMSettings:
@@ -148,11 +149,11 @@ def _told_concentration(
 
 
 def topics_of_draws(
-    rows: np.ndarray, bags: sparse.csr_array, kernel: Any, settings: WordSettings, rng: np.random.Generator
+    rows: np.ndarray, bags: sparse.csr_array, prototype: Any, settings: WordSettings, rng: np.random.Generator
 ) -> TopicEstimate:
     """Groups of draws: features of a kernel in place of words, projected to the span of their pair moment."""
     columns = (list(range(rows.shape[1])),)
-    (phi,) = fit_views(rows, columns, feature_prototypes(kernel, None, None, columns), rng, [0]).features
+    (phi,) = fit_views(rows, columns, [prototype], rng, [0]).features
     features = np.asarray(phi.transform(rows))
     if int(long_enough(bags).sum()) < 1:
         raise UnsupportedError("Moments need groups of at least three draws; there is none.")
@@ -174,10 +175,10 @@ def bag_moments_of_pairs(bags: sparse.csr_array, features: np.ndarray) -> np.nda
 
 
 def topics_of_views(
-    rows: np.ndarray, columns: Columns, kernel: Any, settings: WordSettings, rng: np.random.Generator
+    rows: np.ndarray, columns: Columns, prototypes: list[Any], settings: WordSettings, rng: np.random.Generator
 ) -> TopicEstimate:
     """Rows whose views each draw a part of their own by the shares of the row."""
-    views = fit_views(rows, columns, feature_prototypes(kernel, None, None, columns), rng, list(range(len(columns))))
+    views = fit_views(rows, columns, prototypes, rng, list(range(len(columns))))
     phis = [np.asarray(phi.transform(rows[:, group])) for phi, group in zip(views.features, columns, strict=True)]
     seed = int(rng.integers(2**31))
 

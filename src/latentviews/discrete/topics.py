@@ -23,15 +23,13 @@ from latentviews._validation import (
     IdentifiabilityWarning,
     UnsupportedError,
     all_or_nothing,
-    check_rows,
+    check_count,
     is_auto,
     warn_user,
 )
 from latentviews.core.kernels.base import Kernel
-from latentviews.core.tables import read_table
 from latentviews.core.tensors import JointDiagonalization, Solver
 from latentviews.discrete.bags import BagMoments, bag_moments
-from latentviews.discrete.crowd_answers import distinct
 from latentviews.discrete.dirichlet import DirichletParts
 from latentviews.discrete.topic_em import counts_over_chances, fold_in
 from latentviews.discrete.topic_kinds import (
@@ -44,6 +42,7 @@ from latentviews.discrete.topic_kinds import (
     topics_of_words,
     word_parts,
 )
+from latentviews.discrete.topic_rows import grouped, prototypes_of, read_draws, read_views
 
 NEAR = 1e-6  # rotations of the third moment below this angle are far below its noise
 MOST = 1e15  # larger counts are not held to the last one
@@ -77,7 +76,7 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         The columns of every view, three views or more, where views differ.
     kernel : Kernel, list of one per view, or None
         Of draws and views; by default Gaussian, with the bandwidth by Silverman's rule for one column and the median
-        distance for more. Words take none.
+        distance for more, and `Delta` for columns of text, flags and categories. Words take none.
     smoothing : float, default=0.05
         What is added to a word's expected count in every topic.
     max_iter : int, default=100
@@ -127,6 +126,8 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
     (2000, 2)
     """
 
+    _kernels_by_dtype = True
+    _columns_are_one_view = True  # of a draw
     _parameters: ClassVar[dict[str, Constraint]] = {
         "n_components": Count(),
         "concentration": AutoOr(Positive()),
@@ -187,15 +188,16 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         check_parameters(self)
         self._check_doors(groups)
         rng = np.random.default_rng(self.random_state)
+        for of_others in ("views_", "categories_", "moments_", "projection_"):
+            self.__dict__.pop(of_others, None)
         if groups is not None:
-            rows = check_rows(self, X, reset=True)
-            bags, _ = grouped(groups, len(rows))
-            estimate = topics_of_draws(rows, bags, self.kernel, self._settings(), rng)
+            rows = read_draws(self, X, reset=True)
+            (prototype,) = prototypes_of(self, (list(range(rows.shape[1])),))
+            estimate = topics_of_draws(rows, grouped(groups, len(rows))[0], prototype, self._settings(), rng)
         elif self.views is not None:
-            rows, self.views_ = read_table(self, X, reset=True)
-            estimate = topics_of_views(
-                check_rows(self, rows, reset=False), self.views_, self.kernel, self._settings(), rng
-            )
+            rows, self.views_ = read_views(self, X, reset=True)
+            prototypes = prototypes_of(self, self.views_)
+            estimate = topics_of_views(rows, self.views_, prototypes, self._settings(), rng)
         else:
             estimate = topics_of_words(self._counts(X, reset=True), self._settings(), rng)
         self._keep(estimate)
@@ -245,7 +247,8 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         """Add documents, counts of words, to the moments.
 
         Only sums are kept, so topics are those of the moments, without EM. The first batch fixes the projection of
-        words that sums are taken of: let it be some thousand documents.
+        words that sums are taken of: let it be some thousand documents. ``fit`` keeps no sums: after it, sums begin
+        anew.
 
         Parameters
         ----------
@@ -258,8 +261,8 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         """
         check_parameters(self)
         self._check_doors(None)
-        if self.views is not None:
-            raise ValueError("partial_fit takes counts of words; with views, fit takes all rows at once.")
+        if self.views is not None or isinstance(getattr(self, "components_", None), tuple):
+            raise ValueError("partial_fit takes counts of words; of views and draws, fit takes all rows at once.")
         rng, first = np.random.default_rng(self.random_state), not hasattr(self, "components_")
         bags, settings = self._counts(X, reset=first), self._settings()
         try:
@@ -306,13 +309,14 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
 
     def _chances(self, X: Any, groups: Any) -> tuple[sparse.csr_array, np.ndarray]:
         """Bags of atoms, and the density of every atom in every part: draws, or the views of a row."""
-        rows = check_rows(self, X, reset=False)
         if hasattr(self, "views_"):
+            rows, _ = read_views(self, X, reset=False)
             densities = [part.density(rows[:, view]) for part, view in zip(self.components_, self.views_, strict=True)]
             bags = sparse.csr_array(np.ones((1, len(densities))))
             return sparse.csr_array(sparse.kron(bags, sparse.eye_array(len(rows)))), np.concatenate(densities)
         if groups is None:
             raise ValueError("This model was fitted to draws in groups: pass the groups of these draws.")
+        rows = read_draws(self, X, reset=False)
         return grouped(groups, len(rows))[0], self.components_[0].density(rows)
 
     def perplexity(self, X: Any, shares: np.ndarray | None = None) -> float:
@@ -329,11 +333,14 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         -------
         float
         """
-        check_is_fitted(self)
+        self._check_words("Perplexity is of words")
         bags = self._counts(X, reset=False)
         if not bags.sum() > 0:
             raise ValueError("Perplexity is of words, and X holds none; pass documents with words.")
-        shares = self.transform(bags) if shares is None else np.asarray(shares)
+        shares = self.transform(bags) if shares is None else np.asarray(shares, dtype=float)
+        wanted = bags.shape[0], self.n_components
+        if shares.shape != wanted:
+            raise ValueError(f"shares needs one row per document, one column per topic, {wanted}; got {shares.shape}.")
         _, value = counts_over_chances(bags, shares, self.components_.T)
         return float(np.exp(-value / bags.sum()))
 
@@ -350,19 +357,16 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         -------
         list of lists, one per topic
         """
-        check_is_fitted(self)
-        if isinstance(self.components_, tuple):
-            raise ValueError("Words are in topics of counts; parts of draws have densities, `components_[0].density`.")
+        self._check_words("Words are in topics of counts")
+        n_words = check_count("n_words", n_words)
         names = getattr(self, "feature_names_in_", None) if names is None else names
+        if names is not None and len(names) != self.n_features_in_:
+            raise ValueError(f"names needs one word per column of X, {self.n_features_in_}; got {len(names)}.")
         order = np.argsort(-self.components_, axis=1, kind="stable")[:, :n_words]
         return [[int(w) if names is None else names[w] for w in topic] for topic in order]
 
-
-def grouped(groups: Any, n_rows: int) -> tuple[sparse.csr_array, np.ndarray]:
-    """Groups as bags whose atoms are the rows, and the names of the groups as they are met."""
-    groups = np.asarray(groups)
-    if groups.shape != (n_rows,):
-        raise ValueError(f"groups needs one name per row, shape ({n_rows},); got {groups.shape}.")
-    names, place = distinct(groups if groups.dtype.kind in "biuf" else groups.astype(object))
-    bags = sparse.csr_array((np.ones(n_rows), (place, np.arange(n_rows))), shape=(len(names), n_rows))
-    return bags, names
+    def _check_words(self, sentence: str) -> None:
+        """Refuse a question of words to parts of draws or views."""
+        check_is_fitted(self)
+        if isinstance(self.components_, tuple):
+            raise ValueError(f"{sentence}; parts of draws and views have densities, `components_[0].density`.")

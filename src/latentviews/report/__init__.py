@@ -6,9 +6,16 @@ from typing import Any
 
 from sklearn.utils.validation import check_is_fitted
 
+from latentviews.discrete.communities import CommunityModel
+from latentviews.discrete.crowds import CrowdLabels
+from latentviews.discrete.latent_class import LatentClass
+from latentviews.discrete.topics import TopicModel
+from latentviews.report.classes import classes_page
+from latentviews.report.communities import communities_page
 from latentviews.report.contents import Contents, report_contents
 from latentviews.report.crowd import write_crowd_report
 from latentviews.report.page import page, write_page
+from latentviews.report.topics import topics_page
 
 __all__ = ["Contents", "write_contents", "write_crowd_report", "write_report"]
 
@@ -26,19 +33,23 @@ def write_report(
 ) -> Path:
     """Write a report on a fitted model as one HTML file, which needs nothing else to be read.
 
-    It holds the sizes of the classes with intervals, the densities of every view, rows in two columns of choice, how
-    certain the rows' classes are, what `rank_test` and `diagnose` say, the settings, and how to use the model.
-    The file stays small however many rows there are: at most 200,000 are classified, 20,000 are drawn.
+    Of a `MultiViewMixture` it holds the sizes of the classes with intervals, the densities of every view, rows in two
+    columns of choice, how certain the rows' classes are, what `rank_test` and `diagnose` say, the settings, and how to
+    use the model; at most 200,000 rows are classified, and 20,000 drawn, so that the file stays small. Of a
+    `LatentClass` it holds the answers of every class and how well they fit, of a `TopicModel` the words or densities
+    of every part, of a `CommunityModel` the links and nodes of every community. `write_crowd_report` is for
+    `CrowdLabels`.
 
     Parameters
     ----------
-    model : fitted MultiViewMixture
+    model : fitted MultiViewMixture, LatentClass, TopicModel or CommunityModel
     X : array of shape (n_samples, n_features), or data frame
         The rows that the report is on: those the model was fitted to, or others. Columns of a frame are found by name.
+        Of a graph nothing more than the model is looked at.
     path : str or path
         The file; an older one is replaced once the new one is whole.
     columns : sequence of str or None
-        The names of X's columns; by default those of the frame, or those the model was fitted with.
+        The names of X's columns, words for example; by default those of the frame, or those the model was fitted with.
     source : str or None
         What the rows come from, such as the name of a file.
     title : str or None
@@ -65,17 +76,31 @@ def write_report(
     'report.html'
     """
     check_is_fitted(model)
-    if not hasattr(model, "start_objectives_") or not hasattr(model, "exchangeable"):
-        raise TypeError(f"write_report takes a fitted MultiViewMixture; got a {type(model).__name__}.")
+    path = _checked(path)
+    settings: dict[str, Any] = {"columns": columns, "source": source, "title": title, "saved": saved}
+    if isinstance(model, LatentClass):
+        write_page(classes_page(model, X, **settings), path)
+    elif isinstance(model, TopicModel):
+        write_page(topics_page(model, X, **settings), path)
+    elif isinstance(model, CommunityModel):
+        write_page(communities_page(model, source, title, saved), path)
+    elif hasattr(model, "start_objectives_") and hasattr(model, "exchangeable"):
+        write_contents(report_contents(model, X, **settings, random_state=random_state), path)
+    else:
+        raise TypeError(
+            "write_report takes a fitted MultiViewMixture, LatentClass, TopicModel or CommunityModel; got a "
+            f"{type(model).__name__}." + (" write_crowd_report takes that." if isinstance(model, CrowdLabels) else "")
+        )
+    return path
+
+
+def _checked(path: Any) -> Path:
+    """A path that a file can be written to."""
     path = Path(path)
     if path.is_dir():
         raise IsADirectoryError(f"A report is one file, and {path} is a directory; name a file in it.")
     if not path.absolute().parent.is_dir():
         raise FileNotFoundError(f"The report cannot be written: there is no directory {path.parent}; make it first.")
-    contents = report_contents(
-        model, X, columns=columns, source=source, title=title, saved=saved, random_state=random_state
-    )
-    write_contents(contents, path)
     return path
 
 

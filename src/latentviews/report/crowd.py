@@ -1,27 +1,33 @@
 """A report on a crowd: the labels of tasks, how sure they are, and what every worker is worth."""
 
-import platform
-from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from latentviews import __version__
 from latentviews.discrete.crowds import CrowdLabels
-from latentviews.report.figures import CERTAINTIES, percent
+from latentviews.report.figures import percent
 from latentviews.report.markup import Html, counted, join, name, table, tag
-from latentviews.report.page import class_colours, resource, write_page
+from latentviews.report.page import write_page
+from latentviews.report.plain import (
+    CUTS,
+    certainty_table,
+    heat_table,
+    loading,
+    plain_page,
+    share_bars,
+    use_part,
+    verdict,
+)
 from latentviews.report.sections import figure, section
-from latentviews.report.svg import Scale, crosses, dots, label, number, picture, x_axis, y_axis
+from latentviews.report.svg import Scale, crosses, dots, number, picture, x_axis, y_axis
 
 SPAMMER = 0.8  # who is more probably than this a spammer is called one
 LISTED = 50  # workers and tasks in a table
 MATRICES = 6  # workers whose matrix is shown
 WIDE = "grid-template-columns:repeat(auto-fill,minmax(min(100%,26rem),1fr))"  # room for matrices
 PARTS = {"answer": "The answer", "workers": "The workers", "tasks": "Tasks in doubt", "python": "Use it"}
-CUTS = (0.99, 0.95, 0.8)  # of certainty, as in reports on mixtures
 
 
 def write_crowd_report(
@@ -62,39 +68,14 @@ def write_crowd_report(
 def crowd_page(model: CrowdLabels, source: str | None, title: str | None, saved: str | None) -> str:
     """The whole file."""
     title = title or f"Labels from a crowd{f': {source}' if source else ''}"
-    made = datetime.now().astimezone()
     facts = [
         f"{model.n_answers_.sum():,.0f} answers",
         counted(len(model.workers_), "worker"),
         counted(len(model.tasks_), "task"),
-        f"{made.day} {made:%B %Y, %H:%M}",
     ]
-    head = tag(
-        "head",
-        tag("meta", charset="utf-8"),
-        tag("meta", http_equiv="Content-Security-Policy", content="default-src 'none'; style-src 'unsafe-inline'"),
-        tag("meta", name="viewport", content="width=device-width, initial-scale=1"),
-        tag("meta", name="generator", content=f"latentviews {__version__}"),
-        tag("title", title),
-        tag("style", Html(resource("report.css") + class_colours(len(model.classes_)))),
-    )
-    links = [tag("a", text, href=f"#{key}") for key, text in PARTS.items()]
-    body = tag(
-        "body",
-        tag("a", "Skip to the answer", href="#answer", class_="skip"),
-        tag(
-            "header",
-            tag("h1", name(title)),
-            tag("p", " · ".join(facts), class_="facts"),
-            tag("nav", *links, aria_label="Sections"),
-        ),
-        tag("main", answer_part(model), workers_part(model), tasks_part(model), python_part(saved)),
-        tag(
-            "footer",
-            tag("p", f"Made by latentviews {__version__}. This file is whole: it asks nothing of any network."),
-        ),
-    )
-    return "<!DOCTYPE html>\n" + tag("html", head, body, lang="en") + "\n"
+    found = answer_part(model), workers_part(model), tasks_part(model), python_part(saved)
+    parts = {key: (text, part) for (key, text), part in zip(PARTS.items(), found, strict=True)}
+    return plain_page(title, facts, parts, len(model.classes_))
 
 
 # ------------------------------------------------------------------------------------------------------------ answer
@@ -109,40 +90,18 @@ def answer_part(model: CrowdLabels) -> Html:
     ]
     behind = table(["label", "share of tasks", "tasks most probably so"], rows, "The labels")
     caption = "How common every label is among the tasks, by the probabilities of all of them."
-    left = tag("div", figure(_shares(model), caption, behind), _certainty(model), class_="panel")
+    bars = share_bars([str(one) for one in model.classes_], model.weights_, "Shares of the labels")
+    left = tag("div", figure(bars, caption, behind), _certainty(model), class_="panel")
     return section("answer", "The answer", tag("div", left, _verdict(model), class_="two"))
-
-
-def _shares(model: CrowdLabels) -> Html:
-    """One bar per label."""
-    names = [str(one) for one in model.classes_]
-    begin = min(24 + 7 * max(map(len, names)), 160)
-    scale, parts = Scale(0, float(model.weights_.max()) * 1.02, begin, 380), []  # type: tuple[Scale, list[Any]]
-    for h, (one, weight) in enumerate(zip(names, model.weights_, strict=True)):
-        y, end = 8 + 30 * h, float(scale(weight))
-        width = f"{max(end - begin, 0.5):.1f}"
-        parts += [
-            label(0, y + 15, one if len(one) <= 20 else one[:19] + "…", class_="name"),
-            tag("rect", x=begin, y=y, width=width, height=20, rx=3, class_=f"h{h} bar"),
-            label(end + 8, y + 15, percent(weight), class_="value"),
-        ]
-    said = "; ".join(f"{one} {percent(weight)}" for one, weight in zip(names, model.weights_, strict=True))
-    return picture(440, 8 + 30 * len(names), f"Shares of the labels: {said}.", *parts, class_="wide")
 
 
 def _certainty(model: CrowdLabels) -> Html:
     """How many tasks are how sure."""
-    certainty = model.posteriors_.max(axis=1)
-    level = np.digitize(-certainty, [-cut for cut in CUTS])
-    rows = [
-        (text, f"{int(np.sum(level == i)):,}", percent(float(np.mean(level == i))))
-        for i, text in enumerate(CERTAINTIES)
-    ]
     caption = (
         "How probable the label of a task is. Workers are taken to err independently of each other; where they share "
         "errors, as on hard tasks, these probabilities are too near to one."
     )
-    return table(["probability of the label", "tasks", "share"], rows, caption)
+    return certainty_table(model.posteriors_.max(axis=1), ["probability of the label", "tasks", "share"], caption)
 
 
 def _verdict(model: CrowdLabels) -> Html:
@@ -168,10 +127,7 @@ def _verdict(model: CrowdLabels) -> Html:
         f"The crowd as a whole calls {one} by another label more often than by its own: check what the labels mean."
         for one in model.classes_[weak]
     ]
-    kind, heading = ("care", "Read it with care") if lines else ("good", "Nothing speaks against it")
-    mark = tag("span", "!" if lines else "✓", class_="mark", aria_hidden="true")
-    said = tag("ul", *(tag("li", line) for line in lines)) if lines else tag("p", "No worker stands out as a spammer.")
-    return tag("div", tag("h3", mark, heading), said, class_=f"panel verdict {kind}")
+    return verdict(lines, "No worker stands out as a spammer.")
 
 
 def _turned(model: CrowdLabels) -> np.ndarray:
@@ -247,12 +203,8 @@ def _told(model: CrowdLabels) -> Html:
 
 def _matrix(matrix: np.ndarray, classes: np.ndarray, caption: Any) -> Html:
     """A confusion matrix as a table, one row per true label."""
-    rows = [
-        (name(truth), *(tag("td", f"{100 * p:.0f} %", style=f"--shade:{round(100 * p)}%") for p in matrix[h]))
-        for h, truth in enumerate(classes)
-    ]
-    heads = ["true label", *(name(one) for one in classes)]
-    return tag("div", tag("h3", caption), table(heads, rows, "What is answered, by true label", "heat"))
+    heads, rows = ["true label", *(name(one) for one in classes)], [name(one) for one in classes]
+    return tag("div", tag("h3", caption), heat_table(heads, rows, matrix, "What is answered, by true label"))
 
 
 # ------------------------------------------------------------------------------------------------- tasks, and the rest
@@ -285,8 +237,7 @@ def _task_row(model: CrowdLabels, i: int) -> tuple[Any, ...]:
 def python_part(saved: str | None) -> Html:
     """How to load the model."""
     use = (
-        f"import latentviews\n\nmodel = latentviews.load({saved or 'model.latentviews'!r})\n"
-        "model.tasks_, model.labels_, model.posteriors_     # one per task\n"
+        loading(saved) + "model.tasks_, model.labels_, model.posteriors_     # one per task\n"
         "model.workers_, model.confusion_, model.spammer_probability_  # one per worker\n"
         "model.predict((task, worker, label))               # the labels of other tasks"
     )
@@ -294,11 +245,4 @@ def python_part(saved: str | None) -> Html:
         "Dawid and Skene (1979), Applied Statistics 28:20–28; Zhang, Chen, Zhou and Jordan (2016), Spectral Methods "
         "Meet EM, Journal of Machine Learning Research 17."
     )
-    return section(
-        "python",
-        "Use it, cite it",
-        tag("pre", tag("code", use), tabindex="0"),
-        tag(
-            "p", f"latentviews {__version__} on Python {platform.python_version()}, and the methods it rests on: {cite}"
-        ),
-    )
+    return use_part(use, cite)
