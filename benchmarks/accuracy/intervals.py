@@ -64,7 +64,9 @@ def main() -> None:
     parser.add_argument("--resamples", type=int, default=100)
     parser.add_argument("--rows", type=int, default=2000)
     arguments = parser.parse_args()
-    results = [covered(seed, arguments.resamples, arguments.rows) for seed in range(FIRST_DRAW, FIRST_DRAW + arguments.draws)]
+    results = [
+        covered(seed, arguments.resamples, arguments.rows) for seed in range(FIRST_DRAW, FIRST_DRAW + arguments.draws)
+    ]
     table = {
         name: {
             "coverage": float(np.mean([result[name] for result in results])),
