@@ -41,6 +41,8 @@ STEPS = (
     Step("accuracy/atoms.py", "accuracy/atoms_zeros accuracy/atoms_cytof", "--part zeros --draws 1"),
     Step("accuracy/components.py", "accuracy/components", "--draws 1"),
     Step("accuracy/intervals.py --resamples 60", "accuracy/intervals", "--draws 2 --resamples 5"),
+    Step("accuracy/intervals.py --resamples 60 --rows 500", "accuracy/intervals_500"),
+    Step("accuracy/intervals.py --resamples 60 --rows 100", "accuracy/intervals_100"),
     Step("accuracy/diagnoses.py", "accuracy/diagnoses", "--draws 1"),
     Step("accuracy/dependence.py --draws 3", "accuracy/dependence", "--draws 1"),
     Step("accuracy/solvers.py", "accuracy/solvers"),

@@ -363,12 +363,14 @@ def test_classes_follow_those_of_another_fit(fitted):
     np.testing.assert_array_equal(other.align_to(model).predict(X), before)
 
 
-def test_starts_that_disagree_are_reported(one_rng):
+def test_starts_that_disagree_are_followed_by_more_and_reported(one_rng):
     X = one_rng.normal(size=(500, 4))  # one class, cut into four
-    settings = Copulas(n_starts=2, max_iter=10)
+    settings = Copulas(n_starts=1, max_iter=10)
     with pytest.warns(IdentifiabilityWarning, match="agree little"):
         model = MultiViewMixture(4, dependence=settings, random_state=0).fit(X)
     assert model.agreement_ < 0.5
+    names = [f"{kind} {trial}" for trial in (1, 2, 3) for kind in ("Gaussian mixture", "k-means")]
+    assert [name for name in model.start_objectives_ if name != "spectral"] == names
     assert "agree" in diagnose(model, X, n_permutations=19, random_state=0).summary()
 
 
@@ -377,6 +379,8 @@ def test_a_diagnosis_asks_for_copulas_where_they_are_needed(fitted):
     some = X[:600]
     product = MultiViewMixture(2, random_state=0).fit(some)
     assert 'dependence="auto"' in diagnose(product, some, n_permutations=39, random_state=0).summary()
+    assert "k-means 1" in model.start_objectives_
+    assert "k-means 2" not in model.start_objectives_  # starts agree
     diagnosis = diagnose(model, some, n_permutations=39, random_state=0)
     assert diagnosis.dependence.flagged()
     assert 'dependence="auto"' not in diagnosis.summary()
@@ -439,6 +443,22 @@ def test_independence_is_to_be_likelier_by_a_margin_or_more_stable(copula, stabi
     found, sentence = _judged(-1.0, copula, 0.9, stability, between)
     assert found == taken
     assert why in sentence
+
+
+@pytest.mark.parametrize(
+    ("copula", "between", "p_value", "taken"),
+    [
+        (-1.01, 0.5, 1e-4, "copula"),
+        (-1.08, 0.5, 1e-4, "copula"),
+        (-1.12, 0.5, 1e-4, "independence"),  # likelier by more than narrower kernels gain
+        (-1.01, 0.5, 1e-2, "independence"),
+        (-1.01, 0.96, 1e-4, "independence"),  # the same classes
+    ],
+)
+def test_independence_that_rows_refute_is_to_be_likelier_by_more(copula, between, p_value, taken):
+    found, sentence = _judged(-1.0, copula, 0.4, (0.8, 0.3), between, p_value)
+    assert found == taken
+    assert ("refute" in sentence) == (taken == "copula")
 
 
 def test_point_masses_are_values_more_common_than_all_near_them(one_rng):

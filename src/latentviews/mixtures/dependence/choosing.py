@@ -10,13 +10,15 @@ import numpy as np
 from latentviews.core.tables import Columns, FewViewsError
 from latentviews.metrics import adjusted_rand
 from latentviews.mixtures.dependence.consensus import WIDEST, point_masses
+from latentviews.mixtures.dependence.refuting import p_value_of_independence
 from latentviews.mixtures.problem import Problem, classes_of
 
 STABLE = 0.5  # adjusted Rand index between partitions of one way below which it is unstable
 SAME = 0.95  # adjusted Rand index from which both ways lead to the same classes
 ALIKE = 0.05  # log-likelihoods per row that differ by less do not decide
 NARROWER = 0.1  # the same where independent views are ahead, whose narrower kernels alone gain some of it, but …
-STABLER = 0.1  # … copulas' partitions agree by so much more
+STABLER = 0.1  # … copulas' partitions agree by so much more, or …
+REFUTED = 1e-3  # … a p-value below this says that views are not independent inside the classes
 FORCED = (
     "Views may depend on each other inside classes (copulas): two views would not determine classes inside which they "
     "are independent."
@@ -33,6 +35,15 @@ class DependenceChoice(NamedTuple):
     stability: tuple[float, float]  # of both: adjusted Rand index with the partition of the fit to half of the rows
     between: float  # adjusted Rand index of the two partitions
     sentence: str
+    p_value: float = np.nan  # of independence inside the classes of independent views, on held-out rows
+
+
+class HeldOut(NamedTuple):
+    """What a fit to half of the rows says."""
+
+    likelihood: float  # the mean log-likelihood of the other half
+    stability: float  # how well the partition agrees with that of all rows
+    p_value: float = 1.0  # of independence inside its classes, where it assumes that
 
 
 class TriedFit(NamedTuple):
@@ -49,12 +60,12 @@ Fit = Callable[..., Problem]  # of a model, rows, labels and weights
 def choose_way(model: Any, fit: Fit, rows: Any, labels: Any, weights: Any) -> tuple[TriedFit, DependenceChoice]:
     """Fit with independent views and with copulas, and take the one under which held-out rows are likelier.
 
-    Independence assumes more, so it is to be the likelier by a margin: where it is hardly so, that way is taken whose
-    partition changes less with half of the rows. Where both are about as likely and lead to the same classes,
-    independence is taken. Independent views whose partition is unstable are not taken where that of
-    copulas is stable; the converse does not hold, since classes of views that are not independent may be found again
-    and again, and be wrong. Where copulas cannot be had, independence is taken. Two views, which would not determine
-    classes inside which they are independent, are left to copulas.
+    Independence assumes more, so it is to be the likelier by a margin: where it is hardly so, it is not taken if
+    held-out rows refute it, and else that way is taken whose partition changes less with half of the rows. Where both
+    are about as likely and lead to the same classes, independence is taken. Independent views whose partition is
+    unstable are not taken where that of copulas is stable; the converse does not hold, since classes of views that are
+    not independent may be found again and again, and be wrong. Where copulas cannot be had, independence is taken. Two
+    views, which would not determine classes inside which they are independent, are left to copulas.
     """
     try:
         plain = _way(model, None, fit, rows, labels, weights)
@@ -67,15 +78,22 @@ def choose_way(model: Any, fit: Fit, rows: Any, labels: Any, weights: Any) -> tu
     except ValueError as error:
         nothing = (np.nan, np.nan, np.nan, (np.nan, np.nan), np.nan)
         return plain, DependenceChoice("independence", *nothing, f"Views are taken as independent: {error}")
-    (independence, copula), stability = zip(*(_held_out(way, fit) for way in (plain, copulas)), strict=True)
+    of_plain, of_copulas = (_held_out(way, fit) for way in (plain, copulas))
     between = adjusted_rand(*(_partition(way.model, plain.problem.pilot) for way in (plain, copulas)))
-    numbers = (independence, copula, float(copulas.model.agreement_), stability, between)
-    taken, sentence = _judged(*numbers)
-    return (copulas if taken == "copula" else plain), DependenceChoice(taken, *numbers, sentence)
+    stability = of_plain.stability, of_copulas.stability
+    numbers = (of_plain.likelihood, of_copulas.likelihood, float(copulas.model.agreement_), stability, between)
+    taken, sentence = _judged(*numbers, of_plain.p_value)
+    choice = DependenceChoice(taken, *numbers, sentence, of_plain.p_value)
+    return (copulas if taken == "copula" else plain), choice
 
 
 def _judged(
-    independence: float, copula: float, agreement: float, stability: tuple[float, float], between: float
+    independence: float,
+    copula: float,
+    agreement: float,
+    stability: tuple[float, float],
+    between: float,
+    p_value: float = 1.0,
 ) -> tuple[str, str]:
     """What is taken, and why."""
     numbers = (
@@ -86,6 +104,9 @@ def _judged(
     unstable = stability[0] < STABLE <= min(agreement, stability[1])
     if abs(copula - independence) < ALIKE and between >= SAME and not unstable:
         taken, why = False, "about as likely as the other, which leads to the same classes"
+    elif 0 <= independence - copula < NARROWER and p_value < REFUTED:
+        refuted = f"p = {p_value:.1g}" if p_value > 1e-12 else "p < 1e-12"
+        taken, why = True, f"hardly less likely than independence, which held-out rows refute ({refuted})"
     elif 0 <= independence - copula < ALIKE:
         taken, why = stability[1] > stability[0], "about as likely as the other, and more stable"
     elif 0 <= independence - copula < NARROWER and stability[1] > stability[0] + STABLER:
@@ -108,19 +129,24 @@ def _way(model: Any, dependence: Any, fit: Fit, rows: Any, labels: Any, weights:
     return TriedFit(own, problem, told)
 
 
-def _held_out(way: TriedFit, fit: Fit) -> tuple[float, float]:
-    """The mean log-likelihood of half of the pilot under a fit to the other, and how well their partitions agree."""
+def _held_out(way: TriedFit, fit: Fit) -> HeldOut:
+    """How a fit to half of the pilot does on the other half."""
     problem, pilot = way.problem, without_points(way.problem.pilot, way.problem.columns)
     order = np.random.default_rng(0).permutation(len(pilot))
     fitted, held = order[::2], order[1::2]
     half = _fit_to(way, fit, pilot, fitted, None)
     if half is None:
-        return -np.inf, 0.0
+        return HeldOut(-np.inf, 0.0)
     judging = None if problem.pilot_weights is None else problem.pilot_weights[held]
     likelihood = float(np.average(half.score_samples(pilot[held]), weights=judging))
+    p_value = 1.0
+    if half.dependent_ is None:
+        shares = classes_of(half).posteriors(pilot[held]) * (1.0 if judging is None else judging[:, None])
+        p_value = p_value_of_independence(pilot[held], shares, problem.columns)
     if half.dependent_ is None and not np.array_equal(pilot, problem.pilot, equal_nan=True):
         half = _fit_to(way, fit, problem.pilot, fitted, way.model.point_masses) or half  # classes of rows as they are
-    return likelihood, adjusted_rand(*(_partition(one, problem.pilot) for one in (way.model, half)))
+    stability = adjusted_rand(*(_partition(one, problem.pilot) for one in (way.model, half)))
+    return HeldOut(likelihood, stability, p_value)
 
 
 def _fit_to(way: TriedFit, fit: Fit, pilot: np.ndarray, some: np.ndarray, point_masses: Any) -> Any:

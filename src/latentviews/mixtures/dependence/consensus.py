@@ -28,14 +28,15 @@ from latentviews.mixtures.dependence.copulas import (
 )
 from latentviews.mixtures.dependence.few_rows import FewRows, component_fit, counted_fit, lacks_rows
 from latentviews.mixtures.dependence.grids import ColumnGrids
-from latentviews.mixtures.dependence.partitions import Choice, ClassSearch, classes_of_number, counted_classes
+from latentviews.mixtures.dependence.partitions import AGREED, Choice, ClassSearch, classes_of_number, counted_classes
 from latentviews.mixtures.dependence.settings import Copulas
 from latentviews.mixtures.dependence.starts import START_ROWS, Start, dependence_starts, spectral_parts
-from latentviews.mixtures.estimation import FULL_STEPS, FitPath, FoundClasses, SpectralSettings, no_spectral
+from latentviews.mixtures.estimation import FULL_STEPS, FitPath, FoundClasses, Spectral, SpectralSettings, no_spectral
 from latentviews.mixtures.problem import Estimate, Problem
 
 DOUBTFUL = 0.5  # agreement of starts below which their answer is one of several
 FULL = 0.75  # of the parts are classes where there may be more classes than parts
+MORE = 2  # times as many starts again where the first disagree
 FEWEST = 20  # rows per component should have
 WIDEST = 0.2  # standard deviations of a column, which no margin of "auto" width exceeds
 POINT = 0.01  # of the rows at one value may be a point mass
@@ -64,23 +65,29 @@ def dependent_classes(
     tried = more(n_parts)
     while n_classes is None and tried.is_full and (larger := more(2 * tried.n_parts)).n_classes > tried.n_classes:
         tried = larger
-    chosen, fit = tried.chosen, tried.fits[tried.chosen.start]
+    chosen, fit = tried.chosen, tried.fitted[tried.chosen.start].fit
     _warn(chosen.agreement, chosen.n_partitions)
     classes = _classes(problem, fit.mixture, chosen, settings.noise)
-    reached = [float(np.average(step.log_density, weights=problem.pilot_weights)) for step in tried.expected]
-    objectives = dict(zip(tried.names, reached, strict=True))
+    reached = [float(np.average(one.expected.log_density, weights=problem.pilot_weights)) for one in tried.fitted]
+    objectives = dict(zip((one.name for one in tried.fitted), reached, strict=True))
     summary = no_spectral(tried.spectrum, classes.n_classes)
     path = FitPath(summary, reached[chosen.start], fit.n_iter, fit.converged, objectives)
     return _found(problem, classes, path, chosen.agreement)
+
+
+class FittedStart(NamedTuple):
+    """Where EM ended from one start."""
+
+    name: str
+    fit: CopulaFit
+    expected: Expected  # of all rows of the pilot
 
 
 class PartFits(NamedTuple):
     """Fits of so many parts from several starts, and what was chosen of them."""
 
     n_parts: int
-    names: list[str]  # of the starts
-    fits: list[CopulaFit]
-    expected: list[Expected]
+    fitted: list[FittedStart]
     chosen: Choice
     spectrum: np.ndarray | None
 
@@ -107,23 +114,48 @@ def _tried(
     problem, settings = search.problem, search.settings
     n_parts = max(min(n_parts, len(search.rows) // FEWEST), n_classes or 1)
     moments, spectrum = spectral_parts(problem, n_parts, spectral)
-    count = 1 if n_parts == 1 else 2 * settings.n_starts + (moments is not None)
-    guesses = dependence_starts(problem, search.rows, n_parts, settings.n_starts, moments, search.weights)
-    starts: list[Start] = []
+    batch = StartBatch(search, n_parts, n_jobs, report)
+    fitted = batch.fits(settings.n_starts, moments)
+    chosen = _chosen(search, fitted, n_classes)
+    if n_parts > 1 and chosen.agreement < AGREED:  # more starts where they disagree
+        fitted += batch.fits(MORE * settings.n_starts, None, settings.n_starts)
+        chosen = _chosen(search, fitted, n_classes)
+    return PartFits(n_parts, fitted, chosen, spectrum)
 
-    def tasks() -> Iterator[Any]:  # a start is made when its turn comes, so that the steps told of are spread evenly
-        for i, start in enumerate(guesses):
-            starts.append(start)
-            part = Part(i, count, settings.tol)
-            yield delayed(_fit)(start, search.grids, problem.pilot, settings, report, part)
 
-    fits = Parallel(n_jobs, prefer="threads")(tasks())
-    if settings.noise:
-        fits = [fit._replace(mixture=reweigh(fit.mixture, problem.pilot, problem.pilot_weights)) for fit in fits]
-    cells = search.grids.cells(problem.pilot)
-    expected = [fit.mixture.expected(cells) for fit in fits]
-    chosen = counted_classes(search, expected) if n_classes is None else classes_of_number(search, expected, n_classes)
-    return PartFits(n_parts, [start.name for start in starts], fits, expected, chosen, spectrum)
+def _chosen(search: ClassSearch, fitted: list[FittedStart], n_classes: int | None) -> Choice:
+    expected = [one.expected for one in fitted]
+    return counted_classes(search, expected) if n_classes is None else classes_of_number(search, expected, n_classes)
+
+
+class StartBatch(NamedTuple):
+    """EM of so many parts, from starts that are asked for."""
+
+    search: ClassSearch
+    n_parts: int
+    n_jobs: int | None
+    report: Report
+
+    def fits(self, n_starts: int, moments: Spectral | None, before: int = 0) -> list[FittedStart]:
+        """The fits from so many starts of each kind, after those there were, and from the moments."""
+        search, settings = self.search, self.search.settings
+        problem, starts = search.problem, []
+        count = 1 if self.n_parts == 1 else 2 * n_starts + (moments is not None)
+        guesses = dependence_starts(problem, search.rows, self.n_parts, n_starts, moments, search.weights, before)
+
+        def tasks() -> Iterator[
+            Any
+        ]:  # a start is made when its turn comes, so that the steps told of are spread evenly
+            for i, start in enumerate(guesses):
+                starts.append(start.name)
+                part = Part(i, count, settings.tol)
+                yield delayed(_fit)(start, search.grids, problem.pilot, settings, self.report, part)
+
+        fits = Parallel(self.n_jobs, prefer="threads")(tasks())
+        if settings.noise:
+            fits = [fit._replace(mixture=reweigh(fit.mixture, problem.pilot, problem.pilot_weights)) for fit in fits]
+        cells = search.grids.cells(problem.pilot)
+        return [FittedStart(name, fit, fit.mixture.expected(cells)) for name, fit in zip(starts, fits, strict=True)]
 
 
 def _found(problem: Problem, classes: DependentClasses, path: FitPath, agreement: float) -> FoundClasses:

@@ -25,7 +25,8 @@ class Copulas(BaseEstimator):
     Parameters
     ----------
     n_starts : int, default=4
-        Gaussian mixtures and runs of k-means to start from, so many of each; the spectral estimate is one more.
+        Gaussian mixtures and runs of k-means to start from, so many of each; the spectral estimate is one more. Where
+        their partitions agree to less than .7 (mean adjusted Rand index with the one chosen), twice as many follow.
     n_parts : int, default=10
         Components before merging; at least twice as many as classes are used, and fewer where rows are few. Where the
         number of classes is not given and three quarters of them are classes, twice as many are tried.

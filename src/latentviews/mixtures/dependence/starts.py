@@ -34,8 +34,9 @@ def dependence_starts(
     n_starts: int,
     moments: Spectral | None,
     weights: np.ndarray | None,
+    before: int = 0,
 ) -> Iterator[Start]:
-    """Gaussian mixtures and k-means, each on rows of its own, and the spectral estimate.
+    """Gaussian mixtures and k-means, each on rows of its own, and the spectral estimate; ``before`` were others.
 
     Rows are drawn with their weights as chances, so that those drawn need no weights.
     """
@@ -49,7 +50,7 @@ def dependence_starts(
     if n_parts == 1:
         yield Start("one part", draw(), np.ones((size, 1)))
         return
-    for trial in range(1, n_starts + 1):
+    for trial in range(before + 1, before + n_starts + 1):
         for name, guess in (("Gaussian mixture", gaussian_posteriors), ("k-means", kmeans_parts)):
             some = draw()
             yield Start(f"{name} {trial}", some, guess(rows[some], n_parts, int(problem.rng.integers(2**31))))
