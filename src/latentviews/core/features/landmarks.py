@@ -203,7 +203,8 @@ def carrying_landmarks(kernel: Kernel, x: np.ndarray, seed: int) -> LandmarkFeat
     def wider(octaves: float) -> LandmarkFeatures:
         return LandmarkFeatures(widened(kernel, 2.0**octaves), FEWER, random_state=seed).fit(some)
 
-    if _carried(wider(0), rows) * FEW / FEWER >= CARRIED:  # more landmarks see more, in proportion at most
+    many = len(rows) > len(some)
+    if not many or _carried(wider(0), rows) * FEW / FEWER >= CARRIED:  # more landmarks see more, in proportion at most
         phi = few_landmarks(kernel, rows, seed)
         if _carried(phi, rows) >= CARRIED:
             return phi
