@@ -200,22 +200,19 @@ def carrying_landmarks(kernel: Kernel, x: np.ndarray, seed: int) -> LandmarkFeat
     """
     kernel, rows, some = kernel.adapt(x), thinned(x, FEWEST), thinned(x, FEWEST // 4)
 
-    def wider(octaves: float) -> LandmarkFeatures:
-        return LandmarkFeatures(widened(kernel, 2.0**octaves), FEWER, random_state=seed).fit(some)
+    def carries(octaves: float) -> float:
+        """The share of a wider kernel that landmarks see which are quickly picked."""
+        wider = widened(kernel, 2.0**octaves)
+        return _carried(LandmarkFeatures(wider, FEWER, selection="uniform", random_state=seed).fit(some), rows)
 
-    many = len(rows) > len(some)
-    if not many or _carried(wider(0), rows) * FEW / FEWER >= CARRIED:  # more landmarks see more, in proportion at most
+    if len(rows) == len(some) or carries(0) * FEW / FEWER >= CARRIED:  # more see more, in proportion at most
         phi = few_landmarks(kernel, rows, seed)
         if _carried(phi, rows) >= CARRIED:
             return phi
-    octaves, phi = 1.0, wider(1)
-    while octaves < OCTAVES and _carried(phi, rows) < CARRIED:
-        octaves, phi = octaves + 1, wider(octaves + 1)
+    octaves = float(next((i for i in range(1, OCTAVES) if carries(i) >= CARRIED), OCTAVES))
     for step in (0.5, 0.25):
-        narrower = wider(octaves - step)
-        if _carried(narrower, rows) >= CARRIED:
-            octaves, phi = octaves - step, narrower
-    return phi
+        octaves = octaves - step if carries(octaves - step) >= CARRIED else octaves
+    return LandmarkFeatures(widened(kernel, 2.0**octaves), FEWER, random_state=seed).fit(some)
 
 
 def _carried(phi: LandmarkFeatures, x: np.ndarray) -> float:
