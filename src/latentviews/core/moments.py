@@ -19,6 +19,8 @@ from latentviews._arrays import by_columns, in_doubles, in_library_of, is_foreig
 from latentviews._numbers import TINY
 from latentviews._validation import UnsupportedError
 from latentviews.core.features.grid_sums import ROWS, Gathered, LookedUp, column_grids
+from latentviews.core.features.landmark_sums import ROWS as LANDMARK_ROWS
+from latentviews.core.features.landmark_sums import LandmarkSums, sees_from_landmarks
 from latentviews.core.streams import BATCH, Total, is_array, rows_at_once, total, weigh
 
 IN_CACHE = 2**16  # numbers
@@ -203,13 +205,12 @@ def whitened_total(
     n, rank = len(whitening.groups), whitening.down[0].shape[1]
     place = {t: i for i, group in enumerate(whitening.groups) for t in group}
     plain = weights is None and isinstance(data, np.ndarray)
-    size = -(-len(data) // -(-len(data) // ROWS)) if plain and len(data) else 0  # the same for all batches, or nearly
-    on_grids = _sums_on_grids(project, component_maps, size) if size else None
+    buffered = _buffered_sums(project, component_maps, data) if plain and len(data) else None
 
     def row_sum(batch: Any, weight: Any) -> tuple[Any, ...]:
         here = embed.present(batch)
-        if on_grids is not None and here is None:
-            return on_grids(batch)
+        if buffered is not None and here is None:
+            return buffered.sums(batch)
         raw = embed(batch)
         whole = None if here is None else project.whole(here)
         z = project.of(raw, whole)
@@ -220,29 +221,50 @@ def whitened_total(
         of_weight = _counts(here, whole, _on_host(weight), (n, len(raw), batch.shape[0]))
         return (*of_weight, *products, *(_gathered(view, weighed, place[t]) for t, view in enumerate(psi)))
 
-    if on_grids is not None:
-        return total(data, row_sum, weights, size)
+    if buffered is not None:
+        return total(data, row_sum, weights, buffered.size)
     held = _numbers(embed) + (0 if component_maps is None else _numbers(component_maps)) + (2 * n + 1) * rank
     return total(data, row_sum, weights, rows_at_once(held, data))
 
 
-def _sums_on_grids(
-    project: Projection, maps: Embed | None, size: int
-) -> Callable[[np.ndarray], tuple[Any, ...]] | None:
-    """What ``row_sum`` gives of at most ``size`` whole rows of single columns on grids; None for other views."""
-    here, there = column_grids(project.embed), column_grids(maps)
-    if here is None or there is None:
+class BufferedSums(NamedTuple):
+    """What gives the sums of a batch of whole rows by buffers, and the most rows that these take."""
+
+    sums: Callable[[np.ndarray], tuple[Any, ...]]
+    size: int
+
+
+def _buffered_sums(project: Projection, maps: Embed | None, data: np.ndarray) -> BufferedSums | None:
+    """The sums of ``row_sum`` where views are single columns on grids, or are seen from landmarks; None for others."""
+    maps = maps or project.embed
+    here, there, on_raw = column_grids(project.embed), column_grids(maps), project._on_raw
+    n, rank, n_views = len(project.groups), project.down[0].shape[1], len(project.embed.tails)
+    if here is not None and there is not None:
+        size = _even(len(data), ROWS)
+        look_up = LookedUp(*here, [on_raw[t] for t in range(n_views)], project.groups, size)
+        gather = Gathered(*there, project.groups, rank, size)
+
+        def on_grids(batch: np.ndarray) -> tuple[Any, ...]:
+            z = look_up(batch)
+            counts = _counts(None, None, None, (n, n_views, len(batch)))
+            return (*counts, *_products(z, z), *gather(batch, look_up.z[:, : len(batch)]))
+
+        return BufferedSums(on_grids, size)
+    if not (data.dtype.kind == "f" and sees_from_landmarks(project.embed) and sees_from_landmarks(maps)):
         return None
-    n, rank = len(project.groups), project.down[0].shape[1]
-    look_up = LookedUp(*here, [project._on_raw[t] for t in range(len(here[0]))], project.groups, size)
-    gather = Gathered(*there, project.groups, rank, size)
+    size = _even(len(data), min(LANDMARK_ROWS, rows_at_once(2 * data.shape[1] + 2 * n * rank, data)))
+    seen = LandmarkSums(project.embed, maps, [on_raw[t] for t in range(n_views)], project.groups, size, data.dtype)
 
-    def row_sum(batch: np.ndarray) -> tuple[Any, ...]:
-        z = look_up(batch)
-        counts = _counts(None, None, None, (n, len(here[0]), len(batch)))
-        return (*counts, *_products(z, z), *gather(batch, look_up.z[:, : len(batch)]))
+    def from_landmarks(batch: np.ndarray) -> tuple[Any, ...]:
+        z = seen.whitened(batch)
+        return (*_counts(None, None, None, (n, n_views, len(batch))), *_products(z, z), *seen.gather(batch))
 
-    return row_sum
+    return BufferedSums(from_landmarks, size)
+
+
+def _even(rows: int, most: int) -> int:
+    """The rows of batches of at most so many, the same for all or nearly."""
+    return -(-rows // -(-rows // most))
 
 
 def _gathered(view: Any, z: Sequence[Any], own: int) -> Any:

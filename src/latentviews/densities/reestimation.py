@@ -24,7 +24,7 @@ from latentviews.core.components import Components
 from latentviews.core.embeddings import BinnedEmbedding
 from latentviews.core.features.base import FeatureMap, raw_vectors
 from latentviews.core.features.bins import BinnedFeatures, GridFeatures, linear_bins, uniform_grid
-from latentviews.core.features.landmarks import LandmarkFeatures, few_landmarks, many_landmarks
+from latentviews.core.features.landmarks import LandmarkFeatures, carrying_landmarks, few_landmarks, many_landmarks
 from latentviews.core.features.point_masses import PointMassFeatures, which_mass
 from latentviews.core.kernels.bandwidths import finest
 from latentviews.core.kernels.base import Kernel, column_factors
@@ -75,7 +75,8 @@ def _density_map(phi: Any, x: np.ndarray, posteriors: np.ndarray, bandwidth: Any
         return many_landmarks(within_classes(kernel, x, posteriors), x, 0)
     if is_auto(bandwidth) or no_rule:
         return few_landmarks(within_classes(kernel, x, posteriors), x, 0)
-    return few_landmarks(clone(kernel).set_params(bandwidth=bandwidth), x, 0)
+    landmarks = carrying_landmarks if isinstance(bandwidth, str) else few_landmarks  # of a rule, and of a number
+    return landmarks(clone(kernel).set_params(bandwidth=bandwidth), x, 0)
 
 
 def within_classes(kernel: Kernel, x: np.ndarray, posteriors: np.ndarray) -> Kernel:

@@ -5,6 +5,8 @@ from collections.abc import Callable
 import numpy as np
 
 from latentviews.core.kernels.base import Kernel
+from latentviews.core.kernels.distances import in_units
+from latentviews.core.kernels.real import Gaussian
 
 AT_ONCE = 1024  # points of a column between which all values of a kernel are cheaper than some at a time
 
@@ -25,12 +27,11 @@ def pivoted_cholesky(
     residual = np.array(checked_values(kernel.diagonal(x)), dtype=float)
     stop = tol * residual.sum()
     factor = np.empty((size, len(x)))  # Fᵀ, whose rows are read again and again
-    whole = kernel.gram(x, x) if x.shape[1] == 1 and len(x) <= AT_ONCE else None
+    values_at = _columns(kernel, x)
     chosen: list[int] = []
     while len(chosen) < size and residual.sum() > stop:
         pivot, i = pick(residual), len(chosen)
-        values = kernel.gram(x, x[[pivot]])[:, 0] if whole is None else whole[:, pivot]
-        column = values - factor[:i, pivot] @ factor[:i]
+        column = values_at(pivot) - factor[:i, pivot] @ factor[:i]
         if column[pivot] <= 0:  # the residual there was rounding
             residual[pivot] = 0.0
             continue
@@ -39,6 +40,29 @@ def pivoted_cholesky(
         residual[pivot] = 0.0
         chosen.append(pivot)
     return chosen, np.ascontiguousarray(factor[: len(chosen)].T)
+
+
+def _columns(kernel: Kernel, x: np.ndarray) -> Callable[[int], np.ndarray]:
+    """What gives the kernel between all rows and the one with a number."""
+    if x.shape[1] == 1 and len(x) <= AT_ONCE:
+        whole = kernel.gram(x, x)
+        return lambda pivot: whole[:, pivot]
+    if type(kernel) is Gaussian and x.shape[1] > 1 and not kernel.space.bordered:
+        return _gaussian_columns(kernel, x)
+    return lambda pivot: kernel.gram(x, x[[pivot]])[:, 0]
+
+
+def _gaussian_columns(kernel: Gaussian, x: np.ndarray) -> Callable[[int], np.ndarray]:
+    """The same for a Gaussian without borders, the rows in units of its bandwidths once."""
+    units = np.ascontiguousarray(in_units(x, kernel._scale(x.shape[1])).T)
+    height = float(np.exp(kernel.log_height(x.shape[1])))
+
+    def column(pivot: int) -> np.ndarray:
+        with np.errstate(over="ignore"):  # infinitely far
+            gaps = units - units[:, [pivot]]
+            return height * np.exp(-0.5 * np.einsum("ji,ji->i", gaps, gaps))
+
+    return column
 
 
 def drawn(residual: np.ndarray, rng: np.random.Generator) -> int:

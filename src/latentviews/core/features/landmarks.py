@@ -9,14 +9,20 @@ from sklearn.utils.validation import check_is_fitted
 
 from latentviews._arrays import in_library_of, to_numpy
 from latentviews._clusters import kmeans
+from latentviews._numbers import thinned
 from latentviews._parameters import Ability, Constraint, Count, NoneOr, OneOf, Seed, Share, check_parameters
 from latentviews._validation import all_or_nothing, check_rows
 from latentviews.core.features.base import check_inside
 from latentviews.core.features.cholesky import checked_values, drawn, largest, pivoted_cholesky
 from latentviews.core.kernels.base import Kernel, UnitHeight
+from latentviews.core.kernels.mixed import widened
 from latentviews.core.kernels.real import Gaussian
 
 IN_RANGE = 100.0  # logs of heights of kernels whose products are no trouble
+FEWEST, PER_LANDMARK = 4096, 64  # rows that landmarks are picked from: so many, or as many for each
+CARRIED = 0.25  # share of a kernel, over the rows, that landmarks must see for a density to stand on them
+FEW, FEWER = 200, 64  # landmarks of densities, and where so many do not see as much of their kernel
+OCTAVES = 16  # that a kernel is widened by at most, more than rules and rows differ by
 
 
 class LandmarkFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
@@ -31,7 +37,8 @@ class LandmarkFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
     kernel : Kernel, default=Gaussian()
         Rules in it are resolved on the rows given to ``fit``.
     n_landmarks : int or None, default=64
-        The number of landmarks; None takes every different row.
+        The number of landmarks; None takes every different row. They are picked from 4,096 rows, or 64 for each, evenly
+        spaced among all.
     selection : {"random_cholesky", "cholesky", "uniform", "kmeans"}, default="random_cholesky"
         How landmarks are picked: pivoted Cholesky whose next pivot is drawn in proportion to the residual
         (Chen, Epperly, Tropp & Webber 2024), the largest residual first, uniformly, or as k-means centres.
@@ -104,8 +111,8 @@ class LandmarkFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
             self.landmarks_ = np.unique(x, axis=0)
         else:
             size = min(self.n_landmarks, len(x))
-            rng = np.random.default_rng(self.random_state)
-            self.landmarks_ = SELECTIONS[self.selection](self._kernel_in_units, x, size, self.tol, rng)
+            rng, some = np.random.default_rng(self.random_state), thinned(x, max(FEWEST, PER_LANDMARK * size))
+            self.landmarks_ = SELECTIONS[self.selection](self._kernel_in_units, some, size, self.tol, rng)
         values, vectors = np.linalg.eigh(checked_values(self._kernel_in_units.gram(self.landmarks_, self.landmarks_)))
         keep = values > max(self.tol * values[-1], 0.0)
         self.tail_ = (vectors[:, keep] / np.sqrt(values[keep]))[:, ::-1]
@@ -181,8 +188,37 @@ SELECTIONS: dict[str, Callable[[Kernel, np.ndarray, int, float, np.random.Genera
 
 
 def few_landmarks(kernel: Kernel, x: np.ndarray, seed: int) -> LandmarkFeatures:
-    """At most 200 landmarks from the first 4,000 rows: enough for the densities of a view of several columns."""
-    return LandmarkFeatures(kernel, 200, random_state=seed).fit(x[:4000])
+    """At most 200 landmarks from 4,096 rows: enough for the densities of a view of several columns."""
+    return LandmarkFeatures(kernel, FEW, random_state=seed).fit(thinned(x, FEWEST))
+
+
+def carrying_landmarks(kernel: Kernel, x: np.ndarray, seed: int) -> LandmarkFeatures:
+    """The few landmarks of a kernel where they see a quarter of it, else 64 and the kernel so wide that they do.
+
+    Narrower kernels would have next to no mass between landmarks. What they see of the kernel is Σ_i |φ(x_i)|² over
+    Σ_i k(x_i, x_i).
+    """
+    kernel, rows, some = kernel.adapt(x), thinned(x, FEWEST), thinned(x, FEWEST // 4)
+
+    def carries(octaves: float) -> float:
+        """The share of a wider kernel that landmarks see which are quickly picked."""
+        wider = widened(kernel, 2.0**octaves)
+        return _carried(LandmarkFeatures(wider, FEWER, selection="uniform", random_state=seed).fit(some), rows)
+
+    if len(rows) == len(some) or carries(0) * FEW / FEWER >= CARRIED:  # more see more, in proportion at most
+        phi = few_landmarks(kernel, rows, seed)
+        if _carried(phi, rows) >= CARRIED:
+            return phi
+    octaves = float(next((i for i in range(1, OCTAVES) if carries(i) >= CARRIED), OCTAVES))
+    for step in (0.5, 0.25):
+        octaves = octaves - step if carries(octaves - step) >= CARRIED else octaves
+    return LandmarkFeatures(widened(kernel, 2.0**octaves), FEWER, random_state=seed).fit(some)
+
+
+def _carried(phi: LandmarkFeatures, x: np.ndarray) -> float:
+    """The share of the kernel that the landmarks see, over some rows."""
+    seen = phi.transform(x)
+    return float(np.vdot(seen, seen) / phi._kernel_in_units.diagonal(x).sum())
 
 
 def many_landmarks(kernel: Kernel, x: np.ndarray, seed: int) -> LandmarkFeatures:

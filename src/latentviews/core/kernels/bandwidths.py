@@ -19,6 +19,7 @@ FLAT = 1e-250  # no derivative is smaller
 FACTORS = np.geomspace(0.05, 2.5, 24)  # of Silverman's rule, among which held-out rows choose
 FEW = 200  # values whose differences are formed rather than counted
 ROWS = 2000  # the median of two million distances is as good as the median of all
+SOME = 2**15  # of many numbers, to say about where their median is
 ANGLES = 1000  # rows of angles among which held-out ones choose
 
 
@@ -28,8 +29,20 @@ def median(x: np.ndarray) -> float:
     if rows.shape[1] == 1 and len(rows) > FEW:
         return _median_gap(np.sort(rows[:, 0]))
     distances = pdist(rows)
-    distances = distances[distances > 0]
-    return float(np.median(distances)) if distances.size else 0.0
+    if distances.size and not distances.min() > 0:
+        distances = distances[distances > 0]
+    return middle_value(distances) if distances.size else 0.0
+
+
+def middle_value(values: np.ndarray) -> float:
+    """The median of many numbers in no order, of which only those near some numbers' median are sorted."""
+    near = np.sort(values[:: max(len(values) // SOME, 1)])
+    low, high = near[[int(0.48 * len(near)), min(int(0.52 * len(near)) + 1, len(near) - 1)]]
+    between = np.sort(values[(values >= low) & (values <= high)])
+    ranks = np.array([(len(values) - 1) // 2, len(values) // 2]) - int(np.count_nonzero(values < low))
+    if ranks[0] < 0 or ranks[1] >= len(between):  # those some were of another kind than all
+        return float(np.median(values))
+    return float(between[ranks].mean())
 
 
 def _median_gap(x: np.ndarray) -> float:

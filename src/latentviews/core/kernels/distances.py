@@ -30,19 +30,24 @@ def squared_distances(x: Any, y: Any) -> Any:
         with np.errstate(over="ignore"):  # infinitely far
             return (x - y.T) ** 2
     # large offsets would cost digits in the difference below, and so would a mean that an outlier draws away
-    center = np.median(y, axis=0) if isinstance(y, np.ndarray) and len(y) else xp.mean(y, axis=0)
+    if isinstance(y, np.ndarray):
+        center = np.median(y, axis=0) if len(y) > 1 else y.sum(axis=0)
+    else:
+        center = xp.mean(y, axis=0)
     x -= center
     y -= center
     limit = math.sqrt(float(xp.finfo(x.dtype).max) / (8 * x.shape[1]))  # squares of larger numbers are out of range
     if isinstance(x, np.ndarray):  # in place: copies of many columns are memory
         np.clip(x, -limit, limit, out=x)
         np.clip(y, -limit, limit, out=y)
-    else:  # in one product: on a device, every pass over the result takes as long as that
+        if len(y) == 1:
+            return np.vecdot(x, x)[:, None]
+    else:
         x, y = xp.clip(x, min=-limit, max=limit), xp.clip(y, min=-limit, max=limit)
-        of_x, of_y = xp.vecdot(x, x)[:, None], xp.vecdot(y, y)[:, None]
-        left = xp.concat([x, of_x, xp.ones_like(of_x)], axis=1)
-        return xp.clip(left @ xp.concat([-2 * y, xp.ones_like(of_y), of_y], axis=1).T, min=0.0)
-    squares = x @ (-2 * y).T
-    squares += xp.vecdot(x, x)[:, None]
-    squares += xp.vecdot(y, y)
-    return np.maximum(squares, 0.0, out=squares)  # rounding can take a zero distance below zero
+    # in one product: every pass over the result takes about as long as that
+    of_x, of_y = xp.vecdot(x, x)[:, None], xp.vecdot(y, y)[:, None]
+    left = xp.concat([x, of_x, xp.ones_like(of_x)], axis=1)
+    squares = left @ xp.concat([-2 * y, xp.ones_like(of_y), of_y], axis=1).T
+    if isinstance(squares, np.ndarray):
+        return np.maximum(squares, 0.0, out=squares)  # rounding can take a zero distance below zero
+    return xp.clip(squares, min=0.0)
