@@ -216,8 +216,8 @@ class Shrinkage:
 def definite(covariances: np.ndarray, sizes: np.ndarray) -> np.ndarray:
     """Covariances (k, c, c) that are positive definite again after sums of products of values of these sizes (k, c).
 
-    Rounding moves entry (a, b) by some multiple of ε s_a s_b: in units of s by a matrix whose norm is c times the multiple,
-    so that c s_a² times it on the diagonal makes up for it.
+    Rounding moves entry (a, b) by some multiple of ε s_a s_b, in units of s by a matrix whose norm is c times that: so
+    much on the diagonal makes up for it.
     """
     size = covariances.shape[1]
     return covariances + ROUNDING * size * sizes[:, :, None] ** 2 * np.eye(size)
