@@ -9,9 +9,10 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from latentviews import __version__
+from latentviews._sentences import counted
 from latentviews.discrete.crowds import CrowdLabels
 from latentviews.report.figures import CERTAINTIES, percent
-from latentviews.report.markup import Html, counted, join, name, table, tag
+from latentviews.report.markup import Html, join, name, table, tag
 from latentviews.report.page import class_colours, resource, write_page
 from latentviews.report.sections import figure, section
 from latentviews.report.svg import Scale, crosses, dots, label, number, picture, x_axis, y_axis
