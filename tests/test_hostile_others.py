@@ -43,7 +43,7 @@ from latentviews import (
     weisfeiler_lehman_gram,
 )
 from latentviews._numbers import TINY, thin_svd
-from latentviews.core.embeddings import BinnedEmbedding
+from latentviews.core.embeddings import BinnedEmbedding, domain_of
 from latentviews.core.features.bins import GridFeatures, linear_bins
 from latentviews.core.features.point_masses import PointMassFeatures
 from latentviews.core.kernels import bandwidths
@@ -473,6 +473,14 @@ def test_a_pilot_without_weight_is_refused(dependence, rng):
         model.fit(rng.normal(size=(60, 3)), sample_weight=weights)
 
 
+def test_densities_of_single_precision_may_be_of_huge_numbers(rng):
+    x = np.append(rng.normal(size=40), [1e30, 1e30]).astype(np.float32)[:, None]
+
+    domain = judged(domain_of, Gaussian(1.0), x, rng, 0.0)
+
+    assert np.isfinite(domain.spread).all()
+
+
 def test_components_explain_no_more_than_there_is():
     _, judge = run_case("LandmarkPCA", [200, 357, zlib.crc32(b"LandmarkPCA")])  # rows that are as good as equal
 
@@ -493,6 +501,8 @@ def test_components_explain_no_more_than_there_is():
         (400, "KernelHMM", 159),
         (400, "DoublyStochasticClassifier", 38),
         (400, "MultiViewMixture", 419),
+        (400, "LowRankDensity", 463),
+        (500, "TopicModel", 42),
     ],
     ids=str,
 )
