@@ -481,6 +481,14 @@ def test_densities_of_single_precision_may_be_of_huge_numbers(rng):
     assert np.isfinite(domain.spread).all()
 
 
+def test_text_has_no_density_in_its_units():
+    rows = np.array([["x", "y"], ["y", "x"]] * 10, dtype=object)
+    model = TransformedDensity(LowRankDensity(), LatentClass(2, n_starts=2, random_state=0))
+
+    with pytest.raises(TypeError, match="Densities in original units are of numbers; LatentClass was given others"):
+        model.fit(rows)
+
+
 def test_components_explain_no_more_than_there_is():
     _, judge = run_case("LandmarkPCA", [200, 357, zlib.crc32(b"LandmarkPCA")])  # rows that are as good as equal
 
@@ -503,6 +511,7 @@ def test_components_explain_no_more_than_there_is():
         (400, "MultiViewMixture", 419),
         (400, "LowRankDensity", 463),
         (500, "TopicModel", 42),
+        (500, "TransformedDensity", 87),
     ],
     ids=str,
 )

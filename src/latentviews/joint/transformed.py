@@ -133,7 +133,13 @@ def log_jacobian(transformer: Any, rows: Any) -> float:
     """
     if hasattr(transformer, "log_jacobian_"):
         return float(transformer.log_jacobian_)
-    x = np.asarray(rows, dtype=float)
+    try:
+        x = np.asarray(rows, dtype=float)
+    except (TypeError, ValueError) as error:
+        what = (
+            f"Densities in original units are of numbers; {type(transformer).__name__} was given others, such as text."
+        )
+        raise TypeError(what) from error
     size, center, spread = x.shape[1], np.nanmean(x, axis=0), np.nanstd(x, axis=0)
     steps = np.diag(np.where(spread > 0, spread, 1.0))
     points = center + np.concatenate([np.zeros((1, size)), steps, 2 * steps])
