@@ -24,6 +24,7 @@ from latentviews import (
     HalfLine,
     HSICSelector,
     Interval,
+    KernelICA,
     LandmarkFeatures,
     LandmarkPCA,
     LatentClass,
@@ -35,6 +36,7 @@ from latentviews import (
     TopicModel,
     TransformedDensity,
     VonMises,
+    WhitenScale,
     WrappedGaussian,
     distal_outcome,
     global_alignment_gram,
@@ -485,8 +487,16 @@ def test_text_has_no_density_in_its_units():
     rows = np.array([["x", "y"], ["y", "x"]] * 10, dtype=object)
     model = TransformedDensity(LowRankDensity(), LatentClass(2, n_starts=2, random_state=0))
 
-    with pytest.raises(TypeError, match="Densities in original units are of numbers; LatentClass was given others"):
+    with pytest.raises(ValueError, match="X, whose density is asked for in its own units, must hold real numbers"):
         model.fit(rows)
+
+
+@pytest.mark.parametrize("model", [KernelICA(2, random_state=0), WhitenScale()], ids=repr)
+def test_text_is_no_source(model, rng):
+    model.fit(rng.exponential(size=(80, 2)))
+
+    with pytest.raises(ValueError, match="X must hold real numbers, NaN where one is missing; got a ndarray that"):
+        model.inverse_transform(np.array([["x", "y"]]))
 
 
 def test_components_explain_no_more_than_there_is():

@@ -9,7 +9,7 @@ from sklearn.utils.validation import check_is_fitted
 from latentviews._arrays import to_numpy
 from latentviews._numbers import TINY, thin_svd
 from latentviews._parameters import Ability, Constraint, Count, Flag, NoneOr, Positive, Seed, check_parameters
-from latentviews._validation import IdentifiabilityWarning, all_or_nothing, check_rows, warn_user
+from latentviews._validation import IdentifiabilityWarning, all_or_nothing, as_numbers, check_rows, warn_user
 from latentviews.core.features.landmarks import LandmarkFeatures
 from latentviews.core.kernels.base import Kernel
 from latentviews.decomposition.cumulants import fourth_cumulants, rotation_of
@@ -203,7 +203,7 @@ class KernelICA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         check_is_fitted(self)
         if self.features_ is not None:
             raise ValueError("Sources in the features of a kernel have no rows; inverse_transform needs kernel=None.")
-        sources = np.asarray(X, dtype=float)
+        sources = as_numbers("X", X)
         if sources.ndim != 2 or sources.shape[1] != len(self.components_):
             raise ValueError(f"Sources need shape (n, {len(self.components_)}); got {sources.shape}.")
         return sources @ self.mixing_.T + self.mean_
