@@ -491,6 +491,7 @@ def test_a_terminal_is_told_to_wait_and_sees_the_time_that_is_gone(people, tmp_p
 
 
 def test_sentences_name_the_options_of_the_command_line():
+    assert in_options("Is it ';'? The option `delimiter` sets another.") == "Is it ';'? --delimiter sets another."
     assert in_options("With dependence=None they have.") == "With --dependence none they have."
     assert in_options('Fit with dependence="auto".') == "Fit with --dependence auto."
     few = 'Two views do not determine the classes, unless `MultiViewMixture` is given dependence="copula".'

@@ -38,8 +38,8 @@ def read(
 
 
 SPOKEN = (  # what sentences of the library call things, and what they are called here
-    (r"the option `compensate`", "--no-compensation"),
-    (r"the option `(\w+)`", r"--\1"),
+    (r"[Tt]he option `compensate`", "--no-compensation"),
+    (r"[Tt]he option `(\w+)`", r"--\1"),
     (r", unless `MultiViewMixture` is given dependence=\"copula\"", "; with --dependence copula they may"),
     (r'dependence="(copula|auto)"', r"--dependence \1"),
     (r"dependence=None", "--dependence none"),
