@@ -1,11 +1,13 @@
 """Which columns `latentviews fit` uses and as what, the classes that it writes back, and how it starts."""
 
+import io
 import json
 import os
 import pty
 import re
 import subprocess
 import sys
+import time
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -16,7 +18,7 @@ import pytest
 import zarr
 
 from files import write_fcs
-from latentviews import diagnose, load, report
+from latentviews import cli, diagnose, load, report
 from latentviews.cli import columns, main, wanted
 from latentviews.cli.common import in_options
 from latentviews.datasets import make_multiview
@@ -483,11 +485,25 @@ def test_a_terminal_is_told_to_wait_and_sees_the_time_that_is_gone(people, tmp_p
     out = process.communicate()[0]
 
     assert process.returncode == 0
-    assert seen.startswith("starting …\r\x1b[K".encode())
+    assert re.match("starting …(\rstarting … \\d+ s)*\r\x1b\\[K".encode(), seen)
     assert re.search(rb"0:00:0\d\S* gone", seen)
     assert "time   " in out
     assert "starting " in out
     assert "fitting " in out
+
+
+def test_time_goes_on_while_libraries_are_imported(monkeypatch):
+    class Terminal(io.StringIO):
+        def isatty(self):
+            return True
+
+    monkeypatch.setattr(sys, "stderr", Terminal())
+    monkeypatch.setattr(cli._Waiting, "TICK", 1e-3)
+    with cli._Waiting(True):
+        while sys.stderr.getvalue().count("\r") < 2:  # as long as it takes
+            time.sleep(1e-3)
+
+    assert re.fullmatch("starting …(\rstarting … 0 s){2,}\r\x1b\\[K", sys.stderr.getvalue())
 
 
 def test_sentences_name_the_options_of_the_command_line():
