@@ -54,7 +54,7 @@ from latentviews.core.views import Views
 from latentviews.densities.reestimation import reestimate
 from latentviews.densities.shapes import held_out_shares
 from latentviews.densities.smoothers import calibrated, weighted_samples
-from latentviews.joint.margins import _mirrored_normal
+from latentviews.joint.margins import _mirrored_normal, spanning
 from latentviews.plot.view_densities import _limits
 from latentviews.report.figures import spectrum_figure
 from latentviews.sequences.two_stage import BilinearDynamics
@@ -483,6 +483,13 @@ def test_densities_of_single_precision_may_be_of_huge_numbers(rng):
     assert np.isfinite(domain.spread).all()
 
 
+def test_folds_that_vary_by_nothing_that_has_a_square_take_the_ends_of_the_table():
+    table = np.array([[0.0], [1e-310], [0.0], [2.0]])
+
+    np.testing.assert_array_equal(spanning(table[:3], table, [0]), [[0.0], [1e-310], [0.0], [0.0], [2.0]])
+    np.testing.assert_array_equal(spanning(table[1:], table, [0]), table[1:])
+
+
 def test_text_has_no_density_in_its_units():
     rows = np.array([["x", "y"], ["y", "x"]] * 10, dtype=object)
     model = TransformedDensity(LowRankDensity(), LatentClass(2, n_starts=2, random_state=0))
@@ -522,6 +529,7 @@ def test_components_explain_no_more_than_there_is():
         (400, "LowRankDensity", 463),
         (500, "TopicModel", 42),
         (500, "TransformedDensity", 87),
+        (500, "LowRankDensity", 792),
     ],
     ids=str,
 )
