@@ -72,7 +72,7 @@ class Margins(ABC):
 
 
 def spanning(table: np.ndarray, whole: np.ndarray, columns: Sequence[int]) -> np.ndarray:
-    """The rows, and beneath them the ends of what ``whole`` spans in those columns that do not vary here, or are empty."""
+    """The rows, and beneath them the ends of what ``whole`` spans in columns that do not vary here, or are empty."""
     flat = [j for j in columns if not varies(table[:, j])]
     if not flat:
         return table
