@@ -102,6 +102,8 @@ APART = {  # of several commits of the package, of a GPU, or of the tests: by ha
     "speed/trees": "python benchmarks/speed/trees.py ../before/src src",
     "speed/imagenet_shape": "python benchmarks/speed/imagenet_shape.py",
     "accuracy/mutants": "make mutants",
+    "accuracy/hostile_fits": "python benchmarks/hostile.py fits",
+    "accuracy/hostile_files": "python benchmarks/hostile.py files",
     "speed/gpu": "python benchmarks/speed/gpu.py",
 }
 

@@ -11,6 +11,7 @@ from latentviews import (
     Delta,
     Gaussian,
     KernelHMM,
+    LatentClass,
     LowRankDensity,
     MultiViewMixture,
     PredictiveStateModel,
@@ -57,6 +58,9 @@ def chain():
 def test_fit_predict_is_fit_and_predict(model, frame, chain):
     np.testing.assert_array_equal(clone(model).fit_predict(frame), model.predict(frame))
     np.testing.assert_array_equal(clone(chain[0]).fit_predict(chain[1]), chain[0].predict(chain[1]))
+    answers = np.random.default_rng(0).integers(0, 3, size=(80, 4))
+    classes = LatentClass(2, n_starts=2, random_state=0)
+    np.testing.assert_array_equal(clone(classes).fit_predict(answers), classes.fit(answers).predict(answers))
 
 
 @pytest.mark.parametrize("transformer", FEATURES, ids=lambda one: type(one).__name__)

@@ -24,6 +24,7 @@ from latentviews import (
     HalfLine,
     HSICSelector,
     Interval,
+    KernelICA,
     LandmarkFeatures,
     LandmarkPCA,
     LatentClass,
@@ -35,6 +36,7 @@ from latentviews import (
     TopicModel,
     TransformedDensity,
     VonMises,
+    WhitenScale,
     WrappedGaussian,
     distal_outcome,
     global_alignment_gram,
@@ -43,7 +45,7 @@ from latentviews import (
     weisfeiler_lehman_gram,
 )
 from latentviews._numbers import TINY, thin_svd
-from latentviews.core.embeddings import BinnedEmbedding
+from latentviews.core.embeddings import BinnedEmbedding, domain_of
 from latentviews.core.features.bins import GridFeatures, linear_bins
 from latentviews.core.features.point_masses import PointMassFeatures
 from latentviews.core.kernels import bandwidths
@@ -52,7 +54,7 @@ from latentviews.core.views import Views
 from latentviews.densities.reestimation import reestimate
 from latentviews.densities.shapes import held_out_shares
 from latentviews.densities.smoothers import calibrated, weighted_samples
-from latentviews.joint.margins import _mirrored_normal
+from latentviews.joint.margins import _mirrored_normal, spanning
 from latentviews.plot.view_densities import _limits
 from latentviews.report.figures import spectrum_figure
 from latentviews.sequences.two_stage import BilinearDynamics
@@ -473,6 +475,37 @@ def test_a_pilot_without_weight_is_refused(dependence, rng):
         model.fit(rng.normal(size=(60, 3)), sample_weight=weights)
 
 
+def test_densities_of_single_precision_may_be_of_huge_numbers(rng):
+    x = np.append(rng.normal(size=40), [1e30, 1e30]).astype(np.float32)[:, None]
+
+    domain = judged(domain_of, Gaussian(1.0), x, rng, 0.0)
+
+    assert np.isfinite(domain.spread).all()
+
+
+def test_folds_that_vary_by_nothing_that_has_a_square_take_the_ends_of_the_table():
+    table = np.array([[0.0], [1e-310], [0.0], [2.0]])
+
+    np.testing.assert_array_equal(spanning(table[:3], table, [0]), [[0.0], [1e-310], [0.0], [0.0], [2.0]])
+    np.testing.assert_array_equal(spanning(table[1:], table, [0]), table[1:])
+
+
+def test_text_has_no_density_in_its_units():
+    rows = np.array([["x", "y"], ["y", "x"]] * 10, dtype=object)
+    model = TransformedDensity(LowRankDensity(), LatentClass(2, n_starts=2, random_state=0))
+
+    with pytest.raises(ValueError, match="X, whose density is asked for in its own units, must hold real numbers"):
+        model.fit(rows)
+
+
+@pytest.mark.parametrize("model", [KernelICA(2, random_state=0), WhitenScale()], ids=repr)
+def test_text_is_no_source(model, rng):
+    model.fit(rng.exponential(size=(80, 2)))
+
+    with pytest.raises(ValueError, match="X must hold real numbers, NaN where one is missing; got a ndarray that"):
+        model.inverse_transform(np.array([["x", "y"]]))
+
+
 def test_components_explain_no_more_than_there_is():
     _, judge = run_case("LandmarkPCA", [200, 357, zlib.crc32(b"LandmarkPCA")])  # rows that are as good as equal
 
@@ -493,6 +526,10 @@ def test_components_explain_no_more_than_there_is():
         (400, "KernelHMM", 159),
         (400, "DoublyStochasticClassifier", 38),
         (400, "MultiViewMixture", 419),
+        (400, "LowRankDensity", 463),
+        (500, "TopicModel", 42),
+        (500, "TransformedDensity", 87),
+        (500, "LowRankDensity", 792),
     ],
     ids=str,
 )

@@ -1,7 +1,5 @@
 """Checks that turn bad input into one clear sentence."""
 
-import sys
-import warnings
 from collections.abc import Iterable, Sequence
 from functools import wraps
 from typing import Any
@@ -12,6 +10,7 @@ from sklearn.utils.validation import validate_data
 
 from latentviews._arrays import is_foreign, namespace, on_host, to_numpy
 from latentviews._numbers import LARGEST
+from latentviews._sentences import warn_user
 
 
 class IdentifiabilityWarning(UserWarning):
@@ -42,19 +41,6 @@ def all_or_nothing(fit: Any) -> Any:
             raise
 
     return guarded
-
-
-def warn_user(sentence: str, category: type[Warning] = UserWarning) -> None:
-    """A warning that points at the line that called this package, however deep in it the cause lies."""
-    frame, level = sys._getframe(1), 2
-    while frame.f_back is not None and _is_inside(frame.f_globals.get("__name__", "")):
-        frame, level = frame.f_back, level + 1
-    warnings.warn(sentence, category, stacklevel=level)
-
-
-def _is_inside(module: str) -> bool:
-    """Whether a module is of this package, or of scikit-learn's callbacks, which wrap its methods."""
-    return module.split(".")[0] == "latentviews" or module.startswith("sklearn.callback")
 
 
 def check_rows(estimator: Any, X: Any, *, reset: bool, missing: bool = False) -> Any:

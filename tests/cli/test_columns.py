@@ -1,10 +1,13 @@
 """Which columns `latentviews fit` uses and as what, the classes that it writes back, and how it starts."""
 
+import io
 import json
 import os
 import pty
+import re
 import subprocess
 import sys
+import time
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -15,8 +18,8 @@ import pytest
 import zarr
 
 from files import write_fcs
-from latentviews import diagnose, load
-from latentviews.cli import columns, fit, main, wanted
+from latentviews import cli, diagnose, load, report
+from latentviews.cli import columns, main, wanted
 from latentviews.cli.common import in_options
 from latentviews.datasets import make_multiview
 from latentviews.diagnosis.diagnose import Diagnosis, Finding
@@ -39,8 +42,8 @@ def people(tmp_path, monkeypatch):
     def short(model, X, **options):
         return SimpleNamespace(diagnosis=diagnose(model, X, n_permutations=19, random_state=0))
 
-    monkeypatch.setattr(fit, "report_contents", short)
-    monkeypatch.setattr(fit, "write_contents", lambda contents, path: path.touch())
+    monkeypatch.setattr(report.contents, "report_contents", short)
+    monkeypatch.setattr(report, "write_contents", lambda contents, path: path.touch())
     return frame
 
 
@@ -333,8 +336,10 @@ def test_all_columns_of_text_are_codes_where_that_is_asked_for(people, capsys):
     table = people[["height", "weight"]].assign(smokes=words, drinks=words[::-1], name=people.index.astype(str) + "p")
     table.to_csv("words.csv", index=False)
 
-    _, _, summary = fitted(capsys, "words.csv", "--codes", "text", "--exclude", "name")
+    _, shown, summary = fitted(capsys, "words.csv", "--codes", "text")
 
+    assert "note: left out: name, which holds 200 words in 200 rows, too many for categories.\n" in shown.err
+    assert summary["left_out"] == ["name"]
     assert summary["codes"] == ["smokes", "drinks"]
     assert sorted(name for view in summary["views"] for name in view) == ["drinks", "height", "smokes", "weight"]
 
@@ -342,7 +347,11 @@ def test_all_columns_of_text_are_codes_where_that_is_asked_for(people, capsys):
     assert fitted(capsys, "named.csv", "--codes", "text", "--force")[2]["codes"] == ["text"]
     table[["height", "weight"]].to_csv("numbers.csv", index=False)
     assert main(["fit", "numbers.csv", "-k", "2", "--codes", "text", "--out", "n"]) == 2
-    assert "--codes text takes all columns that hold text, and there is none" in capsys.readouterr().err
+    table[["height", "name"]].rename(columns={"name": "name, in full"}).to_csv("names.csv", index=False)
+    assert main(["fit", "names.csv", "-k", "2", "--codes", "text", "--out", "n"]) == 2
+    err = capsys.readouterr().err
+    assert "--codes text takes all columns that hold text, and there is none; leave it out.\n" in err
+    assert 'that hold text, and "name, in full" is taken for none, with so many different words; leave' in err
 
 
 def test_words_beyond_number_are_no_codes(people, capsys):
@@ -414,6 +423,32 @@ def test_what_cannot_be_done_is_told_before_anything_heavy_is_imported(argv, sen
     assert done.stderr.startswith(f"latentviews {argv[0]}: {sentence}")
 
 
+def test_a_file_is_told_of_without_what_models_need(tmp_path):
+    (tmp_path / "a.csv").write_text("a,b\n1,2\n")
+    code = (
+        "import sys\nfrom latentviews.cli import main\nassert main(['info', 'a.csv', '--json']) == 0\n"
+        "print([name for name in ('sklearn', 'scipy', 'matplotlib') if name in sys.modules], file=sys.stderr)"
+    )
+
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=tmp_path)
+
+    assert json.loads(done.stdout)["n_rows"] == 1
+    assert done.stderr.endswith("[]\n")
+
+
+def test_a_fit_without_a_report_imports_nothing_of_it(people):
+    argv = ["fit", "people.csv", "--columns", "rr,pulse,height", "-k", "2", "--no-report"]
+    code = (
+        f"import sys\nfrom latentviews.cli import main\nassert main({argv!r}) == 0\n"
+        "names = ('matplotlib', 'latentviews.report', 'latentviews.plot', 'latentviews.sequences')\n"
+        "print([name for name in names if name in sys.modules], file=sys.stderr)"
+    )
+
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+
+    assert done.stderr.endswith("[]\n")
+
+
 def test_the_command_alone_prints_help(capsys):
     assert main([]) == 0
     assert "usage: latentviews" in capsys.readouterr().out
@@ -450,13 +485,30 @@ def test_a_terminal_is_told_to_wait_and_sees_the_time_that_is_gone(people, tmp_p
     out = process.communicate()[0]
 
     assert process.returncode == 0
-    assert seen.startswith("starting …\r\x1b[K".encode())
-    assert b"0:00:0" in seen
+    assert re.match("starting …(\rstarting … \\d+ s)*\r\x1b\\[K".encode(), seen)
+    assert re.search(rb"0:00:0\d\S* gone", seen)
     assert "time   " in out
     assert "starting " in out
     assert "fitting " in out
 
 
+def test_time_goes_on_while_libraries_are_imported(monkeypatch):
+    class Terminal(io.StringIO):
+        def isatty(self):
+            return True
+
+    monkeypatch.setattr(sys, "stderr", Terminal())
+    monkeypatch.setattr(cli._Waiting, "TICK", 1e-3)
+    with cli._Waiting(True):
+        while sys.stderr.getvalue().count("\r") < 2:  # as long as it takes
+            time.sleep(1e-3)
+
+    assert re.fullmatch("starting …(\rstarting … 0 s){2,}\r\x1b\\[K", sys.stderr.getvalue())
+
+
 def test_sentences_name_the_options_of_the_command_line():
+    assert in_options("Is it ';'? The option `delimiter` sets another.") == "Is it ';'? --delimiter sets another."
     assert in_options("With dependence=None they have.") == "With --dependence none they have."
     assert in_options('Fit with dependence="auto".') == "Fit with --dependence auto."
+    few = 'Two views do not determine the classes, unless `MultiViewMixture` is given dependence="copula".'
+    assert in_options(few) == "Two views do not determine the classes; with --dependence copula they may."

@@ -21,9 +21,9 @@ import pandas as pd
 import pytest
 
 from files import write_fcs, write_h5ad, write_zarr
-from latentviews import Copulas, MultiViewMixture, diagnose, load, save
+from latentviews import Copulas, MultiViewMixture, diagnose, load, report, save
 from latentviews._progress import Part, observed
-from latentviews.cli import apply, fit, main, output, progress
+from latentviews.cli import fit, main, output, progress
 from latentviews.cli.progress import FitObserver, Progress, Stage
 from latentviews.datasets import make_multiview
 from latentviews.diagnosis.diagnose import most_probable
@@ -46,15 +46,13 @@ def cells(data, tmp_path, monkeypatch):
     pd.DataFrame(data.X, columns=["FS", "SS", "CD3", "CD19"]).assign(label=data.y).to_csv("cells.csv", index=False)
 
     def short(model, X, *, wording, **options):
+        if not wording.command:  # of `latentviews report`, which tells no diagnosis
+            return SimpleNamespace(options=options)
         diagnosis = diagnose(model, X, n_permutations=19, random_state=0)
         return SimpleNamespace(diagnosis=diagnosis, options=options | {"command": wording.command})
 
-    def shortest(model, X, *, wording, **options):
-        return SimpleNamespace(options=options)
-
-    for module, contents in ((fit, short), (apply, shortest)):
-        monkeypatch.setattr(module, "report_contents", contents)
-        monkeypatch.setattr(module, "write_contents", lambda found, path: path.write_text(json.dumps(found.options)))
+    monkeypatch.setattr(report.contents, "report_contents", short)
+    monkeypatch.setattr(report, "write_contents", lambda found, path: path.write_text(json.dumps(found.options)))
     return tmp_path
 
 
@@ -520,6 +518,8 @@ def test_info_looks_at_some_columns_and_at_raw_channels(cells, capsys):
     _, out, _ = run(capsys, "info", "notes.csv")
     assert out.startswith("notes.csv: csv, 1 row, 2 columns\n")
     assert "of no use to `fit`: note (not numbers), c (a name that" in out
+    Path("kinds.csv").write_text('a,note,"b, c",c\n1,x,2,3\n2,y,3,4\n')
+    assert "text, which `fit` takes where --codes names it: note\n" in run(capsys, "info", "kinds.csv")[1]
     assert run(capsys, "info", "notes.csv", "--columns", "a,b")[0] == 0
     assert "column 'a': 'x' is not a number" in sentence(capsys, "info", "words.csv")
     assert run(capsys, "info", "spill.fcs", "--no-compensation")[0] == 0

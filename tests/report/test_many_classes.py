@@ -13,7 +13,7 @@ from latentviews.core.kernels.real import Gaussian
 from latentviews.core.view_names import short_name
 from latentviews.datasets import make_multiview
 from latentviews.report.contents import report_contents
-from latentviews.report.figures import class_swatch
+from latentviews.report.figures import class_swatch, sizes_figure
 from latentviews.report.page import page
 
 COLUMNS = ["height", "weight", "left arm", "right arm", "pulse", "pressure"]
@@ -37,6 +37,15 @@ def test_twenty_classes_have_twenty_marks(contents):
 
     assert ".h1{--c:var(--p1)}" in style
     assert len(set(zip(colours, shapes, strict=True))) == 20
+
+
+def test_bars_are_as_long_as_classes_are_large_and_leave_room_for_their_names(contents):
+    picture = sizes_figure(contents)
+    bars = re.findall(r'<rect x="(\d+)" y="\d+" width="([\d.]+)"', picture)
+    lengths = np.array([float(length) for _, length in bars])
+
+    np.testing.assert_allclose(lengths / lengths.sum(), contents.sizes.weights, atol=1e-3)
+    assert {start for start, _ in bars} == {"64"}  # "class 19" in bold ends at 62
 
 
 def test_tables_carry_the_marks_of_the_classes(contents):

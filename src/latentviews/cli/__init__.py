@@ -150,18 +150,32 @@ _CLEAR = "\r\x1b[K"  # to the start of the line, and nothing on it
 
 
 class _Waiting:
-    """A word on a terminal while the libraries are imported, gone when they are."""
+    """A word and the time that is gone on a terminal while the libraries are imported; nothing when they are."""
+
+    TICK = 1.0  # seconds
 
     def __init__(self, shown: bool):
         self.shown = shown and sys.stderr is not None and sys.stderr.isatty()
 
     def __enter__(self) -> None:
-        self._write(LOADING)
+        if self.shown:
+            from threading import Event, Thread
+
+            self.over, self.begun = Event(), time.perf_counter()
+            self._write(LOADING)
+            self.clock = Thread(target=self._count, daemon=True)
+            self.clock.start()
 
     def __exit__(self, *_: object) -> None:
-        self._write(_CLEAR)
+        if self.shown:
+            self.over.set()
+            self.clock.join()
+            self._write(_CLEAR)
+
+    def _count(self) -> None:
+        while not self.over.wait(self.TICK):
+            self._write(f"\r{LOADING} {time.perf_counter() - self.begun:.0f} s")
 
     def _write(self, text: str) -> None:
-        if self.shown:
-            sys.stderr.write(text)
-            sys.stderr.flush()
+        sys.stderr.write(text)
+        sys.stderr.flush()

@@ -11,9 +11,10 @@ import numpy as np
 
 from latentviews.cli.common import read
 from latentviews.cli.options import CommandError
-from latentviews.cli.wanted import Wanted
+from latentviews.cli.wanted import Wanted, listed_names
 from latentviews.core.kernels.discrete import Delta
 from latentviews.io import Reading, Table, Words
+from latentviews.io.words import MOST, word_counts
 
 FEW = 20  # a column of no more different whole numbers may hold categories
 FAR = 1e5  # times the width of nine in ten values, from which on others are far
@@ -40,39 +41,47 @@ class Chosen:
 
 def read_columns(arguments: argparse.Namespace, wanted: Wanted) -> Chosen:
     """The table of the columns that are wanted; where none are named, of all that hold numbers."""
-    wanted = _with_texts(arguments, wanted)
+    wanted, notes = _with_texts(arguments, wanted)
     table = read(arguments, wanted.columns, exclude=wanted.excluded, words=wanted.codes)
     texts = [name for name in table.texts if name not in wanted.excluded] if wanted.columns is None else []
-    hold = "holds" if len(texts) == 1 else "hold"
-    notes = (
-        [f"left out: {_listed(texts)}, which {hold} text; --codes takes categories in, `--codes text` all."]
-        if texts
-        else []
-    )
+    if texts:
+        hold = "holds" if len(texts) == 1 else "hold"
+        notes.append(f"left out: {_listed(texts)}, which {hold} text; --codes takes categories in, `--codes text` all.")
     same = _constant(table, wanted.codes) if wanted.columns is None else []
     if same:
         notes.append(f"left out: {_listed(same)}, with one value in all rows, which tells no classes apart.")
     for name, scale in zip(table.columns, table.reading.transforms, strict=True):
         if isinstance(scale, Words):
-            notes.append(
-                f"{name} is taken as codes: {_listed([f'{place} is {w}' for place, w in enumerate(scale.values)])}."
-            )
+            codes = [f"{place} is {word}" for place, word in enumerate(scale.values)]
+            notes.append(f"{name} is taken as codes: {_shortened(codes, ', '.join)}.")
     chosen = _coded(Chosen(without(table, same), tuple(wanted.codes), tuple(notes)))
     return replace(chosen, notes=(*chosen.notes, *_far_values(chosen)))
 
 
-def _with_texts(arguments: argparse.Namespace, wanted: Wanted) -> Wanted:
-    """The same with the columns that hold text among the codes, where `--codes text` asks for all of them."""
+def _with_texts(arguments: argparse.Namespace, wanted: Wanted) -> tuple[Wanted, list[str]]:
+    """The same with the columns that hold text among the codes, where `--codes text` asks for all; and notes.
+
+    Columns whose words are too many for categories, such as names, are left out unless they are named themselves.
+    """
     if ALL_TEXTS not in wanted.codes:
-        return wanted
+        return wanted, []
     named = [name for name in wanted.codes if name != ALL_TEXTS]
     table = read(arguments, wanted.columns, exclude=wanted.excluded, words=named)
     if ALL_TEXTS in (*table.columns, *table.texts):  # a column of that name
-        return wanted
+        return wanted, []
     texts = [name for name in table.texts if name not in wanted.excluded]
-    if not texts:
-        raise CommandError("--codes text takes all columns that hold text, and there is none; leave it out.")
-    return wanted._replace(codes=[*named, *texts])
+    counts = word_counts(arguments.file, texts, arguments.delimiter, arguments.header) if wanted.columns is None else {}
+    n_rows = len(table.values)
+    many = {name: count for name, count in counts.items() if count > min(MOST, n_rows / 2)}
+    codes = [name for name in texts if name not in many]
+    if not codes:
+        why = "there is none" if not many else f"{_listed(list(many))} is taken for none, with so many different words"
+        raise CommandError(f"--codes text takes all columns that hold text, and {why}; leave it out.")
+    notes = [
+        f"left out: {_listed([name])}, which holds {count:,} words in {n_rows:,} rows, too many for categories."
+        for name, count in many.items()
+    ]
+    return wanted._replace(codes=[*named, *codes], excluded=[*wanted.excluded, *many]), notes
 
 
 def _far_values(chosen: Chosen) -> Iterator[str]:
@@ -224,7 +233,11 @@ def without(table: Table, names: list[str]) -> Table:
 
 
 def _listed(names: list[str]) -> str:
-    return ", ".join(names[:10]) + (f" and {len(names) - 10} more" if len(names) > 10 else "")
+    return _shortened(names, listed_names)
+
+
+def _shortened(things: list[str], joined: Callable[[list[str]], str]) -> str:
+    return joined(things[:10]) + (f" and {len(things) - 10} more" if len(things) > 10 else "")
 
 
 def kernels_of(views: list[list[int]], columns: tuple[str, ...], codes: tuple[str, ...]) -> Any:

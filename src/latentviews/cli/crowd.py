@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from latentviews import __version__
+from latentviews._sentences import counted
 from latentviews.cli.common import blamed_on, gathered_warnings, tell
 from latentviews.cli.options import MODEL, REPORT, SUMMARY, CommandError
 from latentviews.cli.output import output_directory
@@ -21,7 +22,6 @@ from latentviews.discrete.crowds import CrowdLabels
 from latentviews.io.saving import save
 from latentviews.io.words import open_words
 from latentviews.report.crowd import SPAMMER, write_crowd_report
-from latentviews.report.markup import counted
 
 TASKS, WORKERS = "tasks.csv", "workers.csv"
 FILES = (MODEL, TASKS, WORKERS, SUMMARY)

@@ -9,9 +9,11 @@ from typing import Any
 
 import numpy as np
 
+from latentviews._sentences import counted
 from latentviews.cli.columns import ASKED, Chosen, ask_at_terminal, kernels_of, read_columns, settle
-from latentviews.cli.common import OPTIONS, blamed_on, gathered_warnings, in_options, noise_of, tell
+from latentviews.cli.common import OPTIONS, blamed_on, gathered_warnings, in_options, tell
 from latentviews.cli.early import fit_files, fit_place
+from latentviews.cli.models import noise_of
 from latentviews.cli.options import LABELLED, LABELS, MODEL, REPORT, SUMMARY, CommandError
 from latentviews.cli.output import output_directory
 from latentviews.cli.progress import Progress
@@ -25,9 +27,6 @@ from latentviews.io.labels import write_labelled
 from latentviews.io.saving import save
 from latentviews.mixtures.dependence.settings import Copulas
 from latentviews.mixtures.mixture import MultiViewMixture
-from latentviews.report import write_contents
-from latentviews.report.contents import Wording, report_contents
-from latentviews.report.markup import counted
 
 BATCH = 50_000  # rows whose classes are found between two looks at the progress bar
 CELLS = ("fcs", "h5ad")  # formats of single cells, whose markers often depend on each other inside populations
@@ -175,6 +174,9 @@ def judge(aside: Path, fitted: FitSummary, arguments: argparse.Namespace) -> Dia
     frame = fitted.table.frame()
     if arguments.no_report:
         return diagnose(fitted.model, frame, random_state=arguments.seed)
+    from latentviews.report import write_contents  # with all that it draws, where it is wanted
+    from latentviews.report.contents import Wording, report_contents
+
     contents = report_contents(
         fitted.model,
         frame,

@@ -217,7 +217,7 @@ def add_info(commands: Any) -> None:
         "say what is in a file or a saved model",
         "Say what is in a data file (rows, columns, ranges, scales that `fit` would use) or in a saved model.",
         "  latentviews info cells.fcs\n  latentviews info cells --json\n",
-        ("apply", "run_info"),
+        ("info", "run_info"),
     )
     _add_file(parser)
     parser.add_argument("--columns", metavar="NAMES", help="the columns to look at, with commas between (default: all)")

@@ -121,13 +121,20 @@ def _bars() -> Any:
         from rich.progress import Progress as Bars
     except ImportError:
         return None
+
+    class Left(TimeRemainingColumn):
+        """The time that is left, and nothing where that is not known."""
+
+        def render(self, task: Any) -> Any:
+            return super().render(task).append(" left") if task.time_remaining is not None else ""
+
     columns = (
         SpinnerColumn(),
         TextColumn("{task.description}"),
         BarColumn(),
         TextColumn("{task.fields[rate]}"),
         TimeElapsedColumn(),
-        TextColumn("left"),
-        TimeRemainingColumn(),
+        TextColumn("gone"),
+        Left(),
     )
     return Bars(*columns, console=Console(stderr=True), transient=True)

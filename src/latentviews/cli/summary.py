@@ -7,12 +7,14 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from latentviews import __version__
-from latentviews.cli.common import chosen_dependence, dependence_of, in_options, noise_weight
+from latentviews._sentences import counted
+from latentviews.cli.common import in_options
+from latentviews.cli.models import chosen_dependence, dependence_of, noise_weight
+from latentviews.cli.wanted import listed_names
 from latentviews.core.view_names import view_names
 from latentviews.diagnosis.diagnose import CERTAIN, Diagnosis, most_probable
 from latentviews.io import Table
 from latentviews.mixtures.mixture import MultiViewMixture
-from latentviews.report.markup import counted
 
 
 class FitSummary(NamedTuple):
@@ -114,7 +116,7 @@ def describe(fitted: FitSummary, summary: dict[str, Any], out: Path) -> str:
         f"{summary['file']}: {counted(summary['n_rows'], 'row')}, {counted(len(summary['columns']), 'column')}",
         f"views: {' | '.join(summary['view_names'])}",
         *([f"  {fitted.suggestion}"] if fitted.suggestion else []),
-        *([f"left out: {', '.join(summary['left_out'])}"] if summary["left_out"] else []),
+        *([f"left out: {listed_names(summary['left_out'])}"] if summary["left_out"] else []),
         f"{summary['n_classes']} class{'' if summary['n_classes'] == 1 else 'es'}, {how}",
         *dependence_lines(summary),
         "",

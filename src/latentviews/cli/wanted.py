@@ -3,6 +3,7 @@
 import argparse
 import csv
 import re
+from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -110,6 +111,11 @@ def _refuse_mixed(views: list[list[str]], codes: list[str]) -> None:
     mixed = next((view for view in views if 0 < sum(name in codes for name in view) < len(view)), None)
     if mixed is not None:
         raise CommandError(f"The view {','.join(mixed)} holds codes and numbers; give each a view of its own.")
+
+
+def listed_names(names: Sequence[str]) -> str:
+    """Names as `split_names` reads them."""
+    return ", ".join(f'"{name}"' if "," in name else name for name in names)
 
 
 def split_names(text: str) -> list[str]:

@@ -305,4 +305,5 @@ def domain_of(kernel: Kernel | None, x: np.ndarray, rng: np.random.Generator, lo
     space = Real() if kernel is None else kernel.space
     if space is None:
         return None
+    x = np.asarray(x, dtype=float)  # squares of single precision end at 1e19
     return space.quadrature(x, smoothness(kernel, x), rng, log_unit)

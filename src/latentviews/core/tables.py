@@ -265,7 +265,7 @@ def _lacks_some(x: Any, group: list[int]) -> bool:
 
 def check_column(x: np.ndarray, label: Any, asked: str) -> None:
     """Refuse a column that is empty or constant, which says nothing of what is asked, or varies by next to nothing."""
-    if not is_foreign(x) and _varies(x[:HEAD]):
+    if not is_foreign(x) and varies(x[:HEAD]):
         return
     xp = namespace(x)  # of other libraries none has missing values
     low, high = (xp.min, xp.max) if is_foreign(x) else (np.fmin.reduce, np.fmax.reduce)
@@ -287,7 +287,7 @@ def check_column(x: np.ndarray, label: Any, asked: str) -> None:
         )
 
 
-def _varies(head: np.ndarray) -> bool:
+def varies(head: np.ndarray) -> bool:
     """Whether some rows show that all of the column vary by more than rounding.
 
     A value so large that it makes little of their width lies itself as far from them.

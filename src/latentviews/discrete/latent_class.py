@@ -255,6 +255,22 @@ class LatentClass(ClassQuestionsMixin, ClassNamePrefixFeaturesOutMixin, Transfor
         covariance = without_separated(covariance, design, found.logits, counts)
         self.regression_ = regression_record(found.logits, covariance, names, found.log_likelihood)
 
+    def fit_predict(self, X: Any, y: Any = None, sample_weight: Any = None, covariates: Any = None) -> np.ndarray:
+        """Fit, and the most probable class of every row.
+
+        Parameters
+        ----------
+        X : array or DataFrame of shape (n_samples, n_items)
+        y : ignored
+        sample_weight, covariates
+            As ``fit`` takes them.
+
+        Returns
+        -------
+        array of shape (n_samples,)
+        """
+        return self.fit(X, y, sample_weight, covariates).predict(X, covariates)
+
     def predict(self, X: Any, covariates: Any = None) -> np.ndarray:
         """The most probable class of every row.
 

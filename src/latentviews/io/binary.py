@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from latentviews._validation import warn_user
+from latentviews._sentences import warn_user
 from latentviews.io.source import InputError, Piece, Source, at_once, numbered, require
 
 ROWS = 65_536  # read at a time where a format gives rows rather than columns

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from scipy import sparse
 
 from latentviews.io.binary import ROWS
 from latentviews.io.source import InputError, Source, require
@@ -121,6 +120,8 @@ def _columns(node: Any, columns: list[int]) -> np.ndarray:
             part = slice(starts[j], starts[j + 1])
             values[_places(node, part, n_rows), place] = node["data"][part]
         return values
+    from scipy import sparse  # for these files alone
+
     for start in range(0, n_rows, ROWS):
         ends = starts[start : start + ROWS + 1]
         part = slice(ends[0], ends[-1])

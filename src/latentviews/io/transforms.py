@@ -6,7 +6,6 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from scipy.optimize import brentq
 
 from latentviews._constants import COFACTOR
 
@@ -138,6 +137,8 @@ class Logicle:
         b = total * math.log(10)
         d = b
         if width > 0:
+            from scipy.optimize import brentq  # for these scales alone
+
             d = brentq(lambda d: 2 * math.log(d / b) + width * (b + d), 1e-12 * b, b, xtol=1e-15 * b)
         c_over_a = math.exp(end * (b + d))
         f_over_a = math.exp(b * self.zero) - c_over_a * math.exp(-d * self.zero)

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from latentviews._validation import warn_user
+from latentviews._sentences import warn_user
 from latentviews.io.source import InputError, Source, require
 from latentviews.io.text import MISSING, sniff
 from latentviews.io.transforms import Words
@@ -19,6 +19,15 @@ def open_words(path: Path, *, delimiter: str | None = None, header: bool | None 
     with open(path, "rb") as file:
         parquet = file.read(4) == b"PAR1"
     return _open_parquet(path) if parquet else _open_text(path, delimiter, header)
+
+
+def word_counts(path: Path, names: Sequence[str], delimiter: str | None, header: bool | None) -> dict[str, int]:
+    """How many different words columns hold."""
+    source = open_words(path, delimiter=delimiter, header=header)
+    columns = source.read(source.find(list(names), path)).T
+    return {
+        name: len({word for word in column if word is not None}) for name, column in zip(names, columns, strict=True)
+    }
 
 
 def coded_columns(

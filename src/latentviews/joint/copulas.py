@@ -28,6 +28,8 @@ from latentviews.densities.gaussian_copulas import (
 )
 from latentviews.joint.margins import Margins, Normals
 
+ROUNDING = 4096 * float(np.finfo(float).eps)  # of sums over many rows, in units of the largest thing added
+
 
 @dataclass(frozen=True, eq=False)
 class JointMixture:
@@ -186,25 +188,39 @@ class Shrinkage:
     ridge: float | np.ndarray  # one number, or one per column
     axes: np.ndarray | None = None  # (c, c)
 
-    def shrunk(self, covariances: np.ndarray, counts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Standard deviations (k, c) and correlations (k, c, c) of components with so many effective rows."""
+    def shrunk(self, covariances: np.ndarray, counts: np.ndarray, sizes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Standard deviations (k, c) and correlations (k, c, c) of components with so many effective rows.
+
+        Covariances are known up to the rounding of values of these ``sizes`` (k, c).
+        """
         size = covariances.shape[1]
-        covariances = covariances + self.ridge * np.eye(size)
+        covariances = definite(covariances + self.ridge * np.eye(size), sizes)
         drawn = np.minimum(self.strength * (size + 1) / np.maximum(counts, 1.0), 1.0)
         spread = np.sqrt(np.diagonal(covariances, axis1=1, axis2=2))
         return spread, drawn_to_identity(to_correlations(covariances), drawn)
 
     def gaussian(
-        self, before: Normals, center: np.ndarray, covariances: np.ndarray, counts: np.ndarray
+        self, before: Normals, center: np.ndarray, covariances: np.ndarray, counts: np.ndarray, sizes: np.ndarray
     ) -> tuple[Normals, np.ndarray]:
         """Normal margins and correlations, from moments of the scores that margins ``before`` gave."""
         axes = np.asarray(self.axes)
         turned = axes @ scaled(covariances, before.spread.T) @ axes.T
         back = np.linalg.inv(axes)
-        found = back @ scaled(*self.shrunk(turned, counts)[::-1]) @ back.T
+        units, correlations = self.shrunk(turned, counts, (sizes * before.spread.T) @ np.abs(axes).T)
+        found = definite(back @ scaled(correlations, units) @ back.T, units @ np.abs(back).T)
         spread = np.sqrt(np.diagonal(found, axis1=1, axis2=2))
         margins = replace(before, center=before.center + before.spread * center.T, spread=spread.T)
         return margins, scaled(found, 1 / spread)
+
+
+def definite(covariances: np.ndarray, sizes: np.ndarray) -> np.ndarray:
+    """Covariances (k, c, c) that are positive definite again after sums of products of values of these sizes (k, c).
+
+    Rounding moves entry (a, b) by some multiple of ε s_a s_b, in units of s by a matrix whose norm is c times that: so
+    much on the diagonal makes up for it.
+    """
+    size = covariances.shape[1]
+    return covariances + ROUNDING * size * sizes[:, :, None] ** 2 * np.eye(size)
 
 
 def scaled(matrices: np.ndarray, units: np.ndarray) -> np.ndarray:
@@ -228,12 +244,13 @@ def em_update(mixture: JointMixture, sums: Sequence[np.ndarray], shrinkage: Shri
     if len(sums) == 3 + n_groups:  # a first step: no scores yet
         return replace(found, means=means, covariances=np.tile(np.eye(coupled), (mixture.rank, 1, 1)))
     mass = np.maximum(share, TINY)[:, None]
-    center = sums[-2] / mass
-    covariances = sums[-1] / mass[:, None] - center[:, :, None] * center[:, None, :]
+    center, seconds = sums[-2] / mass, sums[-1] / mass[:, None]
+    covariances = seconds - center[:, :, None] * center[:, None, :]
+    sizes = np.sqrt(np.diagonal(seconds, axis1=1, axis2=2))
     if shrinkage.axes is None:
-        return replace(found, means=means, covariances=shrinkage.shrunk(covariances, counts)[1])
+        return replace(found, means=means, covariances=shrinkage.shrunk(covariances, counts, sizes)[1])
     pairs = [
-        shrinkage.gaussian(group, center, covariances, counts) if isinstance(group, Normals) else (new, None)
+        shrinkage.gaussian(group, center, covariances, counts, sizes) if isinstance(group, Normals) else (new, None)
         for group, new in zip(mixture.margins, margins, strict=True)
     ]
     correlations = next(matrices for _, matrices in pairs if matrices is not None)

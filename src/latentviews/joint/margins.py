@@ -18,6 +18,7 @@ from latentviews._numbers import TINY, as_shares
 from latentviews.core.kernels.bandwidths import resolution
 from latentviews.core.kernels.space import Space
 from latentviews.core.kernels.spaces import Real
+from latentviews.core.tables import varies
 
 BROAD = 0.01  # the share of a broad normal law in every table, for what lies far from the data
 BROADER = 3.0  # its standard deviation, in those of the component
@@ -71,8 +72,8 @@ class Margins(ABC):
 
 
 def spanning(table: np.ndarray, whole: np.ndarray, columns: Sequence[int]) -> np.ndarray:
-    """The rows, and beneath them the ends of what ``whole`` spans in those columns with one value here, or none."""
-    flat = [j for j in columns if not np.fmin.reduce(table[:, j]) < np.fmax.reduce(table[:, j])]
+    """The rows, and beneath them the ends of what ``whole`` spans in columns that do not vary here, or are empty."""
+    flat = [j for j in columns if not varies(table[:, j])]
     if not flat:
         return table
     ends = np.full((2, table.shape[1]), np.nan)

@@ -11,7 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 from latentviews._arrays import to_numpy
 from latentviews._numbers import TINY
 from latentviews._parameters import Ability, AutoOr, Constraint, NoneOr, Share, check_parameters
-from latentviews._validation import all_or_nothing, check_ability, check_rows, is_auto
+from latentviews._validation import all_or_nothing, as_numbers, check_ability, check_rows, is_auto
 
 
 class WhitenScale(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
@@ -119,7 +119,7 @@ class WhitenScale(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         array of shape (n_samples, n_features)
         """
         check_is_fitted(self)
-        rows = np.asarray(X, dtype=float)
+        rows = as_numbers("X", X)
         if rows.ndim != 2 or rows.shape[1] != len(self.mean_):
             raise ValueError(f"WhitenScale expects rows of {len(self.mean_)} columns; got shape {rows.shape}.")
         return np.linalg.solve(self.matrix_.T, rows.T).T + self.mean_
@@ -133,7 +133,7 @@ def log_jacobian(transformer: Any, rows: Any) -> float:
     """
     if hasattr(transformer, "log_jacobian_"):
         return float(transformer.log_jacobian_)
-    x = np.asarray(rows, dtype=float)
+    x = as_numbers("X, whose density is asked for in its own units,", rows)
     size, center, spread = x.shape[1], np.nanmean(x, axis=0), np.nanstd(x, axis=0)
     steps = np.diag(np.where(spread > 0, spread, 1.0))
     points = center + np.concatenate([np.zeros((1, size)), steps, 2 * steps])

@@ -5,11 +5,12 @@ from typing import Any
 
 import numpy as np
 
+from latentviews._sentences import counted
 from latentviews.discrete.fit_quality import GoodnessOfFit
 from latentviews.discrete.latent_class import LatentClass
 from latentviews.discrete.logits import ClassRegression
 from latentviews.report.figures import percent
-from latentviews.report.markup import Html, counted, name, table, tag
+from latentviews.report.markup import Html, name, table, tag
 from latentviews.report.plain import certainty_table, heat_table, loading, plain_page, share_bars, use_part, verdict
 from latentviews.report.sections import figure, section
 from latentviews.report.svg import number
@@ -41,7 +42,7 @@ def classes_page(
     cite = "Goodman (1974), Biometrika 61:215–231; Song, Anandkumar, Dai and Xie (2014), ICML."
     parts["python"] = ("Use it", use_part(use, cite))
     title = title or f"Latent classes{f': {source}' if source else ''}"
-    facts = [f"{counted(k, 'class').replace('classs', 'classes')} in {counted(len(posteriors), 'row')}"]
+    facts = [f"{counted(k, 'class', 'classes')} in {counted(len(posteriors), 'row')}"]
     return plain_page(title, [*facts, counted(len(items), "item")], parts, k)
 
 

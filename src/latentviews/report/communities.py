@@ -2,8 +2,9 @@
 
 import numpy as np
 
+from latentviews._sentences import counted
 from latentviews.discrete.communities import CommunityModel
-from latentviews.report.markup import Html, counted, name, tag
+from latentviews.report.markup import Html, name, tag
 from latentviews.report.plain import certainty_table, heat_table, loading, plain_page, share_bars, use_part, verdict
 from latentviews.report.sections import figure, section
 from latentviews.report.svg import number
@@ -23,7 +24,7 @@ def communities_page(model: CommunityModel, source: str | None, title: str | Non
         "python": ("Use it", use_part(use, cite)),
     }
     title = title or f"Communities{f': {source}' if source else ''}"
-    found = counted(k, "community").replace("communitys", "communities")
+    found = counted(k, "community", "communities")
     return plain_page(title, [f"{found} of {counted(len(model.nodes_), 'node')}"], parts, k)
 
 

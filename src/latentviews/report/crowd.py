@@ -6,9 +6,10 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
+from latentviews._sentences import counted
 from latentviews.discrete.crowds import CrowdLabels
 from latentviews.report.figures import percent
-from latentviews.report.markup import Html, counted, join, name, table, tag
+from latentviews.report.markup import Html, join, name, table, tag
 from latentviews.report.page import write_page
 from latentviews.report.plain import (
     CUTS,

@@ -67,9 +67,9 @@ def sizes_figure(contents: Contents) -> Html:
             label(0, y + 15, f"class {h}", class_="name"),
             tag(
                 "rect",
-                x=54,
+                x=NAMES,
                 y=y,
-                width=f"{max(place - 54, 0.5):.1f}",
+                width=f"{max(place - NAMES, 0.5):.1f}",
                 height=20,
                 rx=3,
                 class_=f"h{h} dash{h // len(PALETTE) % len(STYLES)} bar",

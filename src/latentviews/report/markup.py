@@ -37,11 +37,6 @@ def name(value: Any) -> Html:
     return tag("bdi", value)
 
 
-def counted(number: int, noun: str) -> str:
-    """One row, two rows."""
-    return f"{number:,} {noun}{'' if number == 1 else 's'}"
-
-
 def code_spans(text: str) -> Html:
     """Plain sentences in which `backticks` enclose code."""
     parts = str(text).split("`")

@@ -10,11 +10,12 @@ from typing import Any
 import numpy as np
 
 from latentviews import __version__
+from latentviews._sentences import counted
 from latentviews.plot._axes import PALETTE
 from latentviews.report import sections
 from latentviews.report.contents import Contents
 from latentviews.report.figures import class_title
-from latentviews.report.markup import Html, counted, name, script_json, tag
+from latentviews.report.markup import Html, name, script_json, tag
 
 SECTIONS = {
     "answer": "The answer",

@@ -5,9 +5,10 @@ from typing import Any
 
 import numpy as np
 
+from latentviews._sentences import counted
 from latentviews.discrete.topics import TopicModel
 from latentviews.report.figures import class_names, percent
-from latentviews.report.markup import Html, code_spans, counted, join, name, table, tag
+from latentviews.report.markup import Html, code_spans, join, name, table, tag
 from latentviews.report.plain import certainty_table, heat_table, loading, plain_page, share_bars, use_part, verdict
 from latentviews.report.sections import figure, section
 from latentviews.report.svg import Scale, line, number, picture, x_axis, y_axis

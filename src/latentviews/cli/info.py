@@ -1,0 +1,105 @@
+"""``latentviews info``: what is in a file or a model; of a file, without importing any model."""
+
+import argparse
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from latentviews._sentences import counted
+from latentviews.cli.common import gathered_warnings, read, tell
+from latentviews.cli.options import MODEL
+from latentviews.cli.wanted import listed_names, split_names
+from latentviews.io import InputError, Table, open_source, unusable_columns
+
+NUMBERS = ("least", "median", "most")
+TEXT = "text"  # why a column is left out that --codes takes in
+
+
+def run_info(arguments: argparse.Namespace) -> None:
+    """Print."""
+    path = arguments.file
+    if is_model(path):
+        from latentviews.cli.model_info import tell_model  # a table is told of without what models need
+
+        tell_model(arguments)
+    else:
+        told: list[str] = []
+        with gathered_warnings(told):
+            table, unusable = read_usable(arguments)
+        summary = summarize_table(table) | {"unusable": unusable, "warnings": told}
+        tell(arguments, describe_table(table, summary), summary)
+
+
+def read_usable(arguments: argparse.Namespace) -> tuple[Table, dict[str, str]]:
+    """The columns asked for, or all that hold numbers; and why the others do not."""
+    if arguments.columns is not None:
+        return read(arguments, split_names(arguments.columns)), {}
+    try:
+        table = read(arguments)
+        return table, dict.fromkeys(table.texts, TEXT)
+    except InputError:
+        source = open_source(arguments.file, compensate=False, delimiter=arguments.delimiter, header=arguments.header)
+        unusable = unusable_columns(arguments.file, delimiter=arguments.delimiter, header=arguments.header)
+        usable = [name for name in source.names if name not in unusable]
+        if not unusable or not usable:
+            raise
+        return read(arguments, usable), unusable
+
+
+def is_model(path: Path) -> bool:
+    """Whether a path is to be read as a model, whole or damaged, rather than as a table."""
+    if (path / MODEL).exists() or path.suffix == Path(MODEL).suffix:
+        return True
+    return zipfile.is_zipfile(path) and not path.name.endswith(".zarr.zip")
+
+
+def summarize_table(table: Table) -> dict[str, Any]:
+    """What is in a table, for machines."""
+    scales = zip(table.columns, table.reading.transforms, table.values.T, strict=True)
+    columns = []
+    for name, scale, column in scales:
+        known = column[~np.isnan(column)]
+        low, middle, high = np.quantile(known, [0, 0.5, 1]).tolist() if len(known) else (None, None, None)
+        columns.append(
+            {
+                "name": name,
+                "least": low,
+                "median": middle,
+                "most": high,
+                "missing": int(np.isnan(column).sum()),
+                "scale": None if scale is None else repr(scale),
+            }
+        )
+    return {
+        "file": table.source,
+        "format": table.format,
+        "n_rows": len(table.values),
+        "columns": columns,
+        "left_out": list(table.left_out),
+    }
+
+
+def describe_table(table: Table, summary: dict[str, Any]) -> str:
+    """The same for people."""
+    width = max(len("column"), *(len(name) for name in table.columns))
+    lines = [
+        f"{summary['file']}: {summary['format']}, {counted(summary['n_rows'], 'row')}, "
+        f"{counted(len(table.columns), 'column')}",
+        "",
+        f"{'column':<{width}}  {'least':>11}  {'median':>11}  {'most':>11}  {'missing':>9}  scale",
+    ]
+    for one in summary["columns"]:
+        numbers = "  ".join(f"{'-' if one[key] is None else format(one[key], '.5g'):>11}" for key in NUMBERS)
+        lines.append(f"{one['name']:<{width}}  {numbers}  {one['missing']:>9,}  {one['scale'] or 'as it is'}")
+    unusable = summary["unusable"]
+    left_out = [name for name in summary["left_out"] if name not in unusable]
+    if left_out:
+        lines += ["", f"left out unless named: {listed_names(left_out)}"]
+    if unusable:
+        texts = [name for name, why in unusable.items() if why == TEXT]
+        others = ", ".join(f"{name} ({why})" for name, why in unusable.items() if why != TEXT)
+        lines += ["", f"text, which `fit` takes where --codes names it: {listed_names(texts)}"] if texts else []
+        lines += ["", f"of no use to `fit`: {others}"] if others else []
+    return "\n".join(lines)
