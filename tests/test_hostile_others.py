@@ -530,6 +530,7 @@ def test_components_explain_no_more_than_there_is():
         (500, "TopicModel", 42),
         (500, "TransformedDensity", 87),
         (500, "LowRankDensity", 792),
+        (500, "CrowdLabels", 171),
     ],
     ids=str,
 )

@@ -81,12 +81,17 @@ def measure(kind: str, rows: int, columns: int) -> dict[str, Any]:
 
 
 def starting() -> dict[str, dict[str, float]]:
-    """The shortest commands: help, and a fit of 200 rows without a report; beside importing scikit-learn's mixtures."""
+    """The shortest commands: help, info, a fit of 200 rows without a report; beside scikit-learn's import."""
     with tempfile.TemporaryDirectory() as folder:
         table, out = Path(folder) / "table.csv", Path(folder) / "out"
         write_table(table, 200, 3)
         fit = ("-c", COMMAND, "fit", str(table), "-k", "2", "--out", str(out), "--quiet", "--no-report", "--force")
-        works = {"help": ("-c", COMMAND, "--help"), "fit": fit, "scikit-learn": ("-c", "import sklearn.mixture")}
+        works = {
+            "help": ("-c", COMMAND, "--help"),
+            "info": ("-c", COMMAND, "info", str(table)),
+            "fit": fit,
+            "scikit-learn": ("-c", "import sklearn.mixture"),
+        }
         return {name: min((run(*words) for _ in range(5)), key=CPU) for name, words in works.items()}
 
 

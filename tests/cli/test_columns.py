@@ -436,6 +436,28 @@ def test_a_file_is_told_of_without_what_models_need(tmp_path):
     assert done.stderr.endswith("[]\n")
 
 
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (["--exclude", "pulse,nope"], "a.csv has no column 'nope'"),
+        (["--codes", "b"], "--codes names b, which holds 0.5; codes are whole numbers."),
+    ],
+    ids=str,
+)
+def test_what_a_file_lacks_is_told_before_models_are_imported(options, said, tmp_path):
+    (tmp_path / "a.csv").write_text("a,b,pulse\n1,0.5,2\n")
+    code = (
+        f"import sys\nfrom latentviews.cli import main\nassert main({['fit', 'a.csv', *options]!r}) == 2\n"
+        "print([name for name in ('sklearn', 'scipy', 'matplotlib') if name in sys.modules])"
+    )
+
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=tmp_path)
+
+    assert done.stdout == "[]\n"
+    assert done.stderr.startswith(f"latentviews fit: {said}")
+    assert os.listdir(tmp_path) == ["a.csv"]
+
+
 def test_a_fit_without_a_report_imports_nothing_of_it(people):
     argv = ["fit", "people.csv", "--columns", "rr,pulse,height", "-k", "2", "--no-report"]
     code = (
@@ -467,6 +489,33 @@ def test_a_signal_while_libraries_are_imported_is_one_sentence(number, status, w
 
     assert done.returncode == status
     assert done.stderr == f"latentviews: {word}; nothing was written.\n"
+    assert os.listdir(tmp_path) == ["cells.csv"]
+
+
+SWALLOWING = """
+import os, signal, sys
+from latentviews.cli import info, main, read_and_fit
+def swallow(*arguments):
+    try:
+        os.kill(os.getpid(), signal.SIGINT)
+        while True:
+            pass
+    except KeyboardInterrupt:  # as in libraries that readers import
+        sys.exit(0)
+read_and_fit.read_columns = info.read_usable = swallow
+signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored where tests run in the background
+sys.exit(main([sys.argv[1], "cells.csv"]))
+"""
+
+
+@pytest.mark.parametrize("command", ["fit", "info"])
+def test_a_signal_while_a_file_is_read_ends_whatever_readers_make_of_it(command, tmp_path):
+    (tmp_path / "cells.csv").write_text("a\n1\n")
+
+    argv = [sys.executable, "-c", SWALLOWING, command]
+    done = subprocess.run(argv, capture_output=True, text=True, check=False, cwd=tmp_path)
+
+    assert (done.returncode, done.stderr) == (130, "latentviews: interrupted; nothing was written.\n")
     assert os.listdir(tmp_path) == ["cells.csv"]
 
 

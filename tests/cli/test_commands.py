@@ -296,7 +296,7 @@ def test_a_place_that_takes_no_files_is_found_out_before_the_work(cells, capsys,
         raise PermissionError(13, "Permission denied")
 
     monkeypatch.setattr(output, "_make", refuse)
-    monkeypatch.setattr(fit, "read_columns", None)
+    monkeypatch.setattr(fit, "fit_table", None)
 
     said = sentence(capsys, "fit", "cells.csv", *VIEWS, "--out", "o")
 
@@ -775,7 +775,7 @@ def test_the_way_of_a_fit_is_measured_on_the_logarithm_of_its_gain():
     observer = FitObserver(recorder)
 
     for step in range(1, 10):
-        observer("polish", step, -(10.0**-step))
+        observer("polish", step, -(10.0**-step), Part())
 
     shares = [share for share, _ in recorder.seen]
     assert shares[0] == 0

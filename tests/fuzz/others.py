@@ -1,5 +1,6 @@
 """One hostile fit of an estimator whose rows are no table of real numbers: answers of workers, bags, graphs."""
 
+import zlib
 from collections.abc import Callable
 from typing import Any
 
@@ -32,6 +33,11 @@ def _asked(rng: Rng, n: int) -> list[tuple[Any, Any, Any]]:
     ]
 
 
+def _number(value: Any) -> int:
+    """A number for anything, the same in every process."""
+    return zlib.crc32(repr(value).encode())
+
+
 def _as_categories(frame: pd.DataFrame) -> pd.DataFrame:
     """A frame of categoricals; columns of lists, which cannot be, as they are."""
     lists = [name for name in frame if frame[name].map(lambda value: isinstance(value, list)).any()]
@@ -54,10 +60,10 @@ ANSWER_MISHAPS: Makers = {
     "words": lambda rng, rows: [tuple(f"{value}é" for value in row) for row in rows],
     "missing labels": lambda rng, rows: [(t, w, None if rng.random() < 0.3 else label) for t, w, label in rows],
     "NaN labels": lambda rng, rows: [(t, w, np.nan if rng.random() < 0.3 else label) for t, w, label in rows],
-    "huge numbers": lambda rng, rows: [(hash(t) % 2**40 * 2**20, f"{w}", label) for t, w, label in rows],
+    "huge numbers": lambda rng, rows: [(_number(t) * 2**30, f"{w}", label) for t, w, label in rows],
     "shuffled": lambda rng, rows: [rows[int(i)] for i in rng.permutation(len(rows))],
     "twice": lambda rng, rows: [*rows, *rows],
-    "fractions": lambda rng, rows: [(t, w, hash(label) % 5 / 3) for t, w, label in rows],
+    "fractions": lambda rng, rows: [(t, w, _number(label) % 5 / 3) for t, w, label in rows],
 }
 ANSWER_ACCIDENTS: Makers = {
     "mixed kinds": lambda rng, rows: [(t, w, label if rng.random() < 0.5 else str(label)) for t, w, label in rows],

@@ -40,6 +40,8 @@ def main(argv: Sequence[str] | None = None) -> int:
             return OK
         arguments = parser.parse_args(words)
         arguments.started, arguments.words = started, words
+        arguments.importing = lambda: _Importing(not getattr(arguments, "quiet", False))
+        arguments.leaving_at_once = _leaving_at_once
 
         def say(text: str) -> None:
             print(f"latentviews {arguments.command}: {text}", file=sys.stderr)
@@ -51,7 +53,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         except options.CommandError as error:
             say(str(error))
             return INPUT
-        with _Waiting(not getattr(arguments, "quiet", False)):
+        with arguments.importing():
             run = arguments.load()
 
     try:
@@ -79,11 +81,15 @@ def _failed(error: Exception, say: Callable[[str], None]) -> int:
 
     from latentviews.cli.common import in_options
     from latentviews.cli.options import CommandError
-    from latentviews.cli.output import FULL
     from latentviews.io import InputError
+
+    if isinstance(error, CommandError | InputError):
+        say(in_options(str(error)))
+        return INPUT
+    from latentviews.cli.output import FULL  # with what saving needs, for which others need not wait
     from latentviews.io.saving import SavingError
 
-    if isinstance(error, CommandError | InputError | SavingError):
+    if isinstance(error, SavingError):
         say(in_options(str(error)))
         return INPUT
     if isinstance(error, OSError) and error.errno in (*FULL, errno.EBADF):  # the latter where it is open for reading
@@ -126,12 +132,17 @@ class _Handling:
 
 
 def _leaving_at_once() -> _Handling:
-    """End at the first signal: libraries that are being imported turn exceptions into their own, and print them."""
+    """End at the first signal, while nothing is written yet.
+
+    Libraries that are being imported turn exceptions into their own, and print or swallow them; readers import more.
+    """
 
     def leave(number: int, frame: Any) -> None:
         interrupted = number == signal.SIGINT
         word = "interrupted" if interrupted else "terminated"
-        os.write(2, f"{_CLEAR if sys.stderr.isatty() else ''}latentviews: {word}; nothing was written.\n".encode())
+        os.write(
+            2, f"{_CLEAR + _CURSOR if sys.stderr.isatty() else ''}latentviews: {word}; nothing was written.\n".encode()
+        )
         os._exit(INTERRUPTED if interrupted else TERMINATED)
 
     return _Handling({signal.SIGINT: leave, signal.SIGTERM: leave})
@@ -147,6 +158,22 @@ def _terminations() -> _Handling:
 
 
 _CLEAR = "\r\x1b[K"  # to the start of the line, and nothing on it
+_CURSOR = "\x1b[?25h"  # which progress bars hide
+
+
+class _Importing:
+    """While libraries are imported, a terminal shows the time that is gone, and signals end all at once."""
+
+    def __init__(self, shown: bool):
+        self.parts = (_leaving_at_once(), _Waiting(shown))
+
+    def __enter__(self) -> None:
+        for part in self.parts:
+            part.__enter__()
+
+    def __exit__(self, *error: object) -> None:
+        for part in reversed(self.parts):
+            part.__exit__(*error)
 
 
 class _Waiting:

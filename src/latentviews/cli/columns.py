@@ -5,14 +5,12 @@ import re
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 
 from latentviews.cli.common import read
 from latentviews.cli.options import CommandError
 from latentviews.cli.wanted import Wanted, listed_names
-from latentviews.core.kernels.discrete import Delta
 from latentviews.io import Reading, Table, Words
 from latentviews.io.words import MOST, word_counts
 
@@ -238,10 +236,3 @@ def _listed(names: list[str]) -> str:
 
 def _shortened(things: list[str], joined: Callable[[list[str]], str]) -> str:
     return joined(things[:10]) + (f" and {len(things) - 10} more" if len(things) > 10 else "")
-
-
-def kernels_of(views: list[list[int]], columns: tuple[str, ...], codes: tuple[str, ...]) -> Any:
-    """One kernel per view, `Delta` for codes and the model's own for numbers; None where all are numbers."""
-    if not codes:
-        return None
-    return [Delta() if columns[view[0]] in codes else None for view in views]

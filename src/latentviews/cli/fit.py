@@ -1,4 +1,4 @@
-"""``latentviews fit``: from a file to classes, a saved model and a report."""
+"""What ``latentviews fit`` does with a table: classes, a saved model and a report."""
 
 import argparse
 import json
@@ -10,15 +10,16 @@ from typing import Any
 import numpy as np
 
 from latentviews._sentences import counted
-from latentviews.cli.columns import ASKED, Chosen, ask_at_terminal, kernels_of, read_columns, settle
-from latentviews.cli.common import OPTIONS, blamed_on, gathered_warnings, in_options, tell
+from latentviews.cli.columns import Chosen
+from latentviews.cli.common import OPTIONS, blamed_on, gathered_warnings, in_options
 from latentviews.cli.early import fit_files, fit_place
 from latentviews.cli.models import noise_of
 from latentviews.cli.options import LABELLED, LABELS, MODEL, REPORT, SUMMARY, CommandError
 from latentviews.cli.output import output_directory
 from latentviews.cli.progress import Progress
 from latentviews.cli.summary import FitSummary, describe, summarize
-from latentviews.cli.wanted import Wanted, parse_classes, parse_columns
+from latentviews.cli.wanted import Wanted, parse_classes
+from latentviews.core.kernels.discrete import Delta
 from latentviews.core.view_names import short_name
 from latentviews.diagnosis.diagnose import Diagnosis, diagnose, most_probable
 from latentviews.diagnosis.grouping import suggest_views
@@ -33,27 +34,20 @@ CELLS = ("fcs", "h5ad")  # formats of single cells, whose markers often depend o
 OURS = (MODEL, SUMMARY, REPORT, *LABELLED.values(), *LABELS.values())
 
 
-def run(arguments: argparse.Namespace) -> None:
-    """Read, fit, write."""
-    k, wanted = parse_classes(arguments.classes), parse_columns(arguments)
+def fit_and_write(
+    chosen: Chosen, wanted: Wanted, told: list[str], arguments: argparse.Namespace, progress: Progress
+) -> tuple[str, dict[str, Any]]:
+    """All that comes after reading, whose warnings were ``told``; the summary for people and for machines."""
     out, names = fit_place(arguments), fit_files(arguments)
-    told: list[str] = []
     with output_directory(out, names, force=arguments.force, ours=OURS) as aside:
-        with Progress(not arguments.quiet, arguments.started) as progress:
-            with progress.stage("reading"), gathered_warnings(told):
-                chosen = read_columns(arguments, wanted)
-            if wanted.columns is None and chosen.table.format in ASKED:
-                with progress.paused():
-                    chosen = settle(chosen, ask_at_terminal(arguments))
-            progress.say(chosen.notes)
-            fitted = fit_table(chosen, k, wanted, arguments, progress)
-            fitted.warnings[:0] = told
-            files = write_results(aside, fitted, arguments, progress)
-            with progress.stage("checks" if arguments.no_report else "report"):
-                diagnosis = judge(aside, fitted, arguments)
+        fitted = fit_table(chosen, parse_classes(arguments.classes), wanted, arguments, progress)
+        fitted.warnings[:0] = told
+        files = write_results(aside, fitted, arguments, progress)
+        with progress.stage("checks" if arguments.no_report else "report"):
+            diagnosis = judge(aside, fitted, arguments)
         summary = summarize(fitted, diagnosis, arguments, names + files, progress.seconds())
         (aside / SUMMARY).write_text(json.dumps(summary, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
-    tell(arguments, describe(fitted, summary, out), summary)
+    return describe(fitted, summary, out), summary
 
 
 def parse_dependence(arguments: argparse.Namespace, chosen: Chosen, n_views: int) -> Copulas | str | None:
@@ -123,6 +117,13 @@ def with_names(groups: list[list[int]], names: list[str | None], columns: tuple[
     if twice:
         raise CommandError(f"--views calls two views {', '.join(twice)}; give each a name of its own.")
     return dict(zip(own, groups, strict=True))
+
+
+def kernels_of(views: list[list[int]], columns: tuple[str, ...], codes: tuple[str, ...]) -> Any:
+    """One kernel per view, `Delta` for codes and the model's own for numbers; None where all are numbers."""
+    if not codes:
+        return None
+    return [Delta() if columns[view[0]] in codes else None for view in views]
 
 
 def mean_score(model: Any, rows: Any, progress: Progress) -> float:

@@ -26,7 +26,7 @@ def run_info(arguments: argparse.Namespace) -> None:
         tell_model(arguments)
     else:
         told: list[str] = []
-        with gathered_warnings(told):
+        with gathered_warnings(told), arguments.leaving_at_once():
             table, unusable = read_usable(arguments)
         summary = summarize_table(table) | {"unusable": unusable, "warnings": told}
         tell(arguments, describe_table(table, summary), summary)

@@ -111,7 +111,7 @@ def add_fit(commands: Any) -> None:
         f"{SUMMARY} and {REPORT} into a directory. FCS and AnnData files also come back as\n"
         f"{' and '.join(LABELLED.values())}, copies with the classes in one more channel or in obs.",
         FIT_EXAMPLES,
-        ("fit", "run"),
+        ("read_and_fit", "run"),
     )
     _add_file(parser)
     _add_columns(parser)

@@ -5,9 +5,10 @@ import sys
 import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, nullcontext
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from latentviews._progress import WHOLE, Part, observed
+if TYPE_CHECKING:  # what it imports is for fits, and files are read before that is there
+    from latentviews._progress import Part
 
 
 class Progress:
@@ -37,17 +38,24 @@ class Progress:
     @contextmanager
     def stage(self, name: str, total: float | None = None, *, follow: bool = False) -> Iterator["Stage"]:
         """A stage of the work, which may follow the steps of the fits inside; its bar goes when it is over."""
-        begun = time.perf_counter()
         task = None if self._bars is None else self._bars.add_task(name, total=total, rate="")
         stage = Stage(self._bars, task)
         try:
-            with observed(FitObserver(stage)) if follow else nullcontext():
+            with self.timed(name), _followed(stage) if follow else nullcontext():
                 yield stage
         finally:
-            self._seconds[name] = self._seconds.get(name, 0.0) + time.perf_counter() - begun
             if self._bars is not None:
                 self._bars.refresh()  # a stage is seen however short it is
                 self._bars.remove_task(task)
+
+    @contextmanager
+    def timed(self, name: str) -> Iterator[None]:
+        """What is done inside counts for a stage, which has no bar."""
+        begun = time.perf_counter()
+        try:
+            yield
+        finally:
+            self._seconds[name] = self._seconds.get(name, 0.0) + time.perf_counter() - begun
 
     @contextmanager
     def paused(self) -> Iterator[None]:
@@ -95,7 +103,7 @@ class FitObserver:
         self._part, self._step, self._objective, self._first_gain = -1, 0, 0.0, 0.0
         self._begun, self._steps, self._share = 0.0, 0, 0.0
 
-    def __call__(self, task: str, step: int, objective: float, part: Part = WHOLE) -> None:
+    def __call__(self, task: str, step: int, objective: float, part: "Part") -> None:
         """Called at every step."""
         self._begun = self._begun or time.monotonic()
         done, last = 0.0, part.last_gain
@@ -111,6 +119,15 @@ class FitObserver:
             rate = self._steps / max(time.monotonic() - self._begun, 1e-9)
             self.stage.update(self._share, 1.0, f"{rate:,.0f} steps/s")
         self._steps += 1
+
+
+@contextmanager
+def _followed(stage: Stage) -> Iterator[None]:
+    """Steps of the fits inside move a bar."""
+    from latentviews._progress import observed
+
+    with observed(FitObserver(stage)):
+        yield
 
 
 def _bars() -> Any:

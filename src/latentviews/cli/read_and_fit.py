@@ -1,0 +1,25 @@
+"""``latentviews fit``: what is asked about a file is asked, and told, before the models are imported."""
+
+import argparse
+
+from latentviews.cli.columns import ASKED, ask_at_terminal, read_columns, settle
+from latentviews.cli.common import gathered_warnings, tell
+from latentviews.cli.progress import Progress
+from latentviews.cli.wanted import parse_columns
+
+
+def run(arguments: argparse.Namespace) -> None:
+    """Read, settle which columns are used, fit, write."""
+    wanted = parse_columns(arguments)
+    told: list[str] = []
+    with Progress(not arguments.quiet, arguments.started) as progress:
+        with progress.stage("reading"), gathered_warnings(told), arguments.leaving_at_once():
+            chosen = read_columns(arguments, wanted)
+        if wanted.columns is None and chosen.table.format in ASKED:
+            with progress.paused():
+                chosen = settle(chosen, ask_at_terminal(arguments))
+        progress.say(chosen.notes)
+        with progress.paused(), progress.timed("starting"), arguments.importing():
+            from latentviews.cli.fit import fit_and_write
+        text, summary = fit_and_write(chosen, wanted, told, arguments, progress)
+    tell(arguments, text, summary)
