@@ -368,7 +368,7 @@ def test_bad_samples_are_refused_in_a_sentence(arguments, options, message):
         (np.arange(5.0), {"sample_weight": np.full(5, 2.0)}, "at most 1; got 2"),
         (np.arange(5.0), {"sample_weight": np.ones(4)}, r"one number per row, shape \(5,\); got \(4,\)"),
         (np.arange(5.0), {"sample_weight": np.full(5, 1e-9)}, "which sums to 5e-09, drew 0"),
-        (np.ones(5), {}, "columns that vary"),
+        (np.ones(5), {}, "All 5 rows are the same, so there is nothing to compare"),
         (np.arange(5.0) - 3, {"kernel": [None, Gaussian(space=HalfLine())]}, "Column 0 holds -., which is outside"),
     ],
 )

@@ -112,8 +112,10 @@ def middle_gaussian(rows: np.ndarray) -> Gaussian:
         raise ValueError(
             f"Column {lost[0]} varies by {np.ptp(rows[:, lost[0]]):.3g}, whose square is no number; scale the column."
         )
+    if not varies.any():
+        raise ValueError(f"All {len(rows)} rows are the same, so there is nothing to compare; take columns that vary.")
     units = np.where(varies, spread, 1.0)
-    middle = Gaussian("median").adapt(rows[:, varies] / units[varies] if varies.any() else rows).bandwidth
+    middle = Gaussian("median").adapt(rows[:, varies] / units[varies]).bandwidth
     return Gaussian(units * float(np.ravel(middle)[0]))
 
 
