@@ -39,9 +39,9 @@ GATHERED = 30  # multiplications that cost as much as fetching a number
 # more often simple than not: with less for lines their power is more than .05 below that of the wide kernel alone.
 PAIRS = {
     (0, 0): 0.7,  # lines
-    (1, 1): 0.2,  # rings, common spreads
-    (0, 1): 0.03,  # spreads that change
-    (1, 0): 0.03,  # curves
+    (1, 1): 0.16,  # rings, common spreads
+    (0, 1): 0.05,  # spreads that change
+    (1, 0): 0.05,  # curves
     (0, 2): 0.02,  # waves
     (2, 0): 0.02,
 }
