@@ -87,12 +87,18 @@ def test_classes_of_any_type_are_targets(rng):
     assert HSICSelector(1, random_state=0).fit(x, y).get_support(indices=True).tolist() == [1]
 
 
+def test_a_constant_target_is_told(rng):
+    with pytest.warns(UserWarning, match="y is the same in all rows"):
+        HSICSelector(1, random_state=0).fit(rng.normal(size=(30, 2)), np.zeros(30))
+
+
 @pytest.mark.parametrize(
     ("call", "message"),
     [
         (lambda: covariate_shift_weights(np.zeros((5, 2)), np.zeros((5, 1))), "same columns; got 2 and 1"),
         (lambda: covariate_shift_weights(np.arange(5.0), np.arange(5.0), bound=0.5), "at least 1"),
         (lambda: label_shift(np.arange(5.0), np.zeros(4), np.arange(5.0)), r"shape \(5,\); got \(4,\)"),
+        (lambda: label_shift(np.arange(5.0), [0, 1, np.nan, 0, 1], np.arange(5.0)), "NaN, which is no class"),
         (lambda: HSICSelector(9).fit(np.eye(5), np.arange(5.0)), "n_features_to_select=9, but X has 5 columns"),
     ],
 )

@@ -8,7 +8,7 @@ from scipy import stats
 from latentviews import BlockMMD, Delta, Gaussian, LandmarkMMD, QuadraticMMD, independence_test, two_sample_test
 from latentviews.comparison import independence, two_sample
 from latentviews.comparison.features import WhitenedKernel, middle_gaussian
-from latentviews.comparison.results import Draws, fused
+from latentviews.comparison.results import Draws, aggregated
 
 FALSE_ALARM = 1e-6
 NARROW_AND_WIDE = [Gaussian(0.1), Gaussian(1.0), Gaussian(5.0)]
@@ -108,7 +108,7 @@ def test_a_weight_is_a_share_of_the_level(rng):
     null = rng.gamma(2.0, size=(2, 99))
     shown, hidden = Draws(float(np.sort(null[0])[-3]), null[0], 10.0), Draws(float(np.median(null[1])), null[1], 10.0)
 
-    heavy, light = (fused([shown, hidden], np.array(weights), rng) for weights in ([0.99, 0.01], [0.01, 0.99]))
+    heavy, light = (aggregated([shown, hidden], np.array(weights), rng) for weights in ([0.99, 0.01], [0.01, 0.99]))
 
     assert 0.03 <= heavy <= 0.05 < 0.3 < light
 

@@ -7,7 +7,7 @@ from scipy import stats
 from catalogue import KERNELS
 from latentviews import Delta, Gaussian, HalfLine, Laplace, Real, VonMises, independence_test, two_sample_test
 from latentviews.comparison import independence
-from latentviews.comparison.features import LANDMARKS, whitened
+from latentviews.comparison.features import LANDMARKS, curved, whitened
 from latentviews.comparison.results import Draws
 from latentviews.core.features.landmarks import LandmarkFeatures
 from latentviews.core.kernels.base import UnitHeight
@@ -169,6 +169,49 @@ def test_dependence_without_correlation_is_found(rng):
     assert found.pvalue == 0.01
 
 
+def test_relations_of_squares_alone_are_found_in_few_rows():
+    """Of sixty points of a ring: lines are rarer than by chance, and a test that hears them only finds one in fifty."""
+    found = []
+    for seed in range(30):
+        rng = np.random.default_rng(seed)
+        angle, radius = rng.uniform(0, 2 * np.pi, size=60), rng.uniform(0.6, 1.4, size=60)
+        x, y = (radius * turn + 0.2 * rng.normal(size=60) for turn in (np.cos(angle), np.sin(angle)))
+        found.append(independence_test(x, y, n_permutations=99, random_state=seed).pvalue <= 0.05)
+
+    assert np.mean(found) > 0.4
+
+
+@pytest.mark.parametrize("columns", [1, 2])
+def test_a_curved_kernel_has_nothing_that_goes_with_a_column(columns, rng):
+    rows = rng.gamma(2.0, size=(200, columns))
+
+    phi = curved(Gaussian(8.0), rows, 60).features.transform(rows)
+
+    centred = phi - phi.mean(axis=0)
+    assert np.abs(centred.T @ rows).max() < 1e-9 * len(rows)
+    squares = (
+        rows[:, [0]] ** 2
+        - np.column_stack([np.ones(200), rows])
+        @ np.linalg.lstsq(np.column_stack([np.ones(200), rows]), rows[:, [0]] ** 2)[0]
+    )
+    left = squares - centred @ np.linalg.lstsq(centred, squares)[0]
+    assert np.sum(left**2) < 0.05 * np.sum(squares**2)
+
+
+def test_two_values_have_no_curve(rng):
+    rows = rng.integers(2, size=(50, 1)).astype(float)
+
+    assert not curved(Gaussian(4.0), rows, 60).features.transform(rows).any()
+    assert not curved(Gaussian(4.0), np.ones((50, 1)), 60).features.transform(np.ones((50, 1))).any()
+    pvalues = [
+        independence_test(
+            rng.integers(2, size=40), rng.integers(2, size=40), n_permutations=39, random_state=seed
+        ).pvalue
+        for seed in range(80)
+    ]
+    assert_uniform(pvalues)
+
+
 def test_delta_kernels_give_the_squared_deviations_of_a_table(rng):
     x = rng.integers(3, size=500).astype(float)
     y = np.where(rng.random(500) < 0.3, x, rng.integers(4, size=500))
@@ -325,7 +368,7 @@ def test_bad_samples_are_refused_in_a_sentence(arguments, options, message):
         (np.arange(5.0), {"sample_weight": np.full(5, 2.0)}, "at most 1; got 2"),
         (np.arange(5.0), {"sample_weight": np.ones(4)}, r"one number per row, shape \(5,\); got \(4,\)"),
         (np.arange(5.0), {"sample_weight": np.full(5, 1e-9)}, "which sums to 5e-09, drew 0"),
-        (np.ones(5), {}, "columns that vary"),
+        (np.ones(5), {}, "All 5 rows are the same, so there is nothing to compare"),
         (np.arange(5.0) - 3, {"kernel": [None, Gaussian(space=HalfLine())]}, "Column 0 holds -., which is outside"),
     ],
 )

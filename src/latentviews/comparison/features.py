@@ -8,7 +8,7 @@ import numpy as np
 from array_api_compat import is_array_api_obj
 
 from latentviews._arrays import is_foreign, namespace, to_numpy
-from latentviews._numbers import LARGEST
+from latentviews._numbers import LARGEST, TINY
 from latentviews._validation import as_numbers, check_count, check_squares
 from latentviews.core.checked import refuse_outside
 from latentviews.core.features.landmarks import LandmarkFeatures
@@ -24,8 +24,9 @@ FEWEST_ROWS = 4  # fewer have fewer than twenty permutations, and no test at 5 %
 SCALES = (0.03, 0.42)  # bandwidths to try, in median distances,
 WHITENED, PENALTY = (1.0, 4.0), 0.01  # and those to try whitened, with the penalty of their covariance
 N_KERNELS = len(SCALES) + len(WHITENED)
-WIDE, FINER = 4.0, (1.0, 0.25)  # of independence: a bandwidth that sees lines, and whitened ones for what is finer
-N_DEPENDENCE = 1 + len(FINER)
+WIDE, MIDDLE, FINE = 4.0, 1.0, 0.25  # of independence: a bandwidth that sees lines, and whitened ones for what is finer
+N_DEPENDENCE = 3
+NO_CURVE = 1e-9  # directions with a smaller share of a kernel's variance are rounding, as all are of two values
 
 
 def as_rows(name: str, values: Any) -> Any:
@@ -111,19 +112,16 @@ def middle_gaussian(rows: np.ndarray) -> Gaussian:
         raise ValueError(
             f"Column {lost[0]} varies by {np.ptp(rows[:, lost[0]]):.3g}, whose square is no number; scale the column."
         )
+    if not varies.any():
+        raise ValueError(f"All {len(rows)} rows are the same, so there is nothing to compare; take columns that vary.")
     units = np.where(varies, spread, 1.0)
-    middle = Gaussian("median").adapt(rows[:, varies] / units[varies] if varies.any() else rows).bandwidth
+    middle = Gaussian("median").adapt(rows[:, varies] / units[varies]).bandwidth
     return Gaussian(units * float(np.ravel(middle)[0]))
 
 
 @dataclass(frozen=True, eq=False)
-class WhitenedKernel:
-    r"""A kernel whose features φ are divided by their spread on some rows: φ(x)ᵀ (Σ + λI)⁻¹ φ(y).
-
-    A wide kernel sees means first, then spreads and correlations, each a hundred times less clearly; whitened it sees
-    them all. Distances of embeddings become Fisher's discriminant (Harchaoui, Bach & Moulines 2008), and HSIC the
-    normalised one (Fukumizu, Gretton, Sun & Schölkopf 2008).
-    """
+class FeatureKernel:
+    """A kernel by its features on some rows, turned or divided there: φ(x)ᵀ φ(y)."""
 
     kernel: Kernel
     features: LandmarkFeatures = field(repr=False)
@@ -131,6 +129,36 @@ class WhitenedKernel:
     def gram(self, x: Any, y: Any) -> Any:
         """The matrix of values."""
         return self.features.transform(x) @ self.features.transform(y).T
+
+
+class WhitenedKernel(FeatureKernel):
+    r"""A kernel whose features φ are divided by their spread on some rows: φ(x)ᵀ (Σ + λI)⁻¹ φ(y).
+
+    A wide kernel sees means first, then spreads and correlations, each a hundred times less clearly; whitened it sees
+    them all. Distances of embeddings become Fisher's discriminant (Harchaoui, Bach & Moulines 2008), and HSIC the
+    normalised one (Fukumizu, Gretton, Sun & Schölkopf 2008).
+    """
+
+
+class CurvedKernel(FeatureKernel):
+    """A kernel less what is linear: functions φ(x)ᵀ a that are not correlated with any column.
+
+    Of a wide kernel those are squares and products of columns first. A ring or a common spread is a relation of squares
+    alone, a parabola one of squares with a line; in the kernel itself the line is a hundred times as large.
+    """
+
+
+def curved(kernel: Kernel, rows: np.ndarray, n_landmarks: int) -> CurvedKernel:
+    """A kernel without the directions of its features that go with columns of the rows."""
+    features = LandmarkFeatures(UnitHeight(kernel), n_landmarks, tol=WEAKEST, random_state=0).fit(rows)
+    phi = features.transform(rows)
+    phi = phi - phi.mean(axis=0)
+    along, sizes, _ = np.linalg.svd(phi.T @ (rows - rows.mean(axis=0)), full_matrices=True)
+    bent = along[:, int(np.sum(sizes > NO_CURVE * max(sizes.max(), TINY))) :]
+    _, spreads, directions = np.linalg.svd(phi @ bent, full_matrices=False)
+    bent = bent @ directions[spreads**2 > NO_CURVE * np.sum(phi**2)].T
+    features.tail_ = features.tail_ @ (bent if bent.size else np.zeros((len(along), 1)))
+    return CurvedKernel(kernel, features)
 
 
 def whitened(kernel: Kernel, rows: np.ndarray, n_landmarks: int) -> WhitenedKernel:
@@ -149,11 +177,17 @@ def several_kernels(rows: np.ndarray, n_landmarks: int) -> list[Any]:
     return narrow + [whitened(Gaussian(middle * scale), rows, n_landmarks) for scale in WHITENED]
 
 
-def dependence_kernels(rows: np.ndarray, n_landmarks: int) -> list[Any]:
-    """The kernels of a view that are tried where none is named: a wide Gaussian, and finer ones whitened."""
+def dependence_kernels(rows: np.ndarray, n_landmarks: int, *, of_pair: bool) -> list[Any]:
+    """The kernels of a view that are tried where none is named: a wide Gaussian, and others for curves and waves.
+
+    Of a pair of views the wide one less what is linear sees curves; of more, where not all combinations are tried, one
+    that sees lines and curves alike.
+    """
     middle = np.asarray(middle_gaussian(rows).bandwidth)
-    wide = UnitHeight(Gaussian(middle * WIDE))
-    return [wide, *(whitened(Gaussian(middle * scale), rows, n_landmarks) for scale in FINER)]
+    wide, fine = Gaussian(middle * WIDE), whitened(Gaussian(middle * FINE), rows, n_landmarks)
+    if of_pair:
+        return [UnitHeight(wide), curved(wide, rows, n_landmarks), fine]
+    return [UnitHeight(wide), whitened(Gaussian(middle * MIDDLE), rows, n_landmarks), fine]
 
 
 def kernels_to_try(kernel: Any, some: np.ndarray, n_landmarks: int) -> list[Any]:
@@ -180,9 +214,9 @@ def some_rows(rows: Any, rng: np.random.Generator) -> np.ndarray:
 
 
 def fitted_map(kernel: Any, some: np.ndarray, n_landmarks: int, rng: np.random.Generator) -> LandmarkFeatures:
-    """A feature map of the kernel, from landmarks among some rows; of a whitened kernel its own."""
+    """A feature map of the kernel, from landmarks among some rows; of a kernel by features those."""
     check_count("n_landmarks", n_landmarks)
-    if isinstance(kernel, WhitenedKernel):
+    if isinstance(kernel, FeatureKernel):
         return kernel.features
     return LandmarkFeatures(kernel, n_landmarks, random_state=int(rng.integers(2**31))).fit(some)
 

@@ -5,8 +5,8 @@ bandwidths are found on each view by itself, so the p-values are exact however f
 suffer.
 """
 
-from collections.abc import Sequence
-from itertools import product, zip_longest
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import zip_longest
 from typing import Any
 
 import numpy as np
@@ -27,7 +27,7 @@ from latentviews.comparison.features import (
     shared_landmarks,
     some_rows,
 )
-from latentviews.comparison.results import Draws, TestResult, fused
+from latentviews.comparison.results import Draws, TestResult, aggregated
 from latentviews.core.kernels.base import Kernel
 from latentviews.core.streams import batches
 
@@ -35,7 +35,17 @@ MANY_ROWS = 50_000  # rows from which permutations are slower than their limit a
 CELLS = 2_000_000  # numbers that are held for permutations multiplied together
 GRAM_ROWS = 5000  # between which matrices of kernels are held
 GATHERED = 30  # multiplications that cost as much as fetching a number
-FINENESS = 0.2  # the weight of a kernel that is finer by a step: relations are more often simple than not
+# Of two views the wide, curved and fine kernels (0, 1, 2) that are tried together, and their weights. Relations are
+# more often simple than not: with less for lines their power is more than .05 below that of the wide kernel alone.
+PAIRS = {
+    (0, 0): 0.7,  # lines
+    (1, 1): 0.16,  # rings, common spreads
+    (0, 1): 0.05,  # spreads that change
+    (1, 0): 0.05,  # curves
+    (0, 2): 0.02,  # waves
+    (2, 0): 0.02,
+}
+STEPS = (0.65, 0.25, 0.1)  # the weights of kernels of more views, as fine as each other
 REST = 1e-9  # directions with a smaller share of the largest variance are rounding
 SKETCH = 500  # random directions that stand for the joint embedding of three views or more
 
@@ -57,11 +67,11 @@ def independence_test(
 
     The null draws pair the rows anew at random. Of three views or more the statistic is the distance of the joint
     embedding from the product of all of them (dHSIC, Pfister et al. 2018), seen from 500 random directions, so that
-    dependence which no pair shows is seen too. Several kernels make one test: for two views every pair of a wide
-    Gaussian, which sees lines, and of finer ones whitened, which see curves, spreads and waves. Each has a weight,
-    less the finer it is, and the statistic is Σ_k w_k / p_k with p-values by a law; the null draws are treated alike,
-    so nobody need choose and the level stays exact. With `Delta` kernels HSIC is Σ_ab (p_ab - p_a p_b)², Pearson's
-    chi-square without its denominators.
+    dependence which no pair shows is seen too. Several kernels make one test: for two views wide Gaussians, which see
+    lines; the same less what is linear, which see curves, rings and spreads; and a fine one of either view with the
+    wide one of the other, which see waves. Each pair has a weight, and the statistic is max_k w_k / p_k with p-values
+    by a law; the null draws are treated alike, so nobody need choose and the level stays exact (Schrab et al. 2023).
+    With `Delta` kernels HSIC is Σ_ab (p_ab - p_a p_b)², Pearson's chi-square without its denominators.
 
     With ``sample_weight`` the test is about one class of a mixture: row i belongs to it with probability
     ``sample_weight[i]``. **Each row is drawn into the class with that probability, once, and the plain test is made on
@@ -77,9 +87,9 @@ def independence_test(
         Of streams, which are two and have the same batches, and from 50,000 rows, the null is the statistic's limit in
         place of permutations: Σ_ij λ_i γ_j χ²_1 / n for one pair of kernels, with the eigenvalues of both covariances.
     kernel : Kernel, sequence of kernels (one per view), or None
-        None, for all or for one of them, tries three: Gaussians of 4 median distances (in standard deviations of the
-        columns), and of 1 and ¼ of it whitened by the covariance of their features. Rules are resolved on the rows
-        compared.
+        None, for all or for one of them, tries three: a Gaussian of 4 median distances (in standard deviations of the
+        columns), the same without what is correlated with a column (of three views or more, of 1 median distance,
+        whitened by the covariance of its features), and one of ¼ whitened. Rules are resolved on the rows compared.
     sample_weight : array of shape (n,) or None
         Probabilities of belonging to the class in question.
     n_permutations : int, default=999
@@ -129,19 +139,18 @@ def _permutation_test(
     families, maps = _families(kernels, some, n_landmarks, rng)
     orders = _orders(n_rows, len(views), n_permutations, rng)
     features = [[mapped(phi, view) for phi in own] for own, view in zip(maps, views, strict=True)]
+    tried = _combinations([len(own) for own in families])
     if len(views) == 2:
-        tried, draws = _pair_draws(features[0], features[1], [order for (order,) in orders])
-        return _result(families, tried, draws, n_rows, rng)
-    tried = _same_steps(families)
+        return _result(families, tried, _pair_draws(features, tried, [order for (order,) in orders]), n_rows, rng)
     seen = [[own[step] for own, step in zip(features, steps, strict=True)] for steps in tried]
     return _result(families, tried, [_joint_draws(some, orders, rng) for some in seen], n_rows, rng)
 
 
 def _result(
-    families: Sequence[Sequence[Any]], tried: Sequence[tuple[int, ...]], draws: list[Draws], n_rows: int, rng: Any
+    families: Sequence[Sequence[Any]], tried: Mapping[tuple[int, ...], float], draws: list[Draws], n_rows: int, rng: Any
 ) -> TestResult:
-    """All that were tried as one test: kernels by their steps from the widest."""
-    pvalue = fused(draws, np.array([_weight(steps) for steps in tried]), rng)
+    """All that were tried as one test: kernels by their steps from the widest, and their weights."""
+    pvalue = aggregated(draws, np.array(list(tried.values())), rng)
     kernels = [tuple(own[step] for own, step in zip(families, steps, strict=True)) for steps in tried]
     results = [
         TestResult(one.statistic, pvalue, one.null, one.ceiling, n_rows, pair)
@@ -150,9 +159,14 @@ def _result(
     return max(results, key=lambda result: result.effect)
 
 
-def _weight(steps: Sequence[int]) -> float:
-    """What kernels so many steps from the widest count for."""
-    return FINENESS ** sum(steps)
+def _combinations(sizes: Sequence[int]) -> dict[tuple[int, ...], float]:
+    """The kernels of all views that are tried together, by number, and their weights; a view with one has that."""
+    every = PAIRS if len(sizes) == 2 else {(step,) * len(sizes): weight for step, weight in enumerate(STEPS)}
+    found: dict[tuple[int, ...], float] = {}
+    for steps, weight in every.items():
+        there = tuple(min(step, size - 1) for step, size in zip(steps, sizes, strict=True))
+        found[there] = found.get(there, 0.0) + weight
+    return found
 
 
 def _names(views: Sequence[Any]) -> list[str]:
@@ -178,17 +192,12 @@ def _families(
     """The kernels of every view that are tried, widest first, the one that is named or several, and their features."""
     n_features = shared_landmarks(n_landmarks, N_DEPENDENCE if None in kernels else 1)
     families = [
-        dependence_kernels(rows, n_features) if one is None else [one.adapt(rows)]
+        dependence_kernels(rows, n_features, of_pair=len(some) == 2) if one is None else [one.adapt(rows)]
         for one, rows in zip(kernels, some, strict=True)
     ]
     return families, [
         [fitted_map(one, rows, n_features, rng) for one in own] for own, rows in zip(families, some, strict=True)
     ]
-
-
-def _same_steps(families: Sequence[Sequence[Any]]) -> list[tuple[int, ...]]:
-    """Kernels of all views that are as fine as each other: of many views not every combination is tried."""
-    return [tuple(min(step, len(own) - 1) for own in families) for step in range(max(map(len, families)))]
 
 
 def _orders(n_rows: int, n_views: int, n_permutations: int, rng: np.random.Generator) -> list[list[np.ndarray]]:
@@ -197,17 +206,16 @@ def _orders(n_rows: int, n_views: int, n_permutations: int, rng: np.random.Gener
     return as_they_are + [[rng.permutation(n_rows) for _ in range(n_views - 1)] for _ in range(n_permutations)]
 
 
-def _pair_draws(first: Any, second: Any, orders: Sequence[np.ndarray]) -> tuple[list[tuple[int, ...]], list[Draws]]:
-    """HSIC for every pair of the two views' kernels, from features by all of them."""
-    xp = namespace(first[0])
-    first, second = ([phi - xp.mean(phi, axis=0) for phi in own] for own in (first, second))
+def _pair_draws(features: Any, tried: Iterable[tuple[int, ...]], orders: Sequence[np.ndarray]) -> list[Draws]:
+    """HSIC for some pairs of the two views' kernels, from features by all of them."""
+    xp = namespace(features[0][0])
+    first, second = ([phi - xp.mean(phi, axis=0) for phi in own] for own in features)
     widths = [sum(phi.shape[1] for phi in own) for own in (first, second)]
     n_rows = first[0].shape[0]
     in_features = n_rows > GRAM_ROWS or widths[0] * widths[1] < GATHERED * len(second) * n_rows
     values = (_feature_products if in_features else _gram_products)(first, second, orders)
     sizes = [[_square_norm(phi.T @ phi / phi.shape[0]) for phi in own] for own in (first, second)]
-    tried: list[tuple[int, ...]] = list(product(range(len(first)), range(len(second))))
-    return tried, [
+    return [
         Draws(float(values[0, i, j]), values[1:, i, j], float(np.sqrt(sizes[0][i] * sizes[1][j])))  # Cauchy-Schwarz
         for i, j in tried
     ]
@@ -267,7 +275,8 @@ def _limit_test(
         raise ValueError(f"A stream is compared with one other; got {len(views)} views.")
     families, maps = _families(kernels, [some_rows(view, rng) for view in views], n_landmarks, rng)
     sums, n_rows = _joint_sums(views, maps)
-    tried, draws = _limit_draws(sums, maps, n_rows, n_permutations, rng)
+    tried = _combinations([len(own) for own in families])
+    draws = _limit_draws(sums, maps, tried, n_rows, n_permutations, rng)
     return _result(families, tried, draws, n_rows, rng)
 
 
@@ -290,9 +299,14 @@ def _joint_sums(views: Sequence[Any], maps: Any) -> tuple[list[Any], int]:
 
 
 def _limit_draws(
-    sums: Sequence[np.ndarray], maps: Any, n: int, n_draws: int, rng: np.random.Generator
-) -> tuple[list[tuple[int, ...]], list[Draws]]:
-    """HSIC for every pair of kernels and draws of its limit: √n C_xy is A G Bᵀ, G of normal entries, AAᵀ = C_xx."""
+    sums: Sequence[np.ndarray],
+    maps: Any,
+    tried: Iterable[tuple[int, ...]],
+    n: int,
+    n_draws: int,
+    rng: np.random.Generator,
+) -> list[Draws]:
+    """HSIC for some pairs of kernels and draws of its limit: √n C_xy is A G Bᵀ, G of normal entries, AAᵀ = C_xx."""
     first, second = sums[0] / n, sums[1] / n
     covariances = sums[2] / n - np.outer(first, first), sums[3] / n - np.outer(second, second)
     tails = [[phi.tail_ for phi in own] for own in maps]
@@ -307,8 +321,7 @@ def _limit_draws(
         ]
     )
     squares = [np.diag(block_sums(part[None] ** 2, own, own)[0]) for part, own in zip(covariances, tails, strict=True)]
-    tried: list[tuple[int, ...]] = list(product(range(len(tails[0])), range(len(tails[1]))))
-    return tried, [
+    return [
         Draws(float(found[i, j]), null[:, i, j] / n, float(np.sqrt(squares[0][i] * squares[1][j]))) for i, j in tried
     ]
 

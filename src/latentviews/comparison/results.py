@@ -112,14 +112,13 @@ def clearest(draws: list[Draws], rng: np.random.Generator) -> tuple[int, float]:
     return int(np.argmax(standard[:, 0])), _place(standard.max(axis=0), EQUAL, rng)
 
 
-def fused(draws: list[Draws], weights: np.ndarray, rng: np.random.Generator) -> float:
+def aggregated(draws: list[Draws], weights: np.ndarray, rng: np.random.Generator) -> float:
     """The p-value of several statistics, sums of squares each, together.
 
-    The statistic is Σ_k w_k / p_k, the inverse of a weighted harmonic mean of p-values (Wilson 2019; Biggs, Schrab &
-    Gretton 2023 for kernels), and its null draws are those of the null draws, so the level is exact. A share w_k of
-    the level goes to statistic k alone, the rest of it to those that agree.
+    The statistic is max_k w_k / p_k with p-values by a law, and its null draws are those of the null draws, so the
+    level is exact (Schrab et al. 2023): statistic k has about a share w_k of it, and those that agree share theirs.
     """
     if len(draws) == 1:
         return draws[0].pvalue(rng)
     clear = np.log(weights / weights.sum())[:, None] - np.array([one.log_pvalues() for one in draws])
-    return _place(np.logaddexp.reduce(clear, axis=0), EQUAL, rng)
+    return _place(clear.max(axis=0), EQUAL, rng)

@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_consistent_length, check_is_fitted, c
 from latentviews._arrays import is_foreign, on_host, take_columns, to_numpy
 from latentviews._numbers import TINY
 from latentviews._parameters import Ability, Constraint, Count, NoneOr, Seed, check_parameters
-from latentviews._validation import all_or_nothing, check_rows
+from latentviews._validation import all_or_nothing, check_rows, warn_user
 from latentviews.comparison.features import fitted_map, some_rows
 from latentviews.core.kernels.base import Kernel
 from latentviews.core.kernels.discrete import Delta
@@ -105,6 +105,10 @@ class HSICSelector(SelectorMixin, BaseEstimator):
         kernel = Gaussian("median") if self.kernel is None else self.kernel
         columns = [_unit_features(x[:, [j]], kernel, rng) for j in range(x.shape[1])]
         psi = _unit_features(*self._target(y), rng)
+        if not psi.any():
+            warn_user(
+                "y is the same in all rows, so no column tells anything of it, and the ranking is that of columns."
+            )
         self.scores_ = np.array([_inner(phi, psi) for phi in columns])
         gram = np.eye(len(columns))
         for a, phi in enumerate(columns):

@@ -148,6 +148,8 @@ def label_shift(
     labels = np.asarray(labels)
     if labels.shape != (len(source),):
         raise ValueError(f"labels needs one class per row of source, shape ({len(source)},); got {labels.shape}.")
+    if bool(np.any(labels != labels)):
+        raise ValueError("labels contains NaN, which is no class; leave those rows out of source.")
     classes, codes = np.unique(labels, return_inverse=True)
     rng = np.random.default_rng(random_state)
     phi, goal, _ = _features_of_both(source, target, kernel, check_count("n_landmarks", n_landmarks), rng)

@@ -37,7 +37,7 @@ class KernelICA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
     Parameters
     ----------
     n_components : int or None, default=None
-        None takes as many as there are directions that vary.
+        None takes as many as there are directions that vary, 40 at most.
     kernel : Kernel or None, default=None
         None is the linear kernel: ordinary ICA of the columns.
     features : a transformer or None
