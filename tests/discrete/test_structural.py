@@ -291,13 +291,13 @@ def test_covariates_that_tell_the_class_for_sure_have_no_standard_errors(correct
     assert np.isnan(found.wald_test("z0")).all()
 
 
-@pytest.mark.parametrize("seed", [49, 97])
+@pytest.mark.parametrize("seed", [0, 22])
 def test_as_many_coefficients_as_rows_end_without_overflow(seed):
     rng = np.random.default_rng(seed)
     z, posteriors = rng.standard_cauchy(size=(5, 4)), rng.dirichlet(np.full(2, 0.3), size=5)
 
     with pytest.warns(IdentifiabilityWarning, match="no finite maximum"):
-        found = class_regression(posteriors, z, correction="BCH", assignment="proportional")
+        found = class_regression(posteriors, z, correction="BCH")
 
     assert np.isnan(found.standard_errors).all()
 
