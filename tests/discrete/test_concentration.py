@@ -79,7 +79,7 @@ def test_that_of_moments_is_within_three_standard_errors(concentration, error, r
 def test_two_topics_tell_their_concentration_by_em(rng):
     bags, _, _ = corpus(rng, 3000, 2, 60, 0.3, 80)
 
-    with pytest.warns(UserWarning, match="topics of words may"):
+    with pytest.warns(UserWarning, match="it is taken to be 1, or of words what EM's topics say"):
         model = TopicModel(2, random_state=0).fit(bags)
 
     assert model.concentration_ == pytest.approx(0.3, rel=0.2)

@@ -1,5 +1,7 @@
 """Covariates and outcomes of classes: exact on whole populations, corrected where naive answers are wrong."""
 
+import warnings
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -289,6 +291,19 @@ def test_covariates_that_tell_the_class_for_sure_have_no_standard_errors(correct
 
     assert np.isnan(found.standard_errors[1, 1])
     assert np.isnan(found.wald_test("z0")).all()
+
+
+@pytest.mark.parametrize("seed", [0, 22, 122])
+def test_as_many_coefficients_as_rows_end_without_overflow(seed):
+    rng = np.random.default_rng(seed)
+    z, posteriors = rng.standard_cauchy(size=(5, 4)), rng.dirichlet(np.full(2, 0.3), size=5)
+
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        found = class_regression(posteriors, z, correction="BCH")
+
+    assert {one.category for one in caught} == {IdentifiabilityWarning}
+    assert np.isnan(found.standard_errors).all()
 
 
 def test_an_outcome_without_spread_differs_for_sure_or_not_at_all(rng):

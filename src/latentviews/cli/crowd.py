@@ -108,7 +108,7 @@ def summarize(
         "latentviews": __version__,
         "command": "crowd",
         "file": str(arguments.file),
-        "n_answers": float(model.n_answers_.sum()),
+        "n_answers": round(float(model.n_answers_.sum())),
         "n_tasks": len(model.tasks_),
         "n_workers": len(model.workers_),
         "classes": [
@@ -156,7 +156,7 @@ def summarize_model(model: CrowdLabels) -> dict[str, Any]:
     """What a model is, for machines."""
     return {
         "class": type(model).__name__,
-        "n_answers": float(model.n_answers_.sum()),
+        "n_answers": round(float(model.n_answers_.sum())),
         "n_tasks": len(model.tasks_),
         "n_workers": len(model.workers_),
         "labels": [str(label) for label in model.classes_],

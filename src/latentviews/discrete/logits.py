@@ -159,8 +159,9 @@ def newton(objective: Callable[[np.ndarray], LogitObjective], start: np.ndarray,
         for halving in range(HALVINGS):
             moved = coefficients.copy()
             moved[:, 1:] += (0.5**halving * direction).reshape(moved[:, 1:].shape)
-            after = objective(moved)
-            if after.value >= now.value - SMALL:
+            with np.errstate(all="ignore"):  # far out, where what BCH maximises may have no maximum
+                after = objective(moved)
+            if after.value >= now.value - SMALL and np.isfinite(after.hessian).all():
                 break
         else:
             return coefficients

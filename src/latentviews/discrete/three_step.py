@@ -159,8 +159,9 @@ def corrected_covariance(rows: ClassAssignment, equations: Equations, bread: np.
     parts = equations(rows) + error_influence(rows) @ slope
     if rows.first_step is not None and rows.assignment == "proportional":
         parts = parts + _assigned_influence(rows, rows.first_step, equations)
-    inverse = np.linalg.pinv(bread, rcond=1e-9, hermitian=True)
-    return inverse @ (parts.T @ parts) @ inverse
+    with np.errstate(over="ignore", invalid="ignore"):  # of coefficients without a finite maximum
+        inverse = np.linalg.pinv(bread, rcond=1e-9, hermitian=True)
+        return inverse @ (parts.T @ parts) @ inverse
 
 
 def error_influence(rows: ClassAssignment) -> np.ndarray:
