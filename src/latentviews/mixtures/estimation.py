@@ -26,7 +26,7 @@ from latentviews.core.spectral import SpectralFit, spectral_fit
 from latentviews.core.tensors import Solver
 from latentviews.core.views import Views, stack_block
 from latentviews.densities.kernel_samples import KernelSample, kernel_samples
-from latentviews.densities.reestimation import density_maps, in_landmarks, reestimate, within_classes
+from latentviews.densities.reestimation import LANDMARKS, density_maps, in_landmarks, reestimate, within_classes
 from latentviews.densities.shapes import with_shapes
 from latentviews.densities.smoothers import weighted_samples
 from latentviews.densities.subspaces import in_subspaces, subspace_samples
@@ -35,6 +35,7 @@ from latentviews.mixtures.dependence.classes import DependentClasses
 from latentviews.mixtures.polish import Halves, MixtureRows, Polished, alternating
 from latentviews.mixtures.problem import Estimate, Problem, label_order
 
+START_LANDMARKS = 100  # that densities of several columns are seen from where a polish follows
 SPECTRAL_FACTORS = (1.0, 0.5)  # starts from moments at these widths of the kernel's rule
 JUDGED = 400  # rows of either half that choose how views of several columns are smoothed
 IN_SUBSPACES = "k-means in subspaces"  # the start that views of many columns have besides
@@ -122,7 +123,8 @@ def spectral_steps(
     views = problem.views(maps)
     if component_maps is None:
         alike = np.ones((len(problem.pilot), 1))
-        component_maps = density_maps(problem.pilot, views, problem.blocks, alike, bandwidth)
+        n_landmarks = LANDMARKS if all_rows else START_LANDMARKS
+        component_maps = density_maps(problem.pilot, views, problem.blocks, alike, bandwidth, n_landmarks)
     found = spectral_fit(
         problem.data if all_rows else problem.pilot,
         views,

@@ -180,9 +180,9 @@ SELECTIONS: dict[str, Callable[[Kernel, np.ndarray, int, float, np.random.Genera
 }
 
 
-def few_landmarks(kernel: Kernel, x: np.ndarray, seed: int) -> LandmarkFeatures:
-    """At most 200 landmarks from the first 4,000 rows: enough for the densities of a view of several columns."""
-    return LandmarkFeatures(kernel, 200, random_state=seed).fit(x[:4000])
+def few_landmarks(kernel: Kernel, x: np.ndarray, seed: int, size: int = 200) -> LandmarkFeatures:
+    """Landmarks from the first 4,000 rows: some hundred are enough for the densities of a view of several columns."""
+    return LandmarkFeatures(kernel, size, random_state=seed).fit(x[:4000])
 
 
 def many_landmarks(kernel: Kernel, x: np.ndarray, seed: int) -> LandmarkFeatures:
