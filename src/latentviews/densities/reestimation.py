@@ -69,9 +69,7 @@ def density_maps(
 def _density_map(phi: Any, x: np.ndarray, posteriors: np.ndarray, bandwidth: Any, n_landmarks: int) -> Any:
     if isinstance(phi, PointMassFeatures):
         off = which_mass(x[:, 0], phi.values) < 0
-        return clone(phi).around(
-            _density_map(phi.features_, x[off], posteriors[off], bandwidth, n_landmarks), 1.0
-        )
+        return clone(phi).around(_density_map(phi.features_, x[off], posteriors[off], bandwidth, n_landmarks), 1.0)
     kernel = getattr(phi, "kernel_", None)
     if kernel is None or "bandwidth" not in kernel.get_params():
         return phi
