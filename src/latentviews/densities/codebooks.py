@@ -52,17 +52,20 @@ class Codebook(NamedTuple):
 
 
 def whitened_squares(x: Any, means: np.ndarray, maps: np.ndarray, far: np.ndarray) -> Any:
-    """The squared lengths of (x_i - means_b) @ maps_b, (n, M), each coordinate at most ``far_b``; where the rows are."""
+    """The squared lengths of (x_i - means_b) @ maps_b, (n, M), coordinates at most ``far_b``; where the rows are."""
+    parts = zip(means, maps, far, strict=True)
     if not isinstance(x, np.ndarray):
-        xp, parts = namespace(x), zip(in_library_of(means, x), in_library_of(maps, x), far, strict=True)
-        whitened = [xp.clip((x - mean) @ whitener, -float(reach), float(reach)) for mean, whitener, reach in parts]
-        return xp.stack([row_sums(rows * rows) for rows in whitened], axis=1)
-    squares = np.empty((len(means), len(x)))
-    for place, mean, whitener, reach in zip(squares, means, maps, far, strict=True):
+        xp, squares = namespace(x), []
+        for mean, whitener, reach in parts:
+            rows = xp.clip((x - in_library_of(mean, x)) @ in_library_of(whitener, x), -float(reach), float(reach))
+            squares.append(row_sums(rows * rows))
+        return xp.stack(squares, axis=1)
+    found = np.empty((len(means), len(x)))
+    for place, (mean, whitener, reach) in zip(found, parts, strict=True):
         rows = (x - mean) @ whitener
         np.clip(rows, -reach, reach, out=rows)
         np.vecdot(rows, rows, out=place)
-    return squares.T
+    return found.T
 
 
 def fit_codebook(x: np.ndarray, size: int, rng: np.random.Generator) -> Codebook:
