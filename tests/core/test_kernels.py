@@ -376,3 +376,12 @@ def test_rows_far_out_have_nothing_in_common_with_others(kernel, columns, dtype,
 
     for size in (1e20, 1e37):
         np.testing.assert_array_equal(kernel.gram(np.full((1, columns), size, dtype), 50 * near), np.zeros((1, 20)))
+
+
+@pytest.mark.parametrize("kernel", [Gaussian, Laplace, Matern])
+def test_one_row_has_the_values_that_it_has_among_others(kernel, rng):
+    x = rng.normal(size=(30, 4)) + 1e3
+    x[0] = 1e200
+    whole = kernel(0.7).gram(x, x[1:])
+    one_by_one = np.hstack([kernel(0.7).gram(x, x[[i]]) for i in range(1, 30)])
+    np.testing.assert_allclose(one_by_one, whole, rtol=1e-7, atol=1e-12 * whole.max())

@@ -4,7 +4,7 @@ from scipy import stats
 
 from latentviews.core.kernels.spaces import Real
 from latentviews.densities.smoothers import representatives, smoother_specs, smoothers, weighted_samples
-from latentviews.densities.weighted_samples import log_densities
+from latentviews.densities.weighted_samples import GaussianGroup, log_densities
 
 
 def two_shapes(n, rng):
@@ -177,3 +177,16 @@ def test_a_stray_row_leaves_expectations_of_the_others_alone():
     shares = fitted(x, posteriors, rng).shares
     assert shares.min() >= 0
     assert shares.max() < 0.02
+
+
+@pytest.mark.cheap
+def test_mixtures_of_gaussians_with_shapes_of_their_own_and_with_shared_ones_are_those_of_scipy(rng):
+    maps, widths = rng.normal(size=(4, 3, 3)), rng.uniform(0.5, 2, size=7)
+    centres, weights, x = rng.normal(size=(7, 3)), rng.dirichlet(np.ones(7), size=2).T, 3 * rng.normal(size=(20, 3))
+    places = [[0], [1, 2, 3], [4], [5, 6]]
+    groups = [GaussianGroup(maps[g], centres[i], widths[i], weights[i]) for g, i in enumerate(places)]
+    shapes = [np.linalg.inv(maps[g] @ maps[g].T) for g, i in enumerate(places) for _ in i]
+    laws = [stats.multivariate_normal(c, w**2 * s) for c, w, s in zip(centres, widths, shapes, strict=True)]
+    expected = np.log(np.column_stack([law.pdf(x) for law in laws]) @ weights)
+    np.testing.assert_allclose(log_densities(groups, x), expected, rtol=1e-9)
+    np.testing.assert_allclose(log_densities(groups[:1], x), np.log(laws[0].pdf(x)[:, None] * weights[:1]), rtol=1e-9)

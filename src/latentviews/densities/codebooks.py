@@ -9,7 +9,7 @@ from latentviews._clusters import kmeans
 from latentviews._numbers import TINY, quartile_spread, row_sums
 
 ROWS = 10_000  # rows that a codebook is fitted to
-STEPS = 20  # EM steps; more make no better building blocks
+STEPS = 10  # EM steps; more make no better building blocks
 ENOUGH = 1e-3  # a step that gains less log-likelihood per row is the last
 AT_ONCE = 2**22  # products of columns in memory
 RIDGE = 1e-3  # of the rows' spread, squared, that every Gaussian has at least while it is fitted
@@ -27,12 +27,9 @@ class Codebook(NamedTuple):
 
     def log_densities(self, x: Any) -> Any:
         """The logs of N(x_i; means_b, Σ_b), (n, M), where the rows are."""
-        xp, values = namespace(x), []
-        for mean, whitener in zip(self.means, self.maps, strict=True):
-            whitened = xp.clip((x - in_library_of(mean, x)) @ in_library_of(whitener, x), -FAR, FAR)
-            values.append(row_sums(whitened * whitened))
         heights = np.linalg.slogdet(self.maps)[1] - x.shape[1] / 2 * np.log(2 * np.pi)
-        return in_library_of(heights, x) - xp.stack(values, axis=1) / 2
+        far = np.full(len(self.means), FAR)
+        return in_library_of(heights, x) - whitened_squares(x, self.means, self.maps, far) / 2
 
     def scaled_densities(self, x: Any) -> tuple[Any, Any]:
         """N(x_i; means_b, Σ_b) over the largest for the row, (n, M), and the logs of those, (n,).
@@ -52,6 +49,23 @@ class Codebook(NamedTuple):
             gathered = shares * (densities.T @ (posteriors / np.maximum(densities @ shares, TINY))) + TINY
             shares = gathered / gathered.sum(axis=0)
         return shares
+
+
+def whitened_squares(x: Any, means: np.ndarray, maps: np.ndarray, far: np.ndarray) -> Any:
+    """The squared lengths of (x_i - means_b) @ maps_b, (n, M), coordinates at most ``far_b``; where the rows are."""
+    parts = zip(means, maps, far, strict=True)
+    if not isinstance(x, np.ndarray):
+        xp, squares = namespace(x), []
+        for mean, whitener, reach in parts:
+            rows = xp.clip((x - in_library_of(mean, x)) @ in_library_of(whitener, x), -float(reach), float(reach))
+            squares.append(row_sums(rows * rows))
+        return xp.stack(squares, axis=1)
+    found = np.empty((len(means), len(x)))
+    for place, (mean, whitener, reach) in zip(found, parts, strict=True):
+        rows = (x - mean) @ whitener
+        np.clip(rows, -reach, reach, out=rows)
+        np.vecdot(rows, rows, out=place)
+    return found.T
 
 
 def fit_codebook(x: np.ndarray, size: int, rng: np.random.Generator) -> Codebook:
@@ -97,11 +111,13 @@ def fit_gaussians(x: np.ndarray, labels: np.ndarray) -> Gaussians:
         coefficients, before, reached = found.coefficients, reached, 0.0
         moments = np.zeros_like(coefficients)
         for products in kept or map(_products, pieces):
-            logs = products @ coefficients
-            largest = logs.max(axis=1, keepdims=True)
-            shares = np.exp(logs - largest)
+            shares = products @ coefficients  # their logs, and all that follows in place
+            largest = shares.max(axis=1, keepdims=True)
+            shares -= largest
+            np.exp(shares, out=shares)
             sums = shares.sum(axis=1, keepdims=True)
-            moments += products.T @ (shares / sums)
+            shares /= sums
+            moments += products.T @ shares
             reached += float((np.log(sums) + largest).sum()) / len(x)
         found = _gaussians_of(moments)
         if abs(reached - before) < ENOUGH:

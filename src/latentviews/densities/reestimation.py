@@ -24,7 +24,7 @@ from latentviews.core.components import Components
 from latentviews.core.embeddings import BinnedEmbedding
 from latentviews.core.features.base import FeatureMap, raw_vectors
 from latentviews.core.features.bins import BinnedFeatures, GridFeatures, linear_bins, uniform_grid
-from latentviews.core.features.landmarks import LandmarkFeatures, carrying_landmarks, few_landmarks, many_landmarks
+from latentviews.core.features.landmarks import FEW, LandmarkFeatures, carrying_landmarks, few_landmarks, many_landmarks
 from latentviews.core.features.point_masses import PointMassFeatures, which_mass
 from latentviews.core.kernels.bandwidths import finest
 from latentviews.core.kernels.base import Kernel, column_factors
@@ -41,11 +41,17 @@ WIDTHS = tuple(2 ** (i / 3) for i in range(-4, 4))  # bandwidths to choose from,
 
 
 def density_maps(
-    table: np.ndarray, views: Views, blocks: Sequence[int], posteriors: np.ndarray, bandwidth: Any
+    table: np.ndarray,
+    views: Views,
+    blocks: Sequence[int],
+    posteriors: np.ndarray,
+    bandwidth: Any,
+    n_landmarks: int = FEW,
 ) -> Views:
     """The maps in which densities are gathered: grids for real columns, kernels as narrow as the classes for others.
 
-    ``bandwidth`` is a number, a rule, "auto" for what the classes suggest, or None for the maps as they are.
+    ``bandwidth`` is a number, a rule, "auto" for what the classes suggest, or None for the maps as they are. Densities
+    of several columns are seen from ``n_landmarks``.
     """
     if bandwidth is None:
         return views
@@ -54,14 +60,15 @@ def density_maps(
         x = stack_block(table, views.columns, blocks, block)
         present = ~np.isnan(x).any(axis=1)
         stacked = np.tile(posteriors, (len(x) // len(table), 1))[present]
-        maps[block] = _density_map(views.features[list(blocks).index(block)], x[present], stacked, bandwidth)
+        phi = views.features[list(blocks).index(block)]
+        maps[block] = _density_map(phi, x[present], stacked, bandwidth, n_landmarks)
     return Views(views.columns, tuple(maps[block] for block in blocks))
 
 
-def _density_map(phi: Any, x: np.ndarray, posteriors: np.ndarray, bandwidth: Any) -> Any:
+def _density_map(phi: Any, x: np.ndarray, posteriors: np.ndarray, bandwidth: Any, n_landmarks: int) -> Any:
     if isinstance(phi, PointMassFeatures):
         off = which_mass(x[:, 0], phi.values) < 0
-        return clone(phi).around(_density_map(phi.features_, x[off], posteriors[off], bandwidth), 1.0)
+        return clone(phi).around(_density_map(phi.features_, x[off], posteriors[off], bandwidth, n_landmarks), 1.0)
     kernel = getattr(phi, "kernel_", None)
     if kernel is None or "bandwidth" not in kernel.get_params():
         return phi
@@ -74,9 +81,9 @@ def _density_map(phi: Any, x: np.ndarray, posteriors: np.ndarray, bandwidth: Any
     if is_auto(bandwidth) and kernel.space.bordered:  # too few landmarks would lose mass, and no shape is fitted after
         return many_landmarks(within_classes(kernel, x, posteriors), x, 0)
     if is_auto(bandwidth) or no_rule:
-        return few_landmarks(within_classes(kernel, x, posteriors), x, 0)
-    landmarks = carrying_landmarks if isinstance(bandwidth, str) else few_landmarks  # of a rule, and of a number
-    return landmarks(clone(kernel).set_params(bandwidth=bandwidth), x, 0)
+        return few_landmarks(within_classes(kernel, x, posteriors), x, 0, n_landmarks)
+    told = clone(kernel).set_params(bandwidth=bandwidth)
+    return carrying_landmarks(told, x, 0) if isinstance(bandwidth, str) else few_landmarks(told, x, 0, n_landmarks)
 
 
 def within_classes(kernel: Kernel, x: np.ndarray, posteriors: np.ndarray) -> Kernel:

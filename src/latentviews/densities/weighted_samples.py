@@ -13,6 +13,7 @@ from latentviews._numbers import LARGEST as FARTHEST
 from latentviews._numbers import TINY
 from latentviews.core.components import BACKGROUND, Components, as_rows, evaluate
 from latentviews.core.kernels.real import Gaussian
+from latentviews.densities.codebooks import whitened_squares
 from latentviews.densities.weighted_kernels import WeightedKernels
 
 POINTS = 1000  # rows that stand for all
@@ -159,14 +160,25 @@ Smoother = list[GaussianGroup]  # a way to smooth: groups whose weights add up t
 
 def log_densities(smoother: Smoother, x: np.ndarray) -> np.ndarray:
     """The logs of the components' densities, (n, k)."""
-    weights = np.concatenate([group.weights for group in smoother])
+    alone, others = ([group for group in smoother if (len(group.centres) == 1) is single] for single in (True, False))
+    weights = np.concatenate([group.weights for group in alone + others])
     result = np.empty((len(x), weights.shape[1]))
     size = 1 + AT_ONCE // len(weights)
     for start in range(0, len(x), size):
         part = slice(start, start + size)
-        logs = np.concatenate([group.logs(x[part]) for group in smoother], axis=1)
-        result[part] = log_mixtures(logs, weights)
+        logs = [_logs_of_each(alone, x[part])] if alone else []
+        logs += [group.logs(x[part]) for group in others]
+        result[part] = log_mixtures(np.concatenate(logs, axis=1), weights)
     return result
+
+
+def _logs_of_each(groups: Smoother, x: np.ndarray) -> np.ndarray:
+    """The logs of Gaussians with a shape each, (n, g), all by one product of matrices."""
+    maps, widths = np.stack([group.map for group in groups]), np.concatenate([group.widths for group in groups])
+    centres = np.concatenate([group.centres for group in groups])
+    squares = whitened_squares(np.clip(x, -FARTHEST, FARTHEST), centres, maps, FAR * widths)
+    dim = x.shape[1]
+    return np.linalg.slogdet(maps)[1] - dim * (np.log(2 * np.pi) / 2 + np.log(widths)) - squares / (2 * widths**2)
 
 
 def log_mixtures(logs: np.ndarray, weights: np.ndarray) -> np.ndarray:

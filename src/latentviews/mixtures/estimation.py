@@ -14,7 +14,7 @@ from latentviews._progress import Report
 from latentviews._validation import IdentifiabilityWarning, UnsupportedError, is_auto, warn_user
 from latentviews.core.components import Components
 from latentviews.core.embeddings import BinnedEmbedding, domain_for, domain_of
-from latentviews.core.features.landmarks import log_unit
+from latentviews.core.features.landmarks import FEW, log_unit
 from latentviews.core.features.point_masses import PointMassFeatures, without_masses
 from latentviews.core.kernels.base import Kernel, column_factors
 from latentviews.core.kernels.mixed import has_width, product_on, widened
@@ -35,6 +35,7 @@ from latentviews.mixtures.dependence.classes import DependentClasses
 from latentviews.mixtures.polish import Halves, MixtureRows, Polished, alternating
 from latentviews.mixtures.problem import Estimate, Problem, label_order
 
+START_LANDMARKS = 100  # that densities of several columns are seen from where a polish follows
 SPECTRAL_FACTORS = (1.0, 0.5)  # starts from moments at these widths of the kernel's rule
 JUDGED = 400  # rows of either half that choose how views of several columns are smoothed
 IN_SUBSPACES = "k-means in subspaces"  # the start that views of many columns have besides
@@ -122,7 +123,8 @@ def spectral_steps(
     views = problem.views(maps)
     if component_maps is None:
         alike = np.ones((len(problem.pilot), 1))
-        component_maps = density_maps(problem.pilot, views, problem.blocks, alike, bandwidth)
+        n_landmarks = FEW if all_rows else START_LANDMARKS
+        component_maps = density_maps(problem.pilot, views, problem.blocks, alike, bandwidth, n_landmarks)
     found = spectral_fit(
         problem.data if all_rows else problem.pilot,
         views,

@@ -187,9 +187,9 @@ SELECTIONS: dict[str, Callable[[Kernel, np.ndarray, int, float, np.random.Genera
 }
 
 
-def few_landmarks(kernel: Kernel, x: np.ndarray, seed: int) -> LandmarkFeatures:
+def few_landmarks(kernel: Kernel, x: np.ndarray, seed: int, size: int = FEW) -> LandmarkFeatures:
     """At most 200 landmarks from 4,096 rows: enough for the densities of a view of several columns."""
-    return LandmarkFeatures(kernel, FEW, random_state=seed).fit(thinned(x, FEWEST))
+    return LandmarkFeatures(kernel, size, random_state=seed).fit(thinned(x, FEWEST))
 
 
 def carrying_landmarks(kernel: Kernel, x: np.ndarray, seed: int) -> LandmarkFeatures:

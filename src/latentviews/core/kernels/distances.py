@@ -29,6 +29,11 @@ def squared_distances(x: Any, y: Any) -> Any:
     if x.shape[1] == 1:
         with np.errstate(over="ignore"):  # infinitely far
             return (x - y.T) ** 2
+    limit = math.sqrt(float(xp.finfo(x.dtype).max) / (8 * x.shape[1]))  # squares of larger numbers are out of range
+    if isinstance(x, np.ndarray) and len(y) == 1:
+        x -= y
+        np.clip(x, -limit, limit, out=x)
+        return xp.vecdot(x, x)[:, None]
     # large offsets would cost digits in the difference below, and so would a mean that an outlier draws away
     if isinstance(y, np.ndarray):
         center = np.median(y, axis=0) if len(y) > 1 else y.sum(axis=0)
@@ -36,7 +41,6 @@ def squared_distances(x: Any, y: Any) -> Any:
         center = xp.mean(y, axis=0)
     x -= center
     y -= center
-    limit = math.sqrt(float(xp.finfo(x.dtype).max) / (8 * x.shape[1]))  # squares of larger numbers are out of range
     if isinstance(x, np.ndarray):  # in place: copies of many columns are memory
         np.clip(x, -limit, limit, out=x)
         np.clip(y, -limit, limit, out=y)
