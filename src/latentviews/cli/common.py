@@ -16,9 +16,11 @@ from latentviews._constants import COFACTOR
 from latentviews.cli.early import model_file
 from latentviews.cli.options import CommandError
 from latentviews.discrete.crowds import CrowdLabels
-from latentviews.io import InputError, Reading, Table, Words, read_table
+from latentviews.io import InputError, Reading, Table, Words, read_table, sample_table
 from latentviews.io.saving import load
 from latentviews.mixtures.problem import classes_of
+
+SAMPLED = 100_000  # rows of a large file that columns are looked at by, and the report is made of
 
 
 def read(
@@ -41,6 +43,12 @@ def read(
         delimiter=arguments.delimiter,
         header=arguments.header,
     )
+
+
+def sample(arguments: argparse.Namespace, columns: list[str] | None, exclude: Sequence[str] = ()) -> Table | None:
+    """Some rows of the table in FILE where it is large; None where it is not."""
+    options = {"delimiter": arguments.delimiter, "header": arguments.header}
+    return sample_table(arguments.file, columns, exclude=exclude, most=SAMPLED, **options)
 
 
 def load_any(path: Path) -> tuple[Path, Any]:
@@ -124,6 +132,14 @@ def read_for(model: Any, arguments: argparse.Namespace) -> Table:
             f"{arguments.file} has {len(table.columns)} columns, but the model was fitted to {model.n_features_in_}."
         )
     return table
+
+
+def sample_for(model: Any, arguments: argparse.Namespace) -> Table | None:
+    """Some rows of the table in FILE where it is large, and the model takes its numbers as they are."""
+    reading = getattr(model, "reading_", None)
+    if reading is None or any(scale is not None for scale in reading.transforms):
+        return None
+    return sample(arguments, list(reading.columns))
 
 
 def rows_of(table: Table, model: Any) -> Any:

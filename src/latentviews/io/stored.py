@@ -68,16 +68,25 @@ class StoredTable:
     def placed(self) -> Iterator[tuple[str, Any]]:
         """Every piece of the rows, and the place where they stand: the file, and rows or a row group of it.
 
+        Returns
+        -------
+        iterator of tuples of str and array, or DataFrame where columns have names
+        """
+        return ((where, self.frame_of(values)) for where, values in self.raw_pieces())
+
+    def raw_pieces(self) -> Iterator[tuple[str, np.ndarray]]:
+        """Every piece of the rows as an array, and the place where they stand.
+
         Yields
         ------
-        tuple of str and array, or DataFrame where columns have names
+        tuple of str and array
         """
         for path, source, columns in self.files:
             assert source.pieces is not None
             for place, values in source.pieces(columns):
                 where = f"{path}, {place}"
                 self._check_finite(where, values)
-                yield where, self.frame_of(values)
+                yield where, values
 
     def __iter__(self) -> Iterator[Any]:
         return (rows for _, rows in self.placed())
@@ -157,6 +166,14 @@ def open_table(
     names = list(columns) if columns is not None else _all_names(first, source, exclude)
     files = [_StoredFile(where, one, _places(where, one, names, columns, opened[0])) for where, one in opened]
     table = StoredTable(files, names)
+    if not table.n_rows:
+        raise InputError(f"{table.label} has no rows.")
+    return table
+
+
+def stored_columns(path: Path, source: Source, names: Sequence[str]) -> StoredTable:
+    """Some columns of a file that was opened."""
+    table = StoredTable([_StoredFile(path, source, source.find(list(names), path))], names)
     if not table.n_rows:
         raise InputError(f"{table.label} has no rows.")
     return table
