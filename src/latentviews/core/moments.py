@@ -26,6 +26,7 @@ from latentviews.core.streams import BATCH, Total, is_array, rows_at_once, total
 IN_CACHE = 2**16  # numbers
 NUMBERS = 128  # of a row's raw vectors, where nobody says
 Pairs = dict[tuple[int, int], np.ndarray]
+BatchSum = Callable[[np.ndarray], tuple[Any, ...]]
 
 
 @runtime_checkable
@@ -210,7 +211,7 @@ def whitened_total(
     def row_sum(batch: Any, weight: Any) -> tuple[Any, ...]:
         here = embed.present(batch)
         if buffered is not None and here is None:
-            return buffered.sums(batch)
+            return buffered[0](batch)
         raw = embed(batch)
         whole = None if here is None else project.whole(here)
         z = project.of(raw, whole)
@@ -222,20 +223,16 @@ def whitened_total(
         return (*of_weight, *products, *(_gathered(view, weighed, place[t]) for t, view in enumerate(psi)))
 
     if buffered is not None:
-        return total(data, row_sum, weights, buffered.size)
+        return total(data, row_sum, weights, buffered[1])
     held = _numbers(embed) + (0 if component_maps is None else _numbers(component_maps)) + (2 * n + 1) * rank
     return total(data, row_sum, weights, rows_at_once(held, data))
 
 
-class BufferedSums(NamedTuple):
-    """What gives the sums of a batch of whole rows by buffers, and the most rows that these take."""
+def _buffered_sums(project: Projection, maps: Embed | None, data: np.ndarray) -> tuple[BatchSum, int] | None:
+    """The sums of ``row_sum`` where views are single columns on grids, or are seen from landmarks; None for others.
 
-    sums: Callable[[np.ndarray], tuple[Any, ...]]
-    size: int
-
-
-def _buffered_sums(project: Projection, maps: Embed | None, data: np.ndarray) -> BufferedSums | None:
-    """The sums of ``row_sum`` where views are single columns on grids, or are seen from landmarks; None for others."""
+    They are of batches of whole rows by buffers, beside which is how many rows these take.
+    """
     maps = maps or project.embed
     here, there, on_raw = column_grids(project.embed), column_grids(maps), project._on_raw
     n, rank, n_views = len(project.groups), project.down[0].shape[1], len(project.embed.tails)
@@ -249,7 +246,7 @@ def _buffered_sums(project: Projection, maps: Embed | None, data: np.ndarray) ->
             counts = _counts(None, None, None, (n, n_views, len(batch)))
             return (*counts, *_products(z, z), *gather(batch, look_up.z[:, : len(batch)]))
 
-        return BufferedSums(on_grids, size)
+        return on_grids, size
     if not (data.dtype.kind == "f" and sees_from_landmarks(project.embed) and sees_from_landmarks(maps)):
         return None
     size = _even(len(data), min(LANDMARK_ROWS, rows_at_once(2 * data.shape[1] + 2 * n * rank, data)))
@@ -259,7 +256,7 @@ def _buffered_sums(project: Projection, maps: Embed | None, data: np.ndarray) ->
         z = seen.whitened(batch)
         return (*_counts(None, None, None, (n, n_views, len(batch))), *_products(z, z), *seen.gather(batch))
 
-    return BufferedSums(from_landmarks, size)
+    return from_landmarks, size
 
 
 def _even(rows: int, most: int) -> int:
