@@ -308,9 +308,22 @@ def test_a_file_whose_scales_need_all_of_it_is_read_at_once(tmp_path):
         fit(tmp_path / "cells.fcs")
 
 
-def test_weights_and_labels_need_an_array(tmp_path):
-    with pytest.raises(ValueError, match="sample_weight goes with an array"):
-        MultiViewMixture(3).fit(saved(tmp_path), sample_weight=np.ones(len(ROWS)))
+@pytest.mark.parametrize("options", [{"polish": None}, {}], ids=["spectral", "polished"])
+def test_weights_beside_a_file_are_those_beside_an_array(options, tmp_path):
+    weights = np.random.default_rng(0).uniform(0, 3, size=len(ROWS))
+    fits = [
+        MultiViewMixture(3, pilot_size=len(ROWS) // 2, random_state=0, **options).fit(X, sample_weight=weights)
+        for X in (saved(tmp_path), ROWS)
+    ]
+
+    np.testing.assert_allclose(fits[0].weights_, fits[1].weights_, rtol=0, atol=1e-8)
+    np.testing.assert_allclose(fits[0].predict_proba(ROWS), fits[1].predict_proba(ROWS), rtol=0, atol=1e-8)
+    assert np.abs(fits[0].weights_ - fit(saved(tmp_path)).weights_).max() > 1e-3
+
+
+def test_weights_beside_a_file_are_as_many_as_its_rows(tmp_path):
+    with pytest.raises(ValueError, match=rf"one number per row, shape \({len(ROWS)},\); got \(3,\)"):
+        MultiViewMixture(3).fit(saved(tmp_path), sample_weight=np.ones(3))
 
 
 def test_files_need_no_dask(tmp_path, monkeypatch):
