@@ -72,7 +72,26 @@ class StoredTable:
         -------
         iterator of tuples of str and array, or DataFrame where columns have names
         """
-        return ((where, self.frame_of(values)) for where, values in self.raw_pieces())
+        if not self.has_texts:
+            return ((where, self.frame_of(values)) for where, values in self.raw_pieces())
+        return self._mixed_pieces()
+
+    @property
+    def has_texts(self) -> bool:
+        """Whether some of the columns hold text, which models take for categories."""
+        return any(j in file.source.texts for file in self.files for j in file.columns)
+
+    def _mixed_pieces(self) -> Iterator[tuple[str, Any]]:
+        pandas = require("pandas", "A file with text")
+        for path, source, columns in self.files:
+            if source.mixed is None:
+                raise InputError(f"{path} is a file of kind {source.format}, of which columns of text cannot be read.")
+            numbers = [place for place, j in enumerate(columns) if j not in source.texts]
+            for place, values in source.mixed(columns):
+                where = f"{path}, {place}"
+                for j in numbers:
+                    self._check_finite(where, values[j][:, None], [self.names[j]])
+                yield where, pandas.DataFrame(dict(zip(self.names, values, strict=True)), copy=False)
 
     def raw_pieces(self) -> Iterator[tuple[str, np.ndarray]]:
         """Every piece of the rows as an array, and the place where they stand.
@@ -85,7 +104,7 @@ class StoredTable:
             assert source.pieces is not None
             for place, values in source.pieces(columns):
                 where = f"{path}, {place}"
-                self._check_finite(where, values)
+                self._check_finite(where, values, self.names)
                 yield where, values
 
     def __iter__(self) -> Iterator[Any]:
@@ -106,14 +125,13 @@ class StoredTable:
             return values
         return require("pandas", "A file with names of columns").DataFrame(values, columns=list(self.names), copy=False)
 
-    def _check_finite(self, where: str, values: np.ndarray) -> None:
+    def _check_finite(self, where: str, values: np.ndarray, names: Sequence[str]) -> None:
         with np.errstate(all="ignore"):
             suspect = not np.isfinite(values.sum())  # no table of flags where all is well
         if suspect and np.isinf(values).any():
             row, column = np.argwhere(np.isinf(values))[0]
             raise InputError(
-                f"{where}, column {self.names[column]!r}: the value in row {row + 1:,} of these is infinite; leave it "
-                "empty."
+                f"{where}, column {names[column]!r}: the value in row {row + 1:,} of these is infinite; leave it empty."
             )
 
 
@@ -135,7 +153,8 @@ def open_table(
         A file, a folder whose files are parts of one table, or a list of files in their order; a memory map, a
         `zarr.Array`, or a `pyarrow.dataset.Dataset` of Parquet files.
     columns : list of names or None
-        By default all, which must then hold numbers. Columns without names are called "1", "2", …
+        By default all, which must then hold numbers; of CSV and Parquet files columns of text may be named, which
+        models take for categories. Columns without names are called "1", "2", …
     exclude : list of names
         Columns to leave out, where ``columns`` is None.
     delimiter : str or None
