@@ -31,6 +31,13 @@ def row_sums(values: Any) -> Any:
     return values @ array_namespace(values).ones_like(values[0, :])
 
 
+def at_least(values: Any, low: float) -> Any:
+    """The values, none below ``low``; NumPy's are changed in place."""
+    if isinstance(values, np.ndarray):
+        return np.maximum(values, low, out=values)
+    return array_namespace(values).clip(values, low, None)
+
+
 def where_present(values: Any, present: Any) -> Any:
     """The rows (n, m) that are present, and zeros in the place of others."""
     return array_namespace(values).where(present[:, None], values, 0.0)

@@ -32,9 +32,9 @@ def test_sums_in_blocks_are_those_of_whole_batches(n_views, dtype, close, rng, m
     whitening = whiten(moments.pair_moments(X, views), 3)
     monkeypatch.setattr(moments, "LANDMARK_ROWS", 400)  # several batches, and the last of another size
     monkeypatch.setattr("latentviews.core.features.landmark_sums.NUMBERS", 20 * 64)
-    assert moments._buffered_sums(moments.Projection(views, whitening.groups, whitening.down), maps, X) is not None
+    assert moments._buffered_rows(moments.Projection(views, whitening.groups, whitening.down), maps) == 400
     quick = moments.whitened_total(X, views, whitening, None, maps)
-    monkeypatch.setattr(moments, "_buffered_sums", lambda *_: None)
+    monkeypatch.setattr(moments, "_buffered_rows", lambda *_: None)
     slow = moments.whitened_total(X, views, whitening, None, maps)
 
     for a, b in zip(quick.sums, slow.sums, strict=True):
@@ -46,7 +46,7 @@ def test_sums_in_blocks_of_exchangeable_views_and_of_the_moments_own_maps(rng, m
     views = maps_of(X, 3, "median", rng, [0, 0, 0])
     whitening = whiten_exchangeable(moments.pair_moments(X, views), 2)
     quick = moments.whitened_moments(X, views, whitening)
-    monkeypatch.setattr(moments, "_buffered_sums", lambda *_: None)
+    monkeypatch.setattr(moments, "_buffered_rows", lambda *_: None)
     slow = moments.whitened_moments(X, views, whitening)
 
     np.testing.assert_allclose(quick.triple, slow.triple, rtol=0, atol=1e-12 * np.abs(slow.triple).max())

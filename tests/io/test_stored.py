@@ -308,9 +308,51 @@ def test_a_file_whose_scales_need_all_of_it_is_read_at_once(tmp_path):
         fit(tmp_path / "cells.fcs")
 
 
-def test_weights_and_labels_need_an_array(tmp_path):
-    with pytest.raises(ValueError, match="sample_weight goes with an array"):
-        MultiViewMixture(3).fit(saved(tmp_path), sample_weight=np.ones(len(ROWS)))
+@pytest.mark.parametrize("options", [{"polish": None}, {}], ids=["spectral", "polished"])
+def test_weights_beside_a_file_are_those_beside_an_array(options, tmp_path):
+    weights = np.random.default_rng(0).uniform(0, 3, size=len(ROWS))
+    fits = [
+        MultiViewMixture(3, pilot_size=len(ROWS) // 2, random_state=0, **options).fit(X, sample_weight=weights)
+        for X in (saved(tmp_path), ROWS)
+    ]
+
+    np.testing.assert_allclose(fits[0].weights_, fits[1].weights_, rtol=0, atol=1e-8)
+    np.testing.assert_allclose(fits[0].predict_proba(ROWS), fits[1].predict_proba(ROWS), rtol=0, atol=1e-8)
+    assert np.abs(fits[0].weights_ - fit(saved(tmp_path)).weights_).max() > 1e-3
+
+
+@pytest.mark.parametrize("kind", ["parquet", "csv"])
+def test_text_of_a_file_is_taken_as_categories_a_piece_at_a_time(kind, tmp_path):
+    names = ["color", "a", "b", "c"]
+    words = np.where(ROWS[:, 0] > np.median(ROWS[:, 0]), "red", "green").astype(object)
+    words[::50] = None
+    frame = pd.DataFrame(ROWS, columns=names[1:]).assign(color=words, note="x")
+    path = tmp_path / f"rows.{kind}"
+    frame.to_parquet(path, row_group_size=len(ROWS) // 3) if kind == "parquet" else frame.to_csv(path, index=False)
+    table = open_table(path, names)
+    fits = [MultiViewMixture(3, polish=None, random_state=0).fit(X) for X in (table, frame[names])]
+
+    assert fits[0].categories_[0].tolist() == ["green", "red"]
+    np.testing.assert_allclose(fits[0].weights_, fits[1].weights_, rtol=0, atol=1e-8)
+    np.testing.assert_allclose(fits[0].predict_proba(table), fits[1].predict_proba(frame[names]), rtol=0, atol=1e-8)
+
+
+def test_a_word_among_the_numbers_of_a_file_with_text_is_told(tmp_path):
+    path = tmp_path / "rows.csv"
+    path.write_text("t,a,b\n" + "x,1,2\n" * 200 + "y,much,2\n")
+    with pytest.raises(InputError, match=r"row 201 \(line 202\), column 'a': 'much' is not a number"):
+        list(open_table(path, ["t", "a", "b"]))
+
+
+def test_a_store_without_text_refuses_it(tmp_path):
+    opened = source.Source("npy", ["1", "2"], lambda _: ROWS, texts=[1], pieces=lambda _: iter(()), count=lambda: 3)
+    with pytest.raises(InputError, match="of kind npy, of which columns of text cannot be read"):
+        list(stored.stored_columns(tmp_path, opened, ["1", "2"]))
+
+
+def test_weights_beside_a_file_are_as_many_as_its_rows(tmp_path):
+    with pytest.raises(ValueError, match=rf"one number per row, shape \({len(ROWS)},\); got \(3,\)"):
+        MultiViewMixture(3).fit(saved(tmp_path), sample_weight=np.ones(3))
 
 
 def test_files_need_no_dask(tmp_path, monkeypatch):

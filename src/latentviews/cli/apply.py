@@ -4,17 +4,16 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from latentviews._sentences import counted
 from latentviews.cli.common import OPTIONS, blamed_on, check_not_input, gathered_warnings, in_options, tell
-from latentviews.cli.fit import find_posteriors
-from latentviews.cli.models import has_noise, load_model, noise_of, read_for, rows_of
+from latentviews.cli.fit import find_posteriors, label_pieces
+from latentviews.cli.models import has_noise, load_model, noise_of, read_for, rows_of, sample_for
 from latentviews.cli.options import LABELLED, MODEL, CommandError
 from latentviews.cli.output import output_file
 from latentviews.cli.progress import Progress
+from latentviews.cli.summary import Tally
 from latentviews.cli.wanted import stem
-from latentviews.diagnosis.diagnose import CERTAIN, most_probable, outside_range, outside_sentence
+from latentviews.diagnosis.diagnose import CERTAIN, outside_range, outside_sentence
 from latentviews.io import Table, write_labels
 from latentviews.io.labels import write_labelled
 
@@ -28,36 +27,38 @@ def run_predict(arguments: argparse.Namespace) -> None:
     told: list[str] = []
     with output_file(out, force=arguments.force) as aside, Progress(not arguments.quiet) as progress:
         with progress.stage("reading"), gathered_warnings(told):
-            table = read_for(model, arguments)
+            table = sample_for(model, arguments) or read_for(model, arguments)
         if kind in LABELLED and table.format != kind:
             what = {"fcs": "FCS", "h5ad": "AnnData"}[kind]
             raise CommandError(f"{arguments.file} is no {what} file, so {out} cannot be one; name a .csv or .parquet.")
+        tally = Tally(model.n_components_)
         with gathered_warnings(told), blamed_on(arguments.file):
-            posteriors = find_posteriors(model, rows_of(table, model), progress)
+            if table.stored is not None:
+                label_pieces(aside, kind, model, table, tally, progress)
+            else:
+                posteriors = find_posteriors(model, rows_of(table, model), progress)
+                labels, noise = tally.add(posteriors), noise_of(model, posteriors)
+                if kind in LABELLED:
+                    write_labelled(kind, arguments.file, aside, labels, posteriors, noise)
+                else:
+                    write_labels(aside, labels, posteriors, kind, noise)
         told += outside(model, table)
-        labels, certainty = most_probable(posteriors)
-        if kind in LABELLED:
-            write_labelled(kind, arguments.file, aside, labels, posteriors, noise_of(model, posteriors))
-        else:
-            write_labels(aside, labels, posteriors, kind, noise_of(model, posteriors))
-    counts = [int(np.sum(labels == h)) for h in range(posteriors.shape[1])]
-    uncertain = float(np.mean(certainty < CERTAIN))
+    counts, uncertain = tally.counts.tolist(), tally.n_uncertain / tally.n_rows
     summary = {
         "command": "predict",
         "file": str(arguments.file),
         "model": str(arguments.model),
-        "n_rows": len(labels),
+        "n_rows": tally.n_rows,
         "rows_of_classes": counts,
-        "noise_rows": len(labels) - sum(counts),
+        "noise_rows": tally.n_noise,
         "uncertain_rows": uncertain,
         "warnings": told,
         "files": [str(out)],
     }
-    text = [f"{arguments.file}: {counted(len(labels), 'row')}", "", "class        rows    share"]
-    text += [f"{h:5d}   {count:9,d}   {count / len(labels):6.1%}" for h, count in enumerate(counts)]
-    noise = len(labels) - sum(counts)
-    if noise or has_noise(model):
-        text.append(f"noise   {noise:9,d}   {noise / len(labels):6.1%}")
+    text = [f"{arguments.file}: {counted(tally.n_rows, 'row')}", "", "class        rows    share"]
+    text += [f"{h:5d}   {count:9,d}   {count / tally.n_rows:6.1%}" for h, count in enumerate(counts)]
+    if tally.n_noise or has_noise(model):
+        text.append(f"noise   {tally.n_noise:9,d}   {tally.n_noise / tally.n_rows:6.1%}")
     text += ["", f"rows of no class above {CERTAIN}   {uncertain:.1%}", f"wrote   {out}"]
     tell(arguments, "\n".join(text), summary)
 

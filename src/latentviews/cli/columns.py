@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from latentviews.cli.common import read
+from latentviews.cli.common import read, sample
 from latentviews.cli.options import CommandError
 from latentviews.cli.wanted import Wanted, listed_names
 from latentviews.io import Reading, Table, Words
@@ -38,22 +38,40 @@ class Chosen:
 
 
 def read_columns(arguments: argparse.Namespace, wanted: Wanted) -> Chosen:
-    """The table of the columns that are wanted; where none are named, of all that hold numbers."""
+    """The table of the columns that are wanted; where none are named, of all that hold numbers.
+
+    Where the file is large and the options leave it to that, some rows are read, and the others stay where they are.
+    """
     wanted, notes = _with_texts(arguments, wanted)
-    table = read(arguments, wanted.columns, exclude=wanted.excluded, words=wanted.codes)
+    table = sample(arguments, wanted.columns, wanted.excluded) if _some_do(arguments, wanted) else None
+    if table is None or len(table.columns) < 3:  # two views are left to copulas
+        table = read(arguments, wanted.columns, exclude=wanted.excluded, words=wanted.codes)
     texts = [name for name in table.texts if name not in wanted.excluded] if wanted.columns is None else []
     if texts:
         hold = "holds" if len(texts) == 1 else "hold"
         notes.append(f"left out: {_listed(texts)}, which {hold} text; --codes takes categories in, `--codes text` all.")
     same = _constant(table, wanted.codes) if wanted.columns is None else []
     if same:
-        notes.append(f"left out: {_listed(same)}, with one value in all rows, which tells no classes apart.")
+        rows = "all rows" if table.stored is None else f"all of {len(table.values):,} rows"
+        notes.append(f"left out: {_listed(same)}, with one value in {rows}, which tells no classes apart.")
     for name, scale in zip(table.columns, table.reading.transforms, strict=True):
         if isinstance(scale, Words):
             codes = [f"{place} is {word}" for place, word in enumerate(scale.values)]
             notes.append(f"{name} is taken as codes: {_shortened(codes, ', '.join)}.")
+    if table.stored is not None:
+        notes.append(
+            f"{table.source} has {table.n_rows:,} rows, which stay in it: classes are those of all of them; columns "
+            f"are looked at, and checks and the report made, by one row in {table.every:,} ({len(table.values):,})."
+        )
     chosen = _coded(Chosen(without(table, same), tuple(wanted.codes), tuple(notes)))
     return replace(chosen, notes=(*chosen.notes, *_far_values(chosen)))
+
+
+def _some_do(arguments: argparse.Namespace, wanted: Wanted) -> bool:
+    """Whether options ask for nothing that all rows must be in memory for: codes, scales, or copulas."""
+    two = 2 in (len(wanted.views) if isinstance(wanted.views, list) else 0, len(wanted.columns or ()))
+    copulas = arguments.noise or arguments.dependence not in (None, "none") or two
+    return not (copulas or wanted.codes or arguments.transform not in ("auto", "none"))
 
 
 def _with_texts(arguments: argparse.Namespace, wanted: Wanted) -> tuple[Wanted, list[str]]:
@@ -92,7 +110,7 @@ def _far_values(chosen: Chosen) -> Iterator[str]:
         far = known[np.abs(column[known] - middle) > FAR * max(high - low, np.finfo(float).tiny)]
         if len(far) and high > low:
             yield (
-                f"{name} holds {column[far[0]]:.3g} in row {far[0] + 1:,}"
+                f"{name} holds {column[far[0]]:.3g} in row {far[0] * chosen.table.every + 1:,}"
                 + (f" and {len(far) - 1:,} more such values" if len(far) > 1 else "")
                 + f", while nine in ten lie between {low:.3g} and {high:.3g}; the classes will be about that. Take "
                 "such rows out, or leave the cells empty."
@@ -150,7 +168,7 @@ def settle(chosen: Chosen, ask: Callable[[str], str] | None) -> Chosen:
         if name in chosen.codes:
             continue
         column = _raw(chosen.table, j)
-        step = _even_step(column)
+        step = _even_step(column) / chosen.table.every
         if step:
             out.append(name)
             how = "numbers the rows" if step == 1 and column[0] in (0, 1) else f"rises by {step:g} from row to row"
@@ -227,7 +245,10 @@ def without(table: Table, names: list[str]) -> Table:
     smaller = Reading(
         tuple(reading.columns[j] for j in kept), tuple(reading.transforms[j] for j in kept), reading.compensated
     )
-    return replace(table, values=table.values[:, kept], reading=smaller, left_out=(*table.left_out, *names))
+    stored = table.stored and table.stored.only(smaller.columns)
+    return replace(
+        table, values=table.values[:, kept], reading=smaller, left_out=(*table.left_out, *names), stored=stored
+    )
 
 
 def _listed(names: list[str]) -> str:

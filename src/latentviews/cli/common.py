@@ -12,7 +12,9 @@ from typing import Any
 
 from latentviews._constants import COFACTOR
 from latentviews.cli.options import CommandError
-from latentviews.io import Reading, Table, read_table
+from latentviews.io import Reading, Table, read_table, sample_table
+
+SAMPLED = 100_000  # rows of a large file that columns are looked at by, and the report is made of
 
 
 def read(
@@ -35,6 +37,12 @@ def read(
         delimiter=arguments.delimiter,
         header=arguments.header,
     )
+
+
+def sample(arguments: argparse.Namespace, columns: list[str] | None, exclude: Sequence[str] = ()) -> Table | None:
+    """Some rows of the table in FILE where it is large; None where it is not."""
+    options = {"delimiter": arguments.delimiter, "header": arguments.header}
+    return sample_table(arguments.file, columns, exclude=exclude, most=SAMPLED, **options)
 
 
 SPOKEN = (  # what sentences of the library call things, and what they are called here

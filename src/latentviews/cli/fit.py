@@ -4,6 +4,7 @@ import argparse
 import json
 import shlex
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,18 +14,18 @@ from latentviews._sentences import counted
 from latentviews.cli.columns import Chosen
 from latentviews.cli.common import OPTIONS, blamed_on, gathered_warnings, in_options
 from latentviews.cli.early import fit_files, fit_place
-from latentviews.cli.models import noise_of
+from latentviews.cli.models import noise_of, rows_of
 from latentviews.cli.options import LABELLED, LABELS, MODEL, REPORT, SUMMARY, CommandError
 from latentviews.cli.output import output_directory
 from latentviews.cli.progress import Progress
-from latentviews.cli.summary import FitSummary, describe, summarize
+from latentviews.cli.summary import FitSummary, Tally, describe, summarize
 from latentviews.cli.wanted import Wanted, parse_classes
 from latentviews.core.kernels.discrete import Delta
 from latentviews.core.view_names import short_name
 from latentviews.diagnosis.diagnose import Diagnosis, diagnose, most_probable
 from latentviews.diagnosis.grouping import suggest_views
 from latentviews.io import InputError, Table, write_labels
-from latentviews.io.labels import write_labelled
+from latentviews.io.labels import labels_file, write_labelled
 from latentviews.io.saving import save
 from latentviews.mixtures.dependence.settings import Copulas
 from latentviews.mixtures.mixture import MultiViewMixture
@@ -43,6 +44,10 @@ def fit_and_write(
         fitted = fit_table(chosen, parse_classes(arguments.classes), wanted, arguments, progress)
         fitted.warnings[:0] = told
         files = write_results(aside, fitted, arguments, progress)
+        if fitted.posteriors is None:
+            with blamed_on(arguments.file):
+                place = aside / LABELS[arguments.labels_format]
+                label_pieces(place, None, fitted.model, chosen.table, fitted.tally, progress)
         with progress.stage("checks" if arguments.no_report else "report"):
             diagnosis = judge(aside, fitted, arguments)
         summary = summarize(fitted, diagnosis, arguments, names + files, progress.seconds())
@@ -65,7 +70,7 @@ def parse_dependence(arguments: argparse.Namespace, chosen: Chosen, n_views: int
 def fit_table(
     chosen: Chosen, k: int | str, wanted: Wanted, arguments: argparse.Namespace, progress: Progress
 ) -> FitSummary:
-    """Views, the model, and the posteriors of all rows."""
+    """Views, the model, and the posteriors of all rows that are in memory."""
     table = chosen.table
     if isinstance(k, int) and k > len(table.values):
         rows = counted(len(table.values), "row")
@@ -83,11 +88,13 @@ def fit_table(
         kernel = kernels_of(groups, table.columns, chosen.codes)
         model: Any = MultiViewMixture(k, views=views, kernel=kernel, dependence=dependence, random_state=arguments.seed)
         with progress.stage("fitting", follow=True):
-            model.fit(frame)
+            model.fit(frame if table.stored is None else table.stored)
         model.reading_ = table.reading
-        posteriors = find_posteriors(model, frame, progress)
-        log_likelihood = mean_score(model, frame, progress)
-    return FitSummary(table, model, posteriors, suggestion, told, log_likelihood, chosen.codes, chosen.notes)
+        tally, posteriors = Tally(model.n_components_), None
+        if table.stored is None:
+            posteriors = find_posteriors(model, frame, progress)
+            tally.add(posteriors, find_scores(model, frame, progress))
+    return FitSummary(table, model, posteriors, tally, suggestion, told, chosen.codes, chosen.notes)
 
 
 def suggested_views(frame: Any, k: int | str, codes: tuple[str, ...], seed: int) -> tuple[list[list[int]], str]:
@@ -126,14 +133,14 @@ def kernels_of(views: list[list[int]], columns: tuple[str, ...], codes: tuple[st
     return [Delta() if columns[view[0]] in codes else None for view in views]
 
 
-def mean_score(model: Any, rows: Any, progress: Progress) -> float:
-    """``model.score(rows)``, some rows at a time."""
+def find_scores(model: Any, rows: Any, progress: Progress) -> np.ndarray:
+    """The logs of the densities of all rows, some at a time."""
     parts = []
     with progress.stage("likelihood of rows", len(rows)) as stage:
         for start in range(0, len(rows), BATCH):
             parts.append(model.score_samples(rows[start : start + BATCH]))
             stage.update(min(start + BATCH, len(rows)), len(rows), "")
-    return float(np.concatenate(parts).mean())
+    return np.concatenate(parts)
 
 
 def find_posteriors(model: Any, rows: Any, progress: Progress) -> np.ndarray:
@@ -144,21 +151,44 @@ def find_posteriors(model: Any, rows: Any, progress: Progress) -> np.ndarray:
             parts.append(model.predict_proba(rows[start : start + BATCH]))
             done = min(start + BATCH, len(rows))
             stage.update(done, len(rows), f"{done / max(time.monotonic() - started, 1e-9):,.0f} rows/s")
-    posteriors = np.concatenate(parts)
+    return checked(np.concatenate(parts))
+
+
+def checked(posteriors: np.ndarray, before: int = 0) -> np.ndarray:
+    """Posteriors of rows that come after so many others, if all are numbers."""
     if not np.isfinite(posteriors).all():
-        row = int(np.flatnonzero(~np.isfinite(posteriors).all(axis=1))[0])
+        row = before + int(np.flatnonzero(~np.isfinite(posteriors).all(axis=1))[0])
         raise CommandError(f"the model gives no probabilities for row {row + 1:,}; it may be damaged: fit it again.")
     return posteriors
+
+
+def label_pieces(path: Path, kind: str | None, model: Any, table: Table, tally: Tally, progress: Progress) -> None:
+    """The labels of rows that stay in their file, written and counted a piece at a time."""
+    stored, started = table.stored, time.monotonic()
+    assert stored is not None
+    with labels_file(path, kind) as file, progress.stage("classes of rows", stored.n_rows) as stage:
+        for _, values in stored.raw_pieces():
+            rows = rows_like(values, model, table)
+            posteriors = checked(model.predict_proba(rows), tally.n_rows)
+            file.add(tally.add(posteriors, model.score_samples(rows)), posteriors, noise_of(model, posteriors))
+            rate = tally.n_rows / max(time.monotonic() - started, 1e-9)
+            stage.update(tally.n_rows, stored.n_rows, f"{rate:,.0f} rows/s")
+
+
+def rows_like(values: np.ndarray, model: Any, table: Table) -> Any:
+    """Some rows of a table as the model was fitted to them."""
+    return rows_of(replace(table, values=values), model)
 
 
 def write_results(aside: Path, fitted: FitSummary, arguments: argparse.Namespace, progress: Progress) -> list[str]:
     """The model and the labels; the names of files beyond those that every fit writes."""
     table, model, posteriors = fitted[:3]
-    name, labels = LABELS[arguments.labels_format], most_probable(posteriors)[0]
-    noise = noise_of(model, posteriors)
     with progress.stage("writing"):
         save(model, aside / MODEL)
-        write_labels(aside / name, labels, posteriors, noise=noise)
+        if posteriors is None:
+            return []
+        labels, noise = most_probable(posteriors)[0], noise_of(model, posteriors)
+        write_labels(aside / LABELS[arguments.labels_format], labels, posteriors, noise=noise)
         if table.format not in LABELLED:
             return []
         copy = LABELLED[table.format]

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from latentviews.cli.common import in_options, read
+from latentviews.cli.common import in_options, read, sample
 from latentviews.cli.early import model_file
 from latentviews.cli.options import CommandError
 from latentviews.discrete.crowds import CrowdLabels
@@ -96,6 +96,14 @@ def read_for(model: Any, arguments: argparse.Namespace) -> Table:
             f"{arguments.file} has {len(table.columns)} columns, but the model was fitted to {model.n_features_in_}."
         )
     return table
+
+
+def sample_for(model: Any, arguments: argparse.Namespace) -> Table | None:
+    """Some rows of the table in FILE where it is large, and the model takes its numbers as they are."""
+    reading = getattr(model, "reading_", None)
+    if reading is None or any(scale is not None for scale in reading.transforms):
+        return None
+    return sample(arguments, list(reading.columns))
 
 
 def rows_of(table: Table, model: Any) -> Any:

@@ -17,15 +17,35 @@ from latentviews.io import Table
 from latentviews.mixtures.mixture import MultiViewMixture
 
 
+class Tally:
+    """Rows counted by their classes, some at a time."""
+
+    def __init__(self, k: int):
+        self.n_rows, self.n_noise, self.n_uncertain, self.logs = 0, 0, 0, 0.0
+        self.counts, self.certainties = np.zeros(k, dtype=int), np.zeros(k)
+
+    def add(self, posteriors: np.ndarray, scores: np.ndarray | None = None) -> np.ndarray:
+        """The classes of some rows, which are counted; -1 is noise. ``scores`` are the logs of their densities."""
+        labels, certainty = most_probable(posteriors)
+        here = labels >= 0
+        self.counts += np.bincount(labels[here], minlength=len(self.counts))
+        self.certainties += np.bincount(labels[here], certainty[here], minlength=len(self.counts))
+        self.n_rows += len(labels)
+        self.n_noise += int(np.sum(~here))
+        self.n_uncertain += int(np.sum(certainty < CERTAIN))
+        self.logs += 0.0 if scores is None else float(scores.sum())
+        return labels
+
+
 class FitSummary(NamedTuple):
     """A fit and what is told of it."""
 
     table: Table
     model: MultiViewMixture
-    posteriors: np.ndarray
+    posteriors: np.ndarray | None  # None where the rows stay in their file
+    tally: Tally
     suggestion: str | None  # why the views are what they are
     warnings: list[str]
-    log_likelihood: float  # the mean over all rows
     codes: tuple[str, ...]  # columns that hold categories
     notes: tuple[str, ...]  # what was decided about columns
 
@@ -34,15 +54,15 @@ def summarize(
     fitted: FitSummary, diagnosis: Diagnosis, arguments: argparse.Namespace, files: list[str], seconds: dict[str, float]
 ) -> dict[str, Any]:
     """What was done and found, for machines."""
-    table, model, posteriors = fitted[:3]
-    labels, certainty = most_probable(posteriors)
+    table, model, tally = fitted.table, fitted.model, fitted.tally
     names = list(view_names(model))
     return {
         "latentviews": __version__,
         "command": "fit",
         "file": str(arguments.file),
         "format": table.format,
-        "n_rows": len(table.values),
+        "n_rows": table.n_rows,
+        "rows_in_memory": len(table.values),
         "columns": list(table.columns),
         "left_out": list(table.left_out),
         "codes": list(fitted.codes),
@@ -62,15 +82,15 @@ def summarize(
             {
                 "class": h,
                 "weight": float(weight),
-                "n_rows": int(np.sum(labels == h)),
-                "mean_certainty": float(certainty[labels == h].mean()) if np.any(labels == h) else None,
+                "n_rows": int(tally.counts[h]),
+                "mean_certainty": float(tally.certainties[h] / tally.counts[h]) if tally.counts[h] else None,
             }
             for h, weight in enumerate(model.weights_)
         ],
         "noise_weight": noise_weight(model),
-        "noise_rows": int(np.sum(labels == -1)),
-        "uncertain_rows": float(np.mean(certainty < CERTAIN)),
-        "log_likelihood": _number(fitted.log_likelihood),
+        "noise_rows": tally.n_noise,
+        "uncertain_rows": tally.n_uncertain / tally.n_rows,
+        "log_likelihood": _number(tally.logs / tally.n_rows),
         "converged": bool(model.converged_),
         "n_iter": int(model.n_iter_),
         "seed": arguments.seed,

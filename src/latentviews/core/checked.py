@@ -8,7 +8,7 @@ import numpy as np
 
 from latentviews._arrays import take_rows, to_numpy
 from latentviews._progress import passing, timed_pass
-from latentviews._validation import check_rows, is_batches, warn_user
+from latentviews._validation import check_rows, check_weights, is_batches, warn_user
 from latentviews.core import streams
 from latentviews.core.categories import coded, coded_first, text_columns
 from latentviews.core.kernels.spaces import Space
@@ -99,6 +99,20 @@ class CheckedPieces(CheckedBatches):
     """A table in files: a fault says in which and where, and a long pass tells how far it is."""
 
     batches: StoredTable
+    weights: np.ndarray | None = None  # of all rows
+
+    def weighed(self, weights: Any) -> "CheckedPieces":
+        """The same rows with weights, which are in memory."""
+        found = type(self)(self.estimator, self.batches, self.missing, self.spaces)
+        checked = check_weights(weights, np.empty((self.batches.n_rows, 0)))
+        found.weights = None if checked is None else checked / checked.mean()
+        return found
+
+    def inside(self, spaces: Spaces) -> "CheckedPieces":
+        """The same rows and weights with columns in these spaces."""
+        found = type(self)(self.estimator, self.batches, self.missing, spaces)
+        found.weights = self.weights
+        return found
 
     def in_batches(self, size: int) -> Iterator[tuple[Any, Any]]:
         """The rows in batches of at most so many."""
@@ -107,22 +121,25 @@ class CheckedPieces(CheckedBatches):
 
     def __iter__(self) -> Iterator[tuple[Any, Any]]:
         pieces = passing(self.estimator, self.batches.placed(), self.batches.label, self.batches.n_rows)
+        start = 0
         for place, piece in pieces:
             try:
                 found = self.one(piece)
             except ValueError as error:
                 raise type(error)(f"{place}: {error}") from error
             if found is not None:
-                yield found
+                rows, end = found[0], start + found[0].shape[0]
+                yield rows, None if self.weights is None else self.weights[start:end]
+                start = end
 
-    def take(self, numbers: np.ndarray) -> tuple[np.ndarray, None]:
-        """The rows with these increasing numbers."""
+    def take(self, numbers: np.ndarray) -> tuple[np.ndarray, np.ndarray | None]:
+        """The rows with these increasing numbers, and their weights."""
         found, start = [], 0
         for rows, _ in self:
             low, high = np.searchsorted(numbers, [start, start + rows.shape[0]])
             found.append(rows[numbers[low:high] - start])
             start += rows.shape[0]
-        return np.concatenate(found), None
+        return np.concatenate(found), None if self.weights is None else self.weights[numbers]
 
 
 class CheckedChunks(CheckedBatches):

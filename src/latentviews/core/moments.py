@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import combinations
 from math import comb
+from threading import get_ident
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
@@ -24,8 +25,10 @@ from latentviews.core.features.landmark_sums import LandmarkSums, sees_from_land
 from latentviews.core.streams import BATCH, Total, is_array, rows_at_once, total, weigh
 
 IN_CACHE = 2**16  # numbers
+PIECE = 2**16  # rows of a file or a chunk that are cut into batches
 NUMBERS = 128  # of a row's raw vectors, where nobody says
 Pairs = dict[tuple[int, int], np.ndarray]
+BatchSum = Callable[[np.ndarray], tuple[Any, ...]]
 
 
 @runtime_checkable
@@ -202,69 +205,93 @@ def whitened_total(
 ) -> Total:
     """The sums that the moments of step 2, `whitened_moments`, are made of; those of disjoint rows merge."""
     project = Projection(embed, whitening.groups, whitening.down)
-    n, rank = len(whitening.groups), whitening.down[0].shape[1]
-    place = {t: i for i, group in enumerate(whitening.groups) for t in group}
-    plain = weights is None and isinstance(data, np.ndarray)
-    buffered = _buffered_sums(project, component_maps, data) if plain and len(data) else None
+    most = None if weights is not None or is_foreign(data) else _buffered_rows(project, component_maps)
+    if most is not None:
+        size = _even(data.shape[0] if is_array(data) else PIECE, most)
+    else:
+        n, rank = len(whitening.groups), whitening.down[0].shape[1]
+        held = _numbers(embed) + (0 if component_maps is None else _numbers(component_maps)) + (2 * n + 1) * rank
+        size = rows_at_once(held, data)
+    return total(data, _WhitenedSums(project, component_maps, 0 if most is None else size), weights, size)
 
-    def row_sum(batch: Any, weight: Any) -> tuple[Any, ...]:
-        here = embed.present(batch)
-        if buffered is not None and here is None:
-            return buffered.sums(batch)
-        raw = embed(batch)
+
+class _WhitenedSums:
+    """The sums of a batch of rows that moments of step 2 are made of, by buffers where at most ``size`` are whole.
+
+    Every thread has buffers of its own, and they stay behind where the sums are sent.
+    """
+
+    def __init__(self, project: Projection, maps: Embed | None, size: int):
+        self.project = project
+        self.maps = maps
+        self.size = size
+        self._buffered: dict[tuple[int, Any], BatchSum] = {}
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**vars(self), "_buffered": {}}
+
+    def __call__(self, batch: Any, weight: Any) -> tuple[Any, ...]:
+        """The weights of rows, Σ z_i z_jᵀ, Σ z_i ⊗ z_j ⊗ z_l, and Σ ψ_t z_iᵀ for every view."""
+        project, here = self.project, self.project.embed.present(batch)
+        if here is None and weight is None and type(batch) is np.ndarray and len(batch) <= self.size:
+            return self._of_whole_rows(batch)
+        raw = project.embed(batch)
         whole = None if here is None else project.whole(here)
         z = project.of(raw, whole)
         weighed = z if weight is None else [weigh(one, weight) for one in z]
         columns = [by_columns(one) for one in z]
         products = _products(columns, columns if weight is None else [by_columns(one) for one in weighed])
-        psi = raw if component_maps is None else component_maps(batch)
-        of_weight = _counts(here, whole, _on_host(weight), (n, len(raw), batch.shape[0]))
+        psi = raw if self.maps is None else self.maps(batch)
+        of_weight = _counts(here, whole, _on_host(weight), (len(z), len(raw), batch.shape[0]))
+        place = {t: i for i, group in enumerate(project.groups) for t in group}
         return (*of_weight, *products, *(_gathered(view, weighed, place[t]) for t, view in enumerate(psi)))
 
-    if buffered is not None:
-        return total(data, row_sum, weights, buffered.size)
-    held = _numbers(embed) + (0 if component_maps is None else _numbers(component_maps)) + (2 * n + 1) * rank
-    return total(data, row_sum, weights, rows_at_once(held, data))
+    def _of_whole_rows(self, batch: np.ndarray) -> tuple[Any, ...]:
+        key = get_ident(), batch.dtype
+        if key not in self._buffered:
+            self._buffered[key] = _buffered_sums(self.project, self.maps, self.size, batch.dtype)
+        return self._buffered[key](batch)
 
 
-class BufferedSums(NamedTuple):
-    """What gives the sums of a batch of whole rows by buffers, and the most rows that these take."""
+def _buffered_rows(project: Projection, maps: Embed | None) -> int | None:
+    """The most rows of a batch whose sums go by buffers: single columns on grids, or views seen from landmarks."""
+    both = project.embed, maps or project.embed
+    if all(column_grids(views) is not None for views in both):
+        return ROWS
+    if not all(sees_from_landmarks(views) for views in both):
+        return None
+    columns = sum(phi.landmarks_.shape[1] for views in both for phi in views.features)  # type: ignore[attr-defined]
+    return min(LANDMARK_ROWS, rows_at_once(columns + 2 * len(project.groups) * project.down[0].shape[1], None))
 
-    sums: Callable[[np.ndarray], tuple[Any, ...]]
-    size: int
 
-
-def _buffered_sums(project: Projection, maps: Embed | None, data: np.ndarray) -> BufferedSums | None:
-    """The sums of ``row_sum`` where views are single columns on grids, or are seen from landmarks; None for others."""
+def _buffered_sums(project: Projection, maps: Embed | None, size: int, dtype: Any) -> BatchSum:
+    """The sums of batches of whole rows, at most ``size``, where `_buffered_rows` says that there are such."""
     maps = maps or project.embed
     here, there, on_raw = column_grids(project.embed), column_grids(maps), project._on_raw
     n, rank, n_views = len(project.groups), project.down[0].shape[1], len(project.embed.tails)
-    if here is not None and there is not None:
-        size = _even(len(data), ROWS)
-        look_up = LookedUp(*here, [on_raw[t] for t in range(n_views)], project.groups, size)
-        gather = Gathered(*there, project.groups, rank, size)
+    tables = [on_raw[t] for t in range(n_views)]
+    if here is None or there is None:
+        dtype = dtype if dtype.kind == "f" else np.dtype(float)
+        seen = LandmarkSums(project.embed, maps, tables, project.groups, size, dtype)
 
-        def on_grids(batch: np.ndarray) -> tuple[Any, ...]:
-            z = look_up(batch)
-            counts = _counts(None, None, None, (n, n_views, len(batch)))
-            return (*counts, *_products(z, z), *gather(batch, look_up.z[:, : len(batch)]))
+        def from_landmarks(batch: np.ndarray) -> tuple[Any, ...]:
+            z = seen.whitened(batch)
+            return (*_counts(None, None, None, (n, n_views, len(batch))), *_products(z, z), *seen.gather(batch))
 
-        return BufferedSums(on_grids, size)
-    if not (data.dtype.kind == "f" and sees_from_landmarks(project.embed) and sees_from_landmarks(maps)):
-        return None
-    size = _even(len(data), min(LANDMARK_ROWS, rows_at_once(2 * data.shape[1] + 2 * n * rank, data)))
-    seen = LandmarkSums(project.embed, maps, [on_raw[t] for t in range(n_views)], project.groups, size, data.dtype)
+        return from_landmarks
+    look_up, gather = LookedUp(*here, tables, project.groups, size), Gathered(*there, project.groups, rank, size)
 
-    def from_landmarks(batch: np.ndarray) -> tuple[Any, ...]:
-        z = seen.whitened(batch)
-        return (*_counts(None, None, None, (n, n_views, len(batch))), *_products(z, z), *seen.gather(batch))
+    def on_grids(batch: np.ndarray) -> tuple[Any, ...]:
+        z = look_up(batch)
+        counts = _counts(None, None, None, (n, n_views, len(batch)))
+        return (*counts, *_products(z, z), *gather(batch, look_up.z[:, : len(batch)]))
 
-    return BufferedSums(from_landmarks, size)
+    return on_grids
 
 
 def _even(rows: int, most: int) -> int:
     """The rows of batches of at most so many, the same for all or nearly."""
-    return -(-rows // -(-rows // most))
+    return -(-rows // max(-(-rows // most), 1))
 
 
 def _gathered(view: Any, z: Sequence[Any], own: int) -> Any:

@@ -10,7 +10,15 @@ from latentviews._arrays import counts_there, is_foreign, namespace, to_numpy
 from latentviews._numbers import LARGEST
 from latentviews._validation import as_labels, check_rows, check_weights, warn_user
 from latentviews.core.categories import coded
-from latentviews.core.checked import Spaces, brought, checked_batches, is_stream, label_of, refuse_outside
+from latentviews.core.checked import (
+    CheckedPieces,
+    Spaces,
+    brought,
+    checked_batches,
+    is_stream,
+    label_of,
+    refuse_outside,
+)
 from latentviews.core.kernels.spaces import Real, Space, space_of
 from latentviews.core.streams import is_array, sample
 from latentviews.core.streams.dask import Chunks, is_delayed
@@ -71,6 +79,8 @@ def training_rows(
 
     ``draw(data, size, rng, weights, labels)`` gives some rows, their weights and labels; by default any rows.
     """
+    if isinstance(data, CheckedPieces) and sample_weight is not None:  # they go along with the pieces
+        data, sample_weight = data.weighed(sample_weight), None
     weights, labels = check_weights(sample_weight, data), as_labels(y, data)
     weights = None if weights is None else weights / weights.mean()
     drawn, pilot_weights, pilot_labels = draw(data, pilot_size, rng, weights, labels)

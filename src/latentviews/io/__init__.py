@@ -11,7 +11,7 @@ from latentviews._constants import COFACTOR, TRANSFORMS
 from latentviews.io.labels import write_labels
 from latentviews.io.opening import open_source
 from latentviews.io.source import InputError, Source, require
-from latentviews.io.stored import StoredTable, open_table
+from latentviews.io.stored import StoredTable, open_table, stored_columns
 from latentviews.io.transforms import Arcsinh, Logicle, Transform, Words
 from latentviews.io.words import coded_columns
 
@@ -27,6 +27,9 @@ __all__ = [
     "read_table",
     "write_labels",
 ]
+
+LARGE = 2**24  # numbers of a table that is not taken into memory where some of its rows are enough
+BYTES = 8  # of a number in a text file, about
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,11 +51,18 @@ class Table:
     reading: Reading
     left_out: tuple[str, ...] = ()  # columns of the file that were not asked for, or hold no numbers
     texts: tuple[str, ...] = ()  # those of them that hold text
+    stored: StoredTable | None = field(default=None, repr=False)  # all rows, where those in memory are some of them
+    every: int = 1  # the rows in memory are every so manieth
 
     @property
     def columns(self) -> tuple[str, ...]:
         """The names of the columns."""
         return self.reading.columns
+
+    @property
+    def n_rows(self) -> int:
+        """The number of rows in the file."""
+        return len(self.values) if self.stored is None else self.stored.n_rows
 
     def frame(self) -> Any:
         """The table as a pandas DataFrame, which models take with its names.
@@ -147,6 +157,58 @@ def read_table(
     left_out = tuple(name for name in source.names if name not in names)
     unread = tuple(source.names[j] for j in source.texts if source.names[j] in left_out)
     return Table(values, path.name, source.format, Reading(names, tuple(scales), compensate), left_out, unread)
+
+
+def sample_table(
+    path: Any,
+    columns: Sequence[str] | None = None,
+    *,
+    exclude: Sequence[str] = (),
+    most: int = 100_000,
+    delimiter: str | None = None,
+    header: bool | None = None,
+) -> Table | None:
+    """Every so manieth row of a table that is too large for memory, which stays in its file.
+
+    Parameters
+    ----------
+    path : str or Path
+    columns : list of names or None
+        By default all that hold numbers.
+    exclude : list of names
+        Columns to leave out, where ``columns`` is None.
+    most : int, default=100_000
+        Rows to take into memory.
+    delimiter : str or None
+        Of a text file; found out by default.
+    header : bool or None
+        Whether the first line of a text file names the columns; found out by default.
+
+    Returns
+    -------
+    Table or None
+        With all rows as ``stored``; None where the table is small, or a file that can only be read whole.
+    """
+    path = Path(path)
+    source = open_source(path, delimiter=delimiter, header=header)
+    if source.pieces is None or source.count is None:
+        return None
+    names = tuple(source.names[j] for j in _chosen(source, path, columns, exclude, ()))
+    text = source.format == "csv"
+    size = path.stat().st_size // BYTES if text else source.count() * len(names)
+    if size < LARGE:
+        return None
+    stored = stored_columns(path, source, names)
+    if stored.n_rows <= most:
+        return None
+    every, found, start = -(-stored.n_rows // most), [], 0
+    for _, values in stored.raw_pieces():
+        found.append(np.array(values[-start % every :: every]))
+        start += len(values)
+    left_out = tuple(name for name in source.names if name not in names)
+    unread = tuple(source.names[j] for j in source.texts if source.names[j] in left_out)
+    reading = Reading(names, (None,) * len(names))
+    return Table(np.concatenate(found), path.name, source.format, reading, left_out, unread, stored, every)
 
 
 def _chosen(

@@ -3,13 +3,14 @@
 import contextlib
 import mmap
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from latentviews._sentences import warn_user
-from latentviews.io.source import InputError, Piece, Source, at_once, numbered, require
+from latentviews.io.source import InputError, MixedPiece, Piece, Source, at_once, numbered, require
 
 ROWS = 65_536  # read at a time where a format gives rows rather than columns
 
@@ -52,7 +53,34 @@ def open_parquet(path: Path) -> Source:
 
     texts = [j for j, one in enumerate(schema) if not _is_number(one.type)]
     n_rows = file.metadata.num_rows
-    return Source("parquet", list(schema.names), read, usual=usual, texts=texts, pieces=pieces, count=lambda: n_rows)
+    more: dict[str, Any] = {"mixed": partial(_mixed_groups, path, file, texts), "count": lambda: n_rows}
+    return Source("parquet", list(schema.names), read, usual=usual, texts=texts, pieces=pieces, **more)
+
+
+def _mixed_groups(path: Path, file: Any, texts: list[int], columns: list[int]) -> Iterator[MixedPiece]:
+    """Some columns of a Parquet file, texts among them, a part of a row group at a time."""
+    pyarrow = require("pyarrow", "Reading Parquet files")
+    names = [file.schema_arrow.names[j] for j in columns]
+    for group in range(file.num_row_groups):
+        place = f"row group {group + 1:,} of {file.num_row_groups:,}"
+        batches = file.iter_batches(at_once(len(names)), row_groups=[group], columns=names, use_threads=False)
+        try:
+            for batch in batches:
+                yield place, split_columns(batch, [j in texts for j in columns], names)
+        except (pyarrow.ArrowInvalid, pyarrow.ArrowNotImplementedError, OSError) as error:
+            raise InputError(f"{path}, {place}: it cannot be read ({_first_line(error)}).") from error
+
+
+def split_columns(batch: Any, texts: list[bool], names: list[str]) -> list[np.ndarray]:
+    """The columns of Arrow's batch with these names: texts as strings and None, others as numbers, NaN for missing."""
+    found = []
+    for name, text in zip(names, texts, strict=True):
+        column = batch.column(name)
+        if text:
+            found.append(np.array(column.cast("string").to_pylist(), dtype=object))
+        else:
+            found.append(column.cast("double", safe=False).to_numpy(zero_copy_only=False))
+    return found
 
 
 def matrix(table: Any) -> np.ndarray:

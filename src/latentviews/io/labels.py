@@ -1,6 +1,9 @@
 """Labels and posterior probabilities to a file."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -27,21 +30,47 @@ def write_labels(
     noise : array of shape (n,) or None
         The probability of noise, where it is a class.
     """
-    pyarrow = require("pyarrow", "Writing labels")
-    parquet = path.suffix in (".parquet", ".pq") if kind is None else kind == "parquet"
-    if not parquet:
-        posteriors = posteriors.round(DIGITS)
-    names = ["row", "class", *(f"p{h}" for h in range(posteriors.shape[1]))]
-    columns = [np.arange(1, len(labels) + 1), labels, *posteriors.T]
-    if noise is not None:
-        names.append("p_noise")
-        columns.append(noise if parquet else noise.round(DIGITS))
-    table = pyarrow.table(dict(zip(names, map(np.ascontiguousarray, columns), strict=True)))
-    if parquet:
-        require("pyarrow.parquet", "Writing Parquet files").write_table(table, path)
-    else:
-        options = require("pyarrow.csv", "Writing CSV files").WriteOptions(quoting_style="none")
-        require("pyarrow.csv", "Writing CSV files").write_csv(table, path, options)
+    with labels_file(path, kind) as file:
+        file.add(labels, posteriors, noise)
+
+
+class LabelsFile:
+    """A file of labels that is written some rows at a time."""
+
+    def __init__(self, path: Path, kind: str | None):
+        self.path = path
+        self.parquet = path.suffix in (".parquet", ".pq") if kind is None else kind == "parquet"
+        self.n_rows = 0
+        self.writer: Any = None
+
+    def add(self, labels: np.ndarray, posteriors: np.ndarray, noise: np.ndarray | None = None) -> None:
+        """More rows: their classes, the probability of every class, and of noise where that is one."""
+        names = ["row", "class", *(f"p{h}" for h in range(posteriors.shape[1]))]
+        shares = [*posteriors.T] if noise is None else [*posteriors.T, noise]
+        names += [] if noise is None else ["p_noise"]
+        shares = [np.ascontiguousarray(share if self.parquet else share.round(DIGITS)) for share in shares]
+        columns = [np.arange(self.n_rows + 1, self.n_rows + len(labels) + 1), labels, *shares]
+        table = require("pyarrow", "Writing labels").table(dict(zip(names, columns, strict=True)))
+        self.writer = self.writer or self._opened(table.schema)
+        self.writer.write_table(table)
+        self.n_rows += len(labels)
+
+    def _opened(self, schema: Any) -> Any:
+        if self.parquet:
+            return require("pyarrow.parquet", "Writing Parquet files").ParquetWriter(self.path, schema)
+        csv = require("pyarrow.csv", "Writing CSV files")
+        return csv.CSVWriter(str(self.path), schema, write_options=csv.WriteOptions(quoting_style="none"))
+
+
+@contextmanager
+def labels_file(path: Path, kind: str | None = None) -> Iterator[LabelsFile]:
+    """A file of labels to add rows to."""
+    file = LabelsFile(path, kind)
+    try:
+        yield file
+    finally:
+        if file.writer is not None:
+            file.writer.close()
 
 
 def write_labelled(

@@ -10,6 +10,7 @@ import numpy as np
 
 VALUES, ROWS = 2**18, 2**16  # of a piece of a file, at most
 Piece = tuple[str, np.ndarray]  # where rows stand in a file, such as "row group 3 of 12", and the rows
+MixedPiece = tuple[str, list[np.ndarray]]  # the same column by column: numbers, or strings and None
 
 
 class InputError(ValueError):
@@ -30,6 +31,7 @@ class Source:
     compensated: bool = False
     pieces: Callable[[list[int]], Iterator[Piece]] | None = None  # as `read`, a piece at a time; None where it cannot
     count: Callable[[], int] | None = None  # the number of rows, where pieces are read
+    mixed: Callable[[list[int]], Iterator[MixedPiece]] | None = None  # as `pieces`, texts among the columns
 
     def find(self, wanted: list[str], path: Any) -> list[int]:
         """The places of columns, or a sentence that names those that are not there and their nearest matches."""

@@ -68,16 +68,44 @@ class StoredTable:
     def placed(self) -> Iterator[tuple[str, Any]]:
         """Every piece of the rows, and the place where they stand: the file, and rows or a row group of it.
 
+        Returns
+        -------
+        iterator of tuples of str and array, or DataFrame where columns have names
+        """
+        if not self.has_texts:
+            return ((where, self.frame_of(values)) for where, values in self.raw_pieces())
+        return self._mixed_pieces()
+
+    @property
+    def has_texts(self) -> bool:
+        """Whether some of the columns hold text, which models take for categories."""
+        return any(j in file.source.texts for file in self.files for j in file.columns)
+
+    def _mixed_pieces(self) -> Iterator[tuple[str, Any]]:
+        pandas = require("pandas", "A file with text")
+        for path, source, columns in self.files:
+            if source.mixed is None:
+                raise InputError(f"{path} is a file of kind {source.format}, of which columns of text cannot be read.")
+            numbers = [place for place, j in enumerate(columns) if j not in source.texts]
+            for place, values in source.mixed(columns):
+                where = f"{path}, {place}"
+                for j in numbers:
+                    self._check_finite(where, values[j][:, None], [self.names[j]])
+                yield where, pandas.DataFrame(dict(zip(self.names, values, strict=True)), copy=False)
+
+    def raw_pieces(self) -> Iterator[tuple[str, np.ndarray]]:
+        """Every piece of the rows as an array, and the place where they stand.
+
         Yields
         ------
-        tuple of str and array, or DataFrame where columns have names
+        tuple of str and array
         """
         for path, source, columns in self.files:
             assert source.pieces is not None
             for place, values in source.pieces(columns):
                 where = f"{path}, {place}"
-                self._check_finite(where, values)
-                yield where, self.frame_of(values)
+                self._check_finite(where, values, self.names)
+                yield where, values
 
     def __iter__(self) -> Iterator[Any]:
         return (rows for _, rows in self.placed())
@@ -97,14 +125,13 @@ class StoredTable:
             return values
         return require("pandas", "A file with names of columns").DataFrame(values, columns=list(self.names), copy=False)
 
-    def _check_finite(self, where: str, values: np.ndarray) -> None:
+    def _check_finite(self, where: str, values: np.ndarray, names: Sequence[str]) -> None:
         with np.errstate(all="ignore"):
             suspect = not np.isfinite(values.sum())  # no table of flags where all is well
         if suspect and np.isinf(values).any():
             row, column = np.argwhere(np.isinf(values))[0]
             raise InputError(
-                f"{where}, column {self.names[column]!r}: the value in row {row + 1:,} of these is infinite; leave it "
-                "empty."
+                f"{where}, column {names[column]!r}: the value in row {row + 1:,} of these is infinite; leave it empty."
             )
 
 
@@ -126,7 +153,8 @@ def open_table(
         A file, a folder whose files are parts of one table, or a list of files in their order; a memory map, a
         `zarr.Array`, or a `pyarrow.dataset.Dataset` of Parquet files.
     columns : list of names or None
-        By default all, which must then hold numbers. Columns without names are called "1", "2", …
+        By default all, which must then hold numbers; of CSV and Parquet files columns of text may be named, which
+        models take for categories. Columns without names are called "1", "2", …
     exclude : list of names
         Columns to leave out, where ``columns`` is None.
     delimiter : str or None
@@ -157,6 +185,14 @@ def open_table(
     names = list(columns) if columns is not None else _all_names(first, source, exclude)
     files = [_StoredFile(where, one, _places(where, one, names, columns, opened[0])) for where, one in opened]
     table = StoredTable(files, names)
+    if not table.n_rows:
+        raise InputError(f"{table.label} has no rows.")
+    return table
+
+
+def stored_columns(path: Path, source: Source, names: Sequence[str]) -> StoredTable:
+    """Some columns of a file that was opened."""
+    table = StoredTable([_StoredFile(path, source, source.find(list(names), path))], names)
     if not table.n_rows:
         raise InputError(f"{table.label} has no rows.")
     return table

@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from latentviews.io.binary import matrix
-from latentviews.io.source import InputError, Piece, Source, numbered, require
+from latentviews.io.binary import matrix, split_columns
+from latentviews.io.source import InputError, MixedPiece, Piece, Source, numbered, require
 
 DELIMITERS = (",", "\t", ";", "|", " ")
 HEAD = 1 << 18  # characters looked at to find out how a file is written
@@ -51,6 +51,7 @@ def open_text(path: Path, *, delimiter: str | None = None, header: bool | None =
         usual=usual,
         texts=texts,
         pieces=partial(_pieces, path, dialect, names),
+        mixed=partial(_mixed, path, dialect, names, texts),
         count=lambda: sum(len(values) for _, values in _pieces(path, dialect, names, [0], as_text=True)),
     )
 
@@ -200,6 +201,29 @@ def _pieces(
                 seen += len(values)
     except (pyarrow.ArrowInvalid, OSError) as error:
         _blame(path, dialect, names, columns)
+        raise InputError(f"{path} cannot be read ({str(error).splitlines()[0]}).") from error
+
+
+def _mixed(
+    path: Path, dialect: Dialect, names: list[str], texts: list[int], columns: list[int]
+) -> Iterator[MixedPiece]:
+    """Some columns, texts among them, some lines at a time."""
+    pyarrow = require("pyarrow", "Reading CSV files")
+    arrow_csv = require("pyarrow.csv", "Reading CSV files")
+    options = _options(dialect, names, columns, pyarrow.float64())
+    options["convert_options"].column_types = {
+        str(j): pyarrow.string() if j in texts else pyarrow.float64() for j in columns
+    }
+    options["convert_options"].strings_can_be_null = True
+    seen = 0
+    try:
+        with pyarrow.input_stream(str(path), compression="gzip" if dialect.zipped else None) as stream:
+            for batch in arrow_csv.open_csv(stream, **options):
+                found = split_columns(batch, [j in texts for j in columns], [str(j) for j in columns])
+                yield f"rows {seen + 1:,} to {seen + batch.num_rows:,}", found
+                seen += batch.num_rows
+    except (pyarrow.ArrowInvalid, OSError) as error:
+        _blame(path, dialect, names, [j for j in columns if j not in texts])
         raise InputError(f"{path} cannot be read ({str(error).splitlines()[0]}).") from error
 
 

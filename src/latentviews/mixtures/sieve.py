@@ -15,7 +15,7 @@ import numpy as np
 from scipy import sparse
 
 from latentviews._arrays import in_library_of, namespace, to_numpy
-from latentviews._numbers import TINY, as_shares, column_sums, row_sums, where_present
+from latentviews._numbers import TINY, as_shares, at_least, column_sums, row_sums, where_present
 
 DENSE = 2**16  # values of atoms at rows up to which their table is dense
 FLOOR = 1e-100  # least density of a row: three views of it, and one over it, are still numbers
@@ -65,9 +65,8 @@ class SieveRows:
         else:  # rows share their logs between cells too, or steps would be no ascent
             logs = self.rows @ in_library_of(self.smoother @ np.log(np.maximum(table, TINY)), self.rows)
             values = namespace(logs).exp(logs)
-        xp = namespace(values)
-        values = xp.clip(values, FLOOR, None)
-        return values if self.present is None else xp.where(self.present[:, None], values, 1.0)
+        values = at_least(values, FLOOR)
+        return values if self.present is None else namespace(values).where(self.present[:, None], values, 1.0)
 
     def cell_sums(self, values: Any) -> Any:
         """Σ_i atom_b(x_i) values_ih, (B, k)."""
@@ -136,10 +135,10 @@ def posterior(
     for i, density in enumerate(densities[1:], 1):
         joint *= density
         if i % 2 == 0 and i + 1 < len(densities):  # many views would underflow
-            largest = xp.clip(xp.max(joint, axis=1), TINY, None)
+            largest = at_least(xp.max(joint, axis=1), TINY)
             joint /= largest[:, None]
             log_scale += xp.log(largest)
-    total = xp.clip(row_sums(joint), TINY, None)
+    total = at_least(row_sums(joint), TINY)
     joint /= total[:, None]
     return joint, densities, xp.log(total) + log_scale
 

@@ -24,10 +24,10 @@ class GridCells:
         grid, size = self.grids[t], len(rows)
         place, left = self.place[:size], self.left[:size]
         np.subtract(rows[:, self.columns[t]], grid[0], out=place)
-        place /= grid[1] - grid[0]
-        np.clip(place, 0, len(grid) - 1, out=place)
+        place *= 1 / (grid[1] - grid[0])
+        np.maximum(place, 0.0, out=place)
+        np.minimum(place, np.nextafter(len(grid) - 1.0, 0.0), out=place)  # its whole part is no last grid point
         np.copyto(left, place, casting="unsafe")
-        np.minimum(left, len(grid) - 2, out=left)
         place -= left
         return left, place
 
