@@ -12,6 +12,8 @@ from typing import NamedTuple
 import numpy as np
 
 from latentviews._numbers import TINY
+from latentviews._sentences import warn_user
+from latentviews._validation import IdentifiabilityWarning
 from latentviews.discrete.answers import Answers, per_item
 from latentviews.discrete.expectation import Kernels, expectation, smoothed
 
@@ -19,6 +21,7 @@ BORDER_ROWS = 1e-3  # a category with fewer expected rows in a class is taken to
 SINGULAR = 1e-10  # eigenvalues of the information below this share of the largest are zero
 LOADING = 1e-4  # a parameter with so much of a direction that the data do not fix has no standard error
 ALL_CELLS = 1024  # tables with at most so many cells are looked at cell by cell
+RANKED = 500  # parameters of models whose identifiability is looked at
 EXTRA = 3  # else as many patterns for every parameter
 
 
@@ -241,6 +244,28 @@ def degrees_of_freedom(sizes: Sequence[int], k: int) -> float:
     log_cells = float(np.log(np.asarray(sizes, dtype=float)).sum())
     cells = float(np.prod([float(size) for size in sizes])) if log_cells < 36 else np.inf
     return cells - 1 - n_parameters(sizes, k)
+
+
+def warn_of_unidentified(sizes: Sequence[int], k: int, rng: np.random.Generator) -> None:
+    """Warn where the items cannot determine the parameters of so many classes."""
+    count = n_parameters(sizes, k)
+    if k == 1 or count > RANKED:
+        return
+    freedom = degrees_of_freedom(sizes, k)
+    if freedom < 0:
+        warn_user(
+            f"{k} classes have {count} parameters, and the table of these items only {int(freedom) + count} free "
+            "cells, so that many classes fit equally well. Ask for fewer classes, or give more items.",
+            IdentifiabilityWarning,
+        )
+        return
+    rank = jacobian_rank(sizes, k, rng)
+    if rank < count:
+        warn_user(
+            f"The items determine only {rank} of the {count} parameters of {k} classes, whatever the data: different "
+            "classes have the same likelihood. Ask for fewer classes, or give more items.",
+            IdentifiabilityWarning,
+        )
 
 
 def jacobian_rank(sizes: Sequence[int], k: int, rng: np.random.Generator) -> int:

@@ -20,15 +20,18 @@ from latentviews._parameters import (
     check_parameters,
 )
 from latentviews._validation import (
-    IdentifiabilityWarning,
     all_or_nothing,
     check_weights,
     is_auto,
-    warn_user,
 )
 from latentviews.discrete.answers import Answers, distinct_answers
 from latentviews.discrete.expectation import EMRun, Kernels, expectation, smoothed
-from latentviews.discrete.inference import Fitted, degrees_of_freedom, jacobian_rank, n_parameters, standard_errors
+from latentviews.discrete.inference import (
+    Fitted,
+    n_parameters,
+    standard_errors,
+    warn_of_unidentified,
+)
 from latentviews.discrete.logits import (
     ClassRegression,
     check_determined,
@@ -44,7 +47,6 @@ from latentviews.discrete.spectral import spectral_starts
 from latentviews.discrete.starts import search
 
 RISES = 2  # how often in a row the criterion may rise before no more classes are tried
-RANKED = 500  # parameters of models whose identifiability is looked at
 
 
 class LatentClass(ClassQuestionsMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityMixin, BaseEstimator):
@@ -192,7 +194,7 @@ class LatentClass(ClassQuestionsMixin, ClassNamePrefixFeaturesOutMixin, Transfor
         self.n_parameters_ = n_parameters(rows.sizes, k)
         if self.regression_ is not None:
             self.n_parameters_ += (len(self.regression_.names) - 1) * (k - 1)
-        _warn_of_unidentified(rows.sizes, k, rng)
+        warn_of_unidentified(rows.sizes, k, rng)
         return self
 
     def _answers(self, rows: CodedRows) -> Answers:
@@ -382,25 +384,3 @@ class LatentClass(ClassQuestionsMixin, ClassNamePrefixFeaturesOutMixin, Transfor
         tags.input_tags.categorical = True
         tags.input_tags.string = True
         return tags
-
-
-def _warn_of_unidentified(sizes: Sequence[int], k: int, rng: np.random.Generator) -> None:
-    """Warn where the items cannot determine the parameters of so many classes."""
-    count = n_parameters(sizes, k)
-    if k == 1 or count > RANKED:
-        return
-    freedom = degrees_of_freedom(sizes, k)
-    if freedom < 0:
-        warn_user(
-            f"{k} classes have {count} parameters, and the table of these items only {int(freedom) + count} free "
-            "cells, so that many classes fit equally well. Ask for fewer classes, or give more items.",
-            IdentifiabilityWarning,
-        )
-        return
-    rank = jacobian_rank(sizes, k, rng)
-    if rank < count:
-        warn_user(
-            f"The items determine only {rank} of the {count} parameters of {k} classes, whatever the data: different "
-            "classes have the same likelihood. Ask for fewer classes, or give more items.",
-            IdentifiabilityWarning,
-        )
