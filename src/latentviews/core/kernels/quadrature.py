@@ -84,6 +84,8 @@ def importance_nodes(
     near = [np.clip((points - origin) / scale, -FAR, FAR) for points in (nodes, centers)]
     squares = euclidean_distances(*near, squared=True)
     nearest = squares.min(axis=1, keepdims=True)
-    log_density = -0.5 * nearest[:, 0] + np.log(np.exp(-0.5 * (squares - nearest)).mean(axis=1))
+    squares -= nearest  # in place: it is large
+    squares *= -0.5
+    log_density = -0.5 * nearest[:, 0] + np.log(np.exp(squares, out=squares).mean(axis=1))
     log_density -= np.log(scale).sum() + dim / 2 * math.log(2 * math.pi)
     return nodes, np.exp(log_unit - log_density) / NEAR
