@@ -65,6 +65,18 @@ def test_values_in_blocks_are_those_of_the_kernel_however_far_rows_lie(far, rng)
     np.testing.assert_allclose(values, phi.raw(x), rtol=0, atol=1e-14)
 
 
+@pytest.mark.parametrize(("far", "width"), [(1e9, 1.0), (1e140, 1e-30)])
+def test_values_at_a_landmark_far_from_all_others_are_no_larger_than_the_kernel(far, width, rng):
+    x = rng.normal(size=(60, 3))
+    x[::20] += far * rng.normal(size=(3, 3))
+    phi = LandmarkFeatures(Gaussian(width), None).fit(x)
+    values = np.concatenate([block.copy() for _, block in SeenFrom(phi, [0, 1, 2], 60, float).blocks(x)])
+
+    height = np.exp(phi.kernel_.log_height(3) - phi.log_unit_)
+    assert np.all(values >= 0)
+    assert values.max() <= height * (1 + 1e-12)
+
+
 def test_other_kernels_and_single_columns_go_the_general_way(rng):
     X = rows_of(3, rng)
     assert sees_from_landmarks(maps_of(X, 3, 1.0, rng))
