@@ -61,7 +61,6 @@ STEPS = (
     Step(f"accuracy/crowds.py {DATA} --scale", "accuracy/crowds_scale"),
     Step(f"accuracy/topics.py {DATA}", "accuracy/topics"),
     Step(f"accuracy/topics.py {DATA} --synthetic", "accuracy/topics_synthetic"),
-    Step(f"accuracy/topics.py {DATA} --large", "accuracy/topics_large"),
     Step(f"accuracy/topics.py {DATA} --draws", "accuracy/topics_draws"),
     Step(f"accuracy/topics.py {DATA} --concentration", "accuracy/topics_concentration"),
     Step("accuracy/communities.py", "accuracy/communities"),

@@ -2,7 +2,6 @@
 
     python benchmarks/accuracy/topics.py DATA                # AP and poliblog, in DATA/topics
     python benchmarks/accuracy/topics.py DATA --synthetic    # 10^3 to 10^5 made-up documents
-    python benchmarks/accuracy/topics.py DATA --large        # 10^5 documents of 10^4 words: seconds and memory
     python benchmarks/accuracy/topics.py DATA --draws        # parts with no shape: the rate of the error
     python benchmarks/accuracy/topics.py DATA --concentration    # α₀ of ten draws of 10^4 documents each
 
@@ -31,7 +30,7 @@ from latentviews import TopicModel
 
 RESULTS = Path(__file__).with_name("results")
 SIZES = {1_000: 5, 10_000: 3, 100_000: 1}  # made-up documents, and draws of them
-N_DRAWS = 160  # of every size, where a rate is looked for
+N_DRAWS = 40  # of every size, where a rate is looked for
 PACKAGES = (*_record.PACKAGES, "tomotopy", "pandas")
 
 
@@ -165,23 +164,6 @@ def summed_up(found: dict[str, list[float]]) -> dict[str, Any]:
     return means | {"topic error of every draw": [round(value, 4) for value in found["topic error"]]}
 
 
-def large() -> dict[str, Any]:
-    """10^5 documents of 10^4 words: seconds and memory, moments first."""
-    import resource
-
-    counts, _ = made_up(100_000, 10, 10_000, 1.0, _record.FIRST_DRAW)
-    record: dict[str, Any] = {"documents": 100_000, "words": 10_000, "entries": int(counts.nnz)}
-    for method in ("latentviews, moments alone", "latentviews"):
-        before, start = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss, time.process_time()
-        model = METHODS[method](10).fit(counts)
-        seconds = time.process_time() - start
-        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-        record[method] = {"seconds": round(seconds, 1), "concentration": round(model.concentration_, 3)}
-        record[method] |= {"peak GB": round(peak / 1e6, 2), "peak GB before": round(before / 1e6, 2)}
-    print(record)
-    return record
-
-
 def concentrations() -> list[dict[str, Any]]:
     """The concentration found over the truth, by the default call and by moments alone, on ten draws of each."""
     records = []
@@ -247,15 +229,12 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("data", type=Path)
     parser.add_argument("--synthetic", action="store_true")
-    parser.add_argument("--large", action="store_true")
     parser.add_argument("--draws", action="store_true")
     parser.add_argument("--concentration", action="store_true")
     arguments = parser.parse_args()
     warnings.simplefilter("ignore")
     if arguments.synthetic:
         _record.save(RESULTS / "topics_synthetic.json", synthetic(), PACKAGES)
-    elif arguments.large:
-        _record.save(RESULTS / "topics_large.json", large(), _record.PACKAGES)
     elif arguments.concentration:
         _record.save(RESULTS / "topics_concentration.json", concentrations(), _record.PACKAGES)
     elif arguments.draws:
