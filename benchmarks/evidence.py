@@ -63,6 +63,7 @@ STEPS = (
     Step(f"accuracy/topics.py {DATA} --synthetic", "accuracy/topics_synthetic"),
     Step(f"accuracy/topics.py {DATA} --draws", "accuracy/topics_draws"),
     Step(f"accuracy/topics.py {DATA} --concentration", "accuracy/topics_concentration"),
+    Step(f"accuracy/topics.py {DATA} --large", "accuracy/topics_large"),
     Step("accuracy/communities.py", "accuracy/communities"),
     Step("accuracy/communities.py --recorded", "accuracy/communities_recorded", ""),
     Step("accuracy/change_points.py", "accuracy/change_points"),
