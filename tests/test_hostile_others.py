@@ -502,7 +502,9 @@ def test_text_has_no_density_in_its_units():
 def test_text_is_no_source(model, rng):
     model.fit(rng.exponential(size=(80, 2)))
 
-    with pytest.raises(ValueError, match="X must hold real numbers, NaN where one is missing; got a ndarray that"):
+    with pytest.raises(
+        ValueError, match=r"(X|Sources) must hold real numbers, NaN where one is missing; got a ndarray that"
+    ):
         model.inverse_transform(np.array([["x", "y"]]))
 
 

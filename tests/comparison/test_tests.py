@@ -181,6 +181,18 @@ def test_relations_of_squares_alone_are_found_in_few_rows():
     assert np.mean(found) > 0.4
 
 
+def test_patterns_that_are_fine_in_both_views_are_found():
+    """A spiral: neither view's fine functions go with the other's lines."""
+    found = []
+    for seed in range(20):
+        rng = np.random.default_rng(seed)
+        angle, noise = rng.uniform(0, 12, size=100), 0.7 * rng.normal(size=(2, 100))
+        x, y = (angle * turn + some for turn, some in zip((np.cos(angle), np.sin(angle)), noise, strict=True))
+        found.append(independence_test(x, y, n_permutations=99, random_state=seed).pvalue <= 0.05)
+
+    assert np.mean(found) > 0.8  # without pairs of fine kernels .2
+
+
 @pytest.mark.parametrize("columns", [1, 2])
 def test_a_curved_kernel_has_nothing_that_goes_with_a_column(columns, rng):
     rows = rng.gamma(2.0, size=(200, columns)) * [1.0, 1e6][:columns]

@@ -11,7 +11,7 @@ from latentviews.core.kernels.real import Gaussian
 
 ROWS = 8_000  # of a batch at most; no power of two, whose multiples share lines of a cache
 NUMBERS = 3 * 2**14  # of a block, some hundred kilobytes
-FAR = 1e8  # squared distances beyond which rounding may tell more than they do
+EXACT = 2e-8  # rounding of an exponent that makes no difference
 
 
 class SeenFrom:
@@ -43,15 +43,16 @@ class SeenFrom:
         with np.errstate(over="ignore"):  # however far
             np.divide(np.subtract(take_columns(rows, self.columns).T, self.centre, out=here), self.scale, out=here)
             np.einsum("ji,ji->i", here, here, out=squares)
-        far = not squares.max(initial=0.0) < FAR
-        if far:
+        largest = squares.max(initial=0.0)
+        rounded = not largest * np.finfo(x.dtype).eps < EXACT
+        if not largest < self.limit**2:
             np.clip(here, -self.limit, self.limit, out=here)
             np.einsum("ji,ji->i", here, here, out=squares)
         for start in range(0, len(rows), self.block):
             part = slice(start, min(start + self.block, len(rows)))
             values = self.values[: part.stop - start]
             np.matmul(x[:, part].T, self.points, out=values)
-            if far:  # rounding can take a zero distance below zero
+            if rounded:  # which can take a zero distance below zero
                 np.minimum(values, self.height, out=values)
             yield part, np.exp(values, out=values)
 
