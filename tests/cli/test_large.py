@@ -1,6 +1,7 @@
 """Files too large for memory: fits and predictions in pieces are those of the whole file."""
 
 import json
+import warnings
 
 import numpy as np
 import pandas as pd
@@ -87,6 +88,16 @@ def test_a_large_file_is_predicted_in_pieces(frame, large, monkeypatch):
     rows = frame[["a", "b", "c"]]
     np.testing.assert_allclose(again[["p0", "p1"]], load("found/model.latentviews").predict_proba(rows), atol=1e-12)
     assert again["class"].tolist() == pd.read_csv("found/labels.csv")["class"].tolist()
+
+
+def test_columns_without_names_are_called_by_their_numbers(frame, large, tmp_path):
+    frame[["number", "a", "b", "c"]].to_csv("rows.csv", index=False, header=False)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        run("fit", "rows.csv", "-k", "2", "--columns", "2,3,4", "--no-report", "--out", "found")
+
+    assert summary(tmp_path / "found")["view_names"] == ["2", "3", "4"]
+    assert load("found/model.latentviews").feature_names_in_.tolist() == ["2", "3", "4"]
 
 
 @pytest.mark.parametrize("asked", [["--transform", "arcsinh"], ["--codes", "note"]], ids=str)
