@@ -98,14 +98,13 @@ def items_part(model: LatentClass, items: list[str]) -> Html:
 
 
 def fit_part(model: LatentClass, X: Any, fit: GoodnessOfFit, items: list[str]) -> Html:
-    """Criteria, goodness of fit, and the pairs of items that classes explain least."""
+    """Criteria, but for a model with covariates, goodness of fit, and the pairs of items that classes explain least."""
     rows = [
         ("log-likelihood", number(model.log_likelihood_)),
         ("parameters", f"{model.n_parameters_:,}"),
-        ("BIC", number(model.bic(X))),
-        ("AIC", number(model.aic(X))),
-        ("G² (p-value)", f"{number(fit.g_squared)} ({fit.g_pvalue:.2g})"),
-        ("X² (p-value)", f"{number(fit.chi_squared)} ({fit.chi_pvalue:.2g})"),
+        *(() if model.regression_ is not None else (("BIC", number(model.bic(X))), ("AIC", number(model.aic(X))))),
+        ("G² (p-value)", f"{number(fit.g_squared)} ({_pvalue(fit.g_pvalue)})"),
+        ("X² (p-value)", f"{number(fit.chi_squared)} ({_pvalue(fit.chi_pvalue)})"),
         ("degrees of freedom", number(fit.degrees_of_freedom)),
     ]
     residuals = np.triu(np.nan_to_num(fit.bivariate_residuals), 1)
@@ -121,6 +120,11 @@ def fit_part(model: LatentClass, X: Any, fit: GoodnessOfFit, items: list[str]) -
         ),
         table(["item", "and", "residual"], worst, about) if worst else None,
     )
+
+
+def _pvalue(value: float) -> str:
+    """A p-value, or a dash where no degrees of freedom are left for one."""
+    return f"{value:.2g}" if np.isfinite(value) else "–"
 
 
 def covariates_part(found: ClassRegression) -> Html:
