@@ -92,7 +92,7 @@ STEPS = (
     Step("speed/comparing.py", "speed/comparing"),
     Step("speed/kernel_pca.py", "speed/kernel_pca", "--rows 20000"),
     Step("speed/report.py", "speed/report", "--rows 20000"),
-    Step("speed/scale.py", "speed/scale_small speed/scale_columns speed/scale_starts"),
+    Step("speed/scale.py", "speed/scale_small speed/scale_columns speed/scale_starts speed/scale_views"),
     Step("speed/files.py", "speed/files"),
     Step("speed/chunks.py", "speed/chunks"),
     Step("accuracy/claims.py", "accuracy/claims"),

@@ -11,7 +11,16 @@ from latentviews.discrete.latent_class import LatentClass
 from latentviews.discrete.logits import ClassRegression
 from latentviews.report.figures import percent
 from latentviews.report.markup import Html, name, table, tag
-from latentviews.report.plain import certainty_table, heat_table, loading, plain_page, share_bars, use_part, verdict
+from latentviews.report.plain import (
+    certainty_table,
+    column_names,
+    heat_table,
+    loading,
+    plain_page,
+    share_bars,
+    use_part,
+    verdict,
+)
 from latentviews.report.sections import figure, section
 from latentviews.report.svg import number
 
@@ -25,9 +34,8 @@ def classes_page(
     model: LatentClass, X: Any, columns: Sequence[str] | None, source: str | None, title: str | None, saved: str | None
 ) -> str:
     """The whole file."""
+    items = column_names(model, columns)
     posteriors, k = model.predict_proba(X), model.n_components_
-    named: Any = getattr(model, "feature_names_in_", range(len(model.components_))) if columns is None else columns
-    items = [str(one) for one in named]
     fit = model.goodness_of_fit(X)
     parts = {
         "answer": ("The answer", answer_part(model, X, posteriors, fit)),
