@@ -223,6 +223,11 @@ def test_resamples_without_a_class_are_left_out(rng):
     assert np.isfinite(found.standard_errors).all()
     with pytest.raises(ValueError, match="n_resamples must be an integer of at least 2; got 1"):
         distal_outcome(posteriors, outcome, n_resamples=1)
+    sure = rng.dirichlet(np.full(3, 0.3), size=100)
+    with pytest.raises(ValueError, match="12 resamples are too few for 12 estimates; raise n_resamples"):
+        distal_outcome(sure, rng.choice(list("abcd"), size=100), n_resamples=12)
+    with pytest.raises(ValueError, match="3 resamples are too few for 4 estimates"):
+        class_regression(sure, rng.normal(size=100), n_resamples=3)
 
 
 def test_one_step_finds_the_coefficients_and_agrees_with_three(rng):
