@@ -75,7 +75,7 @@ class Draws:
         return (values - values.mean()) / spread if spread > 0 else np.zeros_like(values)
 
     def log_pvalues(self) -> np.ndarray:
-        """Logs of how rare the statistic and the null draws are by a gamma law, of the mean and variance of most of them.
+        """Logs of how rare the statistic and the null draws are by the gamma law of most of them.
 
         The law of a sum of squares (Gretton et al. 2008); it only weighs statistics against each other.
         """
