@@ -502,7 +502,9 @@ def test_text_has_no_density_in_its_units():
 def test_text_is_no_source(model, rng):
     model.fit(rng.exponential(size=(80, 2)))
 
-    with pytest.raises(ValueError, match="X must hold real numbers, NaN where one is missing; got a ndarray that"):
+    with pytest.raises(
+        ValueError, match=r"(X|Sources) must hold real numbers, NaN where one is missing; got a ndarray that"
+    ):
         model.inverse_transform(np.array([["x", "y"]]))
 
 
@@ -531,6 +533,8 @@ def test_components_explain_no_more_than_there_is():
         (500, "TransformedDensity", 87),
         (500, "LowRankDensity", 792),
         (500, "CrowdLabels", 171),
+        (600, "TopicModel", 109),
+        (600, "CrowdLabels", 129),
     ],
     ids=str,
 )

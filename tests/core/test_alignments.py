@@ -83,6 +83,8 @@ def test_blocks_of_images_make_no_difference(rng, monkeypatch):
         (lambda: patch_gram(np.zeros((3, 2, 9))), r"no side shorter than a patch of 4; got shape \(3, 2, 9\)"),
         (lambda: patch_gram(np.zeros((3, 9, 9)), 3, reach=-1.0), "reach must be a positive number"),
         (lambda: patch_gram([np.zeros((5, 5)), np.zeros((6, 5))]), "images is an array of finite numbers of shape"),
+        (lambda: patch_gram([np.zeros((5, 5)), np.zeros((5, 6))]), r"height, width\), .* got shape \(2,\)"),
+        (lambda: global_alignment_gram([[np.ones((2, 2)), np.ones((2, 3))]]), r"number 0 is not: it has shape \(2,\)"),
         (lambda: global_alignment_gram([]), "takes a list of series, at least one; got none"),
         (lambda: global_alignment_gram(["up", "down"]), "finite numbers of shape"),
     ],

@@ -1,4 +1,5 @@
 import pickle
+import tracemalloc
 
 import array_api_strict as strict
 import numpy as np
@@ -13,6 +14,7 @@ from catalogue import DENSITIES, KERNELS, RULES, SHIFT_INVARIANT
 from latentviews.core.kernels.base import Kernel, UnitHeight
 from latentviews.core.kernels.circle import VonMises
 from latentviews.core.kernels.discrete import Delta
+from latentviews.core.kernels.distances import squared_distances
 from latentviews.core.kernels.polynomial import Linear
 from latentviews.core.kernels.real import Gaussian, Laplace, Matern
 from latentviews.core.kernels.spaces import Circle, Real
@@ -385,3 +387,12 @@ def test_one_row_has_the_values_that_it_has_among_others(kernel, rng):
     whole = kernel(0.7).gram(x, x[1:])
     one_by_one = np.hstack([kernel(0.7).gram(x, x[[i]]) for i in range(1, 30)])
     np.testing.assert_allclose(one_by_one, whole, rtol=1e-7, atol=1e-12 * whole.max())
+
+
+def test_distances_of_many_columns_need_no_copy_of_the_rows(rng):
+    x, y = rng.normal(size=(400, 3000)), rng.normal(size=(5, 3000))
+    tracemalloc.start()
+    squared_distances(x, y)
+    most = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert most < 0.2 * x.nbytes

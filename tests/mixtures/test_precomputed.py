@@ -163,6 +163,10 @@ def test_a_function_of_two_objects_that_is_no_kernel_is_a_sentence(function, sen
         Precomputed.of([1.0, 2.0, 4.0], function)
 
 
+def test_a_function_of_two_objects_may_say_whether_they_are_equal():
+    np.testing.assert_array_equal(Precomputed.of(np.array([1, 2, 1]), lambda a, b: a == b).matrix[0], [1, 0, 1])
+
+
 def test_few_objects_have_few_coordinates(rng):
     """Densities of ten coordinates lost one in twelve of a hundred strings that functionals tell without a fault."""
     words, accuracy = [["ATG", "GCC", "AAA", "CTG"], ["TGA", "GCG", "AAA", "CTT"]], []

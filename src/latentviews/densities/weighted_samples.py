@@ -173,7 +173,7 @@ def log_densities(smoother: Smoother, x: np.ndarray) -> np.ndarray:
 
 
 def _logs_of_each(groups: Smoother, x: np.ndarray) -> np.ndarray:
-    """The logs of Gaussians with a shape each, (n, g), all by one product of matrices."""
+    """The logs of Gaussians with a shape each, (n, g)."""
     maps, widths = np.stack([group.map for group in groups]), np.concatenate([group.widths for group in groups])
     centres = np.concatenate([group.centres for group in groups])
     squares = whitened_squares(np.clip(x, -FARTHEST, FARTHEST), centres, maps, FAR * widths)

@@ -11,7 +11,7 @@ from latentviews.core.kernels.real import Gaussian
 
 ROWS = 8_000  # of a batch at most; no power of two, whose multiples share lines of a cache
 NUMBERS = 3 * 2**14  # of a block, some hundred kilobytes
-FAR = 1e8  # squared distances beyond which rounding may tell more than they do
+EXACT = 2e-8  # rounding of an exponent that makes no difference
 
 
 class SeenFrom:
@@ -25,11 +25,12 @@ class SeenFrom:
         self.columns = columns
         self.scale = kernel._scale(len(columns))[:, None]
         self.centre = np.median(y, axis=0)[:, None]
-        points = (y.T - self.centre) / self.scale
+        self.limit = np.sqrt(np.finfo(dtype).max / (8 * len(columns)))  # squares of larger numbers are out of range
+        with np.errstate(over="ignore"):  # however far
+            points = np.clip((y.T - self.centre) / self.scale, -self.limit, self.limit)
         self.height = 0.0 if phi.log_unit_ else kernel.log_height(len(columns))
         squares = (points * points).sum(axis=0)
         self.points = np.vstack([points, np.full(len(y), -0.5), self.height - squares / 2]).astype(dtype)
-        self.limit = np.sqrt(np.finfo(dtype).max / (8 * len(columns)))
         self.x = np.ones((len(columns) + 2, size), dtype=dtype)
         self.block = max(NUMBERS // len(y), 1)
         self.values = np.empty((self.block, len(y)), dtype=dtype)
@@ -42,15 +43,16 @@ class SeenFrom:
         with np.errstate(over="ignore"):  # however far
             np.divide(np.subtract(take_columns(rows, self.columns).T, self.centre, out=here), self.scale, out=here)
             np.einsum("ji,ji->i", here, here, out=squares)
-        far = not squares.max(initial=0.0) < FAR
-        if far:
+        largest = squares.max(initial=0.0)
+        rounded = not largest * np.finfo(x.dtype).eps < EXACT
+        if not largest < self.limit**2:
             np.clip(here, -self.limit, self.limit, out=here)
             np.einsum("ji,ji->i", here, here, out=squares)
         for start in range(0, len(rows), self.block):
             part = slice(start, min(start + self.block, len(rows)))
             values = self.values[: part.stop - start]
             np.matmul(x[:, part].T, self.points, out=values)
-            if far:  # rounding can take a zero distance below zero
+            if rounded:  # which can take a zero distance below zero
                 np.minimum(values, self.height, out=values)
             yield part, np.exp(values, out=values)
 

@@ -95,12 +95,12 @@ def _before(row: list[np.ndarray], above: list[np.ndarray], i: int, j: int, noth
 
 def _as_steps(series: Any, number: int) -> np.ndarray:
     """A series as a table of steps."""
-    steps = _numbers(series)
-    steps = steps[:, None] if steps.ndim == 1 else steps
+    numbers = _numbers(series)
+    steps = numbers[:, None] if numbers.ndim == 1 else numbers
     if steps.ndim != 2 or not len(steps) or not np.isfinite(steps).all():
         raise ValueError(
             "A time series is an array of finite numbers of shape (n_steps,) or (n_steps, d), with at least one step; "
-            f"number {number} is not: it has shape {np.shape(series)}."
+            f"number {number} is not: it has shape {numbers.shape}."
         )
     return steps
 
@@ -110,7 +110,11 @@ def _numbers(values: Any) -> np.ndarray:
     try:
         return np.asarray(values, dtype=float)
     except (TypeError, ValueError):
+        pass
+    try:
         return np.full(np.shape(np.asarray(values, dtype=object)), np.nan)
+    except ValueError:  # arrays of several shapes
+        return np.full(len(values), np.nan)
 
 
 def _width(bandwidth: float | str, points: np.ndarray, times: float, name: str = "bandwidth") -> float:

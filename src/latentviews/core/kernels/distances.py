@@ -35,23 +35,32 @@ def squared_distances(x: Any, y: Any) -> Any:
         np.clip(x, -limit, limit, out=x)
         return xp.vecdot(x, x)[:, None]
     # large offsets would cost digits in the difference below, and so would a mean that an outlier draws away
-    if isinstance(y, np.ndarray):
-        center = np.median(y, axis=0) if len(y) > 1 else y.sum(axis=0)
-    else:
-        center = xp.mean(y, axis=0)
+    center = _middle(y)
     x -= center
     y -= center
-    if isinstance(x, np.ndarray):  # in place: copies of many columns are memory
-        np.clip(x, -limit, limit, out=x)
-        np.clip(y, -limit, limit, out=y)
-        if len(y) == 1:
-            return np.vecdot(x, x)[:, None]
-    else:
-        x, y = xp.clip(x, min=-limit, max=limit), xp.clip(y, min=-limit, max=limit)
-    # in one product: every pass over the result takes about as long as that
+    if not isinstance(x, np.ndarray):
+        return xp.clip(_in_one_product(xp.clip(x, min=-limit, max=limit), xp.clip(y, min=-limit, max=limit)), min=0.0)
+    np.clip(x, -limit, limit, out=x)
+    np.clip(y, -limit, limit, out=y)
+    if x.shape[1] < len(y):
+        squares = _in_one_product(x, y)
+    else:  # copies of many columns are memory
+        squares = x @ (-2 * y).T
+        squares += xp.vecdot(x, x)[:, None]
+        squares += xp.vecdot(y, y)
+    return np.maximum(squares, 0.0, out=squares)  # rounding can take a zero distance below zero
+
+
+def _middle(y: Any) -> Any:
+    """The median of every column, or on a device, where that takes long, the mean."""
+    if not isinstance(y, np.ndarray):
+        return namespace(y).mean(y, axis=0)
+    return np.median(y, axis=0) if len(y) else 0.0
+
+
+def _in_one_product(x: Any, y: Any) -> Any:
+    """|x|² - 2 xᵀy + |y|² of all pairs of rows: every pass over the result would take about as long as the product."""
+    xp = namespace(x)
     of_x, of_y = xp.vecdot(x, x)[:, None], xp.vecdot(y, y)[:, None]
     left = xp.concat([x, of_x, xp.ones_like(of_x)], axis=1)
-    squares = left @ xp.concat([-2 * y, xp.ones_like(of_y), of_y], axis=1).T
-    if isinstance(squares, np.ndarray):
-        return np.maximum(squares, 0.0, out=squares)  # rounding can take a zero distance below zero
-    return xp.clip(squares, min=0.0)
+    return left @ xp.concat([-2 * y, xp.ones_like(of_y), of_y], axis=1).T

@@ -143,9 +143,8 @@ class StartBatch(NamedTuple):
         count = 1 if self.n_parts == 1 else 2 * n_starts + (moments is not None)
         guesses = dependence_starts(problem, search.rows, self.n_parts, n_starts, moments, search.weights, before)
 
-        def tasks() -> Iterator[
-            Any
-        ]:  # a start is made when its turn comes, so that the steps told of are spread evenly
+        def tasks() -> Iterator[Any]:
+            # a start is made when its turn comes, so that the steps told of are spread evenly
             for i, start in enumerate(guesses):
                 starts.append(start.name)
                 part = Part(i, count, settings.tol)
