@@ -311,6 +311,26 @@ def test_as_many_coefficients_as_rows_end_without_overflow(seed):
     assert np.isnan(found.standard_errors).all()
 
 
+@pytest.mark.parametrize(("origin", "unit"), [(2000, 5), (5e4, 2e4), (1.7e9, 1e3), (0, 1e-9)])
+def test_coefficients_go_with_the_origin_and_the_unit_of_a_covariate(origin, unit, rng):
+    z, _, codes = simulated(300, rng)
+    posteriors = LatentClass(2, n_starts=0, random_state=0).fit(codes).predict_proba(codes)
+
+    def three_steps(covariate):
+        return class_regression(posteriors, covariate)
+
+    def one_step(covariate):
+        return LatentClass(2, n_starts=0, random_state=0).fit(codes, covariates=covariate).regression_
+
+    for ask in (three_steps, one_step):
+        found, moved = ask(z), ask(origin + unit * z)
+        for part in ("coefficients", "standard_errors"):
+            np.testing.assert_allclose(unit * getattr(moved, part)[1, 1], getattr(found, part)[1, 1], rtol=1e-5)
+        assert moved.log_likelihood == pytest.approx(found.log_likelihood, abs=1e-6)
+        intercept = moved.coefficients[0, 1] + origin * moved.coefficients[1, 1]
+        assert intercept == pytest.approx(found.coefficients[0, 1], rel=1e-4)
+
+
 def test_an_outcome_without_spread_differs_for_sure_or_not_at_all(rng):
     labels = np.arange(60) % 2
     sure = np.eye(2)[labels]
