@@ -78,7 +78,8 @@ def refreshed(text: str) -> str:
     def figure(found: re.Match[str]) -> str:
         before, reference, *where = found.groups()
         number = written(*where)
-        return (number.replace("0.", ".", 1) if re.match(r"[-−]?\.", before or "") else number) + reference
+        short = re.sub(r"^([-−]?)0\.", r"\1.", number)  # and not that of 10.5
+        return (short if re.match(r"[-−]?\.", before or "") else number) + reference
 
     return FIGURE.sub(figure, text)
 

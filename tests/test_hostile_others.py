@@ -533,6 +533,8 @@ def test_components_explain_no_more_than_there_is():
         (500, "TransformedDensity", 87),
         (500, "LowRankDensity", 792),
         (500, "CrowdLabels", 171),
+        (600, "TopicModel", 109),
+        (600, "CrowdLabels", 129),
     ],
     ids=str,
 )

@@ -1,6 +1,7 @@
 """Files too large for memory: fits and predictions in pieces are those of the whole file."""
 
 import json
+import warnings
 
 import numpy as np
 import pandas as pd
@@ -62,7 +63,7 @@ def test_a_large_file_is_fitted_as_if_it_were_in_memory(name, frame, large, tmp_
     assert asked == [500, N]
     assert pieces["rows_in_memory"] == 500
     assert pieces["n_rows"] == whole["n_rows"] == whole["rows_in_memory"] == N
-    assert any("one row in 6" in note for note in pieces["notes"])
+    assert any("checks and the report made, by 500, spread over the file" in note for note in pieces["notes"])
     assert pieces["left_out"] == whole["left_out"] == ["note", "number"]
     for a, b in zip(pieces["classes"], whole["classes"], strict=True):
         assert a["n_rows"] == b["n_rows"]
@@ -89,6 +90,16 @@ def test_a_large_file_is_predicted_in_pieces(frame, large, monkeypatch):
     assert again["class"].tolist() == pd.read_csv("found/labels.csv")["class"].tolist()
 
 
+def test_columns_without_names_are_called_by_their_numbers(frame, large, tmp_path):
+    frame[["number", "a", "b", "c"]].to_csv("rows.csv", index=False, header=False)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        run("fit", "rows.csv", "-k", "2", "--columns", "2,3,4", "--no-report", "--out", "found")
+
+    assert summary(tmp_path / "found")["view_names"] == ["2", "3", "4"]
+    assert load("found/model.latentviews").feature_names_in_.tolist() == ["2", "3", "4"]
+
+
 @pytest.mark.parametrize("asked", [["--transform", "arcsinh"], ["--codes", "note"]], ids=str)
 def test_options_that_need_all_rows_read_them(asked, frame, large, tmp_path):
     WRITERS["rows.csv"](frame.assign(note=np.where(frame.a > 0, "x", "y")), "rows.csv")
@@ -104,13 +115,18 @@ def test_copulas_have_all_rows_in_memory(asked, frame, large):
     assert read_columns(arguments, parse_columns(arguments)).table.stored is None
 
 
-def test_some_rows_of_a_large_file_are_evenly_spaced(frame, large):
+def test_some_rows_of_a_large_file_are_spread_over_it_without_its_rhythm(frame, large):
+    frame["month"] = np.arange(N) % 6
     WRITERS["rows.parquet"](frame, "rows.parquet")
     some = sample_table("rows.parquet", most=500)
     assert isinstance(some, Table)
-    assert some.columns == ("a", "b", "c", "number")
+    assert some.columns == ("a", "b", "c", "number", "month")
     assert some.texts == ("note",)
-    assert some.values[:, 3].tolist() == list(range(1, N + 1, 6))
+    np.testing.assert_array_equal(some.places // 6, np.arange(500))
+    np.testing.assert_array_equal(some.values, frame.loc[some.places, list(some.columns)])
+    assert np.bincount(some.values[:, 4].astype(int), minlength=6).min() > 500 / 6 / 2
+    odd = sample_table("rows.parquet", most=N - 1)
+    assert len(odd.values) == N / 2
     assert sample_table("rows.parquet", most=N) is None
 
 

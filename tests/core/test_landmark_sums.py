@@ -65,6 +65,18 @@ def test_values_in_blocks_are_those_of_the_kernel_however_far_rows_lie(far, rng)
     np.testing.assert_allclose(values, phi.raw(x), rtol=0, atol=1e-14)
 
 
+@pytest.mark.parametrize(("far", "width"), [(1e9, 1.0), (1e140, 1e-30)])
+def test_values_at_a_landmark_far_from_all_others_are_no_larger_than_the_kernel(far, width, rng):
+    x = rng.normal(size=(60, 3))
+    x[::20] += far * rng.normal(size=(3, 3))
+    phi = LandmarkFeatures(Gaussian(width), None).fit(x)
+    values = np.concatenate([block.copy() for _, block in SeenFrom(phi, [0, 1, 2], 60, float).blocks(x)])
+
+    height = np.exp(phi.kernel_.log_height(3) - phi.log_unit_)
+    assert np.all(values >= 0)
+    assert values.max() <= height * (1 + 1e-12)
+
+
 def test_single_precision_takes_no_value_above_the_height_of_the_kernel(rng):
     x = np.concatenate([rng.normal(size=(200, 2)), rng.normal(size=(100, 2)) + 3000]).astype(np.float32)
     phi = LandmarkFeatures(Gaussian(1.0), 30, random_state=0).fit(x)

@@ -223,6 +223,11 @@ def test_resamples_without_a_class_are_left_out(rng):
     assert np.isfinite(found.standard_errors).all()
     with pytest.raises(ValueError, match="n_resamples must be an integer of at least 2; got 1"):
         distal_outcome(posteriors, outcome, n_resamples=1)
+    sure = rng.dirichlet(np.full(3, 0.3), size=100)
+    with pytest.raises(ValueError, match="12 resamples are too few for 12 estimates; raise n_resamples"):
+        distal_outcome(sure, rng.choice(list("abcd"), size=100), n_resamples=12)
+    with pytest.raises(ValueError, match="3 resamples are too few for 4 estimates"):
+        class_regression(sure, rng.normal(size=100), n_resamples=3)
 
 
 def test_one_step_finds_the_coefficients_and_agrees_with_three(rng):
@@ -304,6 +309,26 @@ def test_as_many_coefficients_as_rows_end_without_overflow(seed):
 
     assert {one.category for one in caught} == {IdentifiabilityWarning}
     assert np.isnan(found.standard_errors).all()
+
+
+@pytest.mark.parametrize(("origin", "unit"), [(2000, 5), (5e4, 2e4), (1.7e9, 1e3), (0, 1e-9)])
+def test_coefficients_go_with_the_origin_and_the_unit_of_a_covariate(origin, unit, rng):
+    z, _, codes = simulated(300, rng)
+    posteriors = LatentClass(2, n_starts=0, random_state=0).fit(codes).predict_proba(codes)
+
+    def three_steps(covariate):
+        return class_regression(posteriors, covariate)
+
+    def one_step(covariate):
+        return LatentClass(2, n_starts=0, random_state=0).fit(codes, covariates=covariate).regression_
+
+    for ask in (three_steps, one_step):
+        found, moved = ask(z), ask(origin + unit * z)
+        for part in ("coefficients", "standard_errors"):
+            np.testing.assert_allclose(unit * getattr(moved, part)[1, 1], getattr(found, part)[1, 1], rtol=1e-5)
+        assert moved.log_likelihood == pytest.approx(found.log_likelihood, abs=1e-6)
+        intercept = moved.coefficients[0, 1] + origin * moved.coefficients[1, 1]
+        assert intercept == pytest.approx(found.coefficients[0, 1], rel=1e-4)
 
 
 def test_an_outcome_without_spread_differs_for_sure_or_not_at_all(rng):

@@ -122,7 +122,7 @@ def _three_steps(rng: Rng, wild: bool) -> dict[str, Any]:
     return {
         "correction": _picked(rng, [None, "ML", "BCH", *(["ml"] if wild else [])]),
         "assignment": _picked(rng, ["modal", "proportional"]),
-        "n_resamples": _picked(rng, [0, 0, 3, *([1, -1, 2.5] if wild else [])]),
+        "n_resamples": _picked(rng, [0, 0, 12, *([1, -1, 2.5] if wild else [])]),
         "random_state": 0,
     }
 

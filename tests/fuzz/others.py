@@ -84,7 +84,7 @@ ANSWER_WRONG_FORMS: Makers = {
     "two columns": lambda rng, rows: pd.DataFrame(rows).iloc[:, :2],
     "no rows": lambda rng, rows: pd.DataFrame(rows, columns=["task", "worker", "label"]).iloc[:0],
     "unequal": lambda rng, rows: ([1], [1, 2], [1]),
-    "strings": lambda rng, rows: np.array(rows, dtype=str),
+    "strings": lambda rng, rows: np.array([[str(value) for value in row] for row in rows]),
     "nothing": lambda rng, rows: None,
     "dates": lambda rng, rows: tuple(np.arange(len(rows)).astype("datetime64[s]") for _ in range(3)),
 }

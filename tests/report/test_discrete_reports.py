@@ -7,8 +7,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from latentviews import CommunityModel, CrowdLabels, LatentClass, TopicModel
+from latentviews import CommunityModel, CrowdLabels, Delta, LatentClass, TopicModel
 from latentviews.report import write_report
+from latentviews.report.figures import percent
 from outline import Outline
 
 
@@ -30,7 +31,7 @@ def text_of(model, X, tmp_path, **options):
     assert "script" not in outline.seen
     assert "answer" in outline.ids
     assert not re.search(r"(src|href)=\"(?!#)", text)
-    assert "nan" not in re.sub(r"<style>.*?</style>", "", text, flags=re.DOTALL).lower().split()
+    assert not re.search(r"\bnan\b", re.sub(r"<style>.*?</style>", "", text, flags=re.DOTALL), re.IGNORECASE)
     return text
 
 
@@ -60,6 +61,12 @@ def test_classes_that_do_not_fit_are_told(answers, tmp_path):
     assert "Dependent inside classes, by residuals above 4: 10 pairs of items." in text
 
 
+def test_classes_of_as_many_parameters_as_cells_have_no_p_value(answers, tmp_path):
+    X = answers[0].iloc[:, :3]
+    text = text_of(LatentClass(2, n_starts=5, random_state=0).fit(X), X, tmp_path)
+    assert re.search(r"G² \(p-value\)</t[hd]><td[^>]*>[^<]*\(–\)", text)
+
+
 def test_covariates_of_classes_are_in_the_report(answers, tmp_path):
     X, kind = answers
     age = pd.DataFrame({"age": kind + np.random.default_rng(1).normal(size=200)})
@@ -67,6 +74,7 @@ def test_covariates_of_classes_are_in_the_report(answers, tmp_path):
 
     text = text_of(model, X, tmp_path)
 
+    assert "BIC" not in text  # which needs the covariates of the rows
     assert "Log-odds of every class against class 0" in text
     assert f"{model.regression_.coefficients[1, 1]:.4g}".replace("-", "−") in text
 
@@ -97,6 +105,26 @@ def test_parts_of_draws_and_views_show_distributions(rng, tmp_path):
     assert text.count("<figure") == 3  # the shares, and two views
     assert "How probable each word is" in text
     assert "The density of a in every part." in text_of(draws, frame[["a"]], tmp_path)
+
+
+def test_codes_of_a_view_are_a_table_as_categories_are(rng, tmp_path):
+    part = rng.integers(2, size=(300, 1))
+    X = np.hstack([part * 7.0, part + rng.normal(size=(300, 2))])
+    model = TopicModel(2, 1.0, views=[[0], [1], [2]], kernel=[Delta(), None, None], random_state=0).fit(X)
+
+    text = text_of(model, X, tmp_path, columns=["shop", "a", "b"])
+
+    assert "How probable each shop is" in text
+    assert "The density of shop" not in text
+    assert re.search(rf"<bdi>7</bdi></t[hd]><td[^>]*>{percent(model.components_[0].density([[7.0]])[0, 0])}</td>", text)
+
+
+@pytest.mark.parametrize("n_names", [2, 5])
+def test_names_are_as_many_as_columns(n_names, answers, rng, tmp_path):
+    counts = rng.poisson(3.0, size=(50, 4))
+    for model, X in ((LatentClass(1), answers[0]), (TopicModel(1), counts)):
+        with pytest.raises(ValueError, match=f"columns needs one name per column of X, 4; got {n_names}"):
+            write_report(model.fit(X), X, tmp_path / "report.html", columns=list("abcde")[:n_names])
 
 
 def test_communities_show_links_and_nodes(tmp_path):

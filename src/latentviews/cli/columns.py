@@ -61,7 +61,7 @@ def read_columns(arguments: argparse.Namespace, wanted: Wanted) -> Chosen:
     if table.stored is not None:
         notes.append(
             f"{table.source} has {table.n_rows:,} rows, which stay in it: classes are those of all of them; columns "
-            f"are looked at, and checks and the report made, by one row in {table.every:,} ({len(table.values):,})."
+            f"are looked at, and checks and the report made, by {len(table.values):,}, spread over the file."
         )
     chosen = _coded(Chosen(without(table, same), tuple(wanted.codes), tuple(notes)))
     return replace(chosen, notes=(*chosen.notes, *_far_values(chosen)))
@@ -110,7 +110,7 @@ def _far_values(chosen: Chosen) -> Iterator[str]:
         far = known[np.abs(column[known] - middle) > FAR * max(high - low, np.finfo(float).tiny)]
         if len(far) and high > low:
             yield (
-                f"{name} holds {column[far[0]]:.3g} in row {far[0] * chosen.table.every + 1:,}"
+                f"{name} holds {column[far[0]]:.3g} in row {chosen.table.places[far[0]] + 1:,}"
                 + (f" and {len(far) - 1:,} more such values" if len(far) > 1 else "")
                 + f", while nine in ten lie between {low:.3g} and {high:.3g}; the classes will be about that. Take "
                 "such rows out, or leave the cells empty."
@@ -167,11 +167,12 @@ def settle(chosen: Chosen, ask: Callable[[str], str] | None) -> Chosen:
     for j, name in enumerate(chosen.table.columns):
         if name in chosen.codes:
             continue
-        column = _raw(chosen.table, j)
-        step = _even_step(column) / chosen.table.every
+        column, places = _raw(chosen.table, j), chosen.table.places
+        step = _even_step(column, places)
         if step:
             out.append(name)
-            how = "numbers the rows" if step == 1 and column[0] in (0, 1) else f"rises by {step:g} from row to row"
+            counted = step == 1 and column[0] - places[0] in (0, 1)
+            how = "numbers the rows" if counted else f"rises by {step:g} from row to row"
             notes.append(f"left out: {name}, which {how}; --columns takes it in.")
             continue
         what = _suspicion(name, column)
@@ -199,9 +200,9 @@ def _question(usual: str) -> str:
     return f"Leave it out (l), take it as codes (c) or as numbers (n)? [{letters}] "
 
 
-def _even_step(column: np.ndarray) -> float:
+def _even_step(column: np.ndarray, places: np.ndarray) -> float:
     """By how much a column that numbers the rows, or is their time, rises from each to the next; zero for others."""
-    steps = np.diff(column)
+    steps = np.diff(column) / np.diff(places)
     even = len(column) > FEW and steps[0] > 0 and np.allclose(steps, steps[0], rtol=1e-6, atol=0.0)
     return float(steps[0]) if even else 0.0
 

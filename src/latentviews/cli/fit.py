@@ -45,9 +45,9 @@ def fit_and_write(
         fitted.warnings[:0] = told
         files = write_results(aside, fitted, arguments, progress)
         if fitted.posteriors is None:
-            with blamed_on(arguments.file):
+            with blamed_on(arguments.file), gathered_warnings(fitted.warnings):
                 place = aside / LABELS[arguments.labels_format]
-                label_pieces(place, None, fitted.model, chosen.table, fitted.tally, progress)
+                label_pieces(place, None, fitted.model, chosen.table, fitted.tally, progress, scored=True)
         with progress.stage("checks" if arguments.no_report else "report"):
             diagnosis = judge(aside, fitted, arguments)
         summary = summarize(fitted, diagnosis, arguments, names + files, progress.seconds())
@@ -162,15 +162,18 @@ def checked(posteriors: np.ndarray, before: int = 0) -> np.ndarray:
     return posteriors
 
 
-def label_pieces(path: Path, kind: str | None, model: Any, table: Table, tally: Tally, progress: Progress) -> None:
-    """The labels of rows that stay in their file, written and counted a piece at a time."""
+def label_pieces(
+    path: Path, kind: str | None, model: Any, table: Table, tally: Tally, progress: Progress, *, scored: bool = False
+) -> None:
+    """The labels of rows that stay in their file, written and counted a piece at a time, and their likelihood."""
     stored, started = table.stored, time.monotonic()
     assert stored is not None
     with labels_file(path, kind) as file, progress.stage("classes of rows", stored.n_rows) as stage:
         for _, values in stored.raw_pieces():
             rows = rows_like(values, model, table)
             posteriors = checked(model.predict_proba(rows), tally.n_rows)
-            file.add(tally.add(posteriors, model.score_samples(rows)), posteriors, noise_of(model, posteriors))
+            labels = tally.add(posteriors, model.score_samples(rows) if scored else None)
+            file.add(labels, posteriors, noise_of(model, posteriors))
             rate = tally.n_rows / max(time.monotonic() - started, 1e-9)
             stage.update(tally.n_rows, stored.n_rows, f"{rate:,.0f} rows/s")
 

@@ -153,7 +153,8 @@ def curved(kernel: Kernel, rows: np.ndarray, n_landmarks: int) -> CurvedKernel:
     features = LandmarkFeatures(UnitHeight(kernel), n_landmarks, tol=WEAKEST, random_state=0).fit(rows)
     phi = features.transform(rows)
     phi = phi - phi.mean(axis=0)
-    products = phi.T @ (rows - rows.mean(axis=0))
+    columns = (rows - rows.mean(axis=0)) / np.maximum(rows.std(axis=0), TINY)
+    products = phi.T @ columns
     along, sizes, _ = np.linalg.svd(products, full_matrices=products.shape[1] < len(products))  # all directions of φ
     bent = along[:, int(np.sum(sizes > NO_CURVE * max(sizes.max(), TINY))) :]
     _, spreads, directions = np.linalg.svd(phi @ bent, full_matrices=False)

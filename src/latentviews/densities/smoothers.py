@@ -120,23 +120,29 @@ def _held_out_stack(
 ) -> StackedSmoothers:
     """Shares that make some rows of either half likeliest given the other."""
     asked = [half[rng.permutation(len(half))[:n_judged]] for half in halves]
-    rows, sides = np.concatenate(asked), np.repeat([0, 1], list(map(len, asked)))
-    found = []  # logs of densities (n, k, w) that each half makes
-    for half in halves:
-        made, _, _ = smoothers(x[half], posteriors[half], specs, rng)
-        found.append(np.stack([log_densities(way, x[rows]) for way in made], axis=-1))
-    by_own, by_other = np.where((sides == 0)[:, None, None], found, found[::-1])
-    judges, sizes = posteriors[rows], posteriors.sum(axis=0) / 2
+    made = [smoothers(x[half], posteriors[half], specs, rng)[0] for half in halves]
+    by_other = _logs_of_ways(made[::-1], [x[rows] for rows in asked])
+    judges, sizes = posteriors[np.concatenate(asked)], posteriors.sum(axis=0) / 2
     costly = np.array([spec.kind != "broad" for spec in specs])
     shares = np.empty((len(specs), judges.shape[1]))
-    optimism = np.empty(judges.shape[1])
     for h, judge in enumerate(judges.T):
         some = stacking_shares(by_other[:, h], judge)
         some = np.where(costly & (some < SMALL), 0.0, some)
         shares[:, h] = some / some.sum()
-        gain = np.subtract(*(log_mixtures(logs[:, h], shares[:, [h]])[:, 0] for logs in (by_own, by_other)))
-        optimism[h] = sizes[h] * np.average(gain, weights=judge)
+    kept = np.flatnonzero(shares.any(axis=1))
+    by_own = _logs_of_ways([[ways[w] for w in kept] for ways in made], [x[rows] for rows in asked])
+    optimism = np.empty(judges.shape[1])
+    for h, judge in enumerate(judges.T):
+        both = (log_mixtures(logs[:, h], shares[kept][:, [h]])[:, 0] for logs in (by_own, by_other[:, :, kept]))
+        optimism[h] = sizes[h] * np.average(np.subtract(*both), weights=judge)
     return StackedSmoothers(shares, np.maximum(optimism, 1.0))
+
+
+def _logs_of_ways(ways: list[list[Smoother]], rows: list[np.ndarray]) -> np.ndarray:
+    """Logs of the densities of every way, (n, k, w), at some rows under some ways and at others under others."""
+    return np.concatenate(
+        [np.stack([log_densities(way, x) for way in own], axis=-1) for own, x in zip(ways, rows, strict=True)]
+    )
 
 
 def _joined(

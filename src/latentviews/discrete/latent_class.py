@@ -38,6 +38,8 @@ from latentviews.discrete.logits import (
     class_probabilities,
     design_matrix,
     regression_record,
+    standardized,
+    taken_back,
     without_separated,
 )
 from latentviews.discrete.one_step import regressed_em
@@ -245,17 +247,19 @@ class LatentClass(ClassQuestionsMixin, ClassNamePrefixFeaturesOutMixin, Transfor
             raise ValueError(f"covariates needs one row per row of X, {len(rows.codes)}; got {len(design)}.")
         counts = np.ones(len(design)) if rows.weights is None else rows.weights
         check_determined(design, names, counts)
+        scaled, back = standardized(design, counts)
         answers = Answers(rows.known, counts, tuple(rows.sizes))
         start = np.concatenate(self.coefficients_)
         posteriors = expectation(answers, np.concatenate(self.components_)[:, None], np.log(self.weights_))[0][:, 0]
-        found = regressed_em(answers, design, posteriors, start, self.max_iter, self.tol, kernels)
-        priors = class_probabilities(design, found.logits)
+        found = regressed_em(answers, scaled, posteriors, start, self.max_iter, self.tol, kernels)
+        priors = class_probabilities(scaled, found.logits)
         self.weights_ = counts @ priors / counts.sum()
         self._keep_items(answers, found.coefficients, kernels)
         self.log_likelihood_, self.n_iter_, self.converged_ = found.log_likelihood, found.n_iter, found.converged
-        _, covariance = standard_errors(Fitted(answers, design, priors, found.coefficients, kernels))
-        covariance = without_separated(covariance, design, found.logits, counts)
-        self.regression_ = regression_record(found.logits, covariance, names, found.log_likelihood)
+        _, covariance = standard_errors(Fitted(answers, scaled, priors, found.coefficients, kernels))
+        logits = back @ found.logits
+        covariance = without_separated(taken_back(covariance, back), design, logits, counts)
+        self.regression_ = regression_record(logits, covariance, names, found.log_likelihood)
 
     def fit_predict(self, X: Any, y: Any = None, sample_weight: Any = None, covariates: Any = None) -> np.ndarray:
         """Fit, and the most probable class of every row.

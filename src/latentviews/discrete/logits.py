@@ -96,6 +96,33 @@ def _triangular(design: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, np
     return np.linalg.qr(rows / np.maximum(np.linalg.norm(rows, axis=0), TINY))
 
 
+def standardized(design: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The design with covariates of mean zero and variance one, and the matrix that takes its coefficients back.
+
+    Steps and standard errors are found there: beside an intercept, the curvature of a covariate such as a year of birth
+    or an income is lost in rounding.
+    """
+    means = weights @ design / weights.sum()
+    means[0] = 0.0  # of the intercept
+    away = design - means
+    sizes = np.abs(away).max(axis=0)
+    sizes = np.where(sizes > 0, sizes, 1.0)
+    spreads = sizes * np.sqrt(weights @ (away / sizes) ** 2 / weights.sum())
+    spreads = np.where(spreads > 0, spreads, 1.0)
+    back = np.diag(1 / spreads)
+    back[0, 1:] = -means[1:] / spreads[1:]
+    return away / spreads, back
+
+
+def taken_back(covariance: np.ndarray, back: np.ndarray) -> np.ndarray:
+    """The covariance of coefficients as the design has them, NaN where one depends on some that have none."""
+    ways = np.kron(back, np.eye(len(covariance) // len(back)))
+    without = (ways[:, np.isnan(np.diag(covariance))] != 0).any(axis=1)
+    with np.errstate(over="ignore", invalid="ignore"):  # of coefficients without a finite maximum
+        found = ways @ np.where(np.isnan(covariance), 0.0, covariance) @ ways.T
+    return np.where(without[:, None] | without, np.nan, found)
+
+
 def without_separated(
     covariance: np.ndarray, design: np.ndarray, coefficients: np.ndarray, weights: np.ndarray
 ) -> np.ndarray:

@@ -68,7 +68,7 @@ def distal_outcome(
     sample_weight : array of shape (n,) or None
     n_resamples : int, default=0
         Where above zero, standard errors are those of a bootstrap of all steps with so many resamples of the rows; of
-        the last two where posteriors are given.
+        the last two where posteriors are given. Tests need far more resamples than they compare estimates.
     random_state : int, RandomState or None
         For the resamples.
 

@@ -12,7 +12,7 @@ from latentviews.discrete.answers import Answers, distinct_answers
 from latentviews.discrete.expectation import ClassParameters, Kernels, accelerated_em, smoothed
 from latentviews.discrete.fit_quality import GoodnessOfFit, LikelihoodRatioTest, goodness_of_fit
 from latentviews.discrete.inference import Fitted, StandardErrors, standard_errors
-from latentviews.discrete.logits import design_matrix
+from latentviews.discrete.logits import design_matrix, standardized
 from latentviews.discrete.reading import read_answers, smoothing_kernels
 from latentviews.discrete.spectral import spectral_starts
 from latentviews.discrete.starts import search
@@ -216,7 +216,7 @@ class ClassQuestionsMixin:
         rows = read_answers(self, X, sample_weight, reset=False)
         if covariates is not None:
             counts = np.ones(len(rows.codes)) if rows.weights is None else rows.weights
-            return Answers(rows.known, counts, tuple(rows.sizes)), design_matrix(covariates)[0]
+            return Answers(rows.known, counts, tuple(rows.sizes)), standardized(design_matrix(covariates)[0], counts)[0]
         answers, _ = distinct_answers(rows.known, rows.sizes, rows.weights)
         answers = answers.take(np.flatnonzero((answers.counts > 0) & (answers.codes >= 0).any(axis=1)))
         if not len(answers.counts):

@@ -18,6 +18,8 @@ from latentviews.discrete.logits import (
     logit_objective,
     newton,
     regression_record,
+    standardized,
+    taken_back,
     without_separated,
 )
 from latentviews.discrete.three_step import (
@@ -58,7 +60,7 @@ def class_regression(
     sample_weight : array of shape (n,) or None
     n_resamples : int, default=0
         Where above zero, standard errors are those of a bootstrap of all steps with so many resamples of the rows; of
-        the last two where posteriors are given.
+        the last two where posteriors are given. Tests need far more resamples than they compare estimates.
     random_state : int, RandomState or None
         For the resamples.
 
@@ -86,15 +88,17 @@ def class_regression(
     design, names = design_matrix(covariates)
     check_length("covariates", len(design), len(rows.assigned))
     check_determined(design, names, rows.weights)
-    coefficients = _coefficients(rows, design, correction)
-    value, information = _end(rows, design, correction, coefficients)
+    scaled, back = standardized(design, rows.weights)
+    found = _coefficients(rows, scaled, correction)
+    value, information = _end(rows, scaled, correction, found)
     if n_resamples:
         resamples = drawn_counts(len(design), n_resamples, random_state)
-        covariance = bootstrap_covariance(rows, lambda some: _coefficients(some, design, correction)[:, 1:], resamples)
+        covariance = bootstrap_covariance(rows, lambda some: _coefficients(some, scaled, correction)[:, 1:], resamples)
     else:
-        equations = partial(_equations, design, class_probabilities(design, coefficients), correction)
+        equations = partial(_equations, scaled, class_probabilities(scaled, found), correction)
         covariance = corrected_covariance(rows, equations, information)
-    covariance = without_separated(covariance, design, coefficients, rows.weights)
+    coefficients = back @ found
+    covariance = without_separated(taken_back(covariance, back), design, coefficients, rows.weights)
     return regression_record(coefficients, covariance, names, value)
 
 

@@ -249,4 +249,6 @@ def bootstrap_covariance(
             f"{n_lost} of {n_lost + len(found)} resamples have a class that no row is assigned to, and are left out.",
             IdentifiabilityWarning,
         )
+    if len(found) <= found[0].size:  # or the covariance is singular, and tests by it mean nothing
+        raise ValueError(f"{len(found)} resamples are too few for {found[0].size} estimates; raise n_resamples.")
     return np.atleast_2d(np.cov(np.array(found), rowvar=False))

@@ -25,6 +25,7 @@ from latentviews._validation import (
     all_or_nothing,
     check_count,
     is_auto,
+    is_batches,
     warn_user,
 )
 from latentviews.core.kernels.base import Kernel
@@ -217,6 +218,8 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
 
     def _counts(self, X: Any, *, reset: bool) -> sparse.csr_array:
         """Counts as a sparse table of nonnegative floats."""
+        if is_batches(X):
+            raise TypeError(f"TopicModel expects one table here; got {type(X).__name__}. Put its batches together.")
         if not sparse.issparse(X) and np.asarray(X).dtype.kind in "US":
             raise ValueError(
                 f"{type(self).__name__} takes a table of counts, documents by words; got text. scikit-learn's "

@@ -52,7 +52,7 @@ class Table:
     left_out: tuple[str, ...] = ()  # columns of the file that were not asked for, or hold no numbers
     texts: tuple[str, ...] = ()  # those of them that hold text
     stored: StoredTable | None = field(default=None, repr=False)  # all rows, where those in memory are some of them
-    every: int = 1  # the rows in memory are every so manieth
+    rows: np.ndarray | None = field(default=None, repr=False)  # the places in the file of those in memory, then
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -63,6 +63,11 @@ class Table:
     def n_rows(self) -> int:
         """The number of rows in the file."""
         return len(self.values) if self.stored is None else self.stored.n_rows
+
+    @property
+    def places(self) -> np.ndarray:
+        """The places in the file, from zero, of the rows in memory."""
+        return np.arange(len(self.values)) if self.rows is None else self.rows
 
     def frame(self) -> Any:
         """The table as a pandas DataFrame, which models take with its names.
@@ -168,7 +173,7 @@ def sample_table(
     delimiter: str | None = None,
     header: bool | None = None,
 ) -> Table | None:
-    """Every so manieth row of a table that is too large for memory, which stays in its file.
+    """Some rows of a table that is too large for memory, which stays in its file: one by chance of every so many.
 
     Parameters
     ----------
@@ -201,14 +206,23 @@ def sample_table(
     stored = stored_columns(path, source, names)
     if stored.n_rows <= most:
         return None
-    every, found, start = -(-stored.n_rows // most), [], 0
+    rows, found, start = _spread(stored.n_rows, most), [], 0
     for _, values in stored.raw_pieces():
-        found.append(np.array(values[-start % every :: every]))
+        here = rows[slice(*np.searchsorted(rows, [start, start + len(values)]))]
+        found.append(values[here - start])
         start += len(values)
     left_out = tuple(name for name in source.names if name not in names)
     unread = tuple(source.names[j] for j in source.texts if source.names[j] in left_out)
     reading = Reading(names, (None,) * len(names))
-    return Table(np.concatenate(found), path.name, source.format, reading, left_out, unread, stored, every)
+    return Table(np.concatenate(found), path.name, source.format, reading, left_out, unread, stored, rows)
+
+
+def _spread(n_rows: int, most: int) -> np.ndarray:
+    """Places of ``most`` rows or fewer, one in every stretch; by chance, so that no rhythm of the rows is theirs."""
+    every = -(-n_rows // most)
+    starts = np.arange(0, n_rows, every)
+    within = np.random.default_rng(0).integers(np.minimum(every, n_rows - starts))
+    return starts + within
 
 
 def _chosen(

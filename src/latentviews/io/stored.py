@@ -30,15 +30,11 @@ class StoredTable:
     one.
     """
 
-    def __init__(self, files: Sequence[_StoredFile], names: Sequence[str]):
+    def __init__(self, files: Sequence[_StoredFile], names: Sequence[str], *, named: bool = False):
         self.files = tuple(files)
         self.names = tuple(names)
-
-    @property
-    def named(self) -> bool:
-        """Whether the columns have names of their own, and not numbers."""
         first = self.files[0].source
-        return first.names != numbered(len(first.names))
+        self.named = named or first.names != numbered(len(first.names))  # whether pieces are frames, with names
 
     @cached_property
     def n_rows(self) -> int:
@@ -63,7 +59,7 @@ class StoredTable:
         StoredTable
         """
         files = [file._replace(columns=file.source.find(list(names), file.path)) for file in self.files]
-        return StoredTable(files, names)
+        return StoredTable(files, names, named=self.named)
 
     def placed(self) -> Iterator[tuple[str, Any]]:
         """Every piece of the rows, and the place where they stand: the file, and rows or a row group of it.
@@ -191,8 +187,8 @@ def open_table(
 
 
 def stored_columns(path: Path, source: Source, names: Sequence[str]) -> StoredTable:
-    """Some columns of a file that was opened."""
-    table = StoredTable([_StoredFile(path, source, source.find(list(names), path))], names)
+    """Some columns of a file that was opened; those without names are called by their numbers."""
+    table = StoredTable([_StoredFile(path, source, source.find(list(names), path))], names, named=True)
     if not table.n_rows:
         raise InputError(f"{table.label} has no rows.")
     return table

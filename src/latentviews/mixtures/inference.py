@@ -131,7 +131,10 @@ def _tied_rows(values: np.ndarray, counts: np.ndarray) -> tuple[float, float]:
 
 @dataclass(frozen=True, eq=False)
 class Conditional:
-    """The distribution of one view given the others, for every row: a mixture of the components."""
+    """The distribution of one view given the others, for every row: a mixture of the components.
+
+    Categories are codes 0, 1, … here, in the order of the model's ``categories_``.
+    """
 
     def __repr__(self) -> str:
         return brief(self)

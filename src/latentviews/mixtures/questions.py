@@ -152,7 +152,8 @@ class ViewQuestionsMixin:
         Parameters
         ----------
         functions : dict from the number or name of a view to a function of its rows (n, d_t)
-            Or to a pair (points, coefficients), as ``components_[t].expectation`` takes it.
+            Or to a pair (points, coefficients), as ``components_[t].expectation`` takes it. Categories are codes, in
+            the order of ``categories_``.
 
         Returns
         -------

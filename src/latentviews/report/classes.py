@@ -11,7 +11,16 @@ from latentviews.discrete.latent_class import LatentClass
 from latentviews.discrete.logits import ClassRegression
 from latentviews.report.figures import percent
 from latentviews.report.markup import Html, name, table, tag
-from latentviews.report.plain import certainty_table, heat_table, loading, plain_page, share_bars, use_part, verdict
+from latentviews.report.plain import (
+    certainty_table,
+    column_names,
+    heat_table,
+    loading,
+    plain_page,
+    share_bars,
+    use_part,
+    verdict,
+)
 from latentviews.report.sections import figure, section
 from latentviews.report.svg import number
 
@@ -25,9 +34,8 @@ def classes_page(
     model: LatentClass, X: Any, columns: Sequence[str] | None, source: str | None, title: str | None, saved: str | None
 ) -> str:
     """The whole file."""
+    items = column_names(model, columns)
     posteriors, k = model.predict_proba(X), model.n_components_
-    named: Any = getattr(model, "feature_names_in_", range(len(model.components_))) if columns is None else columns
-    items = [str(one) for one in named]
     fit = model.goodness_of_fit(X)
     parts = {
         "answer": ("The answer", answer_part(model, X, posteriors, fit)),
@@ -98,14 +106,13 @@ def items_part(model: LatentClass, items: list[str]) -> Html:
 
 
 def fit_part(model: LatentClass, X: Any, fit: GoodnessOfFit, items: list[str]) -> Html:
-    """Criteria, goodness of fit, and the pairs of items that classes explain least."""
+    """Criteria, but for a model with covariates, goodness of fit, and the pairs of items that classes explain least."""
     rows = [
         ("log-likelihood", number(model.log_likelihood_)),
         ("parameters", f"{model.n_parameters_:,}"),
-        ("BIC", number(model.bic(X))),
-        ("AIC", number(model.aic(X))),
-        ("G² (p-value)", f"{number(fit.g_squared)} ({fit.g_pvalue:.2g})"),
-        ("X² (p-value)", f"{number(fit.chi_squared)} ({fit.chi_pvalue:.2g})"),
+        *(() if model.regression_ is not None else (("BIC", number(model.bic(X))), ("AIC", number(model.aic(X))))),
+        ("G² (p-value)", f"{number(fit.g_squared)} ({_pvalue(fit.g_pvalue)})"),
+        ("X² (p-value)", f"{number(fit.chi_squared)} ({_pvalue(fit.chi_pvalue)})"),
         ("degrees of freedom", number(fit.degrees_of_freedom)),
     ]
     residuals = np.triu(np.nan_to_num(fit.bivariate_residuals), 1)
@@ -121,6 +128,11 @@ def fit_part(model: LatentClass, X: Any, fit: GoodnessOfFit, items: list[str]) -
         ),
         table(["item", "and", "residual"], worst, about) if worst else None,
     )
+
+
+def _pvalue(value: float) -> str:
+    """A p-value, or a dash where no degrees of freedom are left for one."""
+    return f"{value:.2g}" if np.isfinite(value) else "–"
 
 
 def covariates_part(found: ClassRegression) -> Html:

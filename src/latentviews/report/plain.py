@@ -49,6 +49,15 @@ def plain_page(title: str, facts: Sequence[str], parts: Mapping[str, tuple[str, 
     return "<!DOCTYPE html>\n" + tag("html", head, body, lang="en") + "\n"
 
 
+def column_names(model: Any, columns: Sequence[Any] | None) -> list[str]:
+    """The names given, or else those of the fit, or places; a sentence where there are too many or too few."""
+    n_columns = model.n_features_in_
+    found = getattr(model, "feature_names_in_", range(n_columns)) if columns is None else columns
+    if len(found) != n_columns:
+        raise ValueError(f"columns needs one name per column of X, {n_columns}; got {len(found)}.")
+    return [str(one) for one in found]
+
+
 def share_bars(names: Sequence[str], shares: np.ndarray, what: str) -> Html:
     """One bar per share."""
     begin = min(24 + 7 * max(map(len, names)), 160)

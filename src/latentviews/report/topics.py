@@ -6,10 +6,20 @@ from typing import Any
 import numpy as np
 
 from latentviews._sentences import counted
+from latentviews.core.kernels.spaces import is_discrete
 from latentviews.discrete.topics import TopicModel
 from latentviews.report.figures import class_names, percent
 from latentviews.report.markup import Html, code_spans, join, name, table, tag
-from latentviews.report.plain import certainty_table, heat_table, loading, plain_page, share_bars, use_part, verdict
+from latentviews.report.plain import (
+    certainty_table,
+    column_names,
+    heat_table,
+    loading,
+    plain_page,
+    share_bars,
+    use_part,
+    verdict,
+)
 from latentviews.report.sections import figure, section
 from latentviews.report.svg import Scale, line, number, picture, x_axis, y_axis
 
@@ -22,12 +32,13 @@ def topics_page(
     model: TopicModel, X: Any, columns: Sequence[str] | None, source: str | None, title: str | None, saved: str | None
 ) -> str:
     """The whole file; documents of words are looked at, draws and rows of views are not."""
+    names = column_names(model, columns)
     is_words, k = not isinstance(model.components_, tuple), len(model.weights_)
     shares = model.transform(X) if is_words else None
     what = "document" if is_words else "row"
     parts = {
         "answer": ("The answer", answer_part(model, shares)),
-        "topics": ("Each part", words_part(model, columns) if is_words else densities_part(model, columns)),
+        "topics": ("Each part", words_part(model, names) if is_words else densities_part(model, names)),
         "python": ("Use it", _use(saved, is_words)),
     }
     title = title or f"Topics{f': {source}' if source else ''}"
@@ -61,12 +72,9 @@ def _cautions(model: TopicModel) -> list[str]:
     return lines
 
 
-def words_part(model: TopicModel, columns: Sequence[str] | None) -> Html:
+def words_part(model: TopicModel, names: list[str]) -> Html:
     """The likeliest words of every topic."""
     order = np.argsort(-model.components_, axis=1, kind="stable")[:, :WORDS]
-    names = (
-        columns if columns is not None else getattr(model, "feature_names_in_", np.arange(model.components_.shape[1]))
-    )
     rows = [
         (f"part {h}", percent(model.weights_[h]), tag("td", join(_listed(names, model.components_[h], order[h]))))
         for h in range(len(order))
@@ -75,24 +83,24 @@ def words_part(model: TopicModel, columns: Sequence[str] | None) -> Html:
     return section("topics", "What the topics say", table(["topic", "share", "words"], rows, about))
 
 
-def _listed(names: Any, chances: np.ndarray, order: np.ndarray) -> list[Any]:
+def _listed(names: list[str], chances: np.ndarray, order: np.ndarray) -> list[Any]:
     return [
         part for i, w in enumerate(order) for part in (", " if i else "", name(names[w]), f" {percent(chances[w])}")
     ]
 
 
-def densities_part(model: TopicModel, columns: Sequence[str] | None) -> Html:
-    """The distribution of every view in every part: a line of a number, a table of categories."""
+def densities_part(model: TopicModel, names: list[str]) -> Html:
+    """The distribution of every view in every part: a line of a number, a table of categories or codes."""
     views = getattr(model, "views_", [list(range(model.n_features_in_))])
-    names = list(columns if columns is not None else getattr(model, "feature_names_in_", range(model.n_features_in_)))
     categories, shown = getattr(model, "categories_", {}), []
     for view, part in zip(views, model.components_, strict=True):
-        title = ", ".join(str(names[j]) for j in view)
-        if len(view) == 1 and view[0] in categories:
-            values = categories[view[0]]
-            chances = part.density(np.arange(float(len(values)))[:, None])
+        title = ", ".join(names[j] for j in view)
+        if len(view) == 1 and is_discrete(part.domain):
+            codes, values = part.domain.nodes, categories.get(view[0])
+            rows = [name(number(code) if values is None else values[int(code)]) for code in codes[:, 0]]
+            chances = part.density(codes)
             heads = [title, *(f"part {h}" for h in range(chances.shape[1]))]
-            shown.append(heat_table(heads, [name(one) for one in values], chances, f"How probable each {title} is"))
+            shown.append(heat_table(heads, rows, chances, f"How probable each {title} is"))
         elif len(view) == 1:
             shown.append(figure(_curves(part, title), f"The density of {title} in every part."))
         else:

@@ -26,7 +26,8 @@ class SeenFrom:
         self.scale = kernel._scale(len(columns))[:, None]
         self.centre = np.median(y, axis=0)[:, None]
         self.limit = np.sqrt(np.finfo(dtype).max / (8 * len(columns)))  # squares of larger numbers are out of range
-        points = np.clip((y.T - self.centre) / self.scale, -self.limit, self.limit)
+        with np.errstate(over="ignore"):  # however far
+            points = np.clip((y.T - self.centre) / self.scale, -self.limit, self.limit)
         self.height = 0.0 if phi.log_unit_ else kernel.log_height(len(columns))
         squares = (points * points).sum(axis=0)
         self.points = np.vstack([points, np.full(len(y), -0.5), self.height - squares / 2]).astype(dtype)

@@ -38,11 +38,13 @@ def middle_value(values: np.ndarray) -> float:
     """The median of many numbers in no order, of which only those near some numbers' median are sorted."""
     near = np.sort(values[:: max(len(values) // SOME, 1)])
     low, high = near[[int(0.48 * len(near)), min(int(0.52 * len(near)) + 1, len(near) - 1)]]
-    between = np.sort(values[(values >= low) & (values <= high)])
-    ranks = np.array([(len(values) - 1) // 2, len(values) // 2]) - int(np.count_nonzero(values < low))
+    above = values >= low
+    ranks = np.array([(len(values) - 1) // 2, len(values) // 2]) - (len(values) - int(np.count_nonzero(above)))
+    above &= values <= high
+    between = values[above]
     if ranks[0] < 0 or ranks[1] >= len(between):  # those some were of another kind than all
         return float(np.median(values))
-    return float(between[ranks].mean())
+    return float(np.partition(between, ranks)[ranks].mean())
 
 
 def _median_gap(x: np.ndarray) -> float:

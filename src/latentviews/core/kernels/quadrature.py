@@ -84,7 +84,7 @@ def importance_nodes(
     near = [np.clip((points - origin) / scale, -FAR, FAR) for points in (nodes, centers)]
     squares = euclidean_distances(*near, squared=True)
     nearest = squares.min(axis=1, keepdims=True)
-    squares -= nearest
+    squares -= nearest  # in place: it is large
     squares *= -0.5
     log_density = -0.5 * nearest[:, 0] + np.log(np.exp(squares, out=squares).mean(axis=1))
     log_density -= np.log(scale).sum() + dim / 2 * math.log(2 * math.pi)

@@ -101,7 +101,8 @@ class Precomputed(Kernel):
 
 def _value(value: Any, i: int, j: int) -> float:
     """A number that a function gave for two objects, or a sentence."""
-    if np.ndim(value) or not hasattr(value, "__float__") or np.iscomplexobj(value):
+    number = isinstance(value, int | float | np.number | np.bool_ | np.ndarray)
+    if np.ndim(value) or not number or np.iscomplexobj(value):
         raise TypeError(f"A kernel of two objects is one number; for objects {i} and {j} it is {value!r:.80}.")
     return float(value)
 
