@@ -1,5 +1,7 @@
 """Two-sample and independence tests keep their level, have power, and are the formulas they claim to be."""
 
+import tracemalloc
+
 import numpy as np
 import pytest
 from scipy import stats
@@ -208,6 +210,16 @@ def test_a_curved_kernel_has_nothing_that_goes_with_a_column(columns, rng):
     )
     left = squares - centred @ np.linalg.lstsq(centred, squares)[0]
     assert np.sum(left**2) < 0.05 * np.sum(squares**2)
+
+
+def test_curves_of_many_columns_need_no_matrix_between_columns(rng):
+    rows = rng.normal(size=(100, 2000))
+    tracemalloc.start()
+    curved(Gaussian(250.0), rows, 20)
+    most = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+
+    assert most < 8 * rows.shape[1] ** 2
 
 
 def test_two_values_have_no_curve(rng):

@@ -1,5 +1,6 @@
 """The rows of a fit and its pilot, read once for all estimators."""
 
+import array_api_strict as strict
 import numpy as np
 import pytest
 
@@ -80,3 +81,7 @@ def test_a_column_is_refused_for_all_of_its_rows_though_some_are_looked_at_first
     monkeypatch.setattr(tables, "varies", lambda head: False)
     assert found == refusal()
     assert (found is None) == (width > 1e-12 or rest in (1e-3, 1e12))
+
+
+def test_views_of_several_columns_of_another_library_may_have_few_rows(rng):
+    tables.check_varying(strict.asarray(rng.normal(size=(20, 2))), ([0, 1],))

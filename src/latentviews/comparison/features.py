@@ -154,7 +154,8 @@ def curved(kernel: Kernel, rows: np.ndarray, n_landmarks: int) -> CurvedKernel:
     phi = features.transform(rows)
     phi = phi - phi.mean(axis=0)
     columns = (rows - rows.mean(axis=0)) / np.maximum(rows.std(axis=0), TINY)
-    along, sizes, _ = np.linalg.svd(phi.T @ columns, full_matrices=True)
+    products = phi.T @ columns
+    along, sizes, _ = np.linalg.svd(products, full_matrices=products.shape[1] < len(products))  # all directions of φ
     bent = along[:, int(np.sum(sizes > NO_CURVE * max(sizes.max(), TINY))) :]
     _, spreads, directions = np.linalg.svd(phi @ bent, full_matrices=False)
     bent = bent @ directions[spreads**2 > NO_CURVE * np.sum(phi**2)].T

@@ -261,16 +261,16 @@ def check_varying(x: np.ndarray, columns: Columns, names: Any = None) -> None:
     for view, group in enumerate(columns):
         for j in group:
             check_column(x[:, j], f"{label_of(j, names)} (in view {view})", "the classes")
-        if len(group) > 1 and all(_lacks_some(part, group) for part in (x[:HEAD, :], x)):  # few rows mostly tell
+        if len(group) > 1 and not is_foreign(x) and _lacks_some(x[:HEAD], group) and _lacks_some(x, group):
             raise ValueError(
                 f"No row has all of columns {group} of view {view}, so nothing is known of how they go together; put "
                 "them into views of their own."
             )
 
 
-def _lacks_some(x: Any, group: list[int]) -> bool:
-    """Whether every row lacks a value in some of these columns; of other libraries none has missing values."""
-    return not is_foreign(x) and bool(np.isnan(x[:, group]).any(axis=1).all())
+def _lacks_some(x: np.ndarray, group: list[int]) -> bool:
+    """Whether every row lacks a value in some of these columns."""
+    return bool(np.isnan(x[:, group]).any(axis=1).all())
 
 
 def check_column(x: np.ndarray, label: Any, asked: str) -> None:

@@ -9,7 +9,7 @@ from latentviews._clusters import kmeans
 from latentviews._numbers import TINY, quartile_spread, row_sums
 
 ROWS = 10_000  # rows that a codebook is fitted to
-STEPS = 10  # EM steps; more make no better building blocks
+STEPS = 20  # EM steps; ten leave held-out rows .02 less likely
 ENOUGH = 1e-3  # a step that gains less log-likelihood per row is the last
 AT_ONCE = 2**22  # products of columns in memory
 RIDGE = 1e-3  # of the rows' spread, squared, that every Gaussian has at least while it is fitted

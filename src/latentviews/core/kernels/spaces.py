@@ -236,7 +236,7 @@ class Discrete(Space):
 
     def quantiles(self, values: np.ndarray, up_to: np.ndarray, level: float) -> np.ndarray:
         """The least code that reaches the level."""
-        places = [int(np.searchsorted(shares, level - 1e-12)) for shares in up_to]
+        places = np.array([np.searchsorted(shares, level - 1e-12) for shares in up_to], dtype=int)
         return values[np.minimum(places, len(values) - 1)]
 
     def scattered(self, x: np.ndarray, rng: np.random.Generator) -> np.ndarray:
