@@ -285,6 +285,18 @@ def test_missing_outcomes_are_left_out(rng):
     assert np.isfinite(distal_outcome(posteriors, outcome).means).all()
 
 
+def test_numbers_beside_none_are_numbers(rng):
+    posteriors = rng.dirichlet(np.full(2, 0.3), size=60)
+    counts = rng.poisson(3.0, size=60)
+    known = distal_outcome(posteriors[1:], counts[1:], correction=None).means
+
+    for missing in (None, np.nan, pd.NA):
+        beside = distal_outcome(posteriors, np.array([missing, *counts[1:].tolist()], dtype=object), correction=None)
+        np.testing.assert_allclose(beside.means, known)
+    kinds = pd.Series(np.where(counts > 3, 2, 1)).astype("category")
+    assert distal_outcome(posteriors, kinds).categories.tolist() == [1, 2]
+
+
 @pytest.mark.parametrize("correction", ["BCH", "ML", None])
 def test_covariates_that_tell_the_class_for_sure_have_no_standard_errors(correction, rng):
     _, _, codes = simulated(200, rng)
