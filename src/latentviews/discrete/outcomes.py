@@ -340,7 +340,7 @@ def _outcome_record(means: np.ndarray, covariance: np.ndarray, categories: np.nd
     statistic = _wald(contrast @ means.ravel(), contrast @ covariance @ contrast.T, float(np.abs(means).max()))
     freedom = rows * (k - 1)
     errors = np.sqrt(np.maximum(np.diag(covariance), 0.0)).reshape(m, k)
-    pvalue = float(stats.chi2.sf(statistic, freedom))
+    pvalue = float(stats.chi2.sf(statistic, freedom)) if freedom else 1.0  # of one category
     return DistalOutcome(means, errors, covariance, categories, statistic, freedom, pvalue)
 
 
@@ -348,7 +348,7 @@ def _wald(effect: np.ndarray, spread: np.ndarray, scale: float) -> float:
     """Effects over their covariance; infinite where one has no spread, and none where it is rounding itself."""
     values, vectors = np.linalg.eigh(spread)
     along, rounding = vectors.T @ effect, ROUNDING * scale
-    sure = values <= max(rounding**2, ROUNDING * values[-1])
+    sure = values <= max(rounding**2, ROUNDING * values.max(initial=0.0))
     if np.any(np.abs(along[sure]) > SURE * scale):
         return np.inf
     return float((along[~sure] ** 2 / values[~sure]).sum())
