@@ -7,6 +7,7 @@ from sklearn.base import clone
 import catalogue
 from latentviews import JointDiagonalization, PowerMethod
 from latentviews.baselines import HistogramSpectral, NonparametricEM, SphericalSpectral
+from latentviews.baselines.histogram import _as_probabilities
 from latentviews.baselines.spherical import spherical_components
 from latentviews.datasets import make_multiview
 from latentviews.metrics import Reordered, density_error, label_accuracy, match_components
@@ -274,3 +275,9 @@ def test_criteria_count_the_parameters(baseline, rng):
         np.testing.assert_allclose(n_parameters, 1 + 2 * 3 * (model.n_bins_ - 1))
     else:
         assert 10 < n_parameters < 200
+
+
+def test_a_class_without_a_positive_bin_is_spread_over_all_bins():
+    found = _as_probabilities(np.array([[0.5, -1.0], [-0.1, -2.0], [1.5, 0.0], [0.0, -0.1]]))
+
+    np.testing.assert_allclose(found, [[0.25, 0.25], [0, 0.25], [0.75, 0.25], [0, 0.25]])

@@ -186,6 +186,6 @@ STRATEGIES: dict[str, Callable[[np.ndarray, int], np.ndarray]] = {
 
 
 def _as_probabilities(vectors: np.ndarray) -> np.ndarray:
-    """Columns clipped at zero and scaled to sum one."""
+    """Columns clipped at zero and scaled to sum one; of a column that is nowhere positive nothing is known."""
     positive = np.maximum(vectors, 0.0)
-    return as_shares(positive, axis=0)
+    return as_shares(np.where(positive.any(axis=0), positive, 1.0), axis=0)
