@@ -2,12 +2,13 @@
 
 import json
 import warnings
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
 import pytest
 
-from latentviews import diagnose, load
+from latentviews import diagnose, load, report
 from latentviews.cli import common, fit, main
 from latentviews.cli.columns import read_columns
 from latentviews.cli.options import build_parser
@@ -88,6 +89,22 @@ def test_a_large_file_is_predicted_in_pieces(frame, large, monkeypatch):
     rows = frame[["a", "b", "c"]]
     np.testing.assert_allclose(again[["p0", "p1"]], load("found/model.latentviews").predict_proba(rows), atol=1e-12)
     assert again["class"].tolist() == pd.read_csv("found/labels.csv")["class"].tolist()
+
+
+def test_a_report_on_a_large_file_says_how_many_of_its_rows_it_is_on(frame, large, monkeypatch):
+    WRITERS["rows.parquet"](frame, "rows.parquet")
+    asked = []
+
+    def contents(model, rows, *, source, **_):
+        asked.append((len(rows), source))
+        return SimpleNamespace(diagnosis=diagnose(model, rows, n_permutations=19, random_state=0))
+
+    monkeypatch.setattr(report.contents, "report_contents", contents)
+    monkeypatch.setattr(report, "write_contents", lambda _, path: path.touch())
+    run("fit", "rows.parquet", "-k", "2", "--out", "found")
+    run("report", "found", "rows.parquet", "--out", "report.html")
+
+    assert asked == [(500, "500 of the 3,000 rows of rows.parquet")] * 2
 
 
 def test_columns_without_names_are_called_by_their_numbers(frame, large, tmp_path):

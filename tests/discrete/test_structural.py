@@ -285,6 +285,18 @@ def test_missing_outcomes_are_left_out(rng):
     assert np.isfinite(distal_outcome(posteriors, outcome).means).all()
 
 
+def test_numbers_beside_none_are_numbers(rng):
+    posteriors = rng.dirichlet(np.full(2, 0.3), size=60)
+    counts = rng.poisson(3.0, size=60)
+    known = distal_outcome(posteriors[1:], counts[1:], correction=None).means
+
+    for missing in (None, np.nan, pd.NA):
+        beside = distal_outcome(posteriors, np.array([missing, *counts[1:].tolist()], dtype=object), correction=None)
+        np.testing.assert_allclose(beside.means, known)
+    kinds = pd.Series(np.where(counts > 3, 2, 1)).astype("category")
+    assert distal_outcome(posteriors, kinds).categories.tolist() == [1, 2]
+
+
 @pytest.mark.parametrize("correction", ["BCH", "ML", None])
 def test_covariates_that_tell_the_class_for_sure_have_no_standard_errors(correction, rng):
     _, _, codes = simulated(200, rng)
@@ -341,6 +353,8 @@ def test_an_outcome_without_spread_differs_for_sure_or_not_at_all(rng):
     assert distal_outcome(sure, 3.0 * labels).pvalue == 0
     assert distal_outcome(sure, 1e-9 * labels).pvalue == 0
     assert distal_outcome(sure, np.where(labels, "a", "b")).pvalue == 0
+    for correction in ("BCH", "ML", None):
+        assert distal_outcome(unsure, ["a"] * 60, correction=correction).pvalue == 1
 
 
 def test_means_by_likelihood_go_with_the_unit(rng):
@@ -370,6 +384,9 @@ def test_what_cannot_be_related_gets_a_sentence(rng):
         distal_outcome(2 * posteriors, np.zeros(10))
     with pytest.raises(ValueError, match="coefficient of 'z1' is not determined by 10 rows: the covariate is constant"):
         class_regression(posteriors, np.column_stack([np.arange(10), np.full(10, 3.0)]))
+    for strange in (np.full(10, 1j), np.full(10, "x")):
+        with pytest.raises(ValueError, match="covariates must be numbers"):
+            class_regression(posteriors, strange)
     with pytest.raises(ValueError, match="outcome must be one column; got 2"):
         distal_outcome(posteriors, np.zeros((10, 2)))
     with pytest.raises(ValueError, match="outcome has no number in any row"):

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from latentviews._sentences import counted
-from latentviews.cli.common import OPTIONS, blamed_on, check_not_input, gathered_warnings, in_options, tell
+from latentviews.cli.common import OPTIONS, blamed_on, check_not_input, gathered_warnings, in_options, source_of, tell
 from latentviews.cli.fit import find_posteriors, label_pieces
 from latentviews.cli.models import has_noise, load_model, noise_of, read_for, rows_of, sample_for
 from latentviews.cli.options import LABELLED, MODEL, CommandError
@@ -90,14 +90,14 @@ def run_report(arguments: argparse.Namespace) -> None:
     check_not_input(out, arguments.file)
     with output_file(out, force=arguments.force) as aside, Progress(not arguments.quiet) as progress:
         with progress.stage("reading"), gathered_warnings(told):
-            table = read_for(model, arguments)
+            table = sample_for(model, arguments) or read_for(model, arguments)
         told += outside(model, table)
         with progress.stage("report"), gathered_warnings(told), blamed_on(arguments.file):
             contents = report_contents(
                 model,
                 rows_of(table, model),
                 columns=list(table.columns),
-                source=arguments.file.name,
+                source=source_of(table),
                 title=arguments.title,
                 saved=str(arguments.model / MODEL if arguments.model.is_dir() else arguments.model),
                 random_state=arguments.seed,

@@ -45,6 +45,13 @@ def sample(arguments: argparse.Namespace, columns: list[str] | None, exclude: Se
     return sample_table(arguments.file, columns, exclude=exclude, most=SAMPLED, **options)
 
 
+def source_of(table: Table) -> str:
+    """What a report calls the rows that it is on."""
+    if table.stored is None:
+        return table.source
+    return f"{len(table.values):,} of the {table.n_rows:,} rows of {table.source}"
+
+
 SPOKEN = (  # what sentences of the library call things, and what they are called here
     (r"[Tt]he option `compensate`", "--no-compensation"),
     (r"[Tt]he option `(\w+)`", r"--\1"),

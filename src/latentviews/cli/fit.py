@@ -12,7 +12,7 @@ import numpy as np
 
 from latentviews._sentences import counted
 from latentviews.cli.columns import Chosen
-from latentviews.cli.common import OPTIONS, blamed_on, gathered_warnings, in_options
+from latentviews.cli.common import OPTIONS, blamed_on, gathered_warnings, in_options, source_of
 from latentviews.cli.early import fit_files, fit_place
 from latentviews.cli.models import noise_of, rows_of
 from latentviews.cli.options import LABELLED, LABELS, MODEL, REPORT, SUMMARY, CommandError
@@ -215,7 +215,7 @@ def judge(aside: Path, fitted: FitSummary, arguments: argparse.Namespace) -> Dia
         fitted.model,
         frame,
         columns=list(fitted.table.columns),
-        source=arguments.file.name,
+        source=source_of(fitted.table),
         title=None,
         saved=MODEL,
         random_state=arguments.seed,

@@ -63,6 +63,8 @@ def design_matrix(covariates: Any) -> tuple[np.ndarray, list[str]]:
     """An intercept beside the covariates, and the names of all; a sentence where they are no complete numbers."""
     names = [str(name) for name in covariates.columns] if hasattr(covariates, "columns") else None
     try:
+        if np.iscomplexobj(covariates):  # which NumPy would cut down, with a warning
+            raise TypeError
         table = np.asarray(covariates, dtype=float)
     except (TypeError, ValueError) as error:
         raise ValueError(

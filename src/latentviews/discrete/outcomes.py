@@ -61,7 +61,7 @@ def distal_outcome(
         P(class | row), as ``predict_proba`` of `LatentClass` or `MultiViewMixture` gives them; or what
         ``LatentClass.first_step`` gives, whose own errors are then among the standard errors.
     outcome : array of shape (n,)
-        Numbers, NaN where missing; or strings, flags or a pandas categorical, None where missing.
+        Numbers, or strings, flags or a pandas categorical; NaN or None where missing.
     correction : "BCH", "ML" or None, default="BCH"
         "BCH" needs no distribution of the outcome; "ML" takes numbers for normal with a variance per class.
     assignment : "modal" or "proportional", default="modal"
@@ -112,7 +112,8 @@ def distal_outcome(
 def _outcome_table(outcome: Any) -> tuple[np.ndarray, np.ndarray | None]:
     """Numbers as a column; categories as indicators of all of them, with the categories."""
     kind = getattr(np.asarray(outcome), "dtype", np.dtype(object)).kind
-    if kind in "iuf" and not hasattr(getattr(outcome, "dtype", None), "categories"):
+    categorical = hasattr(getattr(outcome, "dtype", None), "categories")
+    if kind in "iuf" and not categorical:
         column = np.asarray(outcome, dtype=float).reshape(len(outcome), -1)
         if column.shape[1] != 1:
             raise ValueError(f"outcome must be one column; got {column.shape[1]}. Ask for one after the other.")
@@ -122,6 +123,8 @@ def _outcome_table(outcome: Any) -> tuple[np.ndarray, np.ndarray | None]:
         return column, None
     found = learn_categories(outcome, "outcome")
     codes = found.codes(outcome)
+    if not categorical and {type(value) for value in found.values.tolist()} <= {int, float}:  # beside None
+        return _outcome_table(found.decoded(codes).astype(float))
     return np.where(codes[:, None] >= 0, np.eye(len(found.values))[codes], np.nan), found.values
 
 
@@ -337,7 +340,7 @@ def _outcome_record(means: np.ndarray, covariance: np.ndarray, categories: np.nd
     statistic = _wald(contrast @ means.ravel(), contrast @ covariance @ contrast.T, float(np.abs(means).max()))
     freedom = rows * (k - 1)
     errors = np.sqrt(np.maximum(np.diag(covariance), 0.0)).reshape(m, k)
-    pvalue = float(stats.chi2.sf(statistic, freedom))
+    pvalue = float(stats.chi2.sf(statistic, freedom)) if freedom else 1.0  # of one category
     return DistalOutcome(means, errors, covariance, categories, statistic, freedom, pvalue)
 
 
@@ -345,7 +348,7 @@ def _wald(effect: np.ndarray, spread: np.ndarray, scale: float) -> float:
     """Effects over their covariance; infinite where one has no spread, and none where it is rounding itself."""
     values, vectors = np.linalg.eigh(spread)
     along, rounding = vectors.T @ effect, ROUNDING * scale
-    sure = values <= max(rounding**2, ROUNDING * values[-1])
+    sure = values <= max(rounding**2, ROUNDING * values.max(initial=0.0))
     if np.any(np.abs(along[sure]) > SURE * scale):
         return np.inf
     return float((along[~sure] ** 2 / values[~sure]).sum())
