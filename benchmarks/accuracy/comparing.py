@@ -79,7 +79,26 @@ def waves(rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
     return x, np.sin(3 * x) + rng.normal(size=(120, 1))
 
 
-PAIRS: dict[str, Sample] = {"line": line, "circle": noisy_circle, "waves": waves}
+def step(rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+    """Two levels."""
+    x = rng.normal(size=(80, 1))
+    return x, 0.3 * np.sign(x) + rng.normal(size=(80, 1))
+
+
+def checkerboard(rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+    """The black squares of a board of three by three, blurred."""
+    column = rng.integers(3, size=(120, 1))
+    row = np.where(column == 1, 1, 2 * rng.integers(2, size=(120, 1)))
+    return tuple(square + rng.uniform(size=(120, 1)) + 0.2 * rng.normal(size=(120, 1)) for square in (column, row))
+
+
+PAIRS: dict[str, Sample] = {
+    "line": line,
+    "circle": noisy_circle,
+    "waves": waves,
+    "step": step,
+    "checkerboard": checkerboard,
+}
 
 
 def mixed(rng: np.random.Generator) -> np.ndarray:
