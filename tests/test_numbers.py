@@ -18,7 +18,7 @@ from latentviews._numbers import (
     smoothed_bins,
     thinned,
 )
-from latentviews._validation import warn_user
+from latentviews._sentences import warn_user
 
 
 def test_shares_sum_to_one_and_nothing_stays_nothing(rng):

@@ -12,7 +12,8 @@ from sklearn.utils.validation import check_consistent_length, check_is_fitted, c
 from latentviews._arrays import is_foreign, on_host, take_columns, to_numpy
 from latentviews._numbers import TINY
 from latentviews._parameters import Ability, Constraint, Count, NoneOr, Seed, check_parameters
-from latentviews._validation import all_or_nothing, check_rows, warn_user
+from latentviews._sentences import warn_user
+from latentviews._validation import all_or_nothing, check_rows
 from latentviews.comparison.features import fitted_map, some_rows
 from latentviews.core.kernels.base import Kernel
 from latentviews.core.kernels.discrete import Delta

@@ -8,7 +8,8 @@ import numpy as np
 
 from latentviews._arrays import take_rows, to_numpy
 from latentviews._progress import passing, timed_pass
-from latentviews._validation import check_rows, check_weights, is_batches, warn_user
+from latentviews._sentences import warn_user
+from latentviews._validation import check_rows, check_weights, is_batches
 from latentviews.core import streams
 from latentviews.core.categories import coded, coded_first, text_columns
 from latentviews.core.kernels.spaces import Space

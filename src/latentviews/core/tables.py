@@ -8,7 +8,8 @@ import numpy as np
 
 from latentviews._arrays import counts_there, is_foreign, namespace, to_numpy
 from latentviews._numbers import LARGEST
-from latentviews._validation import as_labels, check_rows, check_weights, warn_user
+from latentviews._sentences import warn_user
+from latentviews._validation import as_labels, check_rows, check_weights
 from latentviews.core.categories import coded
 from latentviews.core.checked import (
     CheckedPieces,

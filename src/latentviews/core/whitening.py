@@ -12,7 +12,8 @@ from itertools import permutations
 import numpy as np
 
 from latentviews._numbers import sketched_svd, thin_svd
-from latentviews._validation import IdentifiabilityWarning, UnsupportedError, warn_user
+from latentviews._sentences import warn_user
+from latentviews._validation import IdentifiabilityWarning, UnsupportedError
 from latentviews.core.moments import Pairs, WhitenedMoments
 
 LARGE = 512  # features of a group of views from which on its pair moments may be of lower rank

@@ -10,7 +10,8 @@ from sklearn.utils.validation import check_is_fitted
 from latentviews._arrays import to_numpy
 from latentviews._numbers import TINY, thin_svd
 from latentviews._parameters import Ability, Constraint, Count, Flag, NoneOr, Positive, Seed, check_parameters
-from latentviews._validation import IdentifiabilityWarning, all_or_nothing, as_numbers, check_rows, warn_user
+from latentviews._sentences import warn_user
+from latentviews._validation import IdentifiabilityWarning, all_or_nothing, as_numbers, check_rows
 from latentviews.core.features.landmarks import LandmarkFeatures
 from latentviews.core.kernels.base import Kernel
 from latentviews.decomposition.cumulants import fourth_cumulants, rotation_of

@@ -20,7 +20,8 @@ from latentviews._parameters import (
     Seed,
     check_parameters,
 )
-from latentviews._validation import IdentifiabilityWarning, UnsupportedError, all_or_nothing, is_auto, warn_user
+from latentviews._sentences import warn_user
+from latentviews._validation import IdentifiabilityWarning, UnsupportedError, all_or_nothing, is_auto
 from latentviews.core.tensors import JointDiagonalization, Solver
 from latentviews.discrete.blockmodels import BlockModel, connectivity_of, memberships_of, on_simplex, polished
 from latentviews.discrete.dirichlet import UNTOLD

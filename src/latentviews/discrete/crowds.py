@@ -9,7 +9,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from latentviews._numbers import as_shares
 from latentviews._parameters import Constraint, Count, Flag, Positive, Seed, check_parameters
-from latentviews._validation import all_or_nothing, warn_user
+from latentviews._sentences import warn_user
+from latentviews._validation import all_or_nothing
 from latentviews.discrete.crowd_answers import CrowdAnswers, read_answers
 from latentviews.discrete.crowd_groups import spectral_posteriors
 from latentviews.discrete.crowd_model import (

@@ -16,7 +16,8 @@ import numpy as np
 from scipy.optimize import brentq
 
 from latentviews._numbers import row_shares
-from latentviews._validation import IdentifiabilityWarning, UnsupportedError, warn_user
+from latentviews._sentences import warn_user
+from latentviews._validation import IdentifiabilityWarning, UnsupportedError
 from latentviews.core.tensors import Solver
 from latentviews.core.whitening import Whitening, symmetric, symmetric_tensor, symmetric_whitening, whiten
 from latentviews.discrete.bags import BagMoments

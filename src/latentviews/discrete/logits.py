@@ -9,7 +9,8 @@ from scipy import linalg, stats
 from scipy.special import logsumexp
 
 from latentviews._numbers import TINY
-from latentviews._validation import IdentifiabilityWarning, check_squares, warn_user
+from latentviews._sentences import warn_user
+from latentviews._validation import IdentifiabilityWarning, check_squares
 
 STEPS, SMALL = 100, 1e-10  # of Newton's method, and the gain over the rows at which it ends
 HALVINGS = 30

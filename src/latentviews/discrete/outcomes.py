@@ -8,7 +8,8 @@ import numpy as np
 from scipy import stats
 
 from latentviews._numbers import TINY, as_shares
-from latentviews._validation import IdentifiabilityWarning, check_squares, warn_user
+from latentviews._sentences import warn_user
+from latentviews._validation import IdentifiabilityWarning, check_squares
 from latentviews.core.categories import learn_categories
 from latentviews.discrete.three_step import (
     ClassAssignment,

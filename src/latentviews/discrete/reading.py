@@ -8,7 +8,8 @@ import numpy as np
 from sklearn.utils.validation import validate_data
 
 from latentviews._arrays import on_host
-from latentviews._validation import IdentifiabilityWarning, check_names, check_weights, holds_batches, warn_user
+from latentviews._sentences import warn_user
+from latentviews._validation import IdentifiabilityWarning, check_names, check_weights, holds_batches
 from latentviews.core.categories import Categories, learn_categories
 from latentviews.discrete.expectation import Kernels
 

@@ -18,7 +18,8 @@ from scipy import sparse
 from scipy.optimize import linear_sum_assignment
 from scipy.sparse.linalg import eigsh
 
-from latentviews._validation import IdentifiabilityWarning, UnsupportedError, warn_user
+from latentviews._sentences import warn_user
+from latentviews._validation import IdentifiabilityWarning, UnsupportedError
 from latentviews.core.tensors import Solver
 from latentviews.discrete.dirichlet import DirichletParts, chosen_concentration, find_concentration, view_parts
 

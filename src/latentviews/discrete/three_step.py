@@ -18,7 +18,8 @@ import numpy as np
 
 from latentviews._numbers import TINY, as_shares
 from latentviews._parameters import Constraint, OneOf, Such
-from latentviews._validation import IdentifiabilityWarning, check_count, check_weights, warn_user
+from latentviews._sentences import warn_user
+from latentviews._validation import IdentifiabilityWarning, check_count, check_weights
 from latentviews.discrete.expectation import ClassParameters, accelerated_em
 from latentviews.discrete.inference import (
     Curvature,

@@ -7,7 +7,8 @@ import numpy as np
 from scipy import sparse
 
 from latentviews._numbers import as_shares
-from latentviews._validation import IdentifiabilityWarning, UnsupportedError, warn_user
+from latentviews._sentences import warn_user
+from latentviews._validation import IdentifiabilityWarning, UnsupportedError
 from latentviews.core.embeddings import Embedding, domain_for
 from latentviews.core.tables import Columns
 from latentviews.core.tensors import Solver

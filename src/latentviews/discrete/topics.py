@@ -19,6 +19,7 @@ from latentviews._parameters import (
     WithData,
     check_parameters,
 )
+from latentviews._sentences import warn_user
 from latentviews._validation import (
     IdentifiabilityWarning,
     UnsupportedError,
@@ -26,7 +27,6 @@ from latentviews._validation import (
     check_count,
     is_auto,
     is_batches,
-    warn_user,
 )
 from latentviews.core.kernels.base import Kernel
 from latentviews.core.tensors import JointDiagonalization, Solver

@@ -20,7 +20,8 @@ from latentviews._parameters import (
     check_parameters,
 )
 from latentviews._progress import CallbackSupportMixin, Report, reporter, with_callbacks
-from latentviews._validation import all_or_nothing, check_count, check_rows, draws_of, is_auto, warn_user
+from latentviews._sentences import warn_user
+from latentviews._validation import all_or_nothing, check_count, check_rows, draws_of, is_auto
 from latentviews.core import streams
 from latentviews.core.by_parts import by_parts
 from latentviews.core.categories import chosen_codes, code_of, coded, decoded

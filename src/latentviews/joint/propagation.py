@@ -24,7 +24,8 @@ from latentviews._parameters import (
     check_parameters,
     is_auto,
 )
-from latentviews._validation import all_or_nothing, check_ability, check_rows, warn_user
+from latentviews._sentences import warn_user
+from latentviews._validation import all_or_nothing, check_ability, check_rows
 from latentviews.comparison.conditional import UNKNOWN, ConditionalDistributions
 from latentviews.comparison.features import fitted_map, middle_gaussian
 from latentviews.core.kernels.base import Kernel, UnitHeight

@@ -11,7 +11,8 @@ from sklearn.base import clone
 from latentviews._arrays import in_place_of
 from latentviews._clusters import kmeans_posteriors
 from latentviews._progress import Report
-from latentviews._validation import IdentifiabilityWarning, UnsupportedError, is_auto, warn_user
+from latentviews._sentences import warn_user
+from latentviews._validation import IdentifiabilityWarning, UnsupportedError, is_auto
 from latentviews.core.components import Components
 from latentviews.core.embeddings import BinnedEmbedding, domain_for, domain_of
 from latentviews.core.features.landmarks import FEW, log_unit

@@ -25,7 +25,8 @@ from latentviews._parameters import (
     check_parameters,
 )
 from latentviews._progress import CallbackSupportMixin, Report, reporter, with_callbacks
-from latentviews._validation import all_or_nothing, check_one_batch, check_weights, is_auto, label_names, warn_user
+from latentviews._sentences import warn_user
+from latentviews._validation import all_or_nothing, check_one_batch, check_weights, is_auto, label_names
 from latentviews.core.kernels.bandwidths import OF_DENSITIES
 from latentviews.core.kernels.base import Kernel
 from latentviews.core.tables import read_table

@@ -12,7 +12,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from latentviews._arrays import answered, counts_there, in_library_of, namespace, take_rows, to_numpy
 from latentviews._numbers import TINY, log_of_sums, posteriors_of
-from latentviews._validation import IdentifiabilityWarning, allowed_classes, check_count, draws_of, warn_user
+from latentviews._sentences import warn_user
+from latentviews._validation import IdentifiabilityWarning, allowed_classes, check_count, draws_of
 from latentviews.core.by_parts import by_parts
 from latentviews.core.categories import decoded
 from latentviews.core.components import Components

@@ -6,7 +6,8 @@ from typing import Any
 import numpy as np
 
 from latentviews._arrays import to_numpy
-from latentviews._validation import allowed_classes, is_auto, label_names, warn_user
+from latentviews._sentences import warn_user
+from latentviews._validation import allowed_classes, is_auto, label_names
 from latentviews.core import streams
 from latentviews.core.categories import chosen_codes
 from latentviews.core.checked import label_of, unmapped

@@ -21,13 +21,8 @@ from latentviews._parameters import (
     check_parameters,
 )
 from latentviews._progress import CallbackSupportMixin, Report, reporter, with_callbacks
-from latentviews._validation import (
-    IdentifiabilityWarning,
-    all_or_nothing,
-    check_one_batch,
-    is_auto,
-    warn_user,
-)
+from latentviews._sentences import warn_user
+from latentviews._validation import IdentifiabilityWarning, all_or_nothing, check_one_batch, is_auto
 from latentviews.core.kernels.bandwidths import OF_DENSITIES
 from latentviews.core.kernels.base import Kernel
 from latentviews.core.tables import read_sequences

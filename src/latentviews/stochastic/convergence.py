@@ -7,7 +7,7 @@ from scipy import linalg
 from sklearn.exceptions import ConvergenceWarning
 
 from latentviews._arrays import in_library_of, take_rows, to_numpy
-from latentviews._validation import warn_user
+from latentviews._sentences import warn_user
 from latentviews.core import streams
 from latentviews.core.features.landmarks import LandmarkFeatures
 from latentviews.core.kernels.base import UnitHeight

@@ -13,7 +13,8 @@ from sklearn.utils.parallel import Parallel, delayed
 from latentviews._numbers import TINY
 from latentviews._parameters import check_parameters
 from latentviews._progress import Part, Report
-from latentviews._validation import IdentifiabilityWarning, is_auto, warn_user
+from latentviews._sentences import warn_user
+from latentviews._validation import IdentifiabilityWarning, is_auto
 from latentviews.core.kernels.bandwidths import resolution
 from latentviews.core.kernels.spaces import Real
 from latentviews.metrics import adjusted_rand
