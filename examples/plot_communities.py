@@ -14,10 +14,10 @@ from latentviews import CommunityModel
 from latentviews.plot import MembershipDisplay
 
 # %%
-# 600 people with shares of three communities; within a community 30 % of pairs are linked, across 3 %.
+# 1,500 people with shares of three communities; within a community 30 % of pairs are linked, across 3 %.
 
 rng = np.random.default_rng(0)
-shares = rng.dirichlet([0.2, 0.2, 0.2], size=600)
+shares = rng.dirichlet([0.2, 0.2, 0.2], size=1500)
 chances = shares @ (0.03 + 0.27 * np.eye(3)) @ shares.T
 above = np.triu(rng.random(chances.shape) < chances, 1)
 links = sparse.csr_array((above | above.T).astype(float))

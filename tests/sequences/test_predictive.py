@@ -19,6 +19,7 @@ from latentviews import (
 )
 from latentviews.sequences.chains import draw_states, filter_states, stationary
 from latentviews.sequences.dynamics import Series
+from latentviews.sequences.operators import OperatorDynamics
 from latentviews.sequences.predictive import WARM_UP, _folds, _held_out
 from latentviews.sequences.sample_forecast import MOST_STRETCH, SampleForecast
 from reference import hsu_kakade_zhang
@@ -107,6 +108,20 @@ def test_observable_operators_follow_a_chain_of_codes(rng):
     true = filter_states(np.log(table.T[codes[:500, 0]]), law, transition, np.array([500])).predicted @ table
     assert np.abs(chances - true).max() < 0.1
     assert np.abs(chances - true).mean() < 0.02
+
+
+@pytest.mark.parametrize(
+    ("drift", "after"), [(np.array([[0.0, 0], [1, 1]]), [0.0, 1.0]), (np.array([[1.0, -1], [1, -1]]), [0.9, 0.1])]
+)
+def test_a_row_whose_mass_is_rounding_moves_the_state_as_if_it_were_not_seen(drift, after):
+    cancelling = np.array([[1.0, -1], [1, -1]])[:, :, None]
+    dynamics = OperatorDynamics(
+        np.array([0.9, 0.1]), cancelling, drift, np.ones(2), np.eye(2), 10.0, np.zeros((1, 2, 1))
+    )
+
+    found = dynamics.step(np.array([[0.5, 0.5 - 1e-15]]), np.ones((1, 1)))
+
+    np.testing.assert_allclose(found, [after], atol=1e-12)
 
 
 @pytest.mark.parametrize("dynamics", DYNAMICS, ids=repr)

@@ -13,6 +13,8 @@ from latentviews._parameters import Constraint, Count, Nonnegative, Several, che
 from latentviews.sequences.chains import first_rows
 from latentviews.sequences.dynamics import Series
 
+ROUNDING = 1e-9  # a mass below this share of the numbers that it is made of tells nothing
+
 
 @dataclass(frozen=True, eq=False)
 class OperatorDynamics:
@@ -35,21 +37,26 @@ class OperatorDynamics:
         """B_x β over its mass.
 
         The embedding of a distribution is no longer than the longest feature vector. Where sampling error leads
-        beyond that, the row moves the state as if it were not seen; where that is no better, the state starts again.
+        beyond that, or a row is so unlikely that its mass is rounding, it moves the state as if it were not seen;
+        where that is no better, the state starts again.
         """
         size = len(self.start)
-        moved = (phi @ self.operators.reshape(size * size, -1).T).reshape(-1, size, size) @ states[:, :, None]
-        moved, blind = moved[:, :, 0], states @ self.drift.T
-        moved, blind = (values / _away_from_zero(values @ self.mass)[:, None] for values in (moved, blind))
-        moved = np.where(self._proper(moved), moved, blind)
-        return np.where(self._proper(moved), moved, self.start)
+        operators = (phi @ self.operators.reshape(size * size, -1).T).reshape(-1, size, size)
+        found = self.start
+        for moves in (self.drift[None], operators):
+            moved, sizes = (moves @ states[:, :, None])[:, :, 0], np.linalg.norm(moves, axis=(1, 2))
+            found = np.where(self._proper(moved, sizes * np.linalg.norm(states, axis=1)), self._scaled(moved), found)
+        return found
 
-    def _proper(self, states: np.ndarray) -> np.ndarray:
-        return np.sum(states**2, axis=1, keepdims=True) <= self.limit**2
+    def _scaled(self, states: np.ndarray) -> np.ndarray:
+        """States of mass one."""
+        masses = states @ self.mass
+        return states / np.where(np.abs(masses) > TINY, masses, TINY)[:, None]
 
-
-def _away_from_zero(values: np.ndarray) -> np.ndarray:
-    return np.where(np.abs(values) > TINY, values, TINY)
+    def _proper(self, moved: np.ndarray, sizes: np.ndarray) -> np.ndarray:
+        """Where states, of numbers of such sizes, have a mass that is no rounding, and are no longer than features."""
+        known = np.abs(moved @ self.mass) > ROUNDING * sizes * np.linalg.norm(self.mass)
+        return (known & (np.sum(self._scaled(moved) ** 2, axis=1) <= self.limit**2))[:, None]
 
 
 class ObservableOperators(BaseEstimator):
