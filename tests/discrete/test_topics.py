@@ -362,3 +362,11 @@ def test_the_search_for_a_concentration_ends_in_its_range(parts_at, expected):
 def test_moments_of_too_few_parts_say_so_in_the_search():
     with pytest.raises(UnsupportedError, match="no more parts"):
         find_concentration(told(lambda a: 1.0, largest=0.0))
+
+
+def test_many_words_of_next_to_no_chance_have_no_ratio_that_overflows():
+    bags = sparse.csr_array(np.array([[1e12, 3.0]]))
+
+    ratios, _ = counts_over_chances(bags, np.ones((1, 1)), np.array([[1e-299], [0.5]]))
+
+    np.testing.assert_array_equal(ratios.toarray(), [[0.0, 6.0]])

@@ -56,8 +56,10 @@ def counts_over_chances(
         part = slice(bags.indptr[start], bags.indptr[stop])
         rows = np.repeat(np.arange(start, stop), lengths[start:stop])
         chances = np.einsum("nk,nk->n", shares[rows], topics[bags.indices[part]])
-        ratios[part] = np.where(chances > TINY, bags.data[part] / np.maximum(chances, TINY), 0.0)
-        total += float(bags.data[part] @ np.log(np.maximum(chances, TINY)))
+        counts = bags.data[part]
+        known = chances > TINY * np.maximum(counts, 1.0)  # so that their ratio is a number
+        ratios[part] = np.divide(counts, chances, out=np.zeros_like(counts), where=known)
+        total += float(counts @ np.log(np.maximum(chances, TINY)))
     return sparse.csr_array((ratios, bags.indices, bags.indptr), shape=bags.shape), total
 
 
