@@ -4,7 +4,7 @@ from scipy import stats
 from sklearn.mixture import GaussianMixture
 
 from latentviews.densities import codebooks
-from latentviews.densities.codebooks import fit_codebook
+from latentviews.densities.codebooks import fit_codebook, spreads
 from latentviews.densities.smoothers import uncorrelating
 
 pytestmark = pytest.mark.cheap
@@ -100,3 +100,9 @@ def test_steps_are_those_of_a_gaussian_mixture_whether_products_fit_in_memory_or
     ).fit(x)
     for name in ("weights", "means", "covariances"):
         np.testing.assert_allclose(getattr(found, name), getattr(expected, f"{name}_"), rtol=1e-8, atol=1e-10)
+
+
+def test_quartiles_that_differ_by_less_than_numbers_can_be_divided_by_are_no_spread():
+    x = np.array([[0.0, 0.0], [0.0, 1.0], [0.0, 2.0], [1e-310, 3.0], [3.0, 4.0]])
+
+    np.testing.assert_allclose(spreads(x), [x[:, 0].std(), 2.0 / (2 * stats.norm.ppf(0.75))])

@@ -157,4 +157,4 @@ def spreads(x: np.ndarray) -> np.ndarray:
     """The spread of every column, of which stray rows are no part: what the quartiles say, where they differ."""
     quartiles = quartile_spread(x)
     deviations = x.std(axis=0)
-    return np.where(quartiles > 0, quartiles, np.where(deviations > 0, deviations, 1.0))
+    return np.where(quartiles > TINY, quartiles, np.where(deviations > TINY, deviations, 1.0))
