@@ -45,6 +45,7 @@ STEPS = (
     Step("accuracy/intervals.py --resamples 60 --rows 100", "accuracy/intervals_100"),
     Step("accuracy/diagnoses.py", "accuracy/diagnoses", "--draws 1"),
     Step("accuracy/dependence.py --draws 3", "accuracy/dependence", "--draws 1"),
+    Step("accuracy/several_columns.py", "accuracy/several_columns_designs"),
     Step("accuracy/solvers.py", "accuracy/solvers"),
     Step("accuracy/latent_classes.py", "accuracy/latent_classes_maxima accuracy/latent_classes_three_steps"),
     Step("accuracy/hmm.py", "accuracy/hmm", "--n 1000 --seeds 1 --methods KernelHMM GaussianHMM"),

@@ -221,3 +221,13 @@ def test_densities_of_angles_are_as_narrow_as_their_modes(n_columns, most):
     model = MultiViewMixture(2, views=views, kernel=VonMises(), polish=QUICK, random_state=0).fit(X[:600])
 
     assert truth[600:].mean() - model.score(X[600:]) < most
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_differences_of_any_size_are_wrapped_into_a_turn(dtype):
+    x = np.array([[0.3], [1e30]], dtype=dtype)
+    with np.errstate(all="raise", under="ignore"):
+        values = WrappedGaussian(0.6).correlation(x, x)
+
+    assert np.all((values >= 0) & (values <= 1))
+    np.testing.assert_allclose(np.diag(values), 1)

@@ -230,6 +230,7 @@ def test_too_many_classes_for_the_items_are_warned_of(codes):
 REFUSALS = {
     "smoothing": ({"smoothing": 1.0}, "smoothing must be a number from 0 to below 1; got 1.0"),
     "ordered": ({"ordered": "all"}, "ordered must be True, False or a list of columns"),
+    "ordered table": ({"ordered": np.zeros((2, 2))}, "ordered must be True, False or a list of columns"),
     "ordered column": ({"ordered": [7]}, r"ordered names columns \[7\] that the table lacks"),
     "components": ({"n_components": "many"}, 'n_components must be an integer or "auto"'),
 }

@@ -107,7 +107,7 @@ def _ordered(given: Any, names: list[Any], columns: Sequence[Any]) -> list[bool]
     declared = [bool(getattr(getattr(column, "dtype", None), "ordered", False)) for column in columns]
     if isinstance(given, bool | np.bool_):
         return [bool(given) or own for own in declared]
-    if isinstance(given, str) or not isinstance(given, Iterable):
+    if isinstance(given, str) or not isinstance(given, Iterable) or any(np.ndim(one) for one in given):
         raise ValueError(f"ordered must be True, False or a list of columns, by name or number; got {given!r}.")
     chosen = list(given)
     places = [names.index(one) if one in names else one for one in chosen]

@@ -189,7 +189,7 @@ class WrappedGaussian(_Angular):
         if width >= WIDE:
             waves = sum(2 * math.exp(-0.5 * (n * width) ** 2) * xp.cos(n * gaps) for n in range(1, WAVES))
             return (1 + waves) * width / math.sqrt(TURN)
-        near = gaps - TURN * xp.round(gaps / TURN)
+        near = xp.remainder(gaps + TURN / 2, TURN) - TURN / 2  # within half a turn, however large the angles
         images = math.ceil(REACH * width / TURN + 0.5)
         return sum(xp.exp(-0.5 * ((near + m * TURN) / width) ** 2) for m in range(-images, images + 1))
 
