@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from latentviews import DriftMonitor, Gaussian
+from latentviews import DriftMonitor, Gaussian, Polynomial
 
 
 def test_the_rate_of_false_alarms_is_as_stated(rng):
@@ -79,3 +79,14 @@ def test_rows_like_the_reference_are_more_typical(rng):
     near, far = monitor.score_samples([[0.0], [6.0]])
 
     assert 1 >= near > 3 * far
+
+
+def test_rows_in_single_precision_are_judged_in_double_as_the_reference_is(rng):
+    rows = rng.normal(size=(60, 2))
+    rows[0] = 1e30
+    monitor = DriftMonitor(window=20, kernel=Polynomial(), n_landmarks=3, random_state=0).fit(rows.astype(np.float32))
+
+    with np.errstate(over="raise"):
+        found = monitor.score_samples(rows.astype(np.float32))
+
+    np.testing.assert_allclose(found, monitor.score_samples(rows.astype(np.float32).astype(float)))

@@ -136,7 +136,7 @@ class DriftMonitor(BaseEstimator):
         """
         if not hasattr(self, "threshold_"):
             return self.fit(X)
-        phi = np.vstack([self._waiting, to_numpy(self.features_.transform(check_rows(self, X, reset=False)))])
+        phi = np.vstack([self._waiting, self._features(X)])
         n_windows = len(phi) // self.window
         full = phi[: n_windows * self.window].reshape(n_windows, self.window, phi.shape[1])
         found = np.sum((full.mean(axis=1) - self.mean_) ** 2, axis=1)
@@ -159,7 +159,11 @@ class DriftMonitor(BaseEstimator):
         array of shape (n_rows,)
         """
         check_is_fitted(self, "threshold_")
-        return to_numpy(self.features_.transform(check_rows(self, X, reset=False))) @ self.mean_
+        return self._features(X) @ self.mean_
+
+    def _features(self, X: Any) -> np.ndarray:
+        """The feature vectors of rows, in doubles as those of the reference are."""
+        return self.features_.transform(to_numpy(check_rows(self, X, reset=False)))
 
     @property
     def drifted_(self) -> bool:
