@@ -8,6 +8,7 @@ import catalogue
 from latentviews import JointDiagonalization, PowerMethod
 from latentviews.baselines import HistogramSpectral, NonparametricEM, SphericalSpectral
 from latentviews.baselines.histogram import _as_probabilities
+from latentviews.baselines.nonparametric_em import _profile
 from latentviews.baselines.spherical import spherical_components
 from latentviews.datasets import make_multiview
 from latentviews.metrics import Reordered, density_error, label_accuracy, match_components
@@ -281,3 +282,12 @@ def test_a_class_without_a_positive_bin_is_spread_over_all_bins():
     found = _as_probabilities(np.array([[0.5, -1.0], [-0.1, -2.0], [1.5, 0.0], [0.0, -0.1]]))
 
     np.testing.assert_allclose(found, [[0.25, 0.25], [0, 0.25], [0.75, 0.25], [0, 0.25]])
+
+
+@pytest.mark.parametrize("width", [1e-300, 1e-3, 2.0])
+def test_kernels_of_any_width_have_mass_one_on_a_grid(width):
+    grid = np.linspace(0, 1, 11)
+    with np.errstate(all="raise", under="ignore"):
+        values = _profile(grid, np.array([width]))
+
+    np.testing.assert_allclose(0.1 * values.sum(axis=0), 1)

@@ -15,7 +15,7 @@ from latentviews.core.kernels.base import Kernel, UnitHeight
 from latentviews.core.kernels.circle import VonMises
 from latentviews.core.kernels.discrete import Delta
 from latentviews.core.kernels.distances import squared_distances
-from latentviews.core.kernels.polynomial import Linear
+from latentviews.core.kernels.polynomial import Linear, Polynomial
 from latentviews.core.kernels.real import Gaussian, Laplace, Matern
 from latentviews.core.kernels.spaces import Circle, Real
 
@@ -396,3 +396,12 @@ def test_distances_of_many_columns_need_no_copy_of_the_rows(rng):
     most = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert most < 0.2 * x.nbytes
+
+
+@pytest.mark.parametrize("kernel", [Linear(), Polynomial()], ids=repr)
+def test_inner_products_out_of_range_are_a_sentence(kernel):
+    rows = np.array([[1e30, -1e30], [1.0, 2.0]], dtype=np.float32)
+
+    for call in (lambda: kernel.gram(rows, rows), lambda: kernel.diagonal(rows)):
+        with np.errstate(all="raise"), pytest.raises(ValueError, match=r"out of .*range.*scale the rows"):
+            call()

@@ -711,3 +711,11 @@ def test_what_asks_for_steps_gets_them(monkeypatch):
     assert not hasattr(DoublyStochasticClassifier(**steps).fit(X, y).fit_, "n_steps")
     monkeypatch.setattr(direct, "MOST", 100)  # the kernel between 200 rows is too large
     assert hasattr(DoublyStochasticClassifier(**steps).fit(X, y).fit_, "n_steps")
+
+
+def test_the_log_of_no_probability_is_minus_infinity_in_silence(monkeypatch):
+    monkeypatch.setattr(DoublyStochasticClassifier, "predict_proba", lambda self, X: np.array([[0.0, 1.0]]))
+    with np.errstate(all="raise"):
+        logs = DoublyStochasticClassifier().predict_log_proba([[0.0]])
+
+    np.testing.assert_array_equal(logs, [[-np.inf, 0.0]])

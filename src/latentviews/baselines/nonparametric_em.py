@@ -202,8 +202,9 @@ def _profile(grid: np.ndarray, widths: np.ndarray) -> np.ndarray:
     """
     step, size = grid[1] - grid[0], len(grid)
     offsets = step * np.arange(-(size - 1), size)
-    squares = offsets[:, None] ** 2 / np.maximum(widths**2 - step**2 / 3, widths**2 / 4)
-    values = np.where(squares < REACH**2, np.exp(-0.5 * squares), 0.0)
+    deviations = widths * np.sqrt(np.maximum(1 - np.minimum(step / widths, 2) ** 2 / 3, 0.25))
+    far = np.minimum(np.abs(offsets)[:, None] / deviations, REACH)
+    values = np.where(far < REACH, np.exp(-0.5 * far**2), 0.0)
     return values / (step * values.sum(axis=0))
 
 

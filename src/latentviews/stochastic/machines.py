@@ -256,7 +256,8 @@ class DoublyStochasticClassifier(ClassifierMixin, KernelMachine):
         array of shape (n_samples, k)
         """
         probabilities = self.predict_proba(X)
-        return namespace(probabilities).log(probabilities)
+        with np.errstate(divide="ignore"):  # the log of none is minus infinity
+            return namespace(probabilities).log(probabilities)
 
 
 class DoublyStochasticRegressor(RegressorMixin, KernelMachine):

@@ -9,6 +9,18 @@ from latentviews._validation import check_count
 from latentviews.core.kernels.base import Kernel
 
 
+def _products(x: Any, y: Any) -> Any:
+    """The inner products of rows, infinite or NaN where they are out of the range of their dtype."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        return x @ y.T
+
+
+def _squares(x: Any) -> Any:
+    """The inner products of rows with themselves, likewise."""
+    with np.errstate(over="ignore"):
+        return namespace(x).sum(x**2, axis=1)
+
+
 class Linear(Kernel):
     """The inner product, k(x, y) = ⟨x, y⟩. Its embeddings are means; they have no density."""
 
@@ -16,11 +28,18 @@ class Linear(Kernel):
 
     def gram(self, x: Any, y: Any) -> Any:
         """The matrix k(x_i, y_j)."""
-        return x @ y.T
+        return self._in_range(_products(x, y))
 
     def diagonal(self, x: Any) -> Any:
         """The values k(x_i, x_i)."""
-        return namespace(x).sum(x**2, axis=1)
+        return self._in_range(_squares(x))
+
+    def _in_range(self, values: Any) -> Any:
+        """The values, or a sentence where they are beyond the range of numbers."""
+        xp = namespace(values)
+        if not bool(xp.all(xp.isfinite(values))):
+            raise ValueError(f"The values of the kernel are out of the range of {values.dtype}; scale the rows.")
+        return values
 
 
 class Polynomial(Kernel):
@@ -47,11 +66,11 @@ class Polynomial(Kernel):
 
     def gram(self, x: Any, y: Any) -> Any:
         """The matrix k(x_i, y_j)."""
-        return self._power(x @ y.T)
+        return self._power(_products(x, y))
 
     def diagonal(self, x: Any) -> Any:
         """The values k(x_i, x_i)."""
-        return self._power(namespace(x).sum(x**2, axis=1))
+        return self._power(_squares(x))
 
     def _power(self, products: Any) -> Any:
         """The kernel of inner products, or a sentence where it is beyond the range of numbers."""
