@@ -255,9 +255,8 @@ class DoublyStochasticClassifier(ClassifierMixin, KernelMachine):
         -------
         array of shape (n_samples, k)
         """
-        probabilities = self.predict_proba(X)
         with np.errstate(divide="ignore"):  # the log of none is minus infinity
-            return namespace(probabilities).log(probabilities)
+            return namespace(chances := self.predict_proba(X)).log(chances)
 
 
 class DoublyStochasticRegressor(RegressorMixin, KernelMachine):
