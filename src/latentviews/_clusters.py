@@ -14,19 +14,19 @@ from sklearn.exceptions import ConvergenceWarning
 
 def kmeans(x: np.ndarray, size: int, seed: int, n_init: int = 1, weights: np.ndarray | None = None) -> KMeans:
     """Clusters of rows."""
-    with _in_one_thread():
+    with in_one_thread():
         return KMeans(size, n_init=n_init, random_state=seed).fit(x, sample_weight=weights)
 
 
 def cluster_posteriors(clusters: KMeans, x: np.ndarray) -> np.ndarray:
     """The clusters of rows as posteriors, softened a little."""
-    with _in_one_thread():
+    with in_one_thread():
         labels = clusters.predict(x)
     return 0.98 * np.eye(clusters.n_clusters)[labels] + 0.02 / clusters.n_clusters
 
 
 @contextmanager
-def _in_one_thread() -> Iterator[None]:
+def in_one_thread() -> Iterator[None]:
     """Many small steps take up to thirty times as long where threads wait for each other on a busy machine.
 
     Warnings that few steps were made, or that fewer rows differ than clusters were asked for, are not for the user.

@@ -43,8 +43,7 @@ def exact_sentences(found: Mapping[str, ExactValues]) -> Iterator[str]:
     if listed[False]:
         yield (
             f"Values that many rows have: {_some(listed[False])}. They are smoothed as all others, so that densities "
-            "are too wide there and samples are never exactly such a value. Views of one column without `dependence` "
-            "have them as point masses."
+            "are too wide there. Views of one column have them as point masses, unless noise is a class."
         )
 
 

@@ -3,9 +3,8 @@
 A model file holds names only; where a class lives is said here, so that code can move without breaking files. Nothing
 that is not in these tables is written or made again, and loading imports no module but theirs.
 
-To add an estimator or record: a line in ``CLASSES`` (a test fails and says which). To rename one: its new line in
-``CLASSES``, and in ``FORMER`` a line from the old name to the new. To rename a field: a line in ``FORMER_FIELDS``. To
-change what a record consists of: a line in ``MAKERS``.
+To add an estimator or record: a line in ``CLASSES`` (a test fails and says which). To rename one: also a line in
+``FORMER``, from old to new. To rename a field: a line in ``FORMER_FIELDS``. To change its fields: one in ``MAKERS``.
 """
 
 import importlib
@@ -43,9 +42,11 @@ CLASSES = {
     "CodedRows": "discrete.reading",
     "ColumnDensity": "joint.column_density",
     "ColumnGrids": "mixtures.dependence.grids",
+    "ColumnMasses": "mixtures.dependence.masses",
     "ColumnTable": "mixtures.lookup",
     "CommunityModel": "discrete.communities",
     "ComponentFit": "mixtures.dependence.few_rows",
+    "ComponentMasses": "mixtures.dependence.masses",
     "ComponentStatistics": "mixtures.dependence.merging",
     "Conditional": "mixtures.inference",
     "ConditionalDistributions": "comparison.conditional",

@@ -100,7 +100,8 @@ class MultiViewMixture(CallbackSupportMixin, ViewQuestionsMixin, PosteriorMixin,
         Values that many rows of a single real column have exactly, such as zeros, and that its densities have as point
         masses. "auto" takes those of at least 5 % of the rows, and ten times as many as any value beside them, so that
         rounded values are none. Densities are with respect to Lebesgue measure plus counting measure at these values.
-        With ``dependence`` they are smoothed as all others, which a warning says unless this is None.
+        With ``dependence`` every component is at them with a chance of its own, in views of several columns, too, whose
+        own densities smooth them; where noise is a class they are smoothed as all others, which a warning says.
     reference : int or None
         The view whose coordinates the whitening uses; by default the best conditioned.
     pilot_size : int or None, default=20_000

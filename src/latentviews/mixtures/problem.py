@@ -43,6 +43,7 @@ class Problem(TrainingRows):
     rank_test: RankTest | None = None  # where the rank was not given
     directions: Mapping[int, np.ndarray] = field(default_factory=dict)  # (d, q), of views that are seen in a subspace
     fits: ViewFits | None = None  # where some were made before
+    point_masses: Any = None  # "auto", values, or None: those that copulas have
 
     @cached_property
     def view_fits(self) -> ViewFits:

@@ -17,7 +17,7 @@ from latentviews.core.selection import RankTest, dependence_rank
 from latentviews.core.tables import Columns, TrainingRows, check_varying, read_table, rows_inside, training_rows
 from latentviews.core.views import ViewFits, Views, feature_prototypes, fitting_maps, read_blocks
 from latentviews.densities.subspaces import shared_directions
-from latentviews.mixtures.dependence.settings import check_dependence
+from latentviews.mixtures.dependence.settings import check_dependence, read_copulas
 from latentviews.mixtures.problem import Problem
 
 PILOT = 20_000
@@ -42,7 +42,7 @@ def read_problem(model: Any, X: Any, y: Any, sample_weight: Any) -> Problem:
     fits, rank_test = ViewFits(rows.pilot, columns, blocks, rows.codes), None
     if model.dependence is not None:
         check_dependence(model, blocks, prototypes, rows.labels)
-        if model.point_masses is not None:
+        if model.point_masses is not None and read_copulas(model.dependence).noise:
             _warn_of_masses(rows.counted().pilot, columns, names)
     elif is_auto(model.n_components):
         rank_test = _rank_test(rows, fits.views(prototypes, rng), rng)
@@ -61,6 +61,7 @@ def read_problem(model: Any, X: Any, y: Any, sample_weight: Any) -> Problem:
         allowed=allowed,
         rank_test=rank_test,
         fits=fits,
+        point_masses=model.point_masses,
         directions={} if model.dependence is not None else _directions(rows, columns, blocks, prototypes, rank),
     )
 
@@ -129,7 +130,7 @@ def _kinds(X: Any, n_columns: int, names: Any) -> list[str]:
 
 
 def _warn_of_masses(pilot: np.ndarray, columns: Columns, names: Any) -> None:
-    """Say which columns have point masses, of which copulas know nothing."""
+    """Say which columns have point masses, of which copulas know nothing where noise is a class."""
     said = []
     for j in (j for view in columns for j in view):
         x = to_numpy(pilot[:, j])
@@ -140,8 +141,8 @@ def _warn_of_masses(pilot: np.ndarray, columns: Columns, names: Any) -> None:
     if said:
         shown = "; ".join(said[:3]) + (f"; and {len(said) - 3} more" if said[3:] else "")
         warn_user(
-            f"Many rows have one value exactly ({shown}), and copulas smooth it as any other: classes may be right, "
-            "but densities and draws have no such mass. With dependence=None views of one column have it."
+            f"Many rows have one value exactly ({shown}), and Copulas(noise=True) smooth it as any other: classes may "
+            "be right, but densities and draws have no such mass. With noise=False they have it."
         )
 
 
@@ -156,7 +157,7 @@ def _prototypes(model: Any, pilot: np.ndarray, columns: Columns, blocks: Sequenc
     names = getattr(model, "feature_names_in_", None)
     prototypes = feature_prototypes(model.kernel, model.features, bandwidth, columns, names, chosen_codes(model))
     given = (model.kernel, model.features, model.bandwidth, model.dependence)
-    masses = model.point_masses if model.dependence is None else None  # copulas smooth them
+    masses = model.point_masses if model.dependence is None else None  # copulas have their own
     default = all(one is None for one in given)
     return fitting_maps(prototypes, pilot, columns, blocks, masses, scales=default)
 

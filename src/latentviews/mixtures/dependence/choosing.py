@@ -143,7 +143,7 @@ def _held_out(way: TriedFit, fit: Fit) -> HeldOut:
     if half.dependent_ is None:
         shares = classes_of(half).posteriors(pilot[held]) * (1.0 if judging is None else judging[:, None])
         p_value = p_value_of_independence(pilot[held], shares, problem.columns)
-    if half.dependent_ is None and not np.array_equal(pilot, problem.pilot, equal_nan=True):
+    if not np.array_equal(pilot, problem.pilot, equal_nan=True):
         half = _fit_to(way, fit, problem.pilot, fitted, way.model.point_masses) or half  # classes of rows as they are
     stability = adjusted_rand(*(_partition(one, problem.pilot) for one in (way.model, half)))
     return HeldOut(likelihood, stability, p_value)

@@ -14,12 +14,14 @@ from scipy.special import logsumexp
 
 from latentviews._arrays import to_numpy
 from latentviews._numbers import as_shares, brief, drawn_labels, posteriors_of
-from latentviews.core.components import Components, as_rows
+from latentviews.core.components import BACKGROUND, Components, as_rows
 from latentviews.core.features.bins import BinnedFeatures
 from latentviews.core.features.landmarks import LandmarkFeatures
+from latentviews.core.kernels.quadrature import Quadrature
 from latentviews.core.kernels.real import Gaussian
+from latentviews.core.point_masses import WithPointMasses
 from latentviews.core.tables import Columns
-from latentviews.densities.gaussian_copulas import log_copula, regression
+from latentviews.densities.gaussian_copulas import block, log_copula, regression
 from latentviews.mixtures.dependence.copulas import CopulaMixture, Expected, fit_copulas, reweigh
 from latentviews.mixtures.dependence.grids import GridRows
 
@@ -105,6 +107,15 @@ class DependentClasses:
     def take(self, order: np.ndarray) -> "DependentClasses":
         """The classes in another order."""
         return replace(self, groups=np.append(np.argsort(order), -1)[self.groups])
+
+    def without_those_below(self, least: float, table: np.ndarray) -> "DependentClasses":
+        """The classes that win so many of some rows; components of others go where they share most rows."""
+        posteriors = self.posteriors(table)
+        won = np.bincount(posteriors.argmax(axis=1), minlength=self.n_classes) / len(table)
+        kept = np.flatnonzero((won >= least) | (won == won.max()))
+        names = np.argmax(posteriors.T @ posteriors[:, kept], axis=1)
+        names[kept] = np.arange(len(kept))
+        return replace(self, groups=np.append(names, -1)[self.groups])
 
     def places(self, view: int) -> list[int]:
         """Where the columns of a view stand in the mixture's grids."""
@@ -246,6 +257,22 @@ class DependentView(Components):
         return np.asarray(self._features.transform(points).T @ weights)
 
 
+def view_of(domain: Quadrature, mixture: CopulaMixture, groups: np.ndarray) -> Components:
+    """The distribution of a view whose columns have this mixture: one column apart from point masses, several not."""
+    margins = mixture.margins
+    if margins.masses is None or not margins.masses.columns.has.any():
+        return DependentView(domain, replace(mixture, margins=margins.without_masses()), groups)
+    if len(margins.grids.columns) > 1:
+        return DependentView(domain, replace(mixture, margins=margins.smoothed()), groups)
+    elsewhere = np.maximum(margins.masses.elsewhere[0], BACKGROUND)
+    others = replace(mixture, weights=mixture.weights * elsewhere, margins=margins.without_masses())
+    shares = as_shares(np.eye(int(groups.max()) + 1)[groups] * mixture.weights[:, None], axis=0)
+    values = margins.masses.columns.values[0]
+    named = ~np.isnan(values)
+    masses = margins.masses.chances[0][named] @ shares
+    return WithPointMasses(domain, DependentView(domain, others, groups), values[named], masses)
+
+
 @dataclass(frozen=True, eq=False)
 class DependentConditional:
     """The distribution of one view given the others, for every row: its normal scores are Gaussian in a component."""
@@ -261,22 +288,27 @@ class DependentConditional:
     def mean(self) -> np.ndarray:
         """The conditional mean of every row, (n, d)."""
         spreads = np.sqrt(np.einsum("njtt->njt", self.covariances))
-        total = np.zeros((len(self.means), self.means.shape[2]))
+        masses, shape = self.mixture.margins.masses, (self.means.shape[2], self.posteriors.shape[1])
+        elsewhere = np.ones(shape) if masses is None else masses.elsewhere
+        total = self.posteriors @ (np.zeros(shape) if masses is None else masses.means).T
         for node, weight in zip(NODES, NODE_WEIGHTS / NODE_WEIGHTS.sum(), strict=True):
             scores = self.means + node * spreads
             for j in range(self.posteriors.shape[1]):
-                total += weight * self.posteriors[:, j, None] * self.mixture.quantiles(j, scores[:, j])
+                quantiles = elsewhere[:, j] * self.mixture.quantiles(j, scores[:, j])
+                total += weight * self.posteriors[:, j, None] * quantiles
         return total
 
     def density(self, x: Any) -> np.ndarray:
-        """The conditional density of every row at the points ``x``, (n, len(x))."""
+        """The conditional density of every row at the points ``x``, (n, len(x)); a chance at point masses."""
         x, margins = to_numpy(as_rows(x)), self.mixture.margins
         cells = replace(margins.grids, columns=list(range(x.shape[1]))).cells(x)
         log_product, scores = margins.at(cells)
         total = np.zeros((len(self.means), len(x)))
-        for j, z in enumerate(scores):
-            log_ratio = log_copula(z[None], self.covariances[:, j], self.means[:, j])
-            total += self.posteriors[:, j, None] * np.exp(log_product[j] + log_ratio)
+        for points, columns in cells.patterns():
+            for j, z in enumerate(scores):
+                own = block(self.covariances[:, j], columns, columns)
+                log_ratio = log_copula(z[None, columns][:, :, points], own, self.means[:, j][:, columns])
+                total[:, points] += self.posteriors[:, j, None] * np.exp(log_product[j, points] + log_ratio)
         return total
 
     def sample(self, random_state: Any = None) -> np.ndarray:
@@ -288,5 +320,6 @@ class DependentConditional:
         scores = self.means[rows, parts] + np.einsum("ntu,nu->nt", factors, rng.normal(size=self.means.shape[::2]))
         drawn = np.empty_like(scores)
         for j in np.unique(parts):
-            drawn[parts == j] = self.mixture.quantiles(j, scores[parts == j])
+            rows = self.mixture.quantiles(j, scores[parts == j])
+            drawn[parts == j] = self.mixture.put_at_masses(j, rows, rng)
         return drawn

@@ -1,6 +1,7 @@
 """Classes of dependent views by consensus: several starts, more components than classes, merging, a medoid."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -15,10 +16,11 @@ from latentviews._parameters import check_parameters
 from latentviews._progress import Part, Report
 from latentviews._sentences import warn_user
 from latentviews._validation import IdentifiabilityWarning, is_auto
+from latentviews.core.components import Components
 from latentviews.core.kernels.bandwidths import resolution
 from latentviews.core.kernels.spaces import Real
 from latentviews.metrics import adjusted_rand
-from latentviews.mixtures.dependence.classes import DependentClasses, DependentView
+from latentviews.mixtures.dependence.classes import DependentClasses, view_of
 from latentviews.mixtures.dependence.copulas import (
     CopulaFit,
     CopulaMixture,
@@ -27,8 +29,10 @@ from latentviews.mixtures.dependence.copulas import (
     refit,
     reweigh,
 )
+from latentviews.mixtures.dependence.donors import with_donors
 from latentviews.mixtures.dependence.few_rows import FewRows, component_fit, counted_fit, lacks_rows
 from latentviews.mixtures.dependence.grids import ColumnGrids
+from latentviews.mixtures.dependence.masses import ColumnMasses
 from latentviews.mixtures.dependence.partitions import AGREED, Choice, ClassSearch, classes_of_number, counted_classes
 from latentviews.mixtures.dependence.settings import Copulas
 from latentviews.mixtures.dependence.starts import START_ROWS, Start, dependence_starts, spectral_parts
@@ -55,25 +59,58 @@ def dependent_classes(
     """Fit, merge and choose; where the number of classes is ``automatic``, the valleys of the density tell it."""
     check_parameters(settings)
     n_classes = None if automatic else problem.rank
-    rows, grids, volume, weights = _ground(problem, settings)
+    seen = PilotMasses.of(problem, settings)
+    rows, grids, volume, weights = _ground(seen.problem, settings, problem.pilot)
     if not settings.noise and lacks_rows(len(rows), rows.shape[1], n_classes):
-        return _of_few_rows(
-            problem, FewRows(problem.pilot, rows, problem.pilot_weights, grids), settings, n_classes, report
-        )
+        few = FewRows(seen.problem.pilot, rows, problem.pilot_weights, grids)
+        return _of_few_rows(seen, few, settings, n_classes, report)
     n_parts = max(settings.n_parts, 2 * (n_classes or 0))
-    search = ClassSearch(problem, settings, rows, grids, volume, weights)
+    search = ClassSearch(seen.problem, settings, rows, grids, volume, weights)
     more = partial(_tried, search, n_classes, spectral, n_jobs, report)
     tried = more(n_parts)
     while n_classes is None and tried.is_full and (larger := more(2 * tried.n_parts)).n_classes > tried.n_classes:
         tried = larger
     chosen, fit = tried.chosen, tried.fitted[tried.chosen.start].fit
     _warn(chosen.agreement, chosen.n_partitions)
-    classes = _classes(problem, fit.mixture, chosen, settings.noise)
+    least = settings.least if n_classes is None else None
+    classes = _classes(seen, fit.mixture, chosen, settings.noise, least)
     reached = [float(np.average(one.expected.log_density, weights=problem.pilot_weights)) for one in tried.fitted]
     objectives = dict(zip((one.name for one in tried.fitted), reached, strict=True))
     summary = no_spectral(tried.spectrum, classes.n_classes)
     path = FitPath(summary, reached[chosen.start], fit.n_iter, fit.converged, objectives)
     return _found(problem, classes, path, chosen.agreement)
+
+
+class PilotMasses(NamedTuple):
+    """The point masses of a pilot, which classes are found without and densities have."""
+
+    original: Problem
+    problem: Problem  # whose pilot has donors' values at point masses
+    masses: ColumnMasses | None
+
+    @classmethod
+    def of(cls, problem: Problem, settings: Copulas) -> "PilotMasses":
+        """Those of the columns in views; none where noise is a class."""
+        used = [j for columns in problem.columns for j in columns]
+        masses = None if settings.noise else ColumnMasses.of(problem.pilot, used, problem.point_masses)
+        if masses is None:
+            return cls(problem, problem, None)
+        pilot = problem.pilot.copy()
+        pilot[:, used] = with_donors(pilot[:, used], masses, problem.rng)
+        return cls(problem, replace(problem, pilot=pilot), masses)
+
+    def with_masses(self, mixture: CopulaMixture) -> CopulaMixture:
+        """The same components with margins for densities: apart from point masses, beside which kernels are narrow."""
+        grids, table = mixture.margins.grids, self.original.pilot
+        if self.masses is None:
+            return mixture.on(grids.for_densities(None, grids.least))
+        shares = mixture.expected(grids.cells(self.problem.pilot)).shares
+        x, least = table[:, grids.columns].T, grids.least
+        if least is not None:
+            others = [row[here] for row, here in zip(x, self.masses.states(x) == self.masses.most, strict=True)]
+            least = np.where(self.masses.has, [resolution(one) for one in others], least)
+        counts = 1.0 if self.original.pilot_weights is None else self.original.pilot_weights[:, None]
+        return mixture.again(grids.for_densities(self.masses, least), table, shares * counts)
 
 
 class FittedStart(NamedTuple):
@@ -164,9 +201,10 @@ def _found(problem: Problem, classes: DependentClasses, path: FitPath, agreement
 
 
 def _of_few_rows(
-    problem: Problem, few: FewRows, settings: Copulas, n_classes: int | None, report: Report
+    seen: PilotMasses, few: FewRows, settings: Copulas, n_classes: int | None, report: Report
 ) -> FoundClasses:
     """A component for every class, chosen by held-out rows; known classes name them."""
+    problem = seen.problem
     if n_classes is None:
         found = counted_fit(few, settings, problem.rng, report)
     else:
@@ -176,13 +214,18 @@ def _of_few_rows(
     agreement = float(np.mean(others)) if others else 1.0
     _warn(agreement, len(found.partitions))
     groups = np.arange(len(fit.mixture.weights))
-    classes = _classes(problem, fit.mixture, Choice(0, groups, labels, agreement), noise=False)
+    classes = _classes(seen, fit.mixture, Choice(0, groups, labels, agreement), noise=False)
     path = FitPath(no_spectral(None, len(groups)), fit.objective, fit.n_iter, fit.converged, found.objectives)
     return _found(problem, classes, path, agreement)
 
 
-def _ground(problem: Problem, settings: Copulas) -> tuple[np.ndarray, ColumnGrids, float, np.ndarray | None]:
-    """The pilot in columns of one scale, the grids of its margins, the log-volume of its box, and the rows' weights."""
+def _ground(
+    problem: Problem, settings: Copulas, table: np.ndarray
+) -> tuple[np.ndarray, ColumnGrids, float, np.ndarray | None]:
+    """The pilot in columns of one scale, the grids of its margins, the log-volume of its box, and the rows' weights.
+
+    ``table`` is the pilot with point masses as they are, which the grids reach, too.
+    """
     used = [j for columns in problem.columns for j in columns]
     same = [j for j in used if np.nanmin(problem.pilot[:, j]) == np.nanmax(problem.pilot[:, j])]
     if same:
@@ -197,7 +240,7 @@ def _ground(problem: Problem, settings: Copulas) -> tuple[np.ndarray, ColumnGrid
     widest = np.maximum((WIDEST if own else settings.bandwidth) * scales, units)
     points = [len(point_masses(x, width)) for x, width in zip(columns, widest, strict=True)]
     least = np.where(points, widest, units) if own else None  # narrow kernels would make a class of a point
-    grids = ColumnGrids.around(problem.pilot, used, widest, boxed=settings.noise, least=least)
+    grids = ColumnGrids.around(table, used, widest, boxed=settings.noise, least=least)
     if grids.box is None:
         return rows, grids, 0.0, problem.pilot_weights
     volume = float(np.log(np.ptp(grids.box, axis=0)).sum())
@@ -264,13 +307,23 @@ def _without_strays(
     return kept if np.count_nonzero(kept) >= len(rows) / 2 else np.ones(len(rows)) if weights is None else weights
 
 
-def _classes(problem: Problem, mixture: CopulaMixture, chosen: Choice, noise: bool) -> DependentClasses:
-    """The classes, with steps over all rows, named as known rows name them."""
-    steps = FULL_STEPS if problem.partial else 1
-    mixture = reweigh(mixture, problem.data, problem.weights, steps) if noise else mixture.sharpened()
-    for _ in range(0 if noise else steps):
-        mixture = refit(mixture, problem.data, problem.weights)
+def _classes(
+    seen: PilotMasses, mixture: CopulaMixture, chosen: Choice, noise: bool, least: float | None = None
+) -> DependentClasses:
+    """The classes, with steps over all rows, named as known rows name them.
+
+    Where they are counted, those that win less than ``least`` of the rows once point masses are known are none.
+    """
+    problem, steps = seen.original, FULL_STEPS if seen.original.partial else 1
+    if noise:
+        mixture = reweigh(mixture, problem.data, problem.weights, steps)
+    else:
+        mixture = seen.with_masses(mixture)
+        for _ in range(steps if seen.masses is None or problem.partial else 0):  # the pilot's step was that of all rows
+            mixture = refit(mixture, problem.data, problem.weights)
     classes = DependentClasses(mixture, chosen.groups, problem.columns, noise)
+    if seen.masses is not None and least is not None:
+        classes = classes.without_those_below(least, problem.pilot)
     return classes if problem.allowed is None else classes.take(_naming(problem.allowed, chosen.labels))
 
 
@@ -280,15 +333,16 @@ def _naming(allowed: np.ndarray, labels: np.ndarray) -> np.ndarray:
     return linear_sum_assignment(-allowed[known].T @ np.eye(k + 1)[labels[known]][:, :k])[1]
 
 
-def _components(problem: Problem, classes: DependentClasses) -> list[DependentView]:
-    views, inside = [], np.flatnonzero(classes.groups >= 0)
+def _components(problem: Problem, classes: DependentClasses) -> list[Components]:
+    """The distributions of the views; those of several columns smooth point masses."""
+    views: list[Components] = []
+    inside, margins = np.flatnonzero(classes.groups >= 0), classes.mixture.margins
     for view, columns in enumerate(problem.columns):
         places = classes.places(view)
         x = problem.pilot[:, columns]
         x = x[~np.isnan(x).any(axis=1)]
-        margins = classes.mixture.margins
         widths = margins.bandwidths.min(axis=1) if len(places) == 1 else margins.grids.bandwidths
         domain = Real().quadrature(x, widths[places], problem.rng)
         view_parts = classes.mixture.some_columns(places).take(inside)
-        views.append(DependentView(domain, view_parts, classes.groups[inside]))
+        views.append(view_of(domain, view_parts, classes.groups[inside]))
     return views

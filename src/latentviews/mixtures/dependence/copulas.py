@@ -3,8 +3,9 @@ r"""Mixtures whose components may have dependent columns: a Gaussian copula over
 .. math:: f_j(x) = \prod_t f_{jt}(x_t) \; |R_j|^{-1/2} \exp\bigl(-\tfrac12 z^\top (R_j^{-1} - I) z\bigr),
           \qquad z_t = \Phi^{-1}(F_{jt}(x_t))
 
-Margins are those of `grids`. A uniform background takes up stray rows (Banfield & Raftery 1993). Margins over several
-columns are the same with a sub-matrix of R, so a missing value costs nothing but its column.
+Margins are those of `grids`, with point masses as in `masses`. A uniform background takes up stray rows (Banfield &
+Raftery 1993). Margins over several columns are the same with a sub-matrix of R, so a missing value costs nothing but
+its column.
 """
 
 from collections.abc import Callable, Sequence
@@ -66,19 +67,29 @@ class CopulaMixture:
         margins, correlations = self.margins.take(order), self.correlations[order]
         return replace(self, weights=self.weights[order], margins=margins, correlations=correlations)
 
-    def sharpened(self) -> "CopulaMixture":
-        """The same, whose margins will be as narrow as densities ask for when they are estimated again."""
-        return replace(self, margins=replace(self.margins, grids=replace(self.margins.grids, sharp=True)))
+    def on(self, grids: ColumnGrids) -> "CopulaMixture":
+        """The same, whose margins will be on other grids of the same points when they are estimated again."""
+        return replace(self, margins=replace(self.margins, grids=grids))
+
+    def again(self, grids: ColumnGrids, table: np.ndarray, shares: np.ndarray) -> "CopulaMixture":
+        """Components of rows with these shares (n, J), on other grids."""
+        return _maximised(grids, grids.cells(table), shares, self.noise, self.common)[0]
 
     def quantiles(self, component: int, scores: np.ndarray) -> np.ndarray:
-        """Rows (n, d) whose normal scores in a component are these."""
+        """Rows (n, d), at no point mass, whose normal scores in a component are these."""
         _, tables = self.margins.tables
         columns = zip(scores.T, tables[:, :, component], self.margins.grids.points, strict=True)
         return np.stack([np.interp(z, table, grid) for z, table, grid in columns], axis=1)
 
     def sample(self, component: int, size: int, rng: np.random.Generator) -> np.ndarray:
         """Rows of one component, (size, d)."""
-        return self.quantiles(component, draw_scores(size, self.correlations[component], rng))
+        rows = self.quantiles(component, draw_scores(size, self.correlations[component], rng))
+        return self.put_at_masses(component, rows, rng)
+
+    def put_at_masses(self, component: int, rows: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+        """Rows (n, d) of one component, moved to point masses as often as its rows are there."""
+        masses = self.margins.masses
+        return rows if masses is None else masses.put_into(component, rows, rng)
 
     @property
     def n_parameters(self) -> float:
@@ -147,15 +158,16 @@ def refit(mixture: CopulaMixture, data: Any, weights: np.ndarray | None) -> Copu
 
     def margin_sums(batch: Any, weight: Any) -> tuple[np.ndarray, ...]:
         cells, shares = share(batch, weight)
-        return shares.sum(axis=0), (shares**2).sum(axis=0), cells.shares(shares)
+        sizes = shares.sum(axis=0), (shares**2).sum(axis=0)
+        return *sizes, cells.shares(shares), cells.at_masses(shares, grids.n_masses)
 
     def score_sums(batch: Any, weight: Any) -> tuple[np.ndarray, ...]:
         cells, shares = share(batch, weight)
         return _score_sums(cells, margins.at(cells)[1], shares)
 
     total = streams.total(data, margin_sums, weights)
-    mass, squares, sums = total.sums
-    margins = grids.margins(sums, mass**2 / np.maximum(squares, TINY))
+    mass, squares, sums, at_masses = total.sums
+    margins = grids.margins(sums, mass**2 / np.maximum(squares, TINY), at_masses)
     correlations = _correlations(streams.total(data, score_sums, weights).sums, mixture.common)
     noise = grids.bounded(1 - mass.sum() / total.weight)
     return CopulaMixture(mass / mass.sum(), noise, margins, correlations, mixture.common)
@@ -185,7 +197,8 @@ def _maximised(
 ) -> tuple[CopulaMixture, np.ndarray]:
     """The M-step from shares (n, J) of the rows, and the joint density of its answer, (n, J)."""
     mass = np.maximum(shares.sum(axis=0), TINY)
-    margins = grids.margins(cells.shares(shares), mass**2 / np.maximum((shares**2).sum(axis=0), TINY))
+    sizes = mass**2 / np.maximum((shares**2).sum(axis=0), TINY)
+    margins = grids.margins(cells.shares(shares), sizes, cells.at_masses(shares, grids.n_masses))
     log_product, scores = margins.at(cells)
     correlations = _correlations(_score_sums(cells, scores, shares), common)
     mixture = CopulaMixture(mass / mass.sum(), noise, margins, correlations, common)
@@ -216,21 +229,20 @@ def _score_sums(cells: GridRows, scores: np.ndarray, shares: np.ndarray) -> tupl
 def _correlations(sums: tuple[np.ndarray, ...], common: float | None) -> np.ndarray:
     """Correlation matrices (J, d, d) from sums of scores, shrunk to the identity by 2(d + 1) rows, or to their mean.
 
-    Where rows are few for so many columns, what components have in common is determined better than what each has of
-    its own, and better than that there is nothing.
+    Every two columns have the rows that have both. Where rows are few for so many columns, what components have in
+    common is determined better than what each has of its own, and better than that there is nothing.
     """
     mass, first, second = sums
     mass, d = np.maximum(mass, TINY), second.shape[1]
     covariance = second / mass - (first / mass) * (first / mass).transpose(0, 2, 1)
     correlations = to_correlations(covariance)
-    rows = np.einsum("jtt->jt", mass).min(axis=1)
     if common is None:
-        kept = np.maximum(1 - 2 * (d + 1) / np.maximum(rows, 1.0), 0.0)
+        correlations *= np.maximum(1 - 2 * (d + 1) / np.maximum(mass, 1.0), 0.0)
     else:
-        own = (rows / (rows + common * (d + 1)))[:, None, None]
-        correlations = own * correlations + (1 - own) * np.einsum("j,jtu->tu", rows / rows.sum(), correlations)
-        kept = np.ones(len(rows))
-    correlations = drawn_to_identity(correlations, 1 - kept * (1 - RIDGE))
+        own = mass / (mass + common * (d + 1))
+        correlations = own * correlations + (1 - own) * np.sum(mass / mass.sum(axis=0) * correlations, axis=0)
+    correlations[:, range(d), range(d)] = 1.0
+    correlations = drawn_to_identity(correlations, np.full(len(correlations), RIDGE))
     least = np.linalg.eigvalsh(correlations)[:, 0]  # pairs with different rows missing need not fit together
     return drawn_to_identity(correlations, np.maximum(RIDGE - least, 0.0) / (1 - np.minimum(least, RIDGE)))
 

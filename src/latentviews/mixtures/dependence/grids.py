@@ -1,11 +1,12 @@
 """Margins without a shape on grids of single columns.
 
 A margin is a weighted kernel density estimate on a grid, with a hundredth of a wide Gaussian so that far rows have a
-density too. Beside the margins of components lies a background for stray rows.
+density too. Beside the margins of components lies a background for stray rows. Values that many rows have exactly may
+be apart from both (`masses`).
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -16,6 +17,7 @@ from latentviews._numbers import TINY, smoothed_bins, standardised
 from latentviews.core import streams
 from latentviews.core.features.bins import linear_bins
 from latentviews.densities.gaussian_copulas import Pattern, patterns
+from latentviews.mixtures.dependence.masses import ColumnMasses, ComponentMasses
 
 N_BINS = 256
 TAIL = 0.01  # of a margin is a Gaussian three times as wide, which reaches beyond its grid
@@ -38,6 +40,7 @@ class ColumnGrids:
     box: np.ndarray | None = None  # (2, d), where the background lies if it is to explain rows; else it fills the range
     least: np.ndarray | None = None  # (d,), the narrowest; None where all components have the widest
     sharp: bool = False  # whether margins are as narrow as densities ask for, or as wide as finding classes does
+    masses: ColumnMasses | None = None  # None where point masses are smoothed as all other values
 
     @classmethod
     def around(
@@ -67,28 +70,43 @@ class ColumnGrids:
         where = list(where)
         columns, box = [self.columns[t] for t in where], None if self.box is None else self.box[:, where]
         least = None if self.least is None else self.least[where]
-        return ColumnGrids(columns, self.low[where], self.high[where], self.bandwidths[where], box, least, self.sharp)
+        masses = None if self.masses is None else self.masses.some(where)
+        ends = self.low[where], self.high[where]
+        return ColumnGrids(columns, *ends, self.bandwidths[where], box, least, self.sharp, masses)
+
+    def for_densities(self, masses: ColumnMasses | None, least: np.ndarray | None) -> "ColumnGrids":
+        """The same, on which margins are as narrow as densities ask for, and apart from point masses."""
+        return replace(self, sharp=True, masses=masses, least=least)
+
+    @property
+    def n_masses(self) -> int:
+        """The most point masses that a column has."""
+        return 0 if self.masses is None else self.masses.most
 
     @property
     def steps(self) -> np.ndarray:
         """The distance of grid points, (d,)."""
         return self.points[:, 1] - self.points[:, 0]
 
-    def margins(self, sums: np.ndarray, sizes: np.ndarray) -> "GridMargins":
+    def margins(self, sums: np.ndarray, sizes: np.ndarray, at_masses: np.ndarray | None = None) -> "GridMargins":
         """The margins of J components from the shares of their rows in cells, (d, B, J), each of so many rows, (J,).
 
         A margin is smoothed by at most its own standard deviation while classes are found, and by Silverman's rule
-        where it is to be sharp.
+        where it is to be sharp. ``at_masses`` are the shares of rows at point masses, (d, A, J).
         """
-        shares = sums / np.maximum(sums.sum(axis=1, keepdims=True), TINY)
+        inside = np.maximum(sums.sum(axis=1, keepdims=True), TINY)
+        shares, masses = sums / inside, None
+        if self.masses is not None and at_masses is not None:
+            total = inside + at_masses.sum(axis=1, keepdims=True)
+            masses = ComponentMasses(self.masses, at_masses / total)
         if self.least is None:
-            return GridMargins(self, shares)
+            return GridMargins(self, shares, masses=masses)
         centers = np.einsum("tb,tbj->tj", self.points, shares)
         squares = np.einsum("tb,tbj->tj", self.points**2, shares) - centers**2
         factor = (4 / (3 * np.maximum(sizes, 1.0))) ** 0.2 if self.sharp else 1.0
         narrowest = np.minimum(np.maximum(self.least, self.steps), self.bandwidths)[:, None]
         own = np.clip(factor * np.sqrt(np.maximum(squares, 0.0)), narrowest, self.bandwidths[:, None])
-        return GridMargins(self, shares, own)
+        return GridMargins(self, shares, own, masses)
 
     @property
     def tail(self) -> float:
@@ -102,14 +120,19 @@ class ColumnGrids:
     def cells(self, table: np.ndarray) -> "GridRows":
         """The rows of a table on the grids; NaN is missing."""
         x = table[:, self.columns].T
-        present = ~np.isnan(x)
-        x = np.where(present, x, self.low[:, None])
+        states = None if self.masses is None else self.masses.states(x)
+        smooth = ~np.isnan(x) if states is None else states == self.n_masses
+        x = np.where(smooth, x, self.low[:, None])
         bins = [linear_bins(row, grid) for row, grid in zip(x, self.points, strict=True)]
-        if not present.all():
-            bins = [streams.weigh(part, here.astype(float)) for part, here in zip(bins, present, strict=True)]
+        if not smooth.all():
+            bins = [streams.weigh(part, here.astype(float)) for part, here in zip(bins, smooth, strict=True)]
         outside = np.flatnonzero(np.any((x < self.points[:, :1]) | (x > self.points[:, -1:]), axis=0))
         beyond = x[:, outside] - np.clip(x[:, outside], self.points[:, :1], self.points[:, -1:])
-        return GridRows(bins, None if present.all() else present, outside, beyond, self._log_background(x, present))
+        background = self._log_background(x, smooth)
+        if self.masses is None or states is None:
+            return GridRows(bins, None if smooth.all() else smooth, outside, beyond, background)
+        joined = smooth & self.masses.joined[:, None]
+        return GridRows(bins, joined, outside, beyond, background + self.masses.log_shares(states), states)
 
     def _log_background(self, x: np.ndarray, present: np.ndarray) -> np.ndarray:
         """The log-density of the background at rows (d, n), over the columns that are present.
@@ -127,7 +150,9 @@ class ColumnGrids:
     def sample_background(self, size: int, rng: np.random.Generator) -> np.ndarray:
         """Rows of the background, (size, d)."""
         if self.box is None:
-            return rng.uniform(self.low, self.high, size=(size, len(self.low)))
+            rows = rng.uniform(self.low, self.high, size=(size, len(self.low)))
+            masses = self.masses
+            return rows if masses is None else masses.of_all.put_into(0, rows, rng)
         low, high = self.box
         rows = rng.uniform(low, high, size=(size, len(low)))
         away = FAR * ((1 - rng.random(rows.shape)) ** -0.5 - 1) * (high - low)
@@ -139,10 +164,11 @@ class GridRows(NamedTuple):
     """Some rows of a table on the grids of its columns."""
 
     bins: list[Any]  # one sparse (n, B) per column, with the shares of the grid points beside a value
-    present: np.ndarray | None  # (d, n), None where nothing is missing
+    present: np.ndarray | None  # (d, n), which values a copula joins; None where it joins all
     outside: np.ndarray  # (m,), the rows with a value outside its grid
     beyond: np.ndarray  # (d, m), how far outside it is
     log_uniform: np.ndarray  # (n,), the log-density of the background over the columns a row has
+    states: np.ndarray | None = None  # (d, n), which point masses values are at; None where all are smoothed
 
     @property
     def n_rows(self) -> int:
@@ -152,6 +178,12 @@ class GridRows(NamedTuple):
     def shares(self, posteriors: np.ndarray) -> np.ndarray:
         """Σ_i posteriors_ij over the rows in a cell, (d, B, J)."""
         return np.stack([part.T @ posteriors for part in self.bins])
+
+    def at_masses(self, posteriors: np.ndarray, n_masses: int) -> np.ndarray:
+        """Σ_i posteriors_ij over the rows at a point mass, (d, A, J)."""
+        if self.states is None:
+            return np.zeros((len(self.bins), 0, posteriors.shape[1]))
+        return np.stack([[posteriors[state == a].sum(axis=0) for a in range(n_masses)] for state in self.states])
 
     def patterns(self) -> list[Pattern]:
         """The rows by the columns they have."""
@@ -166,6 +198,21 @@ class GridMargins:
     grids: ColumnGrids
     shares: np.ndarray  # (d, B, J), summing to one over a grid
     own: np.ndarray | None = None  # (d, J), the bandwidths; None where they are the grids'
+    masses: ComponentMasses | None = None  # None where point masses are smoothed as all other values
+
+    def smoothed(self) -> "GridMargins":
+        """The same, with point masses as values among all others."""
+        if self.masses is None:
+            return self
+        shares = self.masses.elsewhere[:, None] * self.shares
+        for t in np.flatnonzero(self.masses.columns.has):
+            values = np.nan_to_num(self.masses.columns.values[t])
+            shares[t] += linear_bins(values, self.grids.points[t]).T @ self.masses.chances[t]
+        return replace(self.without_masses(), shares=shares)
+
+    def without_masses(self) -> "GridMargins":
+        """The densities of the values that are at no point mass."""
+        return GridMargins(replace(self.grids, masses=None), self.shares, self.own)
 
     @property
     def bandwidths(self) -> np.ndarray:
@@ -176,11 +223,15 @@ class GridMargins:
     def some(self, where: Sequence[int]) -> "GridMargins":
         """The margins of some of the columns, given by their places."""
         where = list(where)
-        return GridMargins(self.grids.some(where), self.shares[where], None if self.own is None else self.own[where])
+        own = None if self.own is None else self.own[where]
+        masses = None if self.masses is None else self.masses.some(where)
+        return GridMargins(self.grids.some(where), self.shares[where], own, masses)
 
     def take(self, order: np.ndarray) -> "GridMargins":
         """The components in another order, or some of them."""
-        return GridMargins(self.grids, self.shares[:, :, order], None if self.own is None else self.own[:, order])
+        own = None if self.own is None else self.own[:, order]
+        masses = None if self.masses is None else self.masses.take(order)
+        return GridMargins(self.grids, self.shares[:, :, order], own, masses)
 
     @cached_property
     def centers(self) -> np.ndarray:
@@ -216,6 +267,9 @@ class GridMargins:
             log_product += values[:n_components]
             scores[:, t] = values[n_components:]
         log_product[:, cells.outside] += self._beyond(cells.beyond)
+        if self.masses is not None and cells.states is not None:
+            log_product += self.masses.log_chances(cells.states)
+            scores[:, ~self.masses.columns.joined] = 0.0
         return log_product, scores
 
     def _beyond(self, beyond: np.ndarray) -> np.ndarray:
@@ -227,6 +281,8 @@ class GridMargins:
 
     @cached_property
     def n_parameters(self) -> np.ndarray:
-        """The trace of every smoother, Σ_i k(0) / (n f(x_i)), (d, J)."""
+        """The trace of every smoother, Σ_i k(0) / (n f(x_i)), and one for every point mass, (d, J)."""
         own = self.shares / (np.sqrt(2 * np.pi) * self.bandwidths)[:, None]
-        return (own / np.maximum(np.exp(self.tables[0]), own + TINY)).sum(axis=1)
+        traces = (own / np.maximum(np.exp(self.tables[0]), own + TINY)).sum(axis=1)
+        masses = 0 if self.masses is None else np.sum(~np.isnan(self.masses.columns.values), axis=1)[:, None]
+        return traces + masses

@@ -33,8 +33,8 @@ class Copulas(BaseEstimator):
     bandwidth : float or "auto", default="auto"
         Of the margins, in standard deviations of their columns; at least the step of rounded or counted values. "auto"
         gives every component and column its own: the deviation of its rows, at most .2 of the column's, while classes
-        are found, and Silverman's rule for its density. Columns with a point mass keep .2. Where noise is a class,
-        the densities are those that classes were found with.
+        are found, and Silverman's rule for its density. Columns with a point mass keep .2 until densities have it
+        apart. Where noise is a class, the densities are those that classes were found with.
     noise : bool, default=False
         Whether noise is a class of its own, -1: rows that a uniform background explains best, rows of components that
         are sparser than if all rows were spread evenly over the range of the columns, and rows of components lighter

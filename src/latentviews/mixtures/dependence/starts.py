@@ -1,16 +1,13 @@
 """Guesses of the components that classes of dependent views are made of."""
 
-import warnings
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
-from sklearn import config_context
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.mixture import GaussianMixture
 
-from latentviews._clusters import cluster_posteriors, kmeans
+from latentviews._clusters import cluster_posteriors, in_one_thread, kmeans
 from latentviews._validation import UnsupportedError
 from latentviews.mixtures.estimation import Spectral, SpectralSettings, spectral_estimate, spectral_steps
 from latentviews.mixtures.problem import Problem
@@ -64,8 +61,7 @@ def gaussian_posteriors(
 ) -> np.ndarray:
     """Posteriors of the parts of a Gaussian mixture, in columns of variance about one."""
     model = GaussianMixture(n_parts, covariance_type=kind, reg_covar=regular, max_iter=60, random_state=seed)
-    with warnings.catch_warnings(), config_context(array_api_dispatch=False):  # rows are NumPy's
-        warnings.simplefilter("ignore", ConvergenceWarning)  # a start need not converge
+    with in_one_thread():  # its own start is k-means; a start need not converge
         return model.fit(rows[:GAUSSIAN_ROWS]).predict_proba(rows)
 
 
