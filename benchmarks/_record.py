@@ -6,6 +6,7 @@ import platform
 import shlex
 import subprocess
 import sys
+import time
 from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
@@ -22,6 +23,7 @@ def save(path: Path, results: Any, packages: tuple[str, ...] = PACKAGES) -> None
         "command": command(),
         "date": datetime.now(UTC).date().isoformat(),
         "commit": COMMIT,
+        "seconds": round(time.monotonic() - BEGAN),
         "machine": machine(),
         "versions": {"python": platform.python_version(), **{name: version(name) for name in packages}},
         "results": results,
@@ -73,3 +75,4 @@ def _from_root(path: Path) -> Path:
 
 
 COMMIT = commit()  # when the run began: others may follow before it ends
+BEGAN = time.monotonic()

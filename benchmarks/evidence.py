@@ -2,7 +2,8 @@
 
     python benchmarks/evidence.py           # quick: in a copy of this folder, nothing that is saved is touched
     python benchmarks/evidence.py --full    # all of it, in place, from one commit; then the figures of the pages
-    python benchmarks/evidence.py --list    # which command makes which file, and which pages show it
+    python benchmarks/evidence.py --full --since --minutes 60   # what is not of today's code, as far as an hour goes
+    python benchmarks/evidence.py --list    # which command makes which file, of today's code or earlier, and who shows it
 
 The full run wants a checkout without changes, the recorded data (LATENTVIEWS_DATA), and the peers that
 benchmarks/README.md names; a script that fails is named at the end, and the others go on.
@@ -149,20 +150,37 @@ def quick() -> list[str]:
     return failed
 
 
-def full() -> list[str]:
-    """The commands that failed, or whose results are not of the commit that was checked out at the start."""
+def is_current(step: Step) -> bool:
+    """Whether all that a step saves was made by the package and the script as they are now, with its very command."""
+    script = step.command.split()[0]
+    for name in step.saves.split():
+        record = json.loads(saved(name).read_text()) if saved(name).exists() else {"commit": "none"}
+        same = subprocess.run(
+            ["git", "diff", "--quiet", record["commit"], "--", "src", f"benchmarks/{script}"],
+            cwd=ROOT, stderr=subprocess.DEVNULL, check=False,
+        )  # fmt: skip
+        if same.returncode or (len(step.saves.split()) == 1 and not _same_command(record["command"], step.command)):
+            return False
+    return True
+
+
+def _same_command(made_by: str, command: str) -> bool:
+    """Whether a result was made by a command, wherever the data are."""
+    own = [word for word in shlex.split(command) if word != DATA]
+    return [word for word in shlex.split(made_by)[2:] if not word.endswith("shared/data")] == own[1:]
+
+
+def full(since: bool, minutes: float) -> list[str]:
+    """The commands that failed, and the results that are not of the code that was checked out at the start."""
     if git("status", "--porcelain", "--", "src", "benchmarks"):
         sys.exit("The full run is of one commit: commit or set aside the changes in src/ and benchmarks/ first.")
-    head = git("rev-parse", "HEAD")
-    failed = [step.command for step in STEPS if not run(HERE, step.command)]
-    stale = [
-        name
-        for step in STEPS
-        for name in step.saves.split()
-        if not json.loads(saved(name).read_text())["commit"].startswith(head)
-    ]
+    began = time.monotonic()
+    failed = []
+    for step in STEPS:
+        if time.monotonic() - began < 60 * minutes and not (since and is_current(step)):
+            failed += [] if run(HERE, step.command) else [step.command]
     run(ROOT, "docs/figures.py")
-    return failed + [f"{name} is of another commit" for name in stale]
+    return failed + [f"{step.saves} is not of today's code" for step in STEPS if not is_current(step)]
 
 
 def main() -> int:
@@ -170,13 +188,16 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--full", action="store_true")
     parser.add_argument("--list", action="store_true")
+    parser.add_argument("--since", action="store_true", help="only what is not of today's code")
+    parser.add_argument("--minutes", type=float, default=float("inf"), help="after which no script is started")
     chosen = parser.parse_args()
     if chosen.list:
         for step in STEPS:
             for name in step.saves.split():
-                print(f"{step.command.replace(DATA, 'DATA'):45s} {name:40s} {' '.join(pages(name))}")
+                own = "current" if is_current(step) else "earlier"
+                print(f"{own} {step.command.replace(DATA, 'DATA'):45s} {name:40s} {' '.join(pages(name))}")
         return 0
-    failed = full() if chosen.full else quick()
+    failed = full(chosen.since, chosen.minutes) if chosen.full else quick()
     for command in failed:
         print(f"FAILED: {command}")
     return 1 if failed else 0
