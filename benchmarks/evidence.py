@@ -3,7 +3,7 @@
     python benchmarks/evidence.py           # quick: in a copy of this folder, nothing that is saved is touched
     python benchmarks/evidence.py --full    # all of it, in place, from one commit; then the figures of the pages
     python benchmarks/evidence.py --full --since --minutes 60   # what is not of today's code, as far as an hour goes
-    python benchmarks/evidence.py --list    # which command makes which file, of today's code or earlier, and who shows it
+    python benchmarks/evidence.py --list    # which command makes which file, of today's code or earlier, and the pages
 
 The full run wants a checkout without changes, the recorded data (LATENTVIEWS_DATA), and the peers that
 benchmarks/README.md names; a script that fails is named at the end, and the others go on.
