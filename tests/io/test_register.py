@@ -18,7 +18,8 @@ from catalogue import MODELS as LISTED
 from catalogue import OF_OTHER_ROWS
 from latentviews import KernelBeliefPropagation, TransformedDensity, WhitenScale, load, save
 from latentviews.io import register
-from latentviews.io.register import CLASSES, FOREIGN, FORMER, FORMER_FIELDS, MAKERS, class_of, name_of, present_name
+from latentviews.io.naming import class_of, name_of, present_name
+from latentviews.io.register import CLASSES, FOREIGN, FORMER, FORMER_FIELDS, MAKERS
 from saved_models import MODELS, NEWER
 
 HERE = Path(__file__).parent

@@ -28,7 +28,8 @@ from latentviews import (
     save,
 )
 from latentviews.datasets import make_multiview
-from latentviews.io.register import CLASSES, FOREIGN, class_of
+from latentviews.io.naming import class_of
+from latentviews.io.register import CLASSES, FOREIGN
 from latentviews.io.saving import FORMAT, VERSION, SavingError
 
 

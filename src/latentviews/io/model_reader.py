@@ -10,7 +10,8 @@ from scipy import sparse
 from sklearn.base import BaseEstimator
 
 from latentviews.io.model_writer import SPARSE, SPREAD, extent
-from latentviews.io.register import FORMER_FIELDS, class_of, present_name
+from latentviews.io.naming import class_of, present_name
+from latentviews.io.register import FORMER_FIELDS
 
 BIT_GENERATORS = ("PCG64", "PCG64DXSM", "MT19937", "Philox", "SFC64")
 

@@ -11,7 +11,8 @@ from scipy import sparse
 from sklearn.base import BaseEstimator
 
 from latentviews._arrays import on_host
-from latentviews.io.register import FOREIGN, name_of
+from latentviews.io.naming import name_of
+from latentviews.io.register import FOREIGN
 
 SPARSE = ("csr_array", "csc_array", "csr_matrix", "csc_matrix")
 SPREAD = 8  # an array is laid out as it was if that takes at most so many times its size

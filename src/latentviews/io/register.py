@@ -3,13 +3,10 @@
 A model file holds names only; where a class lives is said here, so that code can move without breaking files. Nothing
 that is not in these tables is written or made again, and loading imports no module but theirs.
 
-To add an estimator or record: a line in ``CLASSES`` (a test fails and says which). To rename one: also a line in
-``FORMER``, from old to new. To rename a field: a line in ``FORMER_FIELDS``. To change its fields: one in ``MAKERS``.
+To add an estimator or record: a line in ``CLASSES`` (a test fails and says which). To rename one: its new line in
+``CLASSES``, and in ``FORMER`` a line from the old name to the new. To rename a field: a line in ``FORMER_FIELDS``. To
+change what a record consists of: a line in ``MAKERS``.
 """
-
-import importlib
-import re
-from typing import Any
 
 # Estimators and records of this package, each with its module; "module:Class" where the class is called differently.
 CLASSES = {
@@ -190,6 +187,7 @@ CLASSES = {
     "PartFits": "mixtures.dependence.consensus",
     "Path": "sequences.chains",
     "Pattern": "densities.gaussian_copulas",
+    "PilotMasses": "mixtures.dependence.consensus",
     "Point": "stochastic.direct",
     "PointBasis": "mixtures.cells",
     "PointMassBasis": "mixtures.cells",
@@ -356,45 +354,3 @@ MAKERS = {
     "KernelSieveView": "mixtures.cells:view_of_kernel",
     "RealDomain": "core.kernels.spaces:real_domain",
 }
-
-
-def present_name(written: Any) -> str | None:
-    """What the class that a file names is called now; None where it is not registered.
-
-    ``written`` is a name, or in format 1 the pair of a module and a name.
-    """
-    name = _name_in_format_1(*written) if isinstance(written, list) else written
-    while name in FORMER:
-        name = FORMER[name]
-    return name if name in CLASSES or name in MAKERS or name in FOREIGN else None
-
-
-def _name_in_format_1(module: str, name: str) -> str | None:
-    """The name of a pair whose module is one of this package, wherever it has gone, or that of a foreign class."""
-    if re.fullmatch(rf"{FOREIGN.get(name, 'latentviews')}(\.\w+)*", module):
-        return FORMER.get(f"{module}.{name}", name)
-    return None
-
-
-def class_of(name: str) -> Any:
-    """The class of a registered name, or the function that makes what it was."""
-    module, called = _place(name)
-    return getattr(importlib.import_module(module), called)
-
-
-def name_of(kind: type) -> str | None:
-    """The registered name of a class; None where it has none."""
-    if kind.__name__ in FOREIGN and class_of(kind.__name__) is kind:
-        return kind.__name__
-    return _NAMES.get((kind.__module__, kind.__qualname__))
-
-
-def _place(name: str) -> tuple[str, str]:
-    """The module of a registered class, and its name there."""
-    if name in FOREIGN:
-        return FOREIGN[name], name
-    module, _, called = (CLASSES | MAKERS)[name].partition(":")
-    return f"latentviews.{module}", called or name
-
-
-_NAMES = {_place(name): name for name in CLASSES}
