@@ -8,6 +8,7 @@ import networkx as nx
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.base import clone
 
 import catalogue
 from fuzz.fits import run_case
@@ -28,6 +29,7 @@ from latentviews import (
     LandmarkFeatures,
     LandmarkPCA,
     LatentClass,
+    Linear,
     LowRankDensity,
     MultiViewMixture,
     PredictiveStateModel,
@@ -56,9 +58,10 @@ from latentviews.densities.shapes import held_out_shares
 from latentviews.densities.smoothers import calibrated, weighted_samples
 from latentviews.joint.margins import _mirrored_normal, spanning
 from latentviews.plot.view_densities import _limits
+from latentviews.report import write_report
 from latentviews.report.figures import spectrum_figure
 from latentviews.sequences.two_stage import BilinearDynamics
-from test_hostile import judged
+from test_hostile import judged, two_classes
 
 
 @pytest.mark.cheap
@@ -514,6 +517,32 @@ def test_components_explain_no_more_than_there_is():
     assert judge.faults == []
 
 
+def test_narrow_kernels_beside_a_border_are_counted_in_their_height():
+    rows = np.random.default_rng(0).random((60, 3))
+    model = LandmarkPCA(2, kernel=Gaussian("median", space=HalfLine()), n_landmarks=20, random_state=0).fit(rows)
+    narrow = judged(clone(model).fit, 2.0**-400 * rows)
+
+    np.testing.assert_allclose(narrow.explained_variance_ratio_, model.explained_variance_ratio_, rtol=1e-6)
+    assert np.isfinite(judged(narrow.transform, 2.0**-400 * rows)).all()
+
+
+@pytest.mark.parametrize("model", [LatentClass(2, n_starts=2), TopicModel(2), LandmarkFeatures()], ids=repr)
+def test_infinities_of_both_signs_are_no_warnings(model):
+    rows = np.array([[np.inf, 1.0, 2.0], [-np.inf, 2.0, 1.0]] * 10, dtype=np.float32)
+
+    with np.errstate(all="raise"), pytest.raises(ValueError, match="infinity"):
+        model.fit(rows)
+
+
+def test_a_report_on_topics_whose_kernel_does_not_smooth_says_so(rng, tmp_path):
+    rows = two_classes(rng, d=6)
+    model = TopicModel(2, views=list(range(6)), kernel=Linear(), random_state=0).fit(rows)
+
+    page = judged(write_report, model, rows, tmp_path / "report.html").read_text()
+
+    assert "has no densities: its kernel does not smooth" in page
+
+
 @pytest.mark.parametrize(
     ("seed", "family", "case"),
     [
@@ -535,6 +564,7 @@ def test_components_explain_no_more_than_there_is():
         (500, "CrowdLabels", 171),
         (600, "TopicModel", 109),
         (600, "CrowdLabels", 129),
+        (1000, "PredictiveStateModel", 59),
     ],
     ids=str,
 )
