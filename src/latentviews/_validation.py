@@ -242,7 +242,7 @@ def check_ability(name: str, value: Any, ability: str) -> Any:
 
 
 def check_bandwidth(name: str, value: Any) -> Any:
-    """A positive finite number, one per column, or the name of a rule."""
+    """A positive number that has a square, one per column, or the name of a rule."""
     if isinstance(value, str):
         return value
     try:
@@ -252,6 +252,10 @@ def check_bandwidth(name: str, value: Any) -> Any:
     if numbers.ndim > 1 or not np.all(np.isfinite(numbers) & (numbers > 0)):
         raise ValueError(
             f"{name} must be a positive, finite number, one per column, or the name of a rule; got {value!r}."
+        )
+    if numbers.size and not 1 / LARGEST <= numbers.min() <= numbers.max() <= LARGEST:
+        raise ValueError(
+            f"{name} must be a number from {1 / LARGEST:.0e} to {LARGEST:.0e}; got {value!r}. Scale the columns."
         )
     return value
 
