@@ -49,6 +49,7 @@ from latentviews import (
     weisfeiler_lehman_gram,
 )
 from latentviews._numbers import TINY, thin_svd
+from latentviews.comparison.selection import _unit_features
 from latentviews.core.embeddings import BinnedEmbedding, domain_of
 from latentviews.core.features.bins import GridFeatures, linear_bins
 from latentviews.core.features.point_masses import PointMassFeatures
@@ -575,6 +576,13 @@ def test_pair_moments_whose_squares_are_no_numbers_have_sizes():
     np.testing.assert_allclose(judged(_scales, tables, 3), np.sqrt([5e160, 2e160, 5e160]))
 
 
+@pytest.mark.parametrize("unit", [1e-120, 1.0, 1e120])
+def test_features_of_any_size_are_scaled_to_one(unit, rng):
+    values = judged(_unit_features, unit * np.arange(6.0)[:, None], Linear(), rng)
+
+    np.testing.assert_allclose(np.linalg.norm(values @ values.T), 1.0)
+
+
 def test_sensors_of_one_feature_have_products(rng):
     views = SimpleNamespace(features=[LandmarkFeatures(Gaussian(1.0), 1).fit(np.ones((1, 1)))] * 2, columns=[[0], [1]])
 
@@ -631,6 +639,7 @@ def test_rows_that_weigh_nothing_are_shared_between_halves(rng):
         (600, "TopicModel", 109),
         (600, "CrowdLabels", 129),
         (1000, "PredictiveStateModel", 59),
+        (1200, "HSICSelector", 21),
     ],
     ids=str,
 )

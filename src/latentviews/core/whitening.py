@@ -10,9 +10,8 @@ from dataclasses import dataclass, replace
 from itertools import permutations
 
 import numpy as np
-from scipy import linalg
 
-from latentviews._numbers import sketched_svd, thin_svd
+from latentviews._numbers import size_of, sketched_svd, thin_svd
 from latentviews._sentences import warn_user
 from latentviews._validation import IdentifiabilityWarning, UnsupportedError
 from latentviews.core.moments import Pairs, WhitenedMoments
@@ -175,8 +174,7 @@ def _group_views(n_views: int, reference: int) -> tuple[tuple[int, ...], ...]:
 
 def _scales(pairs: Pairs, n_views: int) -> list[float]:
     """The size of every view's features, so that none drowns the others of its group."""
-    # of vectors, by BLAS: squares may be no numbers
-    norms = {pair: float(linalg.norm(c.ravel(), check_finite=False)) for pair, c in pairs.items()}
+    norms = {pair: size_of(c) for pair, c in pairs.items()}
     return [np.sqrt(np.mean([norm for pair, norm in norms.items() if t in pair])) or 1.0 for t in range(n_views)]
 
 
