@@ -2,12 +2,14 @@
 
 import warnings
 import zlib
+from itertools import combinations
 from types import SimpleNamespace
 
 import networkx as nx
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.base import clone
 
 import catalogue
 from fuzz.fits import run_case
@@ -28,8 +30,10 @@ from latentviews import (
     LandmarkFeatures,
     LandmarkPCA,
     LatentClass,
+    Linear,
     LowRankDensity,
     MultiViewMixture,
+    OneHotFeatures,
     PredictiveStateModel,
     Real,
     SignedTrain,
@@ -45,20 +49,25 @@ from latentviews import (
     weisfeiler_lehman_gram,
 )
 from latentviews._numbers import TINY, thin_svd
+from latentviews.comparison.selection import _unit_features
 from latentviews.core.embeddings import BinnedEmbedding, domain_of
 from latentviews.core.features.bins import GridFeatures, linear_bins
 from latentviews.core.features.point_masses import PointMassFeatures
 from latentviews.core.kernels import bandwidths
 from latentviews.core.selection import RankTest
 from latentviews.core.views import Views
+from latentviews.core.whitening import _scales
 from latentviews.densities.reestimation import reestimate
 from latentviews.densities.shapes import held_out_shares
 from latentviews.densities.smoothers import calibrated, weighted_samples
 from latentviews.joint.margins import _mirrored_normal, spanning
+from latentviews.mixtures.dependence.few_rows import FewRows
 from latentviews.plot.view_densities import _limits
+from latentviews.report import write_report
 from latentviews.report.figures import spectrum_figure
+from latentviews.sequences.independence import PairProducts
 from latentviews.sequences.two_stage import BilinearDynamics
-from test_hostile import judged
+from test_hostile import judged, two_classes
 
 
 @pytest.mark.cheap
@@ -514,6 +523,100 @@ def test_components_explain_no_more_than_there_is():
     assert judge.faults == []
 
 
+def test_narrow_kernels_beside_a_border_are_counted_in_their_height():
+    rows = np.random.default_rng(0).random((60, 3))
+    model = LandmarkPCA(2, kernel=Gaussian("median", space=HalfLine()), n_landmarks=20, random_state=0).fit(rows)
+    narrow = judged(clone(model).fit, 2.0**-400 * rows)
+
+    np.testing.assert_allclose(narrow.explained_variance_ratio_, model.explained_variance_ratio_, rtol=1e-6)
+    assert np.isfinite(judged(narrow.transform, 2.0**-400 * rows)).all()
+
+
+@pytest.mark.parametrize("model", [LatentClass(2, n_starts=2), TopicModel(2), LandmarkFeatures()], ids=repr)
+def test_infinities_of_both_signs_are_no_warnings(model):
+    rows = np.array([[np.inf, 1.0, 2.0], [-np.inf, 2.0, 1.0]] * 10, dtype=np.float32)
+
+    with np.errstate(all="raise"), pytest.raises(ValueError, match="infinity"):
+        model.fit(rows)
+
+
+def test_a_report_on_topics_whose_kernel_does_not_smooth_says_so(rng, tmp_path):
+    rows = two_classes(rng, d=6)
+    model = TopicModel(2, views=list(range(6)), kernel=Linear(), random_state=0).fit(rows)
+
+    page = judged(write_report, model, rows, tmp_path / "report.html").read_text()
+
+    assert "has no densities: its kernel does not smooth" in page
+
+
+@pytest.mark.parametrize("name", ["bandwidth", "density_bandwidth"])
+@pytest.mark.parametrize("width", [1e-300, 1e300, [1.0, 1e-200]], ids=str)
+def test_a_bandwidth_without_a_square_is_refused(name, width, rng):
+    with pytest.raises(ValueError, match=rf"{name} must be a number from 1e-150 to 1e\+150; got .*1e"):
+        MultiViewMixture(2, **{name: width}).fit(two_classes(rng))
+
+
+def test_kernels_wider_than_single_precision_reaches_see_no_difference():
+    rows = np.array([[1.0, 2.0], [3.0, -4.0]], dtype=np.float32)
+
+    np.testing.assert_array_equal(judged(Gaussian(1e200).correlation, rows, rows), 1.0)
+
+
+def test_nodes_of_narrow_kernels_beside_borders_are_found_in_silence(rng):
+    rows = np.abs(two_classes(rng, d=2))
+
+    domain = judged(domain_of, Gaussian(1e-160, space=HalfLine()), rows, rng, 0.0)
+
+    assert np.isfinite(domain.nodes).all()
+
+
+def test_pair_moments_whose_squares_are_no_numbers_have_sizes():
+    tables = {(0, 1): np.full((2, 2), 1e160), (0, 2): np.full((2, 2), 4e160), (1, 2): np.full((2, 2), 1e160)}
+
+    np.testing.assert_allclose(judged(_scales, tables, 3), np.sqrt([5e160, 2e160, 5e160]))
+
+
+@pytest.mark.parametrize("unit", [1e-120, 1.0, 1e120])
+def test_features_of_any_size_are_scaled_to_one(unit, rng):
+    values = judged(_unit_features, unit * np.arange(6.0)[:, None], Linear(), rng)
+
+    np.testing.assert_allclose(np.linalg.norm(values @ values.T), 1.0)
+
+
+def test_sensors_of_one_feature_have_products(rng):
+    views = SimpleNamespace(features=[LandmarkFeatures(Gaussian(1.0), 1).fit(np.ones((1, 1)))] * 2, columns=[[0], [1]])
+
+    found = judged(PairProducts.learn, views, rng.normal(size=(20, 2)))
+
+    assert found.transform(np.ones((3, 2))).shape == (3, 1)
+
+
+@pytest.mark.parametrize("transformer", [OneHotFeatures(), LandmarkFeatures(Gaussian(1e-9), n_landmarks=4)], ids=repr)
+def test_a_transformer_that_moves_nothing_is_no_change_of_units(transformer, rng):
+    with pytest.raises(TypeError, match=r"need a linear, invertible transformer, or one with `log_jacobian_`"):
+        TransformedDensity(LowRankDensity(), transformer).fit(rng.normal(size=(4, 4)))
+
+
+def test_draws_ask_for_the_way_back(rng):
+    model = TransformedDensity(LowRankDensity(random_state=0), WhitenScale()).fit(rng.normal(size=(40, 3)))
+    model.transformer_ = LandmarkFeatures()
+
+    with pytest.raises(TypeError, match="transformer must be an object with a method `inverse_transform`"):
+        model.sample(3)
+
+
+def test_rows_that_weigh_nothing_are_shared_between_halves(rng):
+    rows, weights = rng.normal(size=(6, 3)), np.zeros(6)
+    few = FewRows(rows, rows, weights, None)
+    for pair in combinations(range(6), 2):
+        weights[:] = np.isin(range(6), pair)
+        assert [weights[half].sum() for half in few.halves()] == [1, 1]
+
+    weights[:] = np.arange(6) == 2
+    with pytest.raises(ValueError, match="two rows at least whose sample_weight is not zero"):
+        few.halves()
+
+
 @pytest.mark.parametrize(
     ("seed", "family", "case"),
     [
@@ -535,6 +638,8 @@ def test_components_explain_no_more_than_there_is():
         (500, "CrowdLabels", 171),
         (600, "TopicModel", 109),
         (600, "CrowdLabels", 129),
+        (1000, "PredictiveStateModel", 59),
+        (1200, "HSICSelector", 21),
     ],
     ids=str,
 )

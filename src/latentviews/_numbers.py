@@ -91,6 +91,11 @@ def drawn_labels(chances: np.ndarray, rng: np.random.Generator, shape: tuple[int
     return np.minimum(below.sum(axis=-1), chances.shape[-1] - 1)
 
 
+def size_of(values: np.ndarray) -> float:
+    """The root of the sum of all squares, which may be beyond the range of numbers themselves."""
+    return float(linalg.norm(values.ravel(), check_finite=False))  # BLAS scales vectors
+
+
 def thin_svd(matrix: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """The singular value decomposition without zeros; by the slower algorithm where the quick one does not converge."""
     try:
@@ -108,7 +113,7 @@ def sketched_svd(matrix: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray
         return thin_svd(matrix)
     basis, _ = np.linalg.qr(matrix @ np.random.default_rng(0).normal(size=(matrix.shape[1], SKETCH)))
     inside = basis.T @ matrix
-    if np.linalg.norm(matrix - basis @ inside) > 1e-13 * np.linalg.norm(inside):
+    if size_of(matrix - basis @ inside) > 1e-13 * size_of(inside):
         return thin_svd(matrix)
     u, values, vt = thin_svd(inside)
     return basis @ u, values, vt

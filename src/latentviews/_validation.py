@@ -98,10 +98,8 @@ def _validated(estimator: Any, X: Any, reset: bool) -> np.ndarray:
     check_names(estimator, X)
     if is_batches(X):
         raise TypeError(f"{name} expects one table here; got {type(X).__name__}. Put its batches together.")
-    dtypes = [np.float64, np.float32]
     try:
-        with np.errstate(all="ignore"):  # its sum of infinities of both signs, before it refuses them
-            return validate_data(estimator, X, reset=reset, dtype=dtypes, ensure_all_finite="allow-nan")
+        return table_of(estimator, X, reset=reset, dtype=[np.float64, np.float32], ensure_all_finite="allow-nan")
     except (TypeError, ValueError) as error:
         found = _first_text(X, list(getattr(X, "columns", [])))
         if found is None:
@@ -111,6 +109,12 @@ def _validated(estimator: Any, X: Any, reset: bool) -> np.ndarray:
             f"{name} expects numbers; column {column!r} holds text, such as {text!r:.60}. Leave the column out, or "
             "turn its values into numbers."
         ) from error
+
+
+def table_of(estimator: Any, X: Any, **options: Any) -> Any:
+    """What scikit-learn's ``validate_data`` gives."""
+    with np.errstate(all="ignore"):  # of the sum by which it looks for infinity
+        return validate_data(estimator, X, **options)
 
 
 def check_squares(x: np.ndarray, names: Sequence[Any], table: str = "") -> None:
@@ -238,7 +242,7 @@ def check_ability(name: str, value: Any, ability: str) -> Any:
 
 
 def check_bandwidth(name: str, value: Any) -> Any:
-    """A positive finite number, one per column, or the name of a rule."""
+    """A positive number that has a square, one per column, or the name of a rule."""
     if isinstance(value, str):
         return value
     try:
@@ -248,6 +252,10 @@ def check_bandwidth(name: str, value: Any) -> Any:
     if numbers.ndim > 1 or not np.all(np.isfinite(numbers) & (numbers > 0)):
         raise ValueError(
             f"{name} must be a positive, finite number, one per column, or the name of a rule; got {value!r}."
+        )
+    if numbers.size and not 1 / LARGEST <= numbers.min() <= numbers.max() <= LARGEST:
+        raise ValueError(
+            f"{name} must be a number from {1 / LARGEST:.0e} to {LARGEST:.0e}; got {value!r}. Scale the columns."
         )
     return value
 

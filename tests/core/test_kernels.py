@@ -405,3 +405,13 @@ def test_inner_products_out_of_range_are_a_sentence(kernel):
     for call in (lambda: kernel.gram(rows, rows), lambda: kernel.diagonal(rows)):
         with np.errstate(all="raise"), pytest.raises(ValueError, match=r"out of .*range.*scale the rows"):
             call()
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("kernel", [Gaussian(1e-120), Laplace(1e-120)], ids=repr)
+def test_a_height_beyond_the_range_of_numbers_leaves_zeros_as_they_are(kernel, dtype):
+    rows = np.array([[0.0, 0.0, 0.0], [1.0, 2.0, 3.0]], dtype=dtype)
+    with np.errstate(all="raise", under="ignore"):
+        gram = kernel.gram(rows, rows)
+
+    np.testing.assert_array_equal(gram, [[np.inf, 0.0], [0.0, np.inf]])

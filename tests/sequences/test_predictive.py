@@ -18,7 +18,7 @@ from latentviews import (
     save,
 )
 from latentviews.sequences.chains import draw_states, filter_states, stationary
-from latentviews.sequences.dynamics import Series
+from latentviews.sequences.dynamics import Series, principal_directions
 from latentviews.sequences.operators import OperatorDynamics
 from latentviews.sequences.predictive import WARM_UP, _folds, _held_out
 from latentviews.sequences.sample_forecast import MOST_STRETCH, SampleForecast
@@ -326,3 +326,10 @@ def test_bad_input_gets_one_clear_sentence(case):
 def test_a_share_that_is_no_number_gets_a_sentence(rng):
     with pytest.raises(ValueError, match=r"validation must be a share between 0 and 1; got '0\.2'"):
         PredictiveStateModel(validation="0.2").fit(rng.normal(size=(200, 1)))
+
+
+@pytest.mark.parametrize("shape", [(1, 3), (4, 3), (4, 800)])
+def test_directions_of_rows_that_are_all_equal_are_no_larger_than_others(shape):
+    directions = principal_directions([np.full(shape, 0.3)], 2)
+
+    assert np.abs(directions).max() <= 1

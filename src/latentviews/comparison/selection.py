@@ -10,7 +10,7 @@ from sklearn.utils.multiclass import type_of_target
 from sklearn.utils.validation import check_consistent_length, check_is_fitted, column_or_1d
 
 from latentviews._arrays import is_foreign, on_host, take_columns, to_numpy
-from latentviews._numbers import TINY
+from latentviews._numbers import TINY, size_of
 from latentviews._parameters import Ability, Constraint, Count, NoneOr, Seed, check_parameters
 from latentviews._sentences import warn_user
 from latentviews._validation import all_or_nothing, check_rows
@@ -167,7 +167,8 @@ def _unit_features(column: np.ndarray, kernel: Kernel, rng: np.random.Generator)
     phi = fitted_map(kernel.adapt(some), some, len(column) if is_discrete(kernel) else FEATURES, rng)
     values = phi.transform(column)
     values = values - values.mean(axis=0)
-    return values / np.sqrt(max(float(np.linalg.norm(values.T @ values)), TINY))
+    values = values / max(float(np.abs(values).max()), TINY)  # whose fourth powers are numbers
+    return values / np.sqrt(max(size_of(values.T @ values), TINY))
 
 
 def _inner(phi: np.ndarray, psi: np.ndarray) -> float:

@@ -6,7 +6,7 @@ from typing import Any, ClassVar, NamedTuple, Protocol
 import numpy as np
 from sklearn.base import BaseEstimator
 
-from latentviews._numbers import TINY
+from latentviews._numbers import TINY, size_of
 from latentviews._parameters import Constraint, Count, Nonnegative, Such, WithData, check_parameters, is_number
 from latentviews._validation import as_numbers
 
@@ -187,4 +187,4 @@ def _ordered(tensor: np.ndarray, vectors: np.ndarray) -> Decomposition:
     order = np.argsort(-np.abs(values))
     values, vectors = np.abs(values)[order], vectors[:, order]
     rest = tensor - np.einsum("h,ih,jh,lh->ijl", values, vectors, vectors, vectors, optimize=True)
-    return Decomposition(values, vectors, float(np.linalg.norm(rest)) / max(float(np.linalg.norm(tensor)), TINY))
+    return Decomposition(values, vectors, size_of(rest) / max(size_of(tensor), TINY))

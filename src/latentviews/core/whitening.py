@@ -11,7 +11,7 @@ from itertools import permutations
 
 import numpy as np
 
-from latentviews._numbers import sketched_svd, thin_svd
+from latentviews._numbers import size_of, sketched_svd, thin_svd
 from latentviews._sentences import warn_user
 from latentviews._validation import IdentifiabilityWarning, UnsupportedError
 from latentviews.core.moments import Pairs, WhitenedMoments
@@ -174,7 +174,7 @@ def _group_views(n_views: int, reference: int) -> tuple[tuple[int, ...], ...]:
 
 def _scales(pairs: Pairs, n_views: int) -> list[float]:
     """The size of every view's features, so that none drowns the others of its group."""
-    norms = {pair: float(np.linalg.norm(c)) for pair, c in pairs.items()}
+    norms = {pair: size_of(c) for pair, c in pairs.items()}
     return [np.sqrt(np.mean([norm for pair, norm in norms.items() if t in pair])) or 1.0 for t in range(n_views)]
 
 

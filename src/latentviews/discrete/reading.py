@@ -5,11 +5,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from sklearn.utils.validation import validate_data
 
 from latentviews._arrays import on_host
 from latentviews._sentences import warn_user
-from latentviews._validation import IdentifiabilityWarning, check_names, check_weights, holds_batches
+from latentviews._validation import IdentifiabilityWarning, check_names, check_weights, holds_batches, table_of
 from latentviews.core.categories import Categories, learn_categories
 from latentviews.discrete.expectation import Kernels
 
@@ -79,12 +78,12 @@ def _columns(model: Any, X: Any, reset: bool) -> list[Any]:
     """The columns of a table of any library, which keep their kinds."""
     if hasattr(X, "columns") and hasattr(X, "dtypes"):
         check_names(model, X)
-        validate_data(model, X, reset=reset, skip_check_array=True)
+        table_of(model, X, reset=reset, skip_check_array=True)
         if not len(X):
             raise ValueError(f"Found array with 0 sample(s) (shape={tuple(X.shape)}) while a minimum of 1 is required.")
         columns = [_column(X[name]) for name in X.columns]
     else:
-        table = validate_data(model, on_host(X), reset=reset, dtype=None, ensure_all_finite="allow-nan")
+        table = table_of(model, on_host(X), reset=reset, dtype=None, ensure_all_finite="allow-nan")
         columns = list(table.T)
     for place, column in enumerate(columns):
         _check_finite(column, place)

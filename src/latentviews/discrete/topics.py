@@ -5,7 +5,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from scipy import sparse
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from latentviews._numbers import as_shares
 from latentviews._parameters import (
@@ -27,6 +27,7 @@ from latentviews._validation import (
     check_count,
     is_auto,
     is_batches,
+    table_of,
 )
 from latentviews.core.kernels.base import Kernel
 from latentviews.core.tensors import JointDiagonalization, Solver
@@ -225,7 +226,7 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
                 f"{type(self).__name__} takes a table of counts, documents by words; got text. scikit-learn's "
                 "CountVectorizer makes counts of it."
             )
-        counts = sparse.csr_array(validate_data(self, X, reset=reset, accept_sparse="csr", dtype=np.float64))
+        counts = sparse.csr_array(table_of(self, X, reset=reset, accept_sparse="csr", dtype=np.float64))
         if counts.nnz and counts.data.min() < 0:
             raise ValueError(f"Negative values in data passed to {type(self).__name__}: X needs counts of words.")
         most = counts.data.max(initial=0.0)

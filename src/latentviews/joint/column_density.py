@@ -28,7 +28,8 @@ class ColumnDensity:
             if not set(self.names) <= set(X.columns):
                 raise ValueError(f"Rows need the columns {self.names}; got {list(X.columns)}.")
             X = X[self.names]
-        rows = check_array(X, dtype=float, ensure_2d=False, ensure_min_samples=0, ensure_all_finite="allow-nan")
+        with np.errstate(all="ignore"):  # of a sum by which infinity is looked for
+            rows = check_array(X, dtype=float, ensure_2d=False, ensure_min_samples=0, ensure_all_finite="allow-nan")
         rows = rows[:, None] if rows.ndim == 1 and len(self.columns) == 1 else np.atleast_2d(rows)
         if rows.ndim != 2 or rows.shape[1] != len(self.columns):
             raise ValueError(f"Rows need a value for each of the columns {self.columns}; got shape {rows.shape}.")

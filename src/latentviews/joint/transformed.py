@@ -141,12 +141,14 @@ def log_jacobian(transformer: Any, rows: Any) -> float:
         warnings.filterwarnings("ignore", "X does not have valid feature names")
         moved = to_numpy(transformer.transform(points))
     columns = moved[1 : size + 1] - moved[0]
-    if columns.shape != (size, size) or not np.allclose(moved[size + 1 :] - moved[0], 2 * columns):
+    square = columns.shape == (size, size) and np.allclose(moved[size + 1 :] - moved[0], 2 * columns)
+    found = float(np.linalg.slogdet(columns)[1] - np.log(np.diag(steps)).sum()) if square else -np.inf
+    if not np.isfinite(found):
         raise TypeError(
             f"Densities in original units need a linear, invertible transformer, or one with `log_jacobian_`; "
             f"{type(transformer).__name__} is not."
         )
-    return float(np.linalg.slogdet(columns)[1] - np.log(np.diag(steps)).sum())
+    return found
 
 
 class TransformedDensity(DensityMixin, BaseEstimator):
@@ -249,4 +251,5 @@ class TransformedDensity(DensityMixin, BaseEstimator):
         check_is_fitted(self)
         seed = {} if random_state is None else {"random_state": random_state}
         drawn = check_ability("density", self.density_, "sample").sample(n_samples, **seed)
-        return self.transformer_.inverse_transform(drawn[0] if isinstance(drawn, tuple) else drawn)
+        back = check_ability("transformer", self.transformer_, "inverse_transform").inverse_transform
+        return back(drawn[0] if isinstance(drawn, tuple) else drawn)

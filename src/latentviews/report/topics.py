@@ -101,10 +101,13 @@ def densities_part(model: TopicModel, names: list[str]) -> Html:
             chances = part.density(codes)
             heads = [title, *(f"part {h}" for h in range(chances.shape[1]))]
             shown.append(heat_table(heads, rows, chances, f"How probable each {title} is"))
-        elif len(view) == 1:
+        elif len(view) == 1 and part.domain is not None:
             shown.append(figure(_curves(part, title), f"The density of {title} in every part."))
         else:
-            shown.append(tag("p", code_spans(f"The view of {title} has densities in the model, `components_`.")))
+            has = (
+                "has no densities: its kernel does not smooth" if part.domain is None else "has densities in the model"
+            )
+            shown.append(tag("p", code_spans(f"The view of {title} {has}, `components_`.")))
     return section("topics", "What the parts look like", tag("div", *shown, class_="grid", style=WIDE))
 
 

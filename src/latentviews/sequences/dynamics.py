@@ -115,7 +115,7 @@ def _wide_ridge(inputs: np.ndarray, targets: np.ndarray, penalty: float, free: i
 
 
 def principal_directions(parts: Iterable[np.ndarray], size: int) -> np.ndarray:
-    """The leading principal directions, scaled so that the first has variance one, (D, size)."""
+    """The leading principal directions, scaled so that the first has variance one if values vary at all, (D, size)."""
     parts = iter(parts)
     first = list(islice(parts, 2))
     if len(first) == 1 and _is_wide(first[0]):
@@ -127,7 +127,12 @@ def principal_directions(parts: Iterable[np.ndarray], size: int) -> np.ndarray:
         gram, total, count = gram + values.T @ values, total + values.sum(axis=0), count + len(values)
     mean = total / count
     spread, vectors = np.linalg.eigh(gram / count - np.outer(mean, mean))
-    return vectors[:, ::-1][:, :size] / np.sqrt(max(spread[-1], TINY))
+    return vectors[:, ::-1][:, :size] / unit_of(spread[-1], np.trace(gram) / count)
+
+
+def unit_of(variance: float, square: float) -> float:
+    """The standard deviation of a variance, or one where it is but rounding beside the mean square of the values."""
+    return float(np.sqrt(variance)) if variance > 1e-12 * square else 1.0
 
 
 def _wide_directions(values: np.ndarray, size: int) -> np.ndarray:
@@ -137,7 +142,9 @@ def _wide_directions(values: np.ndarray, size: int) -> np.ndarray:
     spread, found = spread[::-1], centred.T @ vectors[:, ::-1]
     lengths = np.sqrt(np.maximum((found**2).sum(axis=0), TINY))
     found = np.where(spread > 1e-12 * spread[0], found / lengths, 0.0)[:, :size]
-    return np.pad(found, ((0, 0), (0, max(size - found.shape[1], 0)))) / np.sqrt(max(spread[0], TINY))
+    return np.pad(found, ((0, 0), (0, max(size - found.shape[1], 0)))) / unit_of(
+        spread[0], np.sum(values**2) / len(values)
+    )
 
 
 def _is_wide(values: np.ndarray) -> bool:

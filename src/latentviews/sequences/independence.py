@@ -35,7 +35,7 @@ class PairProducts:
         for phi, columns in zip(sensors.features, sensors.columns, strict=True):
             vectors = to_numpy(phi.transform(table[:, columns]))
             centers.append(vectors.mean(axis=0))
-            _, axes = np.linalg.eigh(np.cov(vectors.T))
+            _, axes = np.linalg.eigh(np.atleast_2d(np.cov(vectors.T)))
             directions.append(axes[:, ::-1][:, :size])
         return cls(sensors.features, tuple(map(len, sensors.columns)), tuple(centers), tuple(directions))
 

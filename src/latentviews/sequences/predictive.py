@@ -16,7 +16,7 @@ from latentviews.core.features.fourier import FourierFeatures
 from latentviews.core.kernels.base import Kernel
 from latentviews.core.kernels.real import Gaussian
 from latentviews.core.tables import check_column
-from latentviews.sequences.dynamics import Dynamics, Series, run
+from latentviews.sequences.dynamics import Dynamics, Series, run, unit_of
 from latentviews.sequences.sample_forecast import SampleForecast
 from latentviews.sequences.stretches import check_lengths, check_origins
 from latentviews.sequences.two_stage import TwoStageRegression
@@ -163,7 +163,7 @@ class PredictiveStateModel(BaseEstimator):
             self.offset_ = phi.mean(axis=0)
             spread, vectors = np.linalg.eigh(np.cov(phi.T))
             # as long as the standardised columns: a kernel that is a density has any height
-            height = np.sqrt(max(spread[-1], TINY))
+            height = unit_of(spread[-1], np.sum(phi**2) / len(phi))
             self.directions_: np.ndarray | None = vectors[:, ::-1][:, :COMPONENTS] / height
         else:
             self.features_ = clone(self.features).fit(table)

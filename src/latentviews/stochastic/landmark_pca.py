@@ -27,6 +27,7 @@ from latentviews._validation import (
 from latentviews.core import streams
 from latentviews.core.by_parts import by_parts
 from latentviews.core.checked import Spaces, brought, checked_batches, is_stream, refuse_outside, unmapped
+from latentviews.core.features.base import raw_vectors
 from latentviews.core.features.landmarks import SELECTIONS, LandmarkFeatures
 from latentviews.core.kernels.base import Kernel, UnitHeight
 from latentviews.core.kernels.real import Gaussian
@@ -180,7 +181,7 @@ class LandmarkPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
             xp, raw = namespace(batch), self._at_landmarks(batch)
             raw = xp.astype(raw, xp.float64, copy=False)  # the tail divides small products by small numbers
             weighed = streams.weigh(raw, weight)
-            heights = streams.weigh(self.features_.kernel_.diagonal(batch)[:, None], weight)
+            heights = streams.weigh(self.features_.kernel_in_units.diagonal(batch)[:, None], weight)
             return xp.sum(weighed, axis=0), raw.T @ weighed, xp.sum(heights), np.array(batch.shape[0])
 
         more = streams.total(data, row_sum)
@@ -191,7 +192,7 @@ class LandmarkPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
 
     def _at_landmarks(self, x: Any) -> Any:
         """The kernel between rows, which have been checked, and the landmarks."""
-        return self.features_.kernel_.gram(x, in_library_of(self.features_.landmarks_, x))
+        return raw_vectors(self.features_, x)
 
     def _decompose(self) -> None:
         rank, tail = self.n_components, self.features_.tail_

@@ -112,8 +112,8 @@ class LandmarkFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         else:
             size = min(self.n_landmarks, len(x))
             rng, some = np.random.default_rng(self.random_state), thinned(x, max(FEWEST, PER_LANDMARK * size))
-            self.landmarks_ = SELECTIONS[self.selection](self._kernel_in_units, some, size, self.tol, rng)
-        values, vectors = np.linalg.eigh(checked_values(self._kernel_in_units.gram(self.landmarks_, self.landmarks_)))
+            self.landmarks_ = SELECTIONS[self.selection](self.kernel_in_units, some, size, self.tol, rng)
+        values, vectors = np.linalg.eigh(checked_values(self.kernel_in_units.gram(self.landmarks_, self.landmarks_)))
         keep = values > max(self.tol * values[-1], 0.0)
         self.tail_ = (vectors[:, keep] / np.sqrt(values[keep]))[:, ::-1]
         self._n_features_out = self.tail_.shape[1]
@@ -135,10 +135,11 @@ class LandmarkFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
 
     def _raw(self, x: Any) -> Any:
         """What ``raw`` gives of rows that were checked."""
-        return self._kernel_in_units.gram(x, in_library_of(self.landmarks_, x))
+        return self.kernel_in_units.gram(x, in_library_of(self.landmarks_, x))
 
     @property
-    def _kernel_in_units(self) -> Kernel:
+    def kernel_in_units(self) -> Kernel:
+        """The kernel that ``raw`` has the values of: over its height where that is far from one."""
         return UnitHeight(self.kernel_) if self.log_unit_ else self.kernel_
 
     def transform(self, X: Any) -> Any:
@@ -218,7 +219,7 @@ def carrying_landmarks(kernel: Kernel, x: np.ndarray, seed: int) -> LandmarkFeat
 def _carried(phi: LandmarkFeatures, x: np.ndarray) -> float:
     """The share of the kernel that the landmarks see, over some rows."""
     seen = phi.transform(x)
-    return float(np.vdot(seen, seen) / phi._kernel_in_units.diagonal(x).sum())
+    return float(np.vdot(seen, seen) / phi.kernel_in_units.diagonal(x).sum())
 
 
 def many_landmarks(kernel: Kernel, x: np.ndarray, seed: int) -> LandmarkFeatures:

@@ -15,12 +15,11 @@ def in_units(x: Any, scale: np.ndarray) -> Any:
     xp = namespace(x)
     if not xp.isdtype(x.dtype, "real floating"):  # whole numbers
         x = xp.astype(x, xp.float64)
-    least = float(xp.finfo(x.dtype).smallest_normal)
-    if scale.min() > SMALL and scale.min() > least:
+    least, most = float(xp.finfo(x.dtype).smallest_normal), float(xp.finfo(x.dtype).max)
+    if max(SMALL, least) < scale.min() and scale.max() <= most:
         return x / in_library_of(scale, x)
-    limit = float(xp.finfo(x.dtype).max) / 4
     with np.errstate(over="ignore"):
-        return xp.clip(x / in_library_of(np.maximum(scale, least), x), min=-limit, max=limit)
+        return xp.clip(x / in_library_of(np.clip(scale, least, most), x), min=-most / 4, max=most / 4)
 
 
 def squared_distances(x: Any, y: Any) -> Any:

@@ -101,9 +101,12 @@ class _Scaled(_ShiftInvariant):
 
     def gram(self, x: Any, y: Any) -> Any:
         """The matrix k(x_i, y_j)."""
-        with np.errstate(over="ignore"):  # in very many dimensions the height of a density is no number
+        xp, height = namespace(x), self.log_height(x.shape[1])
+        with np.errstate(over="ignore"):  # in very many columns, or very narrow, the height of a density is no number
             values = self.correlation(x, y)
-            values *= float(np.exp(self.log_height(x.shape[1])))
+            if height > np.log(float(xp.finfo(values.dtype).max)):
+                return xp.where(values > 0, xp.inf, xp.zeros_like(values))
+            values *= float(np.exp(height))
             return values
 
     def correlation(self, x: Any, y: Any) -> Any:

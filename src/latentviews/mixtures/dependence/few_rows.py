@@ -53,8 +53,12 @@ class FewRows(NamedTuple):
         return FewRows(self.table[which], self.rows[which], weights, self.grids)
 
     def halves(self) -> tuple[np.ndarray, np.ndarray]:
-        """The numbers of every second row in an order of chance, and of the others."""
+        """The numbers of every second row in an order of chance, and of the others; those that weigh nothing last."""
         order = np.random.default_rng(0).permutation(len(self.table))
+        if self.weights is not None:
+            if np.count_nonzero(self.weights) < 2:
+                raise ValueError("Copulas need two rows at least whose sample_weight is not zero; one has no spread.")
+            order = order[np.argsort(self.weights[order] == 0, kind="stable")]
         return order[::2], order[1::2]
 
     def log_density(self, fit: CopulaFit) -> np.ndarray:
