@@ -28,6 +28,8 @@ def column_sums(values: Any) -> Any:
 
 def row_sums(values: Any) -> Any:
     """The sums of the short rows of a long table (n, k), by a product for the same reason."""
+    if isinstance(values, np.ndarray):
+        return values @ np.ones(values.shape[1], dtype=values.dtype)
     return values @ array_namespace(values).ones_like(values[0, :])
 
 

@@ -223,7 +223,7 @@ class MultiViewMixture(CallbackSupportMixin, ViewQuestionsMixin, PosteriorMixin,
 
     @with_callbacks
     @all_or_nothing
-    @reading_once()
+    @reading_once
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Find the classes behind the rows of ``X``.
 

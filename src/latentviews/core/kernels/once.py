@@ -1,7 +1,6 @@
 """What a fit reads off a column again and again, such as its order or a bandwidth, read once."""
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from contextvars import ContextVar
 from functools import wraps
 from typing import Any, ParamSpec, TypeVar
@@ -13,14 +12,18 @@ Answer = TypeVar("Answer")
 _known: ContextVar[dict[Any, Any] | None] = ContextVar("known", default=None)
 
 
-@contextmanager
-def reading_once() -> Iterator[None]:
-    """Answers of functions that are read `once` are kept inside, and forgotten at the end."""
-    token = _known.set({} if (outer := _known.get()) is None else outer)
-    try:
-        yield
-    finally:
-        _known.reset(token)
+def reading_once(fit: Callable[Arguments, Answer]) -> Callable[Arguments, Answer]:
+    """A function during which answers of functions that are read `once` are kept; they are forgotten at its end."""
+
+    @wraps(fit)
+    def reading(*args: Arguments.args, **kwargs: Arguments.kwargs) -> Answer:
+        token = _known.set({} if (outer := _known.get()) is None else outer)
+        try:
+            return fit(*args, **kwargs)
+        finally:
+            _known.reset(token)
+
+    return reading
 
 
 def once(function: Callable[Arguments, Answer]) -> Callable[Arguments, Answer]:
