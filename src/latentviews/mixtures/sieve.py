@@ -15,7 +15,7 @@ import numpy as np
 from scipy import sparse
 
 from latentviews._arrays import in_library_of, namespace, to_numpy
-from latentviews._numbers import TINY, as_shares, at_least, column_sums, row_sums, where_present
+from latentviews._numbers import TINY, as_shares, at_least, column_sums, row_sums, scaled_columns, where_present
 
 DENSE = 2**16  # values of atoms at rows up to which their table is dense
 FLOOR = 1e-100  # least density of a row: three views of it, and one over it, are still numbers
@@ -129,7 +129,7 @@ def posterior(
     ``allowed`` (n, k) is zero for classes that a row is known not to be in.
     """
     densities = [view.density(parameters.coefficients[view.block]) for view in cells]
-    xp, joint = namespace(densities[0]), densities[0] * in_library_of(parameters.weights, densities[0])
+    xp, joint = namespace(densities[0]), scaled_columns(densities[0], in_library_of(parameters.weights, densities[0]))
     if allowed is not None:
         joint *= in_library_of(allowed, joint)
     log_scale = sum(view.log_units for view in cells)

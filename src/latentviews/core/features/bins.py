@@ -145,7 +145,9 @@ def linear_bins(x: Any, grid: np.ndarray) -> Any:
     x = on_host(x)
     with np.errstate(all="ignore"):  # however far, it is at an end
         place = (x - grid[0]) / (grid[1] - grid[0])
-    np.fmin(np.fmax(place, 0, out=place), len(grid) - 1, out=place)  # what is no number is at an end, too
+    np.clip(place, 0.0, len(grid) - 1.0, out=place)
+    if np.isnan(place.sum()):  # what is no number is at an end, too
+        place[np.isnan(place)] = 0.0
     left = np.floor(place)
     place -= np.minimum(left, len(grid) - 2, out=left)
     indices, shares = np.empty((len(x), 2), dtype=np.int32), np.empty((len(x), 2))
