@@ -128,6 +128,12 @@ def slope(by_size: dict[int, dict[str, Any]]) -> float:
     return round(float(np.polyfit(np.log(list(by_size)), np.log([one["cpu"] for one in by_size.values()]), 1)[0]), 3)
 
 
+def per_row(by_size: dict[int, dict[str, Any]]) -> float:
+    """Microseconds of the processor that one more row takes, between the two largest sizes."""
+    (few, less), (many, more) = list(by_size.items())[-2:]
+    return round(1e6 * (more["cpu"] - less["cpu"]) / (many - few), 3)
+
+
 def measured(folder: Path) -> dict[str, Any]:
     """All figures."""
     largest, found = SIZES[-1], {}
@@ -137,6 +143,7 @@ def measured(folder: Path) -> dict[str, Any]:
             "spectral": by_size,
             "slope of cpu seconds": slope(by_size),
             "slope from the second size on": slope(dict(list(by_size.items())[1:])),
+            "microseconds of a row": per_row(by_size),
             f"default fit, {PART} rows": in_own_process(folder, kind, PART, 1),
         }
         print(kind, found[kind], flush=True)
@@ -144,7 +151,11 @@ def measured(folder: Path) -> dict[str, Any]:
     clusters = {f"{n} worker(s)": on_dask(folder, largest, n) for n in (1, 2)}
     for cluster in clusters.values():
         cluster["over one process"] = round(cluster["wall"] / one["wall"], 3)
+        cluster["over one worker"] = round(cluster["wall"] / clusters["1 worker(s)"]["wall"], 3)
+        cluster["cpu over one process"] = round(cluster["cpu of all workers"] / one["cpu"], 3)
+        cluster["microseconds of a row"] = round(1e6 * cluster["cpu of all workers"] / largest, 3)
     found["dask, 10000000 rows from parquet"] = clusters
+    found["processes that wanted a core, at the end"] = round(os.getloadavg()[0], 1)
     truth = found["array"]["spectral"][largest]["weights"]
     answers = [found[kind]["spectral"][largest]["weights"] for kind in SOURCES] + [
         c["weights"] for c in clusters.values()

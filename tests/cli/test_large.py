@@ -107,6 +107,15 @@ def test_a_report_on_a_large_file_says_how_many_of_its_rows_it_is_on(frame, larg
     assert asked == [(500, "500 of the 3,000 rows of rows.parquet")] * 2
 
 
+def test_a_report_on_a_large_file_says_whose_intervals_it_has(frame, large, tmp_path):
+    WRITERS["rows.parquet"](frame, "rows.parquet")
+    said = "Intervals are those of a sample of 500 rows; all 3,000 of the file would give narrower ones."
+    run("fit", "rows.parquet", "-k", "2", "--out", "found")
+    run("report", "found", "rows.parquet", "--out", "report.html")
+    assert said in (tmp_path / "found" / "report.html").read_text()
+    assert said in (tmp_path / "report.html").read_text()
+
+
 def test_columns_without_names_are_called_by_their_numbers(frame, large, tmp_path):
     frame[["number", "a", "b", "c"]].to_csv("rows.csv", index=False, header=False)
     with warnings.catch_warnings():

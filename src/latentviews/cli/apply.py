@@ -5,7 +5,16 @@ from pathlib import Path
 from typing import Any
 
 from latentviews._sentences import counted
-from latentviews.cli.common import OPTIONS, blamed_on, check_not_input, gathered_warnings, in_options, source_of, tell
+from latentviews.cli.common import (
+    OPTIONS,
+    blamed_on,
+    check_not_input,
+    gathered_warnings,
+    in_options,
+    n_in_file,
+    source_of,
+    tell,
+)
 from latentviews.cli.fit import find_posteriors, label_pieces
 from latentviews.cli.models import has_noise, load_model, noise_of, read_for, rows_of, sample_for
 from latentviews.cli.options import LABELLED, MODEL, CommandError
@@ -102,6 +111,7 @@ def run_report(arguments: argparse.Namespace) -> None:
                 saved=str(arguments.model / MODEL if arguments.model.is_dir() else arguments.model),
                 random_state=arguments.seed,
                 wording=Wording(in_options, OPTIONS),
+                n_in_file=n_in_file(table),
             )
             write_contents(contents, aside)
     summary = {"command": "report", "file": str(arguments.file), "warnings": told, "files": [str(out)]}

@@ -52,6 +52,11 @@ def source_of(table: Table) -> str:
     return f"{len(table.values):,} of the {table.n_rows:,} rows of {table.source}"
 
 
+def n_in_file(table: Table) -> int | None:
+    """How many rows a file has of which some were read; None where all were."""
+    return None if table.stored is None else table.n_rows
+
+
 SPOKEN = (  # what sentences of the library call things, and what they are called here
     (r"[Tt]he option `compensate`", "--no-compensation"),
     (r"[Tt]he option `(\w+)`", r"--\1"),

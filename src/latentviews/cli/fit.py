@@ -12,7 +12,7 @@ import numpy as np
 
 from latentviews._sentences import counted
 from latentviews.cli.columns import Chosen
-from latentviews.cli.common import OPTIONS, blamed_on, gathered_warnings, in_options, source_of
+from latentviews.cli.common import OPTIONS, blamed_on, gathered_warnings, in_options, n_in_file, source_of
 from latentviews.cli.early import fit_files, fit_place
 from latentviews.cli.models import noise_of, rows_of
 from latentviews.cli.options import LABELLED, LABELS, MODEL, REPORT, SUMMARY, CommandError
@@ -220,6 +220,7 @@ def judge(aside: Path, fitted: FitSummary, arguments: argparse.Namespace) -> Dia
         saved=MODEL,
         random_state=arguments.seed,
         wording=Wording(in_options, OPTIONS, shlex.join(["latentviews", *arguments.words])),
+        n_in_file=n_in_file(fitted.table),
     )
     write_contents(contents, aside / REPORT)
     return contents.diagnosis

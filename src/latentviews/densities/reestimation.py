@@ -36,7 +36,7 @@ from latentviews.core.point_masses import laws_in
 from latentviews.core.streams import row_weights
 from latentviews.core.views import Views, stack_block
 
-HELD = 32  # numbers of a row and a view that posteriors take
+HELD = 12  # numbers of a row and a view that posteriors take
 WIDTHS = tuple(2 ** (i / 3) for i in range(-4, 4))  # bandwidths to choose from, over what the rule says
 
 

@@ -84,6 +84,7 @@ CLASSES = {
     "EMSettings": "discrete.topic_em",
     "EdgeSums": "joint.messages",
     "Embedding": "core.embeddings",
+    "Emissions": "sequences.banded",
     "Estimate": "mixtures.problem",
     "ExactValues": "diagnosis.point_masses",
     "Expansion": "stochastic.expansions",

@@ -29,6 +29,7 @@ from latentviews._sentences import warn_user
 from latentviews._validation import all_or_nothing, check_one_batch, check_weights, is_auto, label_names
 from latentviews.core.kernels.bandwidths import OF_DENSITIES
 from latentviews.core.kernels.base import Kernel
+from latentviews.core.kernels.once import reading_once
 from latentviews.core.tables import read_table
 from latentviews.core.tensors import JointDiagonalization, Solver
 from latentviews.core.views import has_density, kernel_of
@@ -223,6 +224,7 @@ class MultiViewMixture(CallbackSupportMixin, ViewQuestionsMixin, PosteriorMixin,
 
     @with_callbacks
     @all_or_nothing
+    @reading_once
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Find the classes behind the rows of ``X``.
 

@@ -15,7 +15,7 @@ import numpy as np
 from scipy import sparse
 
 from latentviews._arrays import in_library_of, namespace, to_numpy
-from latentviews._numbers import TINY, as_shares, at_least, column_sums, row_sums, where_present
+from latentviews._numbers import TINY, as_shares, at_least, column_sums, row_sums, scaled_columns, where_present
 
 DENSE = 2**16  # values of atoms at rows up to which their table is dense
 FLOOR = 1e-100  # least density of a row: three views of it, and one over it, are still numbers
@@ -60,12 +60,13 @@ class SieveRows:
             values = np.maximum(self._atoms_at_rows @ coefficients, FLOOR)
             return values if self.present is None else np.where(self.present[:, None], values, 1.0)
         table = coefficients if self.atoms is None else self.atoms @ coefficients
-        if self.smoother is None:
-            values = self.rows @ in_library_of(table, self.rows)
+        if self.smoother is None and sparse.issparse(self.rows):  # a row's shares sum to one, and cells are fewer
+            values = self.rows @ np.maximum(table, FLOOR)
+        elif self.smoother is None:
+            values = at_least(self.rows @ in_library_of(table, self.rows), FLOOR)
         else:  # rows share their logs between cells too, or steps would be no ascent
             logs = self.rows @ in_library_of(self.smoother @ np.log(np.maximum(table, TINY)), self.rows)
-            values = namespace(logs).exp(logs)
-        values = at_least(values, FLOOR)
+            values = at_least(namespace(logs).exp(logs), FLOOR)
         return values if self.present is None else namespace(values).where(self.present[:, None], values, 1.0)
 
     def cell_sums(self, values: Any) -> Any:
@@ -128,16 +129,16 @@ def posterior(
     ``allowed`` (n, k) is zero for classes that a row is known not to be in.
     """
     densities = [view.density(parameters.coefficients[view.block]) for view in cells]
-    xp, joint = namespace(densities[0]), densities[0] * in_library_of(parameters.weights, densities[0])
+    xp, joint = namespace(densities[0]), scaled_columns(densities[0], in_library_of(parameters.weights, densities[0]))
     if allowed is not None:
         joint *= in_library_of(allowed, joint)
-    log_scale = xp.zeros_like(joint[:, 0]) + sum(view.log_units for view in cells)
+    log_scale = sum(view.log_units for view in cells)
     for i, density in enumerate(densities[1:], 1):
         joint *= density
         if i % 2 == 0 and i + 1 < len(densities):  # many views would underflow
             largest = at_least(xp.max(joint, axis=1), TINY)
             joint /= largest[:, None]
-            log_scale += xp.log(largest)
+            log_scale = log_scale + xp.log(largest)
     total = at_least(row_sums(joint), TINY)
     joint /= total[:, None]
     return joint, densities, xp.log(total) + log_scale

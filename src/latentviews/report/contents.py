@@ -124,8 +124,9 @@ def report_contents(
     saved: str | None,
     random_state: Any,
     wording: Wording | None = None,
+    n_in_file: int | None = None,
 ) -> Contents:
-    """Everything a report on ``model`` and the rows ``X`` says."""
+    """Everything a report on ``model`` and the rows ``X`` says; these may be a sample of so many in a file."""
     rng = np.random.default_rng(random_state)
     plain, table, names = read_rows(model, X, columns)
     (some,) = streams.sample(table, ROWS, rng)
@@ -152,7 +153,7 @@ def report_contents(
         columns=described,
         view_names=named,
         named_views=isinstance(getattr(model, "views", None), Mapping),
-        sizes=_sizes(plain, table, posteriors, rng),
+        sizes=_of_sample(_sizes(plain, table, posteriors, rng), len(table), n_in_file),
         counts=counts,
         n_noise=int(np.sum(labels < 0)),
         certainty=_certainty(posteriors, labels),
@@ -233,6 +234,16 @@ def _sizes(model: Any, table: np.ndarray, posteriors: np.ndarray, rng: np.random
             f" of {len(rows):,} rows, scaled to all {len(table):,})." if len(rows) < len(table) else ")."
         )
     return Sizes(weights, np.maximum(weights - width, 0.0), np.minimum(weights + width, 1.0), method)
+
+
+def _of_sample(sizes: Sizes, n_rows: int, n_in_file: int | None) -> Sizes:
+    """The same, with a sentence where the rows that intervals are of are a sample of those in a file."""
+    if n_in_file is None:
+        return sizes
+    said = (
+        f"Intervals are those of a sample of {n_rows:,} rows; all {n_in_file:,} of the file would give narrower ones."
+    )
+    return sizes._replace(method=f"{sizes.method} {said}")
 
 
 def _fixed_errors(weights: np.ndarray, posteriors: np.ndarray) -> np.ndarray:

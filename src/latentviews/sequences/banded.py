@@ -6,7 +6,6 @@ first divided by a guess of how likely their row is after the row before: messag
 and hundreds of rows are solved for at once. Where they do, fewer are.
 """
 
-from functools import reduce
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -27,24 +26,44 @@ class Messages(NamedTuple):
     log_scale: Any  # (n,), the log of the total of before × emissions
 
 
-def forward_pass(log_emissions: np.ndarray, entry: np.ndarray, transition: np.ndarray, first: np.ndarray) -> Messages:
+class Emissions(NamedTuple):
+    """What rows say of their states, the likeliest of which counts one; states first, which is quicker."""
+
+    values: np.ndarray  # (k, n)
+    alone: np.ndarray  # (k, n), the same scaled to total one: messages if every row told its state alone
+    highest: np.ndarray  # (n,), the logs of what was divided by
+
+    @classmethod
+    def of(cls, log_emissions: np.ndarray) -> "Emissions":
+        """Those with these logs, (n, k)."""
+        logs = np.array(log_emissions.T, order="C")
+        highest = logs.max(axis=0, initial=-np.finfo(float).max)
+        values = np.exp(np.subtract(logs, highest, out=logs), out=logs)
+        return cls(values, values / values.sum(axis=0), highest)
+
+    def rows(self, which: slice) -> "Emissions":
+        """Those of some rows."""
+        return Emissions(*(part[..., which] for part in self))
+
+
+def forward_pass(emissions: Emissions, entry: np.ndarray, transition: np.ndarray, first: np.ndarray) -> Messages:
     """All messages of a chain whose moves are all possible and which begins again from ``entry`` at ``first`` rows."""
-    n, k = log_emissions.shape
+    k, n = emissions.values.shape
     numbers, fewest, most = SIZES
     most = min(int(np.clip(numbers // (2 * k * k), fewest, most)), n)
-    found = Messages(np.empty((n, k)), np.empty((n, k)), np.empty(n))
+    found = Messages(np.empty((k, n)), np.empty((k, n)), np.empty(n))
     system = _BandedSystem(most, entry, transition)
     low, size, entering = 0, most, entry
     while low < n:
         rows = slice(low, min(low + size, n))
-        part = system.solve(log_emissions[rows], entering, np.flatnonzero(first[rows]))
+        part = system.solve(emissions.rows(rows), entering, np.flatnonzero(first[rows]))
         if part is None:
             size //= 2
             continue
         for whole, piece in zip(found, part, strict=True):
-            whole[rows] = piece
-        low, size, entering = rows.stop, min(2 * size, most), part.after[-1] @ transition
-    return found
+            whole[..., rows] = piece
+        low, size, entering = rows.stop, min(2 * size, most), part.after[:, -1] @ transition
+    return Messages(found.before.T, found.after.T, found.log_scale)
 
 
 class _BandedSystem:
@@ -61,41 +80,37 @@ class _BandedSystem:
             self.columns[i, k - i : 2 * k - i] = -transition[i]
         self.band = np.repeat(self.columns[None], n_rows, axis=0)
 
-    def solve(self, log_emissions: np.ndarray, entering: np.ndarray, begins: np.ndarray) -> Messages | None:
-        """The messages of some rows after a message ``entering``; none if they leave the range of numbers."""
-        # a column at a time: NumPy reduces along short rows slowly
-        highest = reduce(np.maximum, log_emissions.T, np.full(len(log_emissions), -np.finfo(float).max))
-        emissions = np.exp(log_emissions - highest[:, None])
-        alone = emissions / row_sums(emissions)[:, None]  # messages if every row told its state alone
-        guess = row_sums(self._moved(alone, entering, begins) * emissions)
-        messages = self._solution(emissions, guess, entering, begins)
+    def solve(self, emissions: Emissions, entering: np.ndarray, begins: np.ndarray) -> Messages | None:
+        """The messages (k, n) of some rows after one ``entering``; none if they leave the range of numbers."""
+        values, alone, highest = emissions
+        guess = (self._moved(alone, entering, begins) * values).sum(axis=0)
+        messages = self._solution(values, guess, entering, begins)
         total = row_sums(messages)
         if len(total) > 1 and not (RANGE[0] < total.min() and total.max() < RANGE[1]):
             return None
-        messages /= total[:, None]
+        scaled = np.divide(messages.T, total, order="C")
         earlier = np.append(1.0, total[:-1])
         earlier[begins] = 1.0
-        return Messages(self._moved(messages, entering, begins), messages, np.log(total / earlier * guess) + highest)
+        return Messages(self._moved(scaled, entering, begins), scaled, np.log(total / earlier * guess) + highest)
 
     def _moved(self, messages: np.ndarray, entering: np.ndarray, begins: np.ndarray) -> np.ndarray:
-        """What the messages of every row say of the next, and what is said of the first."""
-        moved = np.empty_like(messages)
-        moved[0] = entering
-        moved[1:] = messages[:-1] @ self.transition
-        moved[begins] = self.entry
+        """What the messages (k, n) of every row say of the next, and what is said of the first."""
+        moved = np.empty(messages.shape)
+        moved[:, 0] = entering
+        np.matmul(self.transition.T, messages[:, :-1], out=moved[:, 1:])
+        moved[:, begins] = self.entry[:, None]
         return moved
 
-    def _solution(
-        self, emissions: np.ndarray, guess: np.ndarray, entering: np.ndarray, begins: np.ndarray
-    ) -> np.ndarray:
-        """The α with α_t = b_t ∘ (α_{t-1} A) / guess_t, from what enters the first row and beginnings of sequences."""
-        n, k = emissions.shape
+    def _solution(self, values: np.ndarray, guess: np.ndarray, entering: np.ndarray, begins: np.ndarray) -> np.ndarray:
+        """The α with α_t = b_t ∘ (α_{t-1} A) / guess_t, (n, k), from what enters and beginnings of sequences."""
+        k, n = values.shape
         cut = begins[begins > 0] - 1
         self.band[cut] = 0.0
-        np.divide(guess[:, None], np.maximum(emissions, LEAST), out=self.band[:n, :, 0])
+        np.divide(guess, np.maximum(values, LEAST), out=self.band[:n, :, 0].T)
         source = np.zeros((n, k))
         source[0] = entering
         source[begins] = self.entry
         solved = dtbsv(2 * k - 1, self.band[:n].reshape(-1, 2 * k).T, source.ravel(), lower=1, overwrite_x=1)
         self.band[cut] = self.columns
-        return solved.reshape(n, k) * (emissions > LEAST)
+        found = solved.reshape(n, k)
+        return found if values.min() > LEAST else found * (values > LEAST).T

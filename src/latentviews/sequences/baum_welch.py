@@ -31,15 +31,19 @@ CellStream = Iterable[tuple[slice, Sequence[SieveRows]]]  # the cells of some ro
 
 def chain_smoothing(stream: CellStream, parameters: SieveParameters, lengths: np.ndarray) -> Smoothing:
     """The E-step of a chain: what all rows of every sequence say of its states and moves."""
-    parts = [_log_emissions(cells, parameters) for _, cells in stream]
+    parts = [_log_emissions(cells, _densities(cells, parameters)) for _, cells in stream]
     log_emissions = parts[0] if len(parts) == 1 else namespace(parts[0]).concat(parts, axis=0)
     del parts
     return smooth_states(log_emissions, *chain_laws(parameters), lengths)
 
 
-def _log_emissions(cells: Sequence[SieveRows], parameters: SieveParameters) -> Any:
+def _densities(cells: Sequence[SieveRows], parameters: SieveParameters) -> list[Any]:
+    """p(x_t | h) of some rows in every view, (n, k) each."""
+    return [view.density(parameters.coefficients[view.block]) for view in cells]
+
+
+def _log_emissions(cells: Sequence[SieveRows], densities: Sequence[Any]) -> Any:
     """Log p(x_t | h) of some rows, (n, k), where they are."""
-    densities = [view.density(parameters.coefficients[view.block]) for view in cells]
     xp = namespace(densities[0])
     found = sum(xp.log(density) for density in densities[1:]) + xp.log(densities[0])
     units = sum(view.log_units for view in cells)
@@ -61,9 +65,20 @@ def chain_sums(stream: CellStream, parameters: SieveParameters, lengths: np.ndar
     smoothed = chain_smoothing(stream, parameters, lengths)
     sums: list[Any] = []
     for rows, cells in stream:
-        densities = [view.density(parameters.coefficients[view.block]) for view in cells]
-        part = gathered_sums(cells, parameters, smoothed.posteriors[rows], densities)
+        part = gathered_sums(cells, parameters, smoothed.posteriors[rows], _densities(cells, parameters))
         sums = [a + b for a, b in zip(sums, part, strict=True)] if sums else part
+    return _with_moves(smoothed, lengths, sums)
+
+
+def held_sums(cells: Sequence[SieveRows], parameters: SieveParameters, lengths: np.ndarray) -> tuple[Any, ...]:
+    """What `chain_sums` gives, of rows whose cells are all held, and their densities with them."""
+    densities = _densities(cells, parameters)
+    smoothed = smooth_states(_log_emissions(cells, densities), *chain_laws(parameters), lengths)
+    return _with_moves(smoothed, lengths, gathered_sums(cells, parameters, smoothed.posteriors, densities))
+
+
+def _with_moves(smoothed: Smoothing, lengths: np.ndarray, sums: Sequence[Any]) -> tuple[Any, ...]:
+    """First states, moves, the log-likelihood and the number of rows before other sums."""
     first = column_sums(take_rows(smoothed.posteriors, np.flatnonzero(first_rows(lengths))))
     return first, smoothed.moves, smoothed.log_likelihood.sum(), smoothed.posteriors.shape[0], *sums
 
@@ -145,7 +160,7 @@ class ChainRows:
 
     def step(self, cells: Sequence[SieveRows], parameters: SieveParameters) -> tuple[SieveParameters, float]:
         """One step of Baum–Welch, and the mean log-likelihood before it."""
-        return chain_step([(slice(None), cells)], parameters, self.lengths)
+        return chain_update(parameters, held_sums(cells, parameters, self.lengths))
 
     def posteriors(self, cells: Sequence[SieveRows], parameters: SieveParameters) -> np.ndarray:
         """What a fit says of the rows' states, (n, k)."""

@@ -16,7 +16,7 @@ import numpy as np
 
 from latentviews._arrays import answered, is_foreign, to_numpy
 from latentviews._numbers import row_sums
-from latentviews.sequences.banded import Messages, forward_pass
+from latentviews.sequences.banded import Emissions, Messages, forward_pass
 from latentviews.sequences.device_chains import forward_there, smooth_there
 
 BLOCKS = (4, 64)  # the fewest and most steps that are taken one after the other, in all blocks at once
@@ -55,7 +55,7 @@ def filter_states(log_emissions: Any, start: np.ndarray, transition: np.ndarray,
             return Filtering(*forward_there(log_emissions, start, transition, first_rows(lengths)))
         found = filter_states(to_numpy(log_emissions), start, transition, lengths)
         return Filtering(*(answered(part, log_emissions) for part in found))
-    passed = algebra.forward(log_emissions, start, transition, first_rows(lengths))
+    passed = algebra.forward(algebra.seen(log_emissions), start, transition, first_rows(lengths))
     return Filtering(algebra.linear(passed.before), algebra.linear(passed.after), passed.log_scale)
 
 
@@ -67,10 +67,11 @@ def smooth_states(log_emissions: Any, start: np.ndarray, transition: np.ndarray,
             return Smoothing(*smooth_there(log_emissions, start, transition, first))
         posteriors, moves, likelihood = smooth_states(to_numpy(log_emissions), start, transition, lengths)
         return Smoothing(answered(posteriors, log_emissions), moves, answered(likelihood, log_emissions))
-    forward = algebra.forward(log_emissions, start, transition, first)
+    seen = algebra.seen(log_emissions)
+    forward = algebra.forward(seen, start, transition, first)
     last = np.append(first[1:], True)
     # backwards in time the messages b_t β_t move by the transposed matrix, and begin again from ones
-    backward = algebra.forward(log_emissions[::-1], np.ones(len(start)), transition.T, last[::-1])
+    backward = algebra.forward(algebra.backwards(seen), np.ones(len(start)), transition.T, last[::-1])
     posteriors, total = algebra.posteriors(forward.after, backward.before[::-1])
     moves = algebra.moves(forward.after, backward.after[::-1], total, transition, last)
     return Smoothing(posteriors, moves, forward.log_scale)
@@ -125,9 +126,13 @@ def draw_states(start: np.ndarray, transition: np.ndarray, lengths: np.ndarray, 
 class _Algebra(Protocol):
     """How numbers are held, and what it means to add and to multiply them."""
 
-    def forward(
-        self, log_emissions: np.ndarray, entry: np.ndarray, transition: np.ndarray, first: np.ndarray
-    ) -> Messages:
+    def seen(self, log_emissions: np.ndarray) -> Any:
+        """What passes in both directions take of the emissions, (n, k)."""
+
+    def backwards(self, seen: Any) -> Any:
+        """The same with the last row first."""
+
+    def forward(self, seen: Any, entry: np.ndarray, transition: np.ndarray, first: np.ndarray) -> Messages:
         """All messages of a chain that begins again from ``entry`` at every ``first`` row."""
 
     def linear(self, values: np.ndarray) -> np.ndarray:
@@ -145,10 +150,14 @@ class _Algebra(Protocol):
 class _ScaledSteps:
     """Probabilities, which are rescaled at every step."""
 
-    def forward(
-        self, log_emissions: np.ndarray, entry: np.ndarray, transition: np.ndarray, first: np.ndarray
-    ) -> Messages:
-        return forward_pass(log_emissions, entry, transition, first)
+    def seen(self, log_emissions: np.ndarray) -> Emissions:
+        return Emissions.of(log_emissions)
+
+    def backwards(self, seen: Emissions) -> Emissions:
+        return seen.rows(slice(None, None, -1))
+
+    def forward(self, seen: Emissions, entry: np.ndarray, transition: np.ndarray, first: np.ndarray) -> Messages:
+        return forward_pass(seen, entry, transition, first)
 
     def linear(self, values: np.ndarray) -> np.ndarray:
         return values
@@ -170,10 +179,14 @@ class _ScaledSteps:
 class _Logs:
     """Logarithms, added as probabilities. Where numbers are added, states stand on the first axis."""
 
-    def forward(
-        self, log_emissions: np.ndarray, entry: np.ndarray, transition: np.ndarray, first: np.ndarray
-    ) -> Messages:
-        return _scan(self, log_emissions, entry, transition, first)
+    def seen(self, log_emissions: np.ndarray) -> np.ndarray:
+        return log_emissions
+
+    def backwards(self, seen: np.ndarray) -> np.ndarray:
+        return seen[::-1]
+
+    def forward(self, seen: np.ndarray, entry: np.ndarray, transition: np.ndarray, first: np.ndarray) -> Messages:
+        return _scan(self, seen, entry, transition, first)
 
     def linear(self, values: np.ndarray) -> np.ndarray:
         return np.exp(values)

@@ -25,6 +25,7 @@ from latentviews._sentences import warn_user
 from latentviews._validation import IdentifiabilityWarning, all_or_nothing, check_one_batch, is_auto
 from latentviews.core.kernels.bandwidths import OF_DENSITIES
 from latentviews.core.kernels.base import Kernel
+from latentviews.core.kernels.once import reading_once
 from latentviews.core.tables import read_sequences
 from latentviews.core.tensors import JointDiagonalization, Solver
 from latentviews.core.views import kernel_of
@@ -183,6 +184,7 @@ class KernelHMM(CallbackSupportMixin, ChainQuestionsMixin, ChainAnswersMixin, Ba
 
     @with_callbacks
     @all_or_nothing
+    @reading_once
     def fit(self, X: Any, y: Any = None, *, lengths: Any = None) -> Self:
         """Find the states behind sequences of rows.
 

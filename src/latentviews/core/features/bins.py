@@ -145,13 +145,15 @@ def linear_bins(x: Any, grid: np.ndarray) -> Any:
     x = on_host(x)
     with np.errstate(all="ignore"):  # however far, it is at an end
         place = (x - grid[0]) / (grid[1] - grid[0])
-    np.fmin(np.fmax(place, 0, out=place), len(grid) - 1, out=place)  # what is no number is at an end, too
-    left = place.astype(np.int32)
-    np.minimum(left, len(grid) - 2, out=left)
+    np.clip(place, 0.0, len(grid) - 1.0, out=place)
+    if np.isnan(place.sum()):  # what is no number is at an end, too
+        place[np.isnan(place)] = 0.0
+    left = np.floor(place)
+    place -= np.minimum(left, len(grid) - 2, out=left)
     indices, shares = np.empty((len(x), 2), dtype=np.int32), np.empty((len(x), 2))
-    indices[:, 0] = left
-    np.add(left, 1, out=indices[:, 1])
-    np.subtract(place, left, out=shares[:, 1])
-    np.subtract(1, shares[:, 1], out=shares[:, 0])
+    np.copyto(indices[:, 0], left, casting="unsafe")
+    np.add(indices[:, 0], 1, out=indices[:, 1])
+    shares[:, 1] = place
+    np.subtract(1, place, out=shares[:, 0])
     starts = np.arange(0, 2 * len(x) + 1, 2, dtype=np.int32)
     return sparse.csr_array((shares.ravel(), indices.ravel(), starts), shape=(len(x), len(grid)))

@@ -17,18 +17,18 @@ class GridCells:
     def __init__(self, columns: Sequence[int], grids: Sequence[np.ndarray], size: int, numbers: Any):
         self.columns = columns
         self.grids = grids
-        self.place, self.left = np.zeros(size), np.zeros(size, dtype=numbers)
+        self.place, self.whole, self.left = np.zeros(size), np.zeros(size), np.zeros(size, dtype=numbers)
 
     def cells(self, rows: np.ndarray, t: int) -> tuple[np.ndarray, np.ndarray]:
         """The grid points to the left of the values of column t, and their distances in steps, in the buffers."""
         grid, size = self.grids[t], len(rows)
-        place, left = self.place[:size], self.left[:size]
+        place, whole, left = self.place[:size], self.whole[:size], self.left[:size]
         np.subtract(rows[:, self.columns[t]], grid[0], out=place)
         place *= 1 / (grid[1] - grid[0])
-        np.maximum(place, 0.0, out=place)
-        np.minimum(place, np.nextafter(len(grid) - 1.0, 0.0), out=place)  # its whole part is no last grid point
-        np.copyto(left, place, casting="unsafe")
-        place -= left
+        np.clip(place, 0.0, np.nextafter(len(grid) - 1.0, 0.0), out=place)  # its whole part is no last grid point
+        np.floor(place, out=whole)
+        np.copyto(left, whole, casting="unsafe")
+        place -= whole
         return left, place
 
 
@@ -73,7 +73,8 @@ class LookedUp(GridCells):
 class Gathered(GridCells):
     """Sums over rows in the cells of every grid: Σ_rows b_t(x_t) z_gᵀ for every column t and the groups g without it.
 
-    The sparse matrix of a column is made once: its entries are buffers.
+    One sparse matrix has the cells of all columns, those of a grid below those of another. It is made once: its entries
+    are buffers.
     """
 
     def __init__(
@@ -85,29 +86,33 @@ class Gathered(GridCells):
         size: int,
     ):
         super().__init__(columns, grids, size, np.int32)
-        self.groups = groups
-        self.points, self.shares = np.zeros((size, 2), dtype=np.int32), np.zeros((size, 2))
-        entries = self.shares.ravel(), self.points.ravel(), np.arange(0, 2 * size + 1, 2, dtype=np.int32)
-        self.matrices = [sparse.csc_array(entries, shape=(len(grid), size)) for grid in grids]
+        entries = 2 * len(grids)  # of a row
+        *self.first, n_cells = np.cumsum([0, *map(len, grids)]).tolist()
+        self.points, self.shares = np.zeros((size, entries), dtype=np.int32), np.zeros((size, entries))
+        starts = np.arange(0, entries * size + 1, entries, dtype=np.int32)
+        self.matrix = sparse.csc_array((self.shares.ravel(), self.points.ravel(), starts), shape=(n_cells, size))
         self.rank, self.rows = rank, np.zeros((size, len(groups) * rank))
+        self.own = [next(g for g, group in enumerate(groups) if t in group) for t in range(len(grids))]
 
     def __call__(self, rows: np.ndarray, z: np.ndarray) -> list[np.ndarray]:
         """The sums of all z_g, (n_groups k, n), for every column: (G_t, n_groups k), zero for its own group."""
         self.rows[: len(rows)] = z.T
         self.rows[len(rows) :] = 0.0
-        return [self._of_column(rows, t) for t in range(len(self.grids))]
+        for t in range(len(self.grids)):
+            self._fill(rows, t)
+        found = np.split(self.matrix @ self.rows, self.first[1:])
+        for own, sums in zip(self.own, found, strict=True):
+            sums[:, own * self.rank : (own + 1) * self.rank] = 0.0
+        return found
 
-    def _of_column(self, rows: np.ndarray, t: int) -> np.ndarray:
+    def _fill(self, rows: np.ndarray, t: int) -> None:
+        """The cells of column t and the rows' shares of them, in the matrix."""
         left, share = self.cells(rows, t)
-        size = len(rows)
-        self.points[:size, 0] = left
-        np.add(left, 1, out=self.points[:size, 1])
-        np.subtract(1.0, share, out=self.shares[:size, 0])
-        self.shares[:size, 1] = share
-        sums = self.matrices[t] @ self.rows
-        own = next(g for g, group in enumerate(self.groups) if t in group)
-        sums[:, own * self.rank : (own + 1) * self.rank] = 0.0
-        return sums
+        points, shares = (part[: len(rows), 2 * t : 2 * t + 2] for part in (self.points, self.shares))
+        np.add(left, self.first[t], out=points[:, 0])
+        np.add(left, self.first[t] + 1, out=points[:, 1])
+        np.subtract(1.0, share, out=shares[:, 0])
+        shares[:, 1] = share
 
 
 def column_grids(embed: Any) -> tuple[list[int], list[np.ndarray]] | None:

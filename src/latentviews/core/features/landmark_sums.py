@@ -12,12 +12,13 @@ from latentviews.core.kernels.real import Gaussian
 ROWS = 8_000  # of a batch at most; no power of two, whose multiples share lines of a cache
 NUMBERS = 3 * 2**14  # of a block, some hundred kilobytes
 EXACT = 2e-8  # rounding of an exponent that makes no difference
+BITS = 1 / np.log(2)  # powers of two are quicker than those of e
 
 
 class SeenFrom:
     """Values of a Gaussian kernel at landmarks y: exp(c + xᵀy - |x|²/2 - |y|²/2), in units of the bandwidths.
 
-    The exponents are one product of (x, |x|², 1) with (y, -1/2, c - |y|²/2).
+    The exponents, as powers of two, are one product of (x, |x|², 1) with (y, -1/2, c - |y|²/2) / log 2.
     """
 
     def __init__(self, phi: LandmarkFeatures, columns: list[int], size: int, dtype: Any):
@@ -28,9 +29,10 @@ class SeenFrom:
         self.limit = np.sqrt(np.finfo(dtype).max / (8 * len(columns)))  # squares of larger numbers are out of range
         with np.errstate(over="ignore"):  # however far
             points = np.clip((y.T - self.centre) / self.scale, -self.limit, self.limit)
-        self.height = 0.0 if phi.log_unit_ else kernel.log_height(len(columns))
+        height = 0.0 if phi.log_unit_ else kernel.log_height(len(columns))
         squares = (points * points).sum(axis=0)
-        self.points = np.vstack([points, np.full(len(y), -0.5), self.height - squares / 2]).astype(dtype)
+        self.points = (BITS * np.vstack([points, np.full(len(y), -0.5), height - squares / 2])).astype(dtype)
+        self.highest = BITS * height
         self.x = np.ones((len(columns) + 2, size), dtype=dtype)
         self.block = max(NUMBERS // len(y), 1)
         self.values = np.empty((self.block, len(y)), dtype=dtype)
@@ -53,8 +55,8 @@ class SeenFrom:
             values = self.values[: part.stop - start]
             np.matmul(x[:, part].T, self.points, out=values)
             if rounded:  # which can take a zero distance below zero
-                np.minimum(values, self.height, out=values)
-            yield part, np.exp(values, out=values)
+                np.minimum(values, self.highest, out=values)
+            yield part, np.exp2(values, out=values)
 
 
 class LandmarkSums:

@@ -17,6 +17,7 @@ from latentviews.core.features.base import raw_vectors, tail_of
 from latentviews.core.features.bins import BinnedFeatures
 from latentviews.core.features.device_bins import DeviceBins
 from latentviews.core.kernels.base import Kernel
+from latentviews.core.kernels.once import distinct
 
 SHARE = 0.05  # of the rows that a point mass has at least
 RATIO = 10  # times the rows of any value beside it
@@ -32,7 +33,7 @@ def find_point_masses(x: np.ndarray) -> np.ndarray:
     either side, so at least ten. Rounded values have as many ties beside them, and are none. A column with more than
     three such values is heaped, one with fewer than 20 others holds codes: they have none.
     """
-    values, counts = np.unique(x, return_counts=True)
+    values, counts = distinct(x)
     outstanding = counts >= max(SHARE * len(x), RATIO)
     while outstanding.any():
         fails = [i for i in np.flatnonzero(outstanding) if counts[i] < RATIO * _beside(counts, outstanding, int(i))]

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable
+from itertools import accumulate
 
 import numpy as np
 from scipy import fft, optimize, special
@@ -9,6 +10,7 @@ from scipy.spatial.distance import pdist
 
 from latentviews._numbers import TINY, as_shares, quartile_spread, smoothed_bins, thinned
 from latentviews._parameters import Bandwidth, NoneOr
+from latentviews.core.kernels.once import distinct, once
 
 SCALES = 2500  # bandwidths that a grid can hold
 STAGES = 7  # of improved Sheather–Jones
@@ -92,14 +94,12 @@ def isj(x: np.ndarray, low: float = -np.inf, high: float = np.inf) -> np.ndarray
     return n ** (1 / 5 - 1 / (d + 4)) * np.array([_isj_column(column, low, high) for column in x.T])
 
 
+@once
 def _isj_column(x: np.ndarray, low: float, high: float, n_bins: int = 2**12) -> float:
     """The rule on one column, never finer than the resolution of the data."""
-    ordered = np.sort(x)
-    first = np.append(True, ordered[1:] != ordered[:-1])
-    values = ordered[first]
+    values, counts = distinct(x)
     margin = (values[-1] - values[0]) / 4
     edges = np.linspace(max(values[0] - margin, low), min(values[-1] + margin, high), n_bins + 1)
-    counts = np.diff(np.append(np.flatnonzero(first), len(x)))
     bandwidth = isj_binned(_counts(values, counts, edges), edges[1] - edges[0], len(x))
     return max(bandwidth, _median_step(values) / 2) if np.isfinite(bandwidth) else float(silverman(x[:, None])[0])
 
@@ -127,7 +127,7 @@ def isj_binned(counts: np.ndarray, step: float, n_samples: float) -> float:
         return np.nan
     squares = (fft.dct(counts / counts.sum())[1:] / 2) ** 2
     rates = np.pi**2 * np.arange(1, len(counts), dtype=float) ** 2
-    terms = [2 * rates**s * squares for s in range(STAGES + 1)]
+    terms = list(accumulate([2 * squares, *[rates] * STAGES], np.multiply))  # 2 rates^s squares
 
     def excess(t: float) -> float:
         return t - _fixed_point(t, n_samples, rates, terms)
@@ -218,7 +218,7 @@ def _binned_likelihoods(z: np.ndarray, fold: np.ndarray) -> list[float]:
 
 def resolution(x: np.ndarray) -> float:
     """The median gap between different values: what rounded or counted data can resolve."""
-    return _median_step(np.unique(x))
+    return _median_step(distinct(x)[0])
 
 
 def _median_step(values: np.ndarray) -> float:
@@ -233,7 +233,7 @@ def finest(x: np.ndarray) -> float:
 
 def rounding(x: np.ndarray) -> float:
     """The unit of rounded values, most of which occur again; zero where they do not."""
-    values = np.unique(x)
+    values, _ = distinct(x)
     return _median_step(values) if len(values) < len(x) / 2 else 0.0
 
 
@@ -243,12 +243,12 @@ def without_copies(x: np.ndarray) -> np.ndarray:
     Rounded values lie at regular distances, whatever was done to them since; gaps between numbers drawn at random
     differ from their neighbours by a factor of three, in the median.
     """
-    if not np.any(np.diff(np.sort(x[:, 0])) == 0):  # no value twice, so no row: sorting a column is quick
+    if len(distinct(x[:, 0])[0]) == len(x):  # no value twice, so no row: sorting a column is quick
         return x
     _, first = np.unique(x, axis=0, return_index=True)
     if len(first) == len(x):
         return x
-    gaps = np.diff(np.unique(x[:, 0]))
+    gaps = np.diff(distinct(x[:, 0])[0])
     random = len(gaps) > 2 and np.median(np.abs(np.diff(np.log(gaps)))) > np.log(IRREGULAR)
     return x[np.sort(first)] if random else x
 

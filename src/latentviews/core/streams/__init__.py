@@ -6,6 +6,7 @@ that knows how many there are (``n_rows``) gives those with some numbers (``take
 """
 
 from collections.abc import Callable, Iterable, Iterator
+from operator import iadd
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -28,6 +29,10 @@ class Total(NamedTuple):
     def merge(self, other: "Total") -> "Total":
         """The total over the rows of both."""
         return Total(tuple(a + b for a, b in zip(self.sums, other.sums, strict=True)), self.weight + other.weight)
+
+    def grown(self, other: "Total") -> "Total":
+        """The same, in place where arrays can be changed: of a total that nobody else has."""
+        return Total(tuple(iadd(a, b) for a, b in zip(self.sums, other.sums, strict=True)), self.weight + other.weight)
 
     def mean(self) -> tuple[np.ndarray, ...]:
         """The sums over the weight."""
@@ -94,10 +99,10 @@ def total(data: Any, row_sum: RowSum, weights: Any = None, size: int = BATCH) ->
     if hasattr(data, "total"):  # rows that are added up where they are
         return data.total(row_sum, size)
     result: Total | None = None
-    for batch, weight in batches(data, weights, size):
+    for i, (batch, weight) in enumerate(batches(data, weights, size)):
         count = float(batch.shape[0]) if weight is None else float(in_doubles(weight).sum())
         part = Total(tuple(in_doubles(part) for part in row_sum(batch, weight)), count)
-        result = part if result is None else result.merge(part)
+        result = part if result is None else result.merge(part) if i == 1 else result.grown(part)
     if result is None or not result.weight > 0:
         raise ValueError("The data hold no row of positive weight; at least one is needed.")
     return Total(tuple(to_numpy(part) for part in result.sums), result.weight)

@@ -1,0 +1,57 @@
+"""What a fit reads off a column again and again, such as its order or a bandwidth, read once."""
+
+from collections.abc import Callable
+from contextvars import ContextVar
+from functools import wraps
+from typing import Any, ParamSpec, TypeVar
+
+import numpy as np
+
+Arguments = ParamSpec("Arguments")
+Answer = TypeVar("Answer")
+_known: ContextVar[dict[Any, Any] | None] = ContextVar("known", default=None)
+
+
+def reading_once(fit: Callable[Arguments, Answer]) -> Callable[Arguments, Answer]:
+    """A function during which answers of functions that are read `once` are kept; they are forgotten at its end."""
+
+    @wraps(fit)
+    def reading(*args: Arguments.args, **kwargs: Arguments.kwargs) -> Answer:
+        token = _known.set({} if (outer := _known.get()) is None else outer)
+        try:
+            return fit(*args, **kwargs)
+        finally:
+            _known.reset(token)
+
+    return reading
+
+
+def once(function: Callable[Arguments, Answer]) -> Callable[Arguments, Answer]:
+    """A function of columns and numbers, asked once for every content of its arguments inside `reading_once`."""
+
+    @wraps(function)
+    def read(*args: Arguments.args, **kwargs: Arguments.kwargs) -> Answer:
+        known = _known.get()
+        if known is None:
+            return function(*args, **kwargs)
+        key = (function, *(_content(part) for part in (*args, *sorted(kwargs.items()))))
+        if key not in known:
+            known[key] = function(*args, **kwargs)
+        return known[key]
+
+    return read
+
+
+def _content(part: Any) -> Any:
+    return (part.dtype.str, part.shape, part.tobytes()) if isinstance(part, np.ndarray) else part
+
+
+@once
+def distinct(x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The different values of a column, none missing, in increasing order, and how often each occurs."""
+    ordered = np.sort(x)
+    first = np.append(True, ordered[1:] != ordered[:-1])[: len(x)]
+    values, counts = ordered[first], np.diff(np.append(np.flatnonzero(first), len(x)))
+    for part in (values, counts):
+        part.flags.writeable = False
+    return values, counts

@@ -1,0 +1,72 @@
+"""What a fit reads off a column, read once."""
+
+import numpy as np
+import pytest
+
+from latentviews import KernelHMM, MultiViewMixture
+from latentviews.core.kernels import bandwidths
+from latentviews.core.kernels.once import distinct, once, reading_once
+from latentviews.datasets import make_hmm, make_multiview
+
+pytestmark = pytest.mark.cheap
+
+
+def test_a_column_is_read_once_inside_and_every_time_outside(rng):
+    asked = []
+
+    @once
+    def total(x, power=1):
+        asked.append(power)
+        return float((x**power).sum())
+
+    @reading_once
+    def inside(x):
+        total(x)
+
+    @reading_once
+    def fit(x):
+        assert total(x) == total(x.copy()) == total(x[::-1][::-1])
+        inside(x)  # one inside another knows what is known
+        assert asked == [1]
+        total(x, 2)
+        total(x + 1)
+        total(x.astype(np.float32))
+
+    x = rng.normal(size=50)
+    fit(x)
+    assert asked == [1, 2, 1, 1]
+    total(x)
+    inside(x)  # nothing is left of what was read before
+    assert asked == [1, 2, 1, 1, 1, 1]
+
+
+@pytest.mark.parametrize("size", [0, 1, 30])
+def test_distinct_values_and_counts_are_those_of_numpy(rng, size):
+    x = np.round(rng.normal(size=size), 1)
+    values, counts = np.unique(x, return_counts=True)
+    found = distinct(x)
+    np.testing.assert_array_equal(found[0], values)
+    np.testing.assert_array_equal(found[1], counts)
+    with pytest.raises(ValueError, match="read-only"):
+        found[0][...] = 0.0
+
+
+@pytest.mark.parametrize(
+    ("model", "rows"),
+    [
+        (MultiViewMixture(2, random_state=0), lambda: make_multiview(400, 2, random_state=0).X),
+        (KernelHMM(2, random_state=0), lambda: make_hmm(400, random_state=0)[0]),
+    ],
+    ids=["mixture", "chain"],
+)
+def test_a_fit_finds_the_rules_bandwidth_of_a_column_once(model, rows, monkeypatch):
+    found = []
+    original = bandwidths.isj_binned
+    monkeypatch.setattr(
+        bandwidths,
+        "isj_binned",
+        lambda counts, step, n: found.append((counts.tobytes(), step, n)) or original(counts, step, n),
+    )
+    model.fit(rows())
+    assert found
+    assert len(found) == len(set(found))
