@@ -3,11 +3,18 @@ from itertools import pairwise
 import numpy as np
 import pytest
 from scipy import stats
+from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from sklearn.metrics import adjusted_rand_score
 
 from latentviews import MultiViewMixture
 from latentviews.core.kernels.spaces import Real
-from latentviews.densities.subspaces import PER_CLASS, WIDE, shared_directions, subspace_samples
+from latentviews.densities.subspaces import (
+    PER_CLASS,
+    WIDE,
+    discriminant_directions,
+    shared_directions,
+    subspace_samples,
+)
 
 pytestmark = pytest.mark.cheap
 
@@ -42,6 +49,19 @@ def test_narrow_views_and_one_class_have_none(rng):
     assert shared_directions(np.hstack(views), columns_of(views), 2) == {}
     views, _ = two_classes(300, WIDE + 1, rng)
     assert shared_directions(np.hstack(views), columns_of(views), 1) == {}
+
+
+def test_directions_of_classes_are_fishers(rng):
+    (x, *_), labels = two_classes(4000, 5, rng)
+    x = x @ np.linalg.qr(rng.normal(size=(5, 5)))[0] * np.array([1.0, 1e3, 1e-3, 1.0, 7.0]) + 50.0
+    x[7, 2] = np.nan
+    found = discriminant_directions(x, np.eye(2)[labels])
+    complete, y = np.delete(x, 7, axis=0), np.delete(labels, 7)
+    expected = LinearDiscriminantAnalysis(solver="svd").fit(complete, y).scalings_[:, :1]
+    assert found.shape == (5, 1)
+    assert abs(np.corrcoef(complete @ found[:, 0], complete @ expected[:, 0])[0, 1]) > 0.999
+    within = np.concatenate([(complete[y == h] - complete[y == h].mean(axis=0)) @ found for h in (0, 1)])
+    np.testing.assert_allclose(within.var(), 1.0, atol=0.1)  # shrunk
 
 
 @pytest.fixture
@@ -82,3 +102,14 @@ def test_classes_in_few_of_many_columns_are_found():
         x[:, :3] = rng.normal(size=(800, 3)) + 2.5 * rng.normal(size=(4, 3))[labels]
     model = MultiViewMixture(4, random_state=0).fit(views)
     assert adjusted_rand_score(labels, model.predict(np.hstack(views))) > 0.8
+
+
+def test_classes_are_found_where_views_have_more_in_common_than_them():
+    rng = np.random.default_rng(1)
+    labels, style = rng.integers(6, size=1200), rng.normal(size=(1200, 8))  # what goes through all views of a row
+    views = []
+    for width in (40, 30, 20):
+        x = 2 * style @ rng.normal(size=(8, width)) / np.sqrt(8) + rng.normal(size=(1200, width))
+        views.append(x + 0.6 * rng.normal(size=(6, width))[labels])
+    model = MultiViewMixture(6, random_state=0).fit(views)
+    assert adjusted_rand_score(labels, model.predict(np.hstack(views))) > 0.9

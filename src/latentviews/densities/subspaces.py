@@ -37,6 +37,23 @@ def shared_directions(table: np.ndarray, columns: Columns, rank: int) -> dict[in
     return {t: _canonical(standard, t, PER_CLASS * rank) / _spread(rows[:, columns[t]])[:, None] for t in wide}
 
 
+def discriminant_directions(x: np.ndarray, shares: np.ndarray) -> np.ndarray:
+    """The directions (d, k - 1) in which classes differ most for the spread inside them (Fisher 1936).
+
+    ``shares`` (n, k) says how much every row counts in every class. The covariance inside classes, which is shrunk, is
+    the identity in these directions. Rows with a missing value are left out.
+    """
+    present = ~np.isnan(x).any(axis=1)
+    rows, shares = x[present], shares[present]
+    scale, counts = _spread(rows), shares.sum(axis=0)
+    standard = _standard(rows)
+    means = shares.T @ standard / np.maximum(counts, FLAT)[:, None]
+    inside = standard - shares @ means / np.maximum(shares.sum(axis=1), FLAT)[:, None]
+    here = _whitener(_standard(inside)) / (scale * _spread(inside))[:, None]
+    left, _, _ = thin_svd(here.T @ (np.sqrt(counts)[:, None] * (means - counts @ means / counts.sum()) * scale).T)
+    return here @ left[:, : len(counts) - 1]
+
+
 def in_subspaces(table: np.ndarray, columns: Columns, directions: Mapping[int, np.ndarray]) -> np.ndarray:
     """The views side by side, those that have directions in their subspace."""
     parts = [(table[:, group], directions.get(t)) for t, group in enumerate(columns)]
