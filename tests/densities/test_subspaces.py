@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from scipy import stats
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
+from sklearn.linear_model import LinearRegression
 from sklearn.metrics import adjusted_rand_score
 
 from latentviews import MultiViewMixture
@@ -11,6 +12,7 @@ from latentviews.core.kernels.spaces import Real
 from latentviews.densities.subspaces import (
     PER_CLASS,
     WIDE,
+    beside,
     discriminant_directions,
     shared_directions,
     subspace_samples,
@@ -64,6 +66,19 @@ def test_directions_of_classes_are_fishers(rng):
     np.testing.assert_allclose(within.var(), 1.0, atol=0.1)  # shrunk
 
 
+def test_directions_beside_others_are_uncorrelated_with_them_and_span_no_more(rng):
+    x = rng.normal(size=(500, 6)) @ rng.normal(size=(6, 6)) + 9.0
+    x[3, 1] = np.nan
+    own, others = rng.normal(size=(6, 2)), rng.normal(size=(6, 4))
+    found = beside(own, others, x)
+    covariance = np.cov((np.delete(x, 3, axis=0) @ found).T)
+    np.testing.assert_array_equal(found[:, :2], own)
+    np.testing.assert_allclose(covariance[:2, 2:], 0.0, atol=1e-8)
+    np.testing.assert_allclose(covariance[2:, 2:], np.eye(2), atol=0.01)
+    assert np.linalg.matrix_rank(np.hstack([own, others])) == np.linalg.matrix_rank(np.hstack([own, others, found]))
+    assert beside(own, own @ rng.normal(size=(2, 3)), x).shape == (6, 2)  # nothing is left of these
+
+
 @pytest.fixture
 def sample_and_rows(rng):
     (x, *_), labels = two_classes(1500, 4, rng)
@@ -102,6 +117,17 @@ def test_classes_in_few_of_many_columns_are_found():
         x[:, :3] = rng.normal(size=(800, 3)) + 2.5 * rng.normal(size=(4, 3))[labels]
     model = MultiViewMixture(4, random_state=0).fit(views)
     assert adjusted_rand_score(labels, model.predict(np.hstack(views))) > 0.8
+
+
+def test_densities_keep_what_does_not_tell_classes_apart():
+    rng = np.random.default_rng(0)
+    labels, style = rng.integers(3, size=2400), rng.exponential(size=(2400, 1))  # shared by views, and no Gaussian's
+    views = [rng.normal(size=(2400, 20)) + 3 * style @ rng.normal(size=(1, 20)) for _ in range(3)]
+    X = np.hstack([x + 0.8 * rng.normal(size=(3, 20))[labels] for x in views])
+    model = MultiViewMixture(3, views=columns_of(views), random_state=0).fit(X[:1200])
+    along = [X[:, view] @ model.components_[t].directions for t, view in enumerate(model.views_)]
+    shares = [LinearRegression().fit(rows, style[:, 0]).score(rows, style[:, 0]) for rows in along]
+    assert min(shares) > 0.95
 
 
 def test_classes_are_found_where_views_have_more_in_common_than_them():

@@ -54,6 +54,16 @@ def discriminant_directions(x: np.ndarray, shares: np.ndarray) -> np.ndarray:
     return here @ left[:, : len(counts) - 1]
 
 
+def beside(directions: np.ndarray, others: np.ndarray, x: np.ndarray) -> np.ndarray:
+    """Directions (d, q), and so many of the rest of others (d, r) that there are r: uncorrelated with them in rows."""
+    rows = x[~np.isnan(x).any(axis=1)]
+    rows = rows - rows.mean(axis=0)
+    rest = others - directions @ np.linalg.lstsq(rows @ directions, rows @ others, rcond=None)[0]
+    _, spreads, axes = thin_svd(rows @ rest / np.sqrt(len(rows)))
+    some = np.flatnonzero(spreads > FLAT)[: others.shape[1] - directions.shape[1]]
+    return np.hstack([directions, rest @ axes[some].T / spreads[some]])
+
+
 def in_subspaces(table: np.ndarray, columns: Columns, directions: Mapping[int, np.ndarray]) -> np.ndarray:
     """The views side by side, those that have directions in their subspace."""
     parts = [(table[:, group], directions.get(t)) for t, group in enumerate(columns)]

@@ -227,8 +227,8 @@ def polished_classes(
     rows = polish_rows(problem, views)
     polished: Polished = polish.polish(rows, guesses.each(), problem.rng, n_jobs, report)
     if problem.directions:
-        rows, polished, again = refine(rows, polished, polish, problem.rng, n_jobs, report)
-        problem, guesses = replace(problem, directions=rows.directions), guesses._replace(posteriors=again)
+        directions, polished, again = refine(rows, polished, polish, problem.rng, n_jobs, report)
+        problem, guesses = replace(problem, directions=directions), guesses._replace(posteriors=again)
     more = classes_upward(rows, polished, problem.rng) if _may_grow(problem, polished) else None
     if more is not None:
         problem, guesses = replace(problem, rank=more.shape[1]), guesses._replace(posteriors={"splits": more})

@@ -8,7 +8,7 @@ import numpy as np
 from latentviews._clusters import kmeans_posteriors
 from latentviews._progress import Report
 from latentviews.core.tables import Columns
-from latentviews.densities.subspaces import discriminant_directions, in_subspaces
+from latentviews.densities.subspaces import beside, discriminant_directions, in_subspaces
 from latentviews.mixtures.polish import MixtureRows, Polished
 
 IN_SUBSPACES = "k-means in subspaces"  # the start that views of many columns have besides
@@ -18,7 +18,7 @@ ROUNDS = 2  # a third gains less than starts differ by
 class Refined(NamedTuple):
     """A polish in directions of its own classes, and the starts that it had."""
 
-    rows: MixtureRows  # with the directions
+    directions: dict[int, np.ndarray]  # those of the classes, and what they leave of the first ones, for densities
     polished: Polished
     starts: dict[str, np.ndarray]
 
@@ -44,6 +44,7 @@ def refine(
     What views have in common is more than the classes where these leave them dependent, such as the slant of a hand:
     canonical directions show it, and those that tell classes apart (Ding & Li 2007) do not.
     """
+    canonical = rows.directions
     polished, starts = first, dict[str, np.ndarray]()
     for _ in range(ROUNDS):
         found = polished.posteriors(rows.table, rows.allowed)
@@ -56,4 +57,6 @@ def refine(
                 (rows.table, rows.weights), rows.columns, sharper, found.shape[1], rng
             )
         polished = polish.polish(rows, list(starts.values()), rng, n_jobs, report)
-    return Refined(rows, polished, starts)
+    own = rows.directions
+    every = {t: beside(own[t], canonical[t], rows.table[:, rows.columns[t]]) for t in own}
+    return Refined(every, polished, starts)
