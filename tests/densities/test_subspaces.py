@@ -79,6 +79,13 @@ def test_directions_beside_others_are_uncorrelated_with_them_and_span_no_more(rn
     assert beside(own, own @ rng.normal(size=(2, 3)), x).shape == (6, 2)  # nothing is left of these
 
 
+def test_views_of_more_columns_than_classes_have_as_many_as_there_are(rng):
+    views, _ = two_classes(300, WIDE + 3, rng)
+    found = shared_directions(np.hstack(views), columns_of(views), WIDE)
+    assert {directions.shape for directions in found.values()} == {(WIDE + 3, WIDE + 3)}
+    assert shared_directions(np.hstack(views), columns_of(views), WIDE + 3) == {}
+
+
 @pytest.fixture
 def sample_and_rows(rng):
     (x, *_), labels = two_classes(1500, 4, rng)

@@ -14,8 +14,8 @@ from latentviews.core.tables import Columns
 from latentviews.densities.smoothers import weighted_samples
 from latentviews.densities.weighted_samples import WeightedSample, log_densities
 
-WIDE = 12  # columns beyond which a view has a subspace
-PER_CLASS = 2  # directions of a subspace
+WIDE = 12  # columns beyond which a view has a subspace, if it has more of them than there are classes
+PER_CLASS = 2  # directions of a subspace, where there are so many
 LEAST = 100  # rows without missing values that directions are found from
 FLAT = 1e-9  # the least variance of a direction, columns having one
 
@@ -27,7 +27,7 @@ def shared_directions(table: np.ndarray, columns: Columns, rank: int) -> dict[in
     rank k - 1 at most, and its directions hold all that is linear in the classes (Hotelling 1936). Covariances are
     shrunk (Ledoit & Wolf 2004), rows with a missing value left out.
     """
-    wide = [t for t, group in enumerate(columns) if len(group) > max(WIDE, PER_CLASS * rank)]
+    wide = [t for t, group in enumerate(columns) if len(group) > max(WIDE, rank)]
     if not wide or rank == 1:
         return {}
     rows = table[~np.isnan(table[:, [j for group in columns for j in group]]).any(axis=1)]
