@@ -47,9 +47,11 @@ STEPS = (
     Step("accuracy/diagnoses.py", "accuracy/diagnoses", "--draws 1"),
     Step("accuracy/dependence.py --draws 3", "accuracy/dependence", "--draws 1"),
     Step("accuracy/several_columns.py", "accuracy/several_columns_designs"),
+    Step("accuracy/several_columns.py --part wide", "accuracy/several_columns_wide"),
     Step("accuracy/solvers.py", "accuracy/solvers"),
     Step("accuracy/latent_classes.py", "accuracy/latent_classes_maxima accuracy/latent_classes_three_steps"),
     Step("accuracy/hmm.py", "accuracy/hmm", "--n 1000 --seeds 1 --methods KernelHMM GaussianHMM"),
+    Step("accuracy/activities.py", "accuracy/activities"),
     Step("accuracy/series.py --fresh", "accuracy/series"),
     Step("accuracy/coverage.py --draws 1 --sizes 300 --series ar 'ar of two' 'ar, heavy tails' 'slow ar' wave regimes "
          "volatile seasons 'logistic map' geyser wall_robot", "accuracy/coverage", "--series ar"),

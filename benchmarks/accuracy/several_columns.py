@@ -21,6 +21,9 @@ from typing import Any
 
 import numpy as np
 import threadpoolctl
+from scipy import ndimage
+from scipy.interpolate import interp1d
+from scipy.special import eval_jacobi
 from sklearn.cluster import KMeans
 from sklearn.datasets import load_breast_cancer, load_digits
 from sklearn.metrics import adjusted_rand_score
@@ -33,6 +36,7 @@ from latentviews import MultiViewMixture
 
 RESULTS = Path(__file__).with_name("results")
 ROWS, NEW, CLASSES, VIEWS, REPETITIONS, SEEDS = 1500, 5000, 3, 3, 5, 5
+INK = 0.4  # of the darkest
 Rows = tuple[np.ndarray, np.ndarray]
 
 
@@ -147,13 +151,64 @@ def fourier(images: np.ndarray) -> np.ndarray:
 def shape(images: np.ndarray) -> np.ndarray:
     """Six moments of the ink."""
     mass = images.sum(axis=(1, 2))
-    y, x = np.mgrid[:8, :8]
+    y, x = np.mgrid[: images.shape[1], : images.shape[2]]
     means = [(images * grid).sum(axis=(1, 2)) / mass for grid in (x, y)]
     centred = [grid - mean[:, None, None] for grid, mean in zip((x, y), means, strict=True)]
     second = [
         (images * a * b).sum(axis=(1, 2)) / mass for a, b in ((centred[0],) * 2, (centred[1],) * 2, tuple(centred))
     ]
     return np.column_stack([mass, *means, *second])
+
+
+def enlarged(images: np.ndarray, size: int = 32) -> np.ndarray:
+    """Images with a margin, finer, their ink from zero to one."""
+    padded = np.pad(images, ((0, 0), (1, 1), (1, 1)))
+    factor = size / padded.shape[1]
+    return np.clip(ndimage.zoom(padded, (1, factor, factor), order=3) / images.max(), 0, 1)
+
+
+def profile_correlations(images: np.ndarray, size: int = 18) -> np.ndarray:
+    """Correlations at every lag of twelve pairs of profiles: the ink from four sides, and its sums along four ways."""
+    ink, n = images > INK, images.shape[1]
+    sides = [np.where(x.any(axis=2), x.argmax(axis=2), n) for x in (ink, ink[:, :, ::-1])]
+    turned = ink.transpose(0, 2, 1)
+    sides += [np.where(x.any(axis=2), x.argmax(axis=2), n) for x in (turned, turned[:, :, ::-1])]
+    offsets = range(-n + 2, n - 1, 2)
+    slanted = [
+        np.stack([np.trace(x, offset, 1, 2) for offset in offsets], axis=1) for x in (images, images[:, :, ::-1])
+    ]
+    every = [*sides, images.sum(axis=2), images.sum(axis=1), *slanted]
+    short = [interp1d(np.linspace(0, 1, p.shape[1]), p)(np.linspace(0, 1, size)) for p in every]
+    pairs = [(0, 1), (2, 3), (4, 5), (6, 7), (0, 2), (0, 3), (1, 2), (1, 3), (0, 4), (1, 4), (2, 5), (3, 5)]
+    lags = [(short[a] * np.roll(short[b], lag, axis=1)).sum(axis=1) for a, b in pairs for lag in range(size)]
+    return np.round(np.stack(lags, axis=1))
+
+
+def zernike_moments(images: np.ndarray, order: int = 12) -> np.ndarray:
+    """Absolute Zernike moments of orders from two on, around the centre of the ink (Khotanzad & Hong 1990)."""
+    n, mass = images.shape[1], images.sum(axis=(1, 2), keepdims=True)
+    y, x = np.mgrid[:n, :n]
+    across, down = (grid - (images * grid).sum(axis=(1, 2), keepdims=True) / mass for grid in (x, y))
+    radius, angle = 2 * np.hypot(across, down) / n, np.arctan2(down, across)
+    inside = images / mass * (radius <= 1)
+    found = []
+    for p in range(2, order + 1):
+        for q in range(p % 2, p + 1, 2):  # the radial polynomial is r^q times Jacobi's of r²
+            radial = radius**q * eval_jacobi((p - q) // 2, 0, q, 2 * radius**2 - 1)
+            found.append(np.abs((inside * radial * np.exp(-1j * q * angle)).sum(axis=(1, 2))) * (p + 1) / np.pi)
+    return np.stack(found, axis=1)
+
+
+def morphology(images: np.ndarray) -> np.ndarray:
+    """Holes, rows of two strokes and strokes down a column, as integers; slant, elongation and inertia of the ink."""
+    ink = images > INK
+    holes = [min(ndimage.label(np.pad(~x, 1))[1] - 1, 2) for x in ink]
+    across, down = ((np.diff(ink.astype(int), axis=axis, prepend=0) > 0).sum(axis=axis) for axis in (2, 1))
+    mass, _, _, xx, yy, xy = shape(images).T
+    root = np.sqrt(((xx - yy) / 2) ** 2 + xy**2)
+    ratio = np.sqrt(((xx + yy) / 2 + root) / np.maximum((xx + yy) / 2 - root, 1e-3))
+    slant = np.degrees(np.arctan2(2 * xy, xx - yy)) / 2 + 90
+    return np.column_stack([holes, (across >= 2).sum(axis=1) // 4, down.max(axis=1), slant, ratio, mass * (xx + yy)])
 
 
 def digits_in_views(kind: str) -> tuple[list[np.ndarray], np.ndarray]:
@@ -170,13 +225,16 @@ def digits_in_views(kind: str) -> tuple[list[np.ndarray], np.ndarray]:
             images[:, :, 4:].reshape(len(images), -1),
             profile,
         ], digits.target
+    if kind == "profiles":
+        fine = enlarged(images)
+        return [profile_correlations(fine), zernike_moments(fine), morphology(fine)], digits.target
     return [images.reshape(len(images), -1), fourier(images), shape(images)], digits.target
 
 
 def wide_tables() -> dict[str, tuple[list[np.ndarray], np.ndarray]]:
     """Views of many columns with known classes."""
     cancer = load_breast_cancer()
-    found = {f"digits, {kind}": digits_in_views(kind) for kind in ("features", "thirds", "halves")}
+    found = {f"digits, {kind}": digits_in_views(kind) for kind in ("profiles", "features", "thirds", "halves")}
     return {"breast cancer": (np.split(cancer.data, 3, axis=1), cancer.target), **found}
 
 

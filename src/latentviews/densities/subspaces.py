@@ -14,8 +14,8 @@ from latentviews.core.tables import Columns
 from latentviews.densities.smoothers import weighted_samples
 from latentviews.densities.weighted_samples import WeightedSample, log_densities
 
-WIDE = 12  # columns beyond which a view has a subspace
-PER_CLASS = 2  # directions of a subspace
+WIDE = 12  # columns beyond which a view has a subspace, if it has more of them than there are classes
+PER_CLASS = 2  # directions of a subspace, where there are so many
 LEAST = 100  # rows without missing values that directions are found from
 FLAT = 1e-9  # the least variance of a direction, columns having one
 
@@ -27,7 +27,7 @@ def shared_directions(table: np.ndarray, columns: Columns, rank: int) -> dict[in
     rank k - 1 at most, and its directions hold all that is linear in the classes (Hotelling 1936). Covariances are
     shrunk (Ledoit & Wolf 2004), rows with a missing value left out.
     """
-    wide = [t for t, group in enumerate(columns) if len(group) > max(WIDE, PER_CLASS * rank)]
+    wide = [t for t, group in enumerate(columns) if len(group) > max(WIDE, rank)]
     if not wide or rank == 1:
         return {}
     rows = table[~np.isnan(table[:, [j for group in columns for j in group]]).any(axis=1)]
@@ -35,6 +35,33 @@ def shared_directions(table: np.ndarray, columns: Columns, rank: int) -> dict[in
         return {}
     standard = [_standard(rows[:, group]) for group in columns]
     return {t: _canonical(standard, t, PER_CLASS * rank) / _spread(rows[:, columns[t]])[:, None] for t in wide}
+
+
+def discriminant_directions(x: np.ndarray, shares: np.ndarray) -> np.ndarray:
+    """The directions (d, k - 1) in which classes differ most for the spread inside them (Fisher 1936).
+
+    ``shares`` (n, k) says how much every row counts in every class. The covariance inside classes, which is shrunk, is
+    the identity in these directions. Rows with a missing value are left out.
+    """
+    present = ~np.isnan(x).any(axis=1)
+    rows, shares = x[present], shares[present]
+    scale, counts = _spread(rows), shares.sum(axis=0)
+    standard = _standard(rows)
+    means = shares.T @ standard / np.maximum(counts, FLAT)[:, None]
+    inside = standard - shares @ means / np.maximum(shares.sum(axis=1), FLAT)[:, None]
+    here = _whitener(_standard(inside)) / (scale * _spread(inside))[:, None]
+    left, _, _ = thin_svd(here.T @ (np.sqrt(counts)[:, None] * (means - counts @ means / counts.sum()) * scale).T)
+    return here @ left[:, : len(counts) - 1]
+
+
+def beside(directions: np.ndarray, others: np.ndarray, x: np.ndarray) -> np.ndarray:
+    """Directions (d, q), and so many of the rest of others (d, r) that there are r: uncorrelated with them in rows."""
+    rows = x[~np.isnan(x).any(axis=1)]
+    rows = rows - rows.mean(axis=0)
+    rest = others - directions @ np.linalg.lstsq(rows @ directions, rows @ others, rcond=None)[0]
+    _, spreads, axes = thin_svd(rows @ rest / np.sqrt(len(rows)))
+    some = np.flatnonzero(spreads > FLAT)[: others.shape[1] - directions.shape[1]]
+    return np.hstack([directions, rest @ axes[some].T / spreads[some]])
 
 
 def in_subspaces(table: np.ndarray, columns: Columns, directions: Mapping[int, np.ndarray]) -> np.ndarray:

@@ -30,16 +30,16 @@ from latentviews.densities.kernel_samples import KernelSample, kernel_samples
 from latentviews.densities.reestimation import density_maps, in_landmarks, reestimate, within_classes
 from latentviews.densities.shapes import with_shapes
 from latentviews.densities.smoothers import weighted_samples
-from latentviews.densities.subspaces import in_subspaces, subspace_samples
+from latentviews.densities.subspaces import subspace_samples
 from latentviews.mixtures.counting import classes_upward
 from latentviews.mixtures.dependence.classes import DependentClasses
 from latentviews.mixtures.polish import Halves, MixtureRows, Polished, alternating
 from latentviews.mixtures.problem import Estimate, Problem, label_order
+from latentviews.mixtures.wide_views import IN_SUBSPACES, refine, subspace_clusters
 
 START_LANDMARKS = 100  # that densities of several columns are seen from where a polish follows
 SPECTRAL_FACTORS = (1.0, 0.5)  # starts from moments at these widths of the kernel's rule
 JUDGED = 400  # rows of either half that choose how views of several columns are smoothed
-IN_SUBSPACES = "k-means in subspaces"  # the start that views of many columns have besides
 FULL_STEPS = 2  # EM steps over all rows after the pilot's have converged
 
 
@@ -172,9 +172,8 @@ def starts(problem: Problem, spectral_start: SpectralStart, factors: Sequence[fl
         used = [j for columns in problem.columns for j in columns]
         found["k-means"] = kmeans_posteriors(problem.pilot, used, problem.rank, problem.rng, problem.pilot_weights)
     if problem.directions:
-        inside = in_subspaces(problem.pilot, problem.columns, problem.directions)
-        every = list(range(inside.shape[1]))
-        found[IN_SUBSPACES] = kmeans_posteriors(inside, every, problem.rank, problem.rng, problem.pilot_weights)
+        table = problem.pilot, problem.pilot_weights
+        found[IN_SUBSPACES] = subspace_clusters(table, problem.columns, problem.directions, problem.rank, problem.rng)
     named = {name: start[:, label_order(start, problem.allowed)] for name, start in found.items()}
     return Starts(named, summary or no_spectral(failure.spectrum if failure else None, problem.rank))
 
@@ -227,6 +226,9 @@ def polished_classes(
     views = problem.views()
     rows = polish_rows(problem, views)
     polished: Polished = polish.polish(rows, guesses.each(), problem.rng, n_jobs, report)
+    if problem.directions:
+        directions, polished, again = refine(rows, polished, polish, problem.rng, n_jobs, report)
+        problem, guesses = replace(problem, directions=directions), guesses._replace(posteriors=again)
     more = classes_upward(rows, polished, problem.rng) if _may_grow(problem, polished) else None
     if more is not None:
         problem, guesses = replace(problem, rank=more.shape[1]), guesses._replace(posteriors={"splits": more})
