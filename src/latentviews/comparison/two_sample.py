@@ -14,7 +14,7 @@ from latentviews._arrays import in_library_of, namespace, to_numpy
 from latentviews._validation import check_count, check_weights
 from latentviews.comparison.features import (
     LANDMARKS,
-    N_KERNELS,
+    SCALES,
     RowsInBatches,
     WhitenedKernel,
     fitted_map,
@@ -24,7 +24,7 @@ from latentviews.comparison.features import (
     shared_landmarks,
     some_rows,
 )
-from latentviews.comparison.results import Draws, TestResult, Witness, clearest
+from latentviews.comparison.results import Draws, TestResult, Witness, aggregated
 from latentviews.core.kernels.base import Kernel
 from latentviews.core.streams import mean
 
@@ -172,19 +172,20 @@ class BlockMMD:
             raise ValueError("BlockMMD takes no sample_weight; use LandmarkMMD() or QuadraticMMD().")
         n_pairs = min(samples.n_first, samples.n_rows - samples.n_first)
         size = min(n_pairs, int(np.sqrt(n_pairs)) if self.size is None else check_count("size", self.size, 2))
-        total, ceiling = np.zeros(1 + n_permutations), 0.0
+        total, ceiling, bias = np.zeros(1 + n_permutations), 0.0, 0.0
         n_blocks = n_pairs // size
         for start in range(0, n_blocks * size, size):
             x = samples.rows[start : start + size, :]
             y = samples.rows[samples.n_first + start : samples.n_first + start + size, :]
             within, across = to_numpy(kernel.gram(x, x) + kernel.gram(y, y)), to_numpy(kernel.gram(x, y))
             differences = within - across - across.T
+            bias += np.trace(differences) / (size * (size - 1))
             np.fill_diagonal(differences, 0.0)
             signs = np.where(rng.random((1 + n_permutations, size)) < 0.5, -1.0, 1.0)
             signs[0] = 1.0
             total += np.einsum("bi,bi->b", signs @ differences, signs) / (size * (size - 1))
             ceiling += within.mean()
-        return Draws(float(total[0] / n_blocks), total[1:] / n_blocks, ceiling / n_blocks)
+        return Draws(float(total[0] / n_blocks), total[1:] / n_blocks, ceiling / n_blocks, bias / n_blocks)
 
 
 def two_sample_test(
@@ -204,17 +205,17 @@ def two_sample_test(
               + \frac{1}{n(n-1)} \sum_{i \ne j} k(y_i, y_j) - \frac{2}{mn} \sum_{i, j} k(x_i, y_j)
 
     is unbiased for the squared distance of the two embeddings; the null draws give the pooled rows to the two samples
-    at random. Several kernels make one test: the smallest of their p-values is judged against the smallest p-values of
-    the null draws (Schrab et al. 2023), so nobody need choose a bandwidth and the level stays exact.
+    at random. Several kernels make one test: a weighted sum of powers of their p-values, by a law, is judged against
+    the same sums of the null draws (Schrab et al. 2023), so nobody need choose a bandwidth and the level stays exact.
 
     Parameters
     ----------
     x, y : arrays of shape (m, d) and (n, d), vectors, or iterables of batches that can be read more than once
         Arrays of PyTorch or CuPy are compared where they are.
     kernel : Kernel, list of kernels, or None
-        None tries four: Gaussians of .03 and .42 of the median distance (in standard deviations of the columns), which
-        see small shapes, and of 1 and 4 of it whitened by the covariance of their features, which see means, spreads
-        and correlations alike. Rules are resolved on the pooled rows.
+        None tries three Gaussians whitened by the covariance of their features: of 4 median distances (in standard
+        deviations of the columns), which sees means, of 1, which sees spreads and correlations too, and of .08, which
+        sees small shapes. Rules are resolved on the pooled rows.
     statistic : QuadraticMMD(), LandmarkMMD(), BlockMMD() or None
         None takes the Gram matrix of up to 1,000 rows and landmarks of more. From 50,000 rows, and for streams, the
         null is the statistic's limit, Σ_i λ_i χ²_1 with the eigenvalues of the pooled covariance, in place of
@@ -257,10 +258,15 @@ def two_sample_test(
         _bounded(statistic.draws(samples, one, n_permutations, n_landmarks, np.random.default_rng(seed)), one, samples)
         for one in kernels
     ]
-    best, pvalue = clearest(draws, rng)
+    best, pvalue = aggregated(draws, _weights(kernel, draws), rng)
     witness = _witness(samples, kernels[best], some, n_landmarks, rng)
     found = draws[best]
     return TestResult(found.statistic, pvalue, found.null, found.ceiling, samples.n_rows, kernels[best], witness)
+
+
+def _weights(kernel: Any, draws: Sequence[Draws]) -> np.ndarray:
+    """The weights of the kernels that are tried: those of the default, and equal ones of a list."""
+    return np.array(list(SCALES.values())) if kernel is None else np.ones(len(draws))
 
 
 def _bounded(draws: Draws, kernel: Any, samples: TwoSamples) -> Draws:
@@ -299,7 +305,7 @@ def _permuted(samples: TwoSamples, diagonal: Any, products: Any, n_permutations:
     """The unbiased statistic for the samples as they are and for permuted rows; ``products`` gives sums of kernels."""
     members, weights = samples.memberships(n_permutations, rng), samples.weights
     totals = np.stack([weights, weights**2, weights**2 * to_numpy(diagonal)], axis=1)
-    values, ceiling = [], 0.0
+    values, biases, ceiling = [], [], 0.0
     for start in range(0, len(members), AT_ONCE):
         chosen = members[start : start + AT_ONCE].astype(float)
         mass, squares, own = (chosen @ totals).T
@@ -308,8 +314,9 @@ def _permuted(samples: TwoSamples, diagonal: Any, products: Any, n_permutations:
         ceiling = ceiling or float(first[0] / mass[0] ** 2 + second[0] / rest[0] ** 2)
         within = (first - own) / (mass**2 - squares) + (second - rest_own) / (rest**2 - rest_squares)
         values.append(within - 2 * cross / (mass * rest))
+        biases.append(first / mass**2 + second / rest**2 - within)
     found = np.concatenate(values)
-    return Draws(float(found[0]), found[1:], ceiling)
+    return Draws(float(found[0]), found[1:], ceiling, float(np.concatenate(biases).mean()))
 
 
 def _witness(
@@ -342,7 +349,7 @@ def _limit_test(
         raise ValueError(f"x and y need the same columns; got {halves[0].shape[1]} and {halves[1].shape[1]}.")
     some = np.concatenate(halves)
     some = some[rng.permutation(len(some))]
-    n_features = shared_landmarks(n_landmarks, N_KERNELS if kernel is None else len(kernels_to_try(kernel, some, 1)))
+    n_features = shared_landmarks(n_landmarks, len(SCALES) if kernel is None else len(kernels_to_try(kernel, some, 1)))
     kernels = kernels_to_try(kernel, some, n_features)
     maps = [fitted_map(one, some, n_features, rng) for one in kernels]
     counts, sums = zip(*(_feature_means(rows, maps) for rows in (x, y)), strict=True)
@@ -360,9 +367,11 @@ def _limit_test(
         ceiling = float(sum(np.sum(found[0][part] ** 2) for found in sums))
         ceiling = 1 / (shares[0] * shares[1]) if isinstance(kernels[len(draws)], WhitenedKernel) else ceiling
         draws.append(
-            Draws(float(np.sum(difference[part] ** 2)) - bias, np.sum(noise[:, part] ** 2, axis=1) - bias, ceiling)
+            Draws(
+                float(np.sum(difference[part] ** 2)) - bias, np.sum(noise[:, part] ** 2, axis=1) - bias, ceiling, bias
+            )
         )
-    best, pvalue = clearest(draws, rng)
+    best, pvalue = aggregated(draws, _weights(kernel, draws), rng)
     part = slice(int(ends[best]) - maps[best].tail_.shape[1], int(ends[best]))
     found, n_rows = draws[best], sum(counts)
     witness = Witness(maps[best], difference[part], _offset(kernels[best], centre[None, part], difference[part]))
