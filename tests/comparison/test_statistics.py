@@ -9,7 +9,7 @@ from latentviews import BlockMMD, Delta, Gaussian, LandmarkMMD, QuadraticMMD, in
 from latentviews.comparison import independence, two_sample
 from latentviews.comparison.features import WhitenedKernel, middle_gaussian
 from latentviews.comparison.results import Draws, aggregated
-from latentviews.comparison.two_sample import TwoSamples
+from latentviews.comparison.statistics import TwoSamples
 
 FALSE_ALARM = 1e-6
 NARROW_AND_WIDE = [Gaussian(0.1), Gaussian(1.0), Gaussian(5.0)]
@@ -307,3 +307,22 @@ def test_streams_that_do_not_match_are_refused(rng):
         independence_test([rng.normal(size=(5, 1))], [rng.normal(size=(4, 1))])
     with pytest.raises(ValueError, match="same columns; got 2 and 1"):
         two_sample_test([rng.normal(size=(5, 2))], [rng.normal(size=(5, 1))])
+
+
+def test_rows_without_weight_are_left_out_and_few_others_refused(rng):
+    x, y = rng.normal(size=(30, 2)), rng.normal(size=(40, 2))
+    weights = np.r_[np.ones(10), np.zeros(20)], np.ones(40)
+
+    found = two_sample_test(x, y, sample_weight=weights, n_permutations=99, random_state=0)
+
+    assert found.n_rows == 50
+    assert np.all(np.isfinite(found.null))
+    scaled = two_sample_test(x, y, sample_weight=(weights[0] * 1e200, weights[1] * 1e200), random_state=0)
+    assert np.isfinite(scaled.statistic)
+    with pytest.raises(ValueError, match=r"at least 4 rows of either sample .* got 3 and 40"):
+        two_sample_test(x, y, sample_weight=(np.arange(30) < 3, weights[1]), random_state=0)
+
+
+def test_a_statistic_is_an_object(rng):
+    with pytest.raises(TypeError, match=r"statistic must be QuadraticMMD\(\).* got 'quadratic'"):
+        two_sample_test(rng.normal(size=9), rng.normal(size=9), statistic="quadratic")
