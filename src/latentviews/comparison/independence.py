@@ -38,15 +38,16 @@ GATHERED = 30  # multiplications that cost as much as fetching a number
 # Of two views the wide, curved and fine kernels (0, 1, 2) that are tried together, and their weights. Relations are
 # more often simple than not: with less for lines their power is more than .05 below that of the wide kernel alone.
 PAIRS = {
-    (0, 0): 0.75,  # lines
-    (1, 1): 0.11,  # rings, common spreads
-    (0, 1): 0.045,  # spreads that change
-    (1, 0): 0.045,  # curves
-    (0, 2): 0.015,  # waves
-    (2, 0): 0.015,
-    (2, 2): 0.02,  # spirals, patterns
+    (0, 0): 0.82,  # lines
+    (1, 1): 0.09,  # rings, common spreads
+    (0, 1): 0.028,  # spreads that change
+    (1, 0): 0.028,  # curves
+    (0, 2): 0.011,  # waves
+    (2, 0): 0.011,
+    (2, 2): 0.012,  # spirals, patterns
 }
 STEPS = (0.65, 0.25, 0.1)  # the weights of kernels of more views, as fine as each other
+SHARPNESS = 0.75  # of the sum of what kernels say
 REST = 1e-9  # directions with a smaller share of the largest variance are rounding
 SKETCH = 500  # random directions that stand for the joint embedding of three views or more
 
@@ -71,7 +72,7 @@ def independence_test(
     dependence which no pair shows is seen too. Several kernels make one test: for two views wide Gaussians, which see
     lines; others less what is linear, which see curves, rings and spreads; and a fine one of either view, which sees
     waves with the wide one of the other and patterns with its fine one. Each pair has a weight, and the statistic is
-    Σ_k w_k p_k^-.85 with p-values by a law; the null draws are treated alike, so nobody need choose and the level stays
+    Σ_k w_k p_k^-¾ with p-values by a law; the null draws are treated alike, so nobody need choose and the level stays
     exact (Schrab et al. 2023).
     With `Delta` kernels HSIC is Σ_ab (p_ab - p_a p_b)², Pearson's chi-square without its denominators.
 
@@ -152,7 +153,7 @@ def _result(
     families: Sequence[Sequence[Any]], tried: Mapping[tuple[int, ...], float], draws: list[Draws], n_rows: int, rng: Any
 ) -> TestResult:
     """All that were tried as one test: kernels by their steps from the widest, and their weights."""
-    _, pvalue = aggregated(draws, np.array(list(tried.values())), rng)
+    _, pvalue = aggregated(draws, np.array(list(tried.values())), SHARPNESS, rng)
     kernels = [tuple(own[step] for own, step in zip(families, steps, strict=True)) for steps in tried]
     results = [
         TestResult(one.statistic, pvalue, one.null, one.ceiling, n_rows, pair)

@@ -32,6 +32,7 @@ from latentviews.core.streams import mean
 
 FEW_ROWS = 1000  # pooled rows whose whole Gram matrix is cheap
 MANY_ROWS = 50_000  # pooled rows from which permutations are slower than their limit and no better
+SHARPNESS = 0.85  # of the sum of what kernels say
 LIGHTEST = 1e-9  # of the largest weight: rows with less are left out, or a permutation may have no other
 
 
@@ -107,7 +108,7 @@ def two_sample_test(
         _bounded(statistic.draws(samples, one, n_permutations, n_landmarks, np.random.default_rng(seed)), one, samples)
         for one in kernels
     ]
-    best, pvalue = aggregated(draws, _weights(kernel, draws), rng)
+    best, pvalue = aggregated(draws, _weights(kernel, draws), SHARPNESS, rng)
     witness = _witness(samples, kernels[best], some, n_landmarks, rng)
     found = draws[best]
     return TestResult(found.statistic, pvalue, found.null, found.ceiling, samples.n_rows, kernels[best], witness)
@@ -203,7 +204,7 @@ def _limit_test(
                 float(np.sum(difference[part] ** 2)) - bias, np.sum(noise[:, part] ** 2, axis=1) - bias, ceiling, bias
             )
         )
-    best, pvalue = aggregated(draws, _weights(kernel, draws), rng)
+    best, pvalue = aggregated(draws, _weights(kernel, draws), SHARPNESS, rng)
     part = slice(int(ends[best]) - maps[best].tail_.shape[1], int(ends[best]))
     found, n_rows = draws[best], sum(counts)
     witness = Witness(maps[best], difference[part], _offset(kernels[best], centre[None, part], difference[part]))
