@@ -110,9 +110,7 @@ def test_a_weight_is_a_share_of_the_level(rng):
     null = rng.gamma(2.0, size=(2, 99))
     shown, hidden = Draws(float(np.sort(null[0])[-3]), null[0], 10.0), Draws(float(np.median(null[1])), null[1], 10.0)
 
-    heavy, light = (
-        aggregated([shown, hidden], np.array(weights), 1.0, rng)[1] for weights in ([0.99, 0.01], [0.01, 0.99])
-    )
+    heavy, light = (aggregated([shown, hidden], np.array(weights), rng)[1] for weights in ([0.99, 0.01], [0.01, 0.99]))
 
     assert 0.03 <= heavy <= 0.05 < 0.3 < light
 
@@ -124,13 +122,9 @@ def test_statistics_that_agree_are_heard_more_than_one_alone(rng):
         Draws(float(value), draws, 10.0) for value, draws in zip([*rare, plain[1]], [*null, null[1]], strict=True)
     )
 
-    (together, alone), (sharp, lone) = (
-        [aggregated([first, other], np.ones(2), sharpness, rng)[1] for other in (second, silent)]
-        for sharpness in (0.8, 100.0)
-    )
+    together, alone = (aggregated([first, other], np.ones(2), rng)[1] for other in (second, silent))
 
-    assert together < 0.7 * alone
-    assert abs(sharp - lone) < 0.02  # the clearest alone
+    assert together < 0.7 * alone  # the clearest alone would make them equal
 
 
 def test_the_unbiased_statistic_and_its_bias_are_a_sum_of_squares(rng):

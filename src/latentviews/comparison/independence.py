@@ -47,7 +47,6 @@ PAIRS = {
     (2, 2): 0.012,  # spirals, patterns
 }
 STEPS = (0.65, 0.25, 0.1)  # the weights of kernels of more views, as fine as each other
-SHARPNESS = 0.75  # of the sum of what kernels say
 REST = 1e-9  # directions with a smaller share of the largest variance are rounding
 SKETCH = 500  # random directions that stand for the joint embedding of three views or more
 
@@ -153,7 +152,7 @@ def _result(
     families: Sequence[Sequence[Any]], tried: Mapping[tuple[int, ...], float], draws: list[Draws], n_rows: int, rng: Any
 ) -> TestResult:
     """All that were tried as one test: kernels by their steps from the widest, and their weights."""
-    _, pvalue = aggregated(draws, np.array(list(tried.values())), SHARPNESS, rng)
+    _, pvalue = aggregated(draws, np.array(list(tried.values())), rng)
     kernels = [tuple(own[step] for own, step in zip(families, steps, strict=True)) for steps in tried]
     results = [
         TestResult(one.statistic, pvalue, one.null, one.ceiling, n_rows, pair)

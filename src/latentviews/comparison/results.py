@@ -10,6 +10,7 @@ from latentviews.core.features.landmarks import LandmarkFeatures
 from latentviews.core.kernels.base import Kernel
 
 SMALLEST = 1e-300  # p-values by a law below are this
+SHARPNESS = 0.75  # of the sum in which kernels speak together: the larger, the more the clearest is heard alone
 EQUAL = 1e-10  # null draws that differ from the statistic by less, relatively, are the statistic but for rounding
 
 
@@ -95,15 +96,13 @@ def _place(values: np.ndarray, slack: float, rng: np.random.Generator) -> float:
     return float(larger + (1 if equal == 1 else rng.integers(1, equal + 1))) / len(values)
 
 
-def aggregated(
-    draws: list[Draws], weights: np.ndarray, sharpness: float, rng: np.random.Generator
-) -> tuple[int, float]:
+def aggregated(draws: list[Draws], weights: np.ndarray, rng: np.random.Generator) -> tuple[int, float]:
     """Which of several statistics of one hypothesis speaks most clearly, and the p-value of all of them together.
 
     The statistic is Σ_k w_k p_k^-s with p-values by a law, and its null draws are those of the null draws, which all
     kernels share, so the level is exact (Westfall & Young 1993; Schrab et al. 2023 for kernels). With a large
     sharpness s the clearest is heard alone, at some 1 with a share w_k of the level; with less all that agree are.
     """
-    clear = np.log(weights / weights.sum())[:, None] - sharpness * np.array([one.log_pvalues() for one in draws])
+    clear = np.log(weights / weights.sum())[:, None] - SHARPNESS * np.array([one.log_pvalues() for one in draws])
     best = int(np.argmax(clear[:, 0]))
     return best, draws[0].pvalue(rng) if len(draws) == 1 else _place(logsumexp(clear, axis=0), EQUAL, rng)

@@ -32,7 +32,6 @@ from latentviews.core.streams import mean
 
 FEW_ROWS = 1000  # pooled rows whose whole Gram matrix is cheap
 MANY_ROWS = 50_000  # pooled rows from which permutations are slower than their limit and no better
-SHARPNESS = 0.85  # of the sum of what kernels say
 LIGHTEST = 1e-9  # of the largest weight: rows with less are left out, or a permutation may have no other
 
 
@@ -61,9 +60,9 @@ def two_sample_test(
     x, y : arrays of shape (m, d) and (n, d), vectors, or iterables of batches that can be read more than once
         Arrays of PyTorch or CuPy are compared where they are.
     kernel : Kernel, list of kernels, or None
-        None tries three Gaussians whitened by the covariance of their features: of 4 median distances (in standard
-        deviations of the columns), which sees means, of 1, which sees spreads and correlations too, and of .08, which
-        sees small shapes. Rules are resolved on the pooled rows.
+        None tries four Gaussians whitened by the covariance of their features: of 4 median distances (in standard
+        deviations of the columns), which sees means, of 1, which sees spreads and correlations too, and of .12 and .06,
+        which see small shapes. Rules are resolved on the pooled rows.
     statistic : QuadraticMMD(), LandmarkMMD(), BlockMMD() or None
         None takes the Gram matrix of up to 1,000 rows and landmarks of more. From 50,000 rows, and for streams, the
         null is the statistic's limit, Σ_i λ_i χ²_1 with the eigenvalues of the pooled covariance, in place of
@@ -108,7 +107,7 @@ def two_sample_test(
         _bounded(statistic.draws(samples, one, n_permutations, n_landmarks, np.random.default_rng(seed)), one, samples)
         for one in kernels
     ]
-    best, pvalue = aggregated(draws, _weights(kernel, draws), SHARPNESS, rng)
+    best, pvalue = aggregated(draws, _weights(kernel, draws), rng)
     witness = _witness(samples, kernels[best], some, n_landmarks, rng)
     found = draws[best]
     return TestResult(found.statistic, pvalue, found.null, found.ceiling, samples.n_rows, kernels[best], witness)
@@ -204,7 +203,7 @@ def _limit_test(
                 float(np.sum(difference[part] ** 2)) - bias, np.sum(noise[:, part] ** 2, axis=1) - bias, ceiling, bias
             )
         )
-    best, pvalue = aggregated(draws, _weights(kernel, draws), SHARPNESS, rng)
+    best, pvalue = aggregated(draws, _weights(kernel, draws), rng)
     part = slice(int(ends[best]) - maps[best].tail_.shape[1], int(ends[best]))
     found, n_rows = draws[best], sum(counts)
     witness = Witness(maps[best], difference[part], _offset(kernels[best], centre[None, part], difference[part]))
