@@ -170,11 +170,11 @@ def test_the_shape_of_clouds_is_found_in_few_rows():
         rng = np.random.default_rng(seed)
         x, y = (
             8.0 * rng.integers(2, size=(100, 2)) + rng.multivariate_normal([0, 0], [[1, r], [r, 1]], size=100)
-            for r in (0.0, 0.8)
+            for r in (0.0, 0.9)
         )
         found.append(two_sample_test(x, y, n_permutations=99, random_state=seed).pvalue <= 0.05)
 
-    assert np.mean(found) > 0.4  # .25 with narrow kernels as they are
+    assert np.mean(found) > 0.7  # .5 with narrow kernels as they are
 
 
 def test_dependence_without_correlation_is_found(rng):
