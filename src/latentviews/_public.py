@@ -7,7 +7,8 @@ from latentviews.comparison.independence import independence_test
 from latentviews.comparison.monitor import DriftMonitor
 from latentviews.comparison.selection import HSICSelector
 from latentviews.comparison.shift import covariate_shift_weights, label_shift
-from latentviews.comparison.two_sample import BlockMMD, LandmarkMMD, QuadraticMMD, two_sample_test
+from latentviews.comparison.statistics import BlockMMD, LandmarkMMD, QuadraticMMD
+from latentviews.comparison.two_sample import two_sample_test
 from latentviews.core.embeddings import Embedding
 from latentviews.core.features.fourier import FourierFeatures
 from latentviews.core.features.indicators import OneHotFeatures

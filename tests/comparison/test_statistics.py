@@ -9,6 +9,7 @@ from latentviews import BlockMMD, Delta, Gaussian, LandmarkMMD, QuadraticMMD, in
 from latentviews.comparison import independence, two_sample
 from latentviews.comparison.features import WhitenedKernel, middle_gaussian
 from latentviews.comparison.results import Draws, aggregated
+from latentviews.comparison.statistics import TwoSamples
 
 FALSE_ALARM = 1e-6
 NARROW_AND_WIDE = [Gaussian(0.1), Gaussian(1.0), Gaussian(5.0)]
@@ -109,9 +110,44 @@ def test_a_weight_is_a_share_of_the_level(rng):
     null = rng.gamma(2.0, size=(2, 99))
     shown, hidden = Draws(float(np.sort(null[0])[-3]), null[0], 10.0), Draws(float(np.median(null[1])), null[1], 10.0)
 
-    heavy, light = (aggregated([shown, hidden], np.array(weights), rng) for weights in ([0.99, 0.01], [0.01, 0.99]))
+    heavy, light = (aggregated([shown, hidden], np.array(weights), rng)[1] for weights in ([0.99, 0.01], [0.01, 0.99]))
 
     assert 0.03 <= heavy <= 0.05 < 0.3 < light
+
+
+def test_statistics_that_agree_are_heard_more_than_one_alone(rng):
+    null = rng.gamma(2.0, size=(2, 999))
+    rare, plain = (np.quantile(null, share, axis=1) for share in (0.94, 0.5))
+    first, second, silent = (
+        Draws(float(value), draws, 10.0) for value, draws in zip([*rare, plain[1]], [*null, null[1]], strict=True)
+    )
+
+    together, alone = (aggregated([first, other], np.ones(2), rng)[1] for other in (second, silent))
+
+    assert together < 0.7 * alone  # the clearest alone would make them equal
+
+
+def test_the_unbiased_statistic_and_its_bias_are_a_sum_of_squares(rng):
+    rows, kernel, n_first = rng.normal(size=(35, 2)), Gaussian(1.0), 15
+    samples, gram = TwoSamples(rows, n_first, np.ones(35)), kernel.gram(rows, rows)
+
+    draws = QuadraticMMD().draws(samples, kernel, 99, 30, np.random.default_rng(0))
+
+    members = samples.memberships(99, np.random.default_rng(0))
+    signs = np.where(members, 1 / n_first, -1 / (35 - n_first))
+    squares = np.einsum("bi,ij,bj->b", signs, gram, signs)
+    np.testing.assert_allclose(np.mean([draws.statistic, *draws.null]) + draws.bias, squares.mean(), rtol=1e-9)
+    moved = Draws(draws.statistic + draws.bias, draws.null + draws.bias, draws.ceiling)
+    np.testing.assert_allclose(draws.log_pvalues(), moved.log_pvalues(), rtol=1e-9)
+
+
+def test_a_block_and_its_bias_are_a_sum_of_squares(rng):
+    rows, kernel, signs = rng.normal(size=(30, 2)), Gaussian(1.0), np.repeat([1.0, -1.0], 15)
+
+    draws = BlockMMD(15).draws(TwoSamples(rows, 15, np.ones(30)), kernel, 9, 30, rng)
+
+    squares = signs @ kernel.gram(rows, rows) @ signs / (15 * 14)
+    np.testing.assert_allclose(draws.statistic + draws.bias, squares, rtol=1e-9)
 
 
 def test_a_wave_is_found_by_a_narrow_kernel_beside_a_wide_one(rng):
@@ -271,3 +307,22 @@ def test_streams_that_do_not_match_are_refused(rng):
         independence_test([rng.normal(size=(5, 1))], [rng.normal(size=(4, 1))])
     with pytest.raises(ValueError, match="same columns; got 2 and 1"):
         two_sample_test([rng.normal(size=(5, 2))], [rng.normal(size=(5, 1))])
+
+
+def test_rows_without_weight_are_left_out_and_few_others_refused(rng):
+    x, y = rng.normal(size=(30, 2)), rng.normal(size=(40, 2))
+    weights = np.r_[np.ones(10), np.zeros(20)], np.ones(40)
+
+    found = two_sample_test(x, y, sample_weight=weights, n_permutations=99, random_state=0)
+
+    assert found.n_rows == 50
+    assert np.all(np.isfinite(found.null))
+    scaled = two_sample_test(x, y, sample_weight=(weights[0] * 1e200, weights[1] * 1e200), random_state=0)
+    assert np.isfinite(scaled.statistic)
+    with pytest.raises(ValueError, match=r"at least 4 rows of either sample .* got 3 and 40"):
+        two_sample_test(x, y, sample_weight=(np.arange(30) < 3, weights[1]), random_state=0)
+
+
+def test_a_statistic_is_an_object(rng):
+    with pytest.raises(TypeError, match=r"statistic must be QuadraticMMD\(\).* got 'quadratic'"):
+        two_sample_test(rng.normal(size=9), rng.normal(size=9), statistic="quadratic")

@@ -163,6 +163,20 @@ def test_a_difference_in_shape_alone_is_found(rng):
     assert two_sample_test(x, y, n_permutations=99, random_state=0).pvalue == 0.01
 
 
+def test_the_shape_of_clouds_is_found_in_few_rows():
+    """Four clouds of 25 rows each: where they are drowns their shape, unless kernels are whitened."""
+    found = []
+    for seed in range(20):
+        rng = np.random.default_rng(seed)
+        x, y = (
+            8.0 * rng.integers(2, size=(100, 2)) + rng.multivariate_normal([0, 0], [[1, r], [r, 1]], size=100)
+            for r in (0.0, 0.9)
+        )
+        found.append(two_sample_test(x, y, n_permutations=99, random_state=seed).pvalue <= 0.05)
+
+    assert np.mean(found) > 0.7  # .5 with narrow kernels as they are
+
+
 def test_dependence_without_correlation_is_found(rng):
     angle = rng.uniform(0, 2 * np.pi, size=400)
 
@@ -220,6 +234,16 @@ def test_curves_of_many_columns_need_no_matrix_between_columns(rng):
     tracemalloc.stop()
 
     assert most < 8 * rows.shape[1] ** 2
+
+
+def test_many_landmarks_of_many_rows_need_few_matrices_between_rows(rng):
+    x, y = rng.normal(size=(2, 2500, 6))
+    tracemalloc.start()
+    independence_test(x, y, kernel=Gaussian(1.5), n_landmarks=700, n_permutations=1, random_state=0)
+    most = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+
+    assert most < 4 * 8 * len(x) ** 2
 
 
 def test_two_values_have_no_curve(rng):

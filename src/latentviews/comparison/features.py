@@ -21,10 +21,10 @@ LANDMARKS = 300  # the most features per row: samples of no more different rows 
 LANDMARK_ROWS = 10_000  # landmarks and bandwidths are sought among at most this many rows
 WEAKEST = 1e-6  # of a whitened kernel: directions with so small a share of its trace are lost in the penalty
 FEWEST_ROWS = 4  # fewer have fewer than twenty permutations, and no test at 5 % can reject
-SCALES = (0.03, 0.42)  # bandwidths to try, in median distances,
-WHITENED, PENALTY = (1.0, 4.0), 0.01  # and those to try whitened, with the penalty of their covariance
-N_KERNELS = len(SCALES) + len(WHITENED)
-WIDE, MIDDLE, FINE = 4.0, 1.0, 0.25  # of independence: a bandwidth that sees lines, and whitened ones for what is finer
+PENALTY = 0.01  # of the covariance of whitened kernels
+SCALES = {4.0: 0.53, 1.0: 0.37, 0.12: 0.05, 0.06: 0.05}  # bandwidths to try whitened, in median distances, and weights
+WIDE, CURVED = 4.0, 2.0  # of independence: bandwidths that see lines, and curves less what is linear,
+MIDDLE, FINE = 1.0, 0.4  # and whitened ones for what is finer
 N_DEPENDENCE = 3
 NO_CURVE = 1e-9  # directions with a smaller share of a kernel's variance are rounding, as all are of two values
 
@@ -173,22 +173,21 @@ def whitened(kernel: Kernel, rows: np.ndarray, n_landmarks: int) -> WhitenedKern
 
 
 def several_kernels(rows: np.ndarray, n_landmarks: int) -> list[Any]:
-    """The kernels that are tried where none is named: narrow Gaussians, and wide ones whitened."""
+    """The kernels that are tried where none is named: Gaussians from wide to narrow, whitened."""
     middle = np.asarray(middle_gaussian(rows).bandwidth)
-    narrow = [UnitHeight(Gaussian(middle * scale)) for scale in SCALES]
-    return narrow + [whitened(Gaussian(middle * scale), rows, n_landmarks) for scale in WHITENED]
+    return [whitened(Gaussian(middle * scale), rows, n_landmarks) for scale in SCALES]
 
 
 def dependence_kernels(rows: np.ndarray, n_landmarks: int, *, of_pair: bool) -> list[Any]:
     """The kernels of a view that are tried where none is named: a wide Gaussian, and others for curves and waves.
 
-    Of a pair of views the wide one less what is linear sees curves; of more, where not all combinations are tried, one
+    Of a pair of views one less what is linear sees curves; of more, where not all combinations are tried, one
     that sees lines and curves alike.
     """
     middle = np.asarray(middle_gaussian(rows).bandwidth)
     wide, fine = Gaussian(middle * WIDE), whitened(Gaussian(middle * FINE), rows, n_landmarks)
     if of_pair:
-        return [UnitHeight(wide), curved(wide, rows, n_landmarks), fine]
+        return [UnitHeight(wide), curved(Gaussian(middle * CURVED), rows, n_landmarks), fine]
     return [UnitHeight(wide), whitened(Gaussian(middle * MIDDLE), rows, n_landmarks), fine]
 
 

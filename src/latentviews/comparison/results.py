@@ -4,12 +4,13 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from scipy.special import gammaincc
+from scipy.special import gammaincc, logsumexp
 
 from latentviews.core.features.landmarks import LandmarkFeatures
 from latentviews.core.kernels.base import Kernel
 
 SMALLEST = 1e-300  # p-values by a law below are this
+SHARPNESS = 0.75  # of the sum in which kernels speak together: the larger, the more the clearest is heard alone
 EQUAL = 1e-10  # null draws that differ from the statistic by less, relatively, are the statistic but for rounding
 
 
@@ -67,19 +68,14 @@ class Draws:
     statistic: float
     null: np.ndarray
     ceiling: float
-
-    def standard(self) -> np.ndarray:
-        """The statistic and the null draws, (1 + n_permutations,), in standard deviations of all of them."""
-        values = np.concatenate([[self.statistic], self.null])
-        spread = values.std()
-        return (values - values.mean()) / spread if spread > 0 else np.zeros_like(values)
+    bias: float = 0.0  # what was taken off a sum of squares
 
     def log_pvalues(self) -> np.ndarray:
         """Logs of how rare the statistic and the null draws are by the gamma law of most of them.
 
         The law of a sum of squares (Gretton et al. 2008); it only weighs statistics against each other.
         """
-        values = np.concatenate([[self.statistic], self.null])
+        values = np.maximum(np.concatenate([[self.statistic], self.null]) + self.bias, 0.0)
         rest = np.sort(values)[: -max(len(values) // 100, 1)]  # or one that stands out would hide itself
         mean, variance = rest.mean(), rest.var()
         if not variance > (EQUAL * mean) ** 2:
@@ -100,26 +96,13 @@ def _place(values: np.ndarray, slack: float, rng: np.random.Generator) -> float:
     return float(larger + (1 if equal == 1 else rng.integers(1, equal + 1))) / len(values)
 
 
-def clearest(draws: list[Draws], rng: np.random.Generator) -> tuple[int, float]:
+def aggregated(draws: list[Draws], weights: np.ndarray, rng: np.random.Generator) -> tuple[int, float]:
     """Which of several statistics of one hypothesis speaks most clearly, and the p-value of all of them together.
 
-    The largest, in standard deviations of its null draws, is itself a statistic; its null draws are the largest of the
-    null draws, which all kernels share (Westfall & Young 1993; Schrab et al. 2023 for kernels). So the level is exact,
-    and kernels that agree with each other cost nothing.
+    The statistic is Σ_k w_k p_k^-s with p-values by a law, and its null draws are those of the null draws, which all
+    kernels share, so the level is exact (Westfall & Young 1993; Schrab et al. 2023 for kernels). With a large
+    sharpness s the clearest is heard alone, at some 1 with a share w_k of the level; with less all that agree are.
     """
-    if len(draws) == 1:
-        return 0, draws[0].pvalue(rng)
-    standard = np.array([one.standard() for one in draws])
-    return int(np.argmax(standard[:, 0])), _place(standard.max(axis=0), EQUAL, rng)
-
-
-def aggregated(draws: list[Draws], weights: np.ndarray, rng: np.random.Generator) -> float:
-    """The p-value of several statistics, sums of squares each, together.
-
-    The statistic is max_k w_k / p_k with p-values by a law, and its null draws are those of the null draws, so the
-    level is exact (Schrab et al. 2023): statistic k has about a share w_k of it, and those that agree share theirs.
-    """
-    if len(draws) == 1:
-        return draws[0].pvalue(rng)
-    clear = np.log(weights / weights.sum())[:, None] - np.array([one.log_pvalues() for one in draws])
-    return _place(clear.max(axis=0), EQUAL, rng)
+    clear = np.log(weights / weights.sum())[:, None] - SHARPNESS * np.array([one.log_pvalues() for one in draws])
+    best = int(np.argmax(clear[:, 0]))
+    return best, draws[0].pvalue(rng) if len(draws) == 1 else _place(logsumexp(clear, axis=0), EQUAL, rng)

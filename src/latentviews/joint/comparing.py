@@ -9,7 +9,7 @@ from latentviews._arrays import to_numpy
 from latentviews._numbers import TINY, thin_svd, thinned
 from latentviews.comparison.features import WhitenedKernel, middle_gaussian, some_rows
 from latentviews.comparison.results import Draws
-from latentviews.comparison.two_sample import TwoSamples, permuted_draws
+from latentviews.comparison.statistics import TwoSamples, permuted_draws
 from latentviews.core.features.landmarks import LandmarkFeatures
 from latentviews.core.kernels.base import Kernel, UnitHeight
 from latentviews.core.kernels.real import Gaussian
