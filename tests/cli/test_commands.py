@@ -98,6 +98,7 @@ def test_fit_writes_a_model_labels_a_summary_and_a_report(data, cells, capsys):
     assert json.loads(Path("a/b/report.html").read_text()) == {
         "columns": ["FS", "SS", "CD3", "CD19"], "source": "cells.csv", "title": None, "saved": "model.latentviews",
         "random_state": 0, "command": "latentviews fit cells.csv --views FS,SS CD3 CD19 -k 2 --out a/b",
+        "n_in_file": None,
     }  # fmt: skip
 
 
@@ -394,7 +395,7 @@ def test_report_is_on_a_model_and_a_file(fitted, capsys):
     assert (status, out) == (0, "wrote   cells-report.html\n")
     assert json.loads(Path("cells-report.html").read_text()) == {
         "columns": ["FS", "SS", "CD3", "CD19"], "source": "cells.csv", "title": "Patient 7",
-        "saved": "o/model.latentviews", "random_state": 5,
+        "saved": "o/model.latentviews", "random_state": 5, "n_in_file": None,
     }  # fmt: skip
 
 

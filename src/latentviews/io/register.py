@@ -213,6 +213,7 @@ CLASSES = {
     "RankTest": "core.selection",
     "Reading": "io",
     "Real": "core.kernels.spaces",
+    "Refined": "mixtures.wide_views",
     "RegressedClasses": "discrete.one_step",
     "Rows": "joint.stacks",
     "SampleForecast": "sequences.sample_forecast",
