@@ -83,7 +83,7 @@ STEPS = (
     Step("accuracy/change_points_widths.py", "accuracy/change_points_widths"),
     Step("accuracy/few_rows.py", "accuracy/few_rows"),
     Step("accuracy/populations.py", "accuracy/populations"),
-    Step("accuracy/dependence_choice.py --seed 5", "accuracy/dependence_choice"),
+    Step("accuracy/dependence_choice.py --seed 6", "accuracy/dependence_choice"),
     Step("accuracy/torus.py", "accuracy/torus"),
     Step("accuracy/digits.py", "accuracy/digits"),
     Step("accuracy/ica.py", "accuracy/ica"),
