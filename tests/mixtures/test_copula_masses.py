@@ -128,6 +128,16 @@ def test_rows_at_a_mass_apart_from_all_values_are_seen_as_donors(rng):
     assert np.mean(found[y, 0] == 0) > 0.9  # no row like them is elsewhere
 
 
+def test_rows_at_a_mass_have_donors_where_few_rows_are_elsewhere(rng):
+    """The nearest of fewer rows are farther, and no farther than as few of those at the mass are."""
+    y = rng.random(1200) < 0.5
+    X = np.where(y[:, None], [8.0, 3.0, 9.0, 5.0], [20.0, 9.0, 3.0, 5.0]) + rng.normal(size=(1200, 4))
+    zero = rng.random(1200) < 0.95
+    X[zero, 0] = 0.0
+    seen = with_donors(X, ColumnMasses.of(X, range(4), "auto"), rng)
+    assert np.mean(seen[zero, 0] != 0) > 0.9
+
+
 def test_a_fit_finds_the_point_masses_of_dependent_columns(model, data):
     X, y, truth = data
     assert np.mean(model.predict(X) == y) > 0.99
@@ -170,6 +180,12 @@ def test_a_view_given_the_others_has_the_chances_of_its_point_masses(model, data
     np.testing.assert_allclose(given.mean()[:, 0], expected, atol=0.1)
     draws = np.stack([given.sample(seed)[:, 0] for seed in range(300)])
     assert np.all(np.abs(np.mean(draws == 0, axis=0) - chance) < stats.norm.isf(FALSE_ALARM / 80) * 0.5 / np.sqrt(300))
+
+
+def test_a_view_without_point_masses_given_others_that_have_some_has_a_density(model, data):
+    grid = np.linspace(-2, 22, 2000)
+    density = model.conditional(data[0][:40], view=2).density(grid)
+    np.testing.assert_allclose(trapezoid(density, grid, axis=1), 1, atol=0.01)
 
 
 def test_a_saved_fit_says_the_same(model, data, tmp_path):
