@@ -231,6 +231,14 @@ def test_of_many_columns_with_point_masses_the_eight_with_fewest_are_joined(rng)
     assert len(grids.cells(X).patterns()) <= 2**JOINED
 
 
+def test_a_choice_says_that_it_does_not_rest_on_point_masses(data):
+    X, settings = data[0][:200], {"dependence": "auto", "random_state": 0}
+    spread = "rows at values that many rows have exactly were spread out"
+    assert spread in MultiViewMixture(2, **settings).fit(X).dependence_choice_.sentence
+    others = np.where(X == 0, 10 + np.random.default_rng(0).normal(size=X.shape), X)
+    assert spread not in MultiViewMixture(2, **settings).fit(others).dependence_choice_.sentence
+
+
 def test_values_asked_for_are_point_masses_and_none_are_where_none_is_asked_for(data):
     X = np.where(data[0] == 0, -3.0, data[0])
     for asked, found in (([-3.0], 2), ([17.0], 0), (None, 0)):
