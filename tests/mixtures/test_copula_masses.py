@@ -9,6 +9,7 @@ from scipy.integrate import trapezoid
 
 from latentviews import Copulas, MultiViewMixture, diagnose, load, save
 from latentviews.core.point_masses import WithPointMasses
+from latentviews.diagnosis.diagnose import outside_range
 from latentviews.metrics import label_accuracy
 from latentviews.mixtures.dependence.copulas import fit_copulas
 from latentviews.mixtures.dependence.donors import with_donors
@@ -237,6 +238,14 @@ def test_a_choice_says_that_it_does_not_rest_on_point_masses(data):
     assert spread in MultiViewMixture(2, **settings).fit(X).dependence_choice_.sentence
     others = np.where(X == 0, 10 + np.random.default_rng(0).normal(size=X.shape), X)
     assert spread not in MultiViewMixture(2, **settings).fit(others).dependence_choice_.sentence
+
+
+def test_a_column_of_two_values_one_of_them_rare_is_on_the_scale_of_its_own_fit(data):
+    rng = np.random.default_rng(0)
+    X = np.column_stack([data[0][:400, 2], rng.random(400) < 0.04, rng.normal(size=400)])
+    model = MultiViewMixture(2, dependence=Copulas(n_starts=1, max_iter=5), random_state=0).fit(X)
+    assert outside_range(model, X) == {}
+    assert outside_range(model, X / 1000)[1] == 1.0
 
 
 def test_values_asked_for_are_point_masses_and_none_are_where_none_is_asked_for(data):
