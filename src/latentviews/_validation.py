@@ -127,9 +127,9 @@ def check_squares(x: np.ndarray, names: Sequence[Any], table: str = "") -> None:
         )
 
 
-def as_numbers(name: str, values: Any) -> np.ndarray:
-    """An argument that is no table of an estimator as floats, NaN where a value is missing."""
-    expected = f"{name} must hold real numbers, NaN where one is missing"
+def as_numbers(name: str, values: Any, *, missing: bool = True) -> np.ndarray:
+    """An argument that is no table of an estimator as floats, NaN where a value is ``missing``, if one may be."""
+    expected = f"{name} must hold real numbers" + (", NaN where one is missing" if missing else "")
     if np.iscomplexobj(np.asarray(on_host(values))):
         raise ValueError(f"{expected}; got complex ones. Pass real and imaginary parts as columns.")
     try:
@@ -266,7 +266,7 @@ def check_weights(weights: Any, data: Any) -> np.ndarray | None:
         return None
     if not hasattr(data, "shape"):
         raise ValueError("sample_weight goes with an array; in a stream, yield pairs (rows, weights) instead.")
-    weights = as_numbers("sample_weight", weights)
+    weights = as_numbers("sample_weight", weights, missing=False)
     if weights.ndim == 0:
         weights = np.full(data.shape[0], float(weights))
     if weights.shape != (data.shape[0],):

@@ -98,9 +98,22 @@ def test_a_weight_of_two_is_a_row_twice():
     np.testing.assert_allclose(weighted, twice, atol=1e-12)
 
 
+def found():
+    """Distributions of one column given each of five."""
+    return ConditionalEmbedding().fit(np.eye(5), np.arange(5)).at(np.eye(5))
+
+
 @pytest.mark.parametrize(
     ("call", "message"),
     [
+        (lambda: found().density([np.nan]), "x contains NaN"),
+        (lambda: found().density(np.eye(2)), "rows of 1 columns; got 2"),
+        (lambda: found().quantile(np.nan), "from 0 to 1"),
+        (lambda: found().quantile(0.5, column=1), "one of the 1 from 0 on; got 1"),
+        (lambda: found().expectation(lambda x: 1.0), r"one value per row, 5; got shape \(\)"),
+        (lambda: found().mmd(3), "conditional distributions of the same columns; got 3"),
+        (lambda: found().sample(0), "n_samples must be an integer of at least 1"),
+        (lambda: ConditionalEmbedding().fit(np.eye(5), np.arange(5)).with_prior([]), "x has no rows"),
         (lambda: ConditionalEmbedding().fit(np.zeros((5, 1)), [0, 1, np.nan, 3, 4]), "y contains NaN"),
         (lambda: ConditionalEmbedding().fit(np.zeros((5, 1)), np.zeros(4)), "inconsistent numbers of samples"),
         (lambda: ConditionalEmbedding(penalty=-1.0).fit(np.zeros((5, 1)), np.zeros(5)), "penalty must be"),

@@ -64,6 +64,11 @@ def test_a_reference_of_less_than_two_windows_is_refused(rng):
         DriftMonitor(100).fit(rng.normal(size=(150, 1)))
 
 
+def test_alarms_rarer_than_the_threshold_can_tell_are_refused(rng):
+    with pytest.raises(ValueError, match=r"at least 0.0001, one in the 10000 windows .* got 1e-05"):
+        DriftMonitor(10, false_alarm=1e-5).fit(rng.normal(size=(100, 1)))
+
+
 def test_columns_of_another_number_are_refused_and_nothing_is_lost(rng):
     monitor = DriftMonitor(10, random_state=0).fit(rng.normal(size=(50, 2)))
 

@@ -99,6 +99,8 @@ def test_a_constant_target_is_told(rng):
         (lambda: covariate_shift_weights(np.arange(5.0), np.arange(5.0), bound=0.5), "at least 1"),
         (lambda: label_shift(np.arange(5.0), np.zeros(4), np.arange(5.0)), r"shape \(5,\); got \(4,\)"),
         (lambda: label_shift(np.arange(5.0), [0, 1, np.nan, 0, 1], np.arange(5.0)), "NaN, which is no class"),
+        (lambda: label_shift(np.arange(5.0), [None] * 5, np.arange(5.0)), "None or NaN, which is no class"),
+        (lambda: covariate_shift_weights(["a"] * 5, np.arange(5.0)), r"source must hold real numbers; got"),
         (lambda: HSICSelector(9).fit(np.eye(5), np.arange(5.0)), "n_features_to_select=9, but X has 5 columns"),
     ],
 )

@@ -2,10 +2,20 @@
 
 import array_api_strict
 import numpy as np
+import pandas as pd
 import pytest
 from scipy import stats
 
-from latentviews import BlockMMD, Delta, Gaussian, LandmarkMMD, QuadraticMMD, independence_test, two_sample_test
+from latentviews import (
+    BlockMMD,
+    Delta,
+    Gaussian,
+    LandmarkMMD,
+    QuadraticMMD,
+    covariate_shift_weights,
+    independence_test,
+    two_sample_test,
+)
 from latentviews.comparison import independence, two_sample
 from latentviews.comparison.features import WhitenedKernel, middle_gaussian
 from latentviews.comparison.results import Draws, aggregated
@@ -277,11 +287,20 @@ def test_dependence_of_three_that_no_pair_shows_is_found(rng):
     assert min(pairs) > 0.01
 
 
-def test_three_independent_views_keep_the_level(rng):
+@pytest.mark.parametrize("spread", [0.0, 1.0])
+def test_several_kernels_together_find_it_too(rng, spread):
+    x, y, size = 1 + spread * np.abs(rng.normal(size=(3, 150)))
+    signs = rng.choice([-1.0, 1.0], size=(2, 150))
+
+    found = independence_test(x * signs[0], y * signs[1], size * signs.prod(axis=0), n_permutations=99, random_state=0)
+
+    assert found.pvalue == 0.01
+
+
+@pytest.mark.parametrize("kernel", [None, Gaussian("median")])
+def test_three_independent_views_keep_the_level(rng, kernel):
     pvalues = [
-        independence_test(
-            *rng.normal(size=(3, 30)), kernel=Gaussian("median"), n_permutations=39, random_state=i
-        ).pvalue
+        independence_test(*rng.normal(size=(3, 30)), kernel=kernel, n_permutations=39, random_state=i).pvalue
         for i in range(100)
     ]
 
@@ -309,6 +328,24 @@ def test_streams_that_do_not_match_are_refused(rng):
         two_sample_test([rng.normal(size=(5, 2))], [rng.normal(size=(5, 1))])
 
 
+def test_what_streams_do_not_take_is_refused(rng):
+    batches = list(rng.normal(size=(2, 10, 1)))
+    for option in ({"sample_weight": (np.ones(20), None)}, {"statistic": BlockMMD()}):
+        with pytest.raises(ValueError, match="A stream is compared without sample_weight and by no other statistic"):
+            two_sample_test(batches, batches, **option)
+    with pytest.raises(ValueError, match="Streams are tested without sample_weight"):
+        independence_test(batches, batches, sample_weight=np.ones(20))
+    with pytest.raises(TypeError, match="view 3 must be an array or an iterable of batches; got None"):
+        independence_test(batches[0], batches[1], None)
+
+
+def test_data_frames_with_other_columns_are_not_compared(rng):
+    tables = [pd.DataFrame(rng.normal(size=(9, 2)), columns=names) for names in (["a", "b"], ["b", "a"])]
+    for call in (two_sample_test, covariate_shift_weights):
+        with pytest.raises(ValueError, match=r"same columns in the same order; got \['a', 'b'\] and \['b', 'a'\]"):
+            call(*tables)
+
+
 def test_rows_without_weight_are_left_out_and_few_others_refused(rng):
     x, y = rng.normal(size=(30, 2)), rng.normal(size=(40, 2))
     weights = np.r_[np.ones(10), np.zeros(20)], np.ones(40)
@@ -324,5 +361,8 @@ def test_rows_without_weight_are_left_out_and_few_others_refused(rng):
 
 
 def test_a_statistic_is_an_object(rng):
-    with pytest.raises(TypeError, match=r"statistic must be QuadraticMMD\(\).* got 'quadratic'"):
-        two_sample_test(rng.normal(size=9), rng.normal(size=9), statistic="quadratic")
+    for wrong in ("quadratic", QuadraticMMD):
+        with pytest.raises(TypeError, match=r"statistic must be QuadraticMMD\(\).* got ('quadratic'|<class)"):
+            two_sample_test(rng.normal(size=9), rng.normal(size=9), statistic=wrong)
+    with pytest.raises(TypeError, match=r"kernel must be a Kernel, such as Gaussian\(\); got <class"):
+        two_sample_test(rng.normal(size=9), rng.normal(size=9), kernel=Gaussian)

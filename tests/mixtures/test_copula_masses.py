@@ -9,6 +9,7 @@ from scipy.integrate import trapezoid
 
 from latentviews import Copulas, MultiViewMixture, diagnose, load, save
 from latentviews.core.point_masses import WithPointMasses
+from latentviews.diagnosis.diagnose import outside_range
 from latentviews.metrics import label_accuracy
 from latentviews.mixtures.dependence.copulas import fit_copulas
 from latentviews.mixtures.dependence.donors import with_donors
@@ -128,6 +129,16 @@ def test_rows_at_a_mass_apart_from_all_values_are_seen_as_donors(rng):
     assert np.mean(found[y, 0] == 0) > 0.9  # no row like them is elsewhere
 
 
+def test_rows_at_a_mass_have_donors_where_few_rows_are_elsewhere(rng):
+    """The nearest of fewer rows are farther, and no farther than as few of those at the mass are."""
+    y = rng.random(1200) < 0.5
+    X = np.where(y[:, None], [8.0, 3.0, 9.0, 5.0], [20.0, 9.0, 3.0, 5.0]) + rng.normal(size=(1200, 4))
+    zero = rng.random(1200) < 0.95
+    X[zero, 0] = 0.0
+    seen = with_donors(X, ColumnMasses.of(X, range(4), "auto"), rng)
+    assert np.mean(seen[zero, 0] != 0) > 0.9
+
+
 def test_a_fit_finds_the_point_masses_of_dependent_columns(model, data):
     X, y, truth = data
     assert np.mean(model.predict(X) == y) > 0.99
@@ -172,6 +183,12 @@ def test_a_view_given_the_others_has_the_chances_of_its_point_masses(model, data
     assert np.all(np.abs(np.mean(draws == 0, axis=0) - chance) < stats.norm.isf(FALSE_ALARM / 80) * 0.5 / np.sqrt(300))
 
 
+def test_a_view_without_point_masses_given_others_that_have_some_has_a_density(model, data):
+    grid = np.linspace(-2, 22, 2000)
+    density = model.conditional(data[0][:40], view=2).density(grid)
+    np.testing.assert_allclose(trapezoid(density, grid, axis=1), 1, atol=0.01)
+
+
 def test_a_saved_fit_says_the_same(model, data, tmp_path):
     save(model, tmp_path / "doses")
     again = load(tmp_path / "doses")
@@ -213,6 +230,22 @@ def test_of_many_columns_with_point_masses_the_eight_with_fewest_are_joined(rng)
     assert np.all(off[-2:] == 0)
     assert np.all(off[:4, :4][~np.eye(4, dtype=bool)] > 0.6)
     assert len(grids.cells(X).patterns()) <= 2**JOINED
+
+
+def test_a_choice_says_that_it_does_not_rest_on_point_masses(data):
+    X, settings = data[0][:200], {"dependence": "auto", "random_state": 0}
+    spread = "rows at values that many rows have exactly were spread out"
+    assert spread in MultiViewMixture(2, **settings).fit(X).dependence_choice_.sentence
+    others = np.where(X == 0, 10 + np.random.default_rng(0).normal(size=X.shape), X)
+    assert spread not in MultiViewMixture(2, **settings).fit(others).dependence_choice_.sentence
+
+
+def test_a_column_of_two_values_one_of_them_rare_is_on_the_scale_of_its_own_fit(data):
+    rng = np.random.default_rng(0)
+    X = np.column_stack([data[0][:400, 2], rng.random(400) < 0.04, rng.normal(size=400)])
+    model = MultiViewMixture(2, dependence=Copulas(n_starts=1, max_iter=5), random_state=0).fit(X)
+    assert outside_range(model, X) == {}
+    assert outside_range(model, X / 1000)[1] == 1.0
 
 
 def test_values_asked_for_are_point_masses_and_none_are_where_none_is_asked_for(data):

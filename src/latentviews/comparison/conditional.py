@@ -11,7 +11,7 @@ from sklearn.utils.validation import check_consistent_length, check_is_fitted
 from latentviews._arrays import to_numpy
 from latentviews._numbers import as_shares, drawn_labels, ridge_dual, row_shares
 from latentviews._parameters import Ability, AutoOr, Constraint, Count, NoneOr, Nonnegative, Seed, check_parameters
-from latentviews._validation import all_or_nothing, as_numbers, check_rows, check_weights
+from latentviews._validation import all_or_nothing, check_count, check_rows, check_weights
 from latentviews.comparison.choosing import chosen, log_with_background
 from latentviews.comparison.features import finite_table, fitted_map
 from latentviews.core.kernels.base import Kernel, UnitHeight
@@ -42,7 +42,10 @@ class ConditionalDistributions:
         -------
         array of shape (m,) or (m, p)
         """
-        return self.weights.T @ np.asarray(f(self.points), dtype=float)
+        values = np.asarray(f(self.points), dtype=float)
+        if values.shape[:1] != (len(self.points),):
+            raise ValueError(f"f needs one value per row, {len(self.points)}; got shape {values.shape}.")
+        return self.weights.T @ values
 
     def mean(self) -> np.ndarray:
         """E[x | z], (m, d); of angles the direction of the mean."""
@@ -51,7 +54,7 @@ class ConditionalDistributions:
 
     def density(self, x: Any) -> np.ndarray:
         """The density (or probability) of every row of ``x`` under every distribution, (len(x), m)."""
-        rows = _as_table(x)
+        rows = _as_table(x, self.points)
         return to_numpy(self.kernel.gram(rows, self.points)) @ self._shares
 
     def log_density(self, x: Any) -> np.ndarray:
@@ -60,7 +63,7 @@ class ConditionalDistributions:
         It is mixed with a broad density, as if one more row had been seen that may lie anywhere, so that it is finite
         everywhere.
         """
-        rows = _as_table(x)
+        rows = _as_table(x, self.points)
         if len(rows) != self.weights.shape[1]:
             raise ValueError(f"log_density takes one row per distribution, {self.weights.shape[1]}; got {len(rows)}.")
         values = np.einsum("ij,ji->i", to_numpy(self.kernel.gram(rows, self.points)), self._shares)
@@ -72,8 +75,10 @@ class ConditionalDistributions:
         Those of the weighted rows, between two of which values are in proportion; of categories, one of them.
         """
         levels = np.atleast_1d(np.asarray(q, dtype=float))
-        if np.any((levels < 0) | (levels > 1)):
+        if not np.all((levels >= 0) & (levels <= 1)):
             raise ValueError(f"Quantiles need levels from 0 to 1; got {q!r}.")
+        if column not in range(self.points.shape[1]):
+            raise ValueError(f"column is one of the {self.points.shape[1]} from 0 on; got {column!r}.")
         order = np.argsort(self.points[:, column], kind="stable")
         values, below = self.points[order, column], np.cumsum(self._shares[order], axis=0)
         space = self.kernel.space
@@ -87,6 +92,8 @@ class ConditionalDistributions:
     def mmd(self, other: "ConditionalDistributions | None" = None) -> np.ndarray:
         """Distances between the embeddings of these and of ``other``, or of these, (m, m')."""
         other = self if other is None else other
+        if not isinstance(other, ConditionalDistributions) or other.points.shape[1] != self.points.shape[1]:
+            raise ValueError(f"mmd compares conditional distributions of the same columns; got {other!r}.")
         kernel = UnitHeight(self.kernel)
 
         def inner(a: "ConditionalDistributions", b: "ConditionalDistributions") -> np.ndarray:
@@ -97,7 +104,7 @@ class ConditionalDistributions:
 
     def sample(self, n_samples: int = 1, random_state: Any = None) -> np.ndarray:
         """Draws from every distribution, (n_samples, m, d); smoothed where the kernel can be drawn from."""
-        rng = np.random.default_rng(random_state)
+        n_samples, rng = check_count("n_samples", n_samples), np.random.default_rng(random_state)
         picked = drawn_labels(self._shares.T, rng, (n_samples,))
         rows = self.points[picked.ravel()]
         rows = self.kernel.draw(rows, rng) if hasattr(self.kernel, "draw") else rows
@@ -255,9 +262,7 @@ class ConditionalEmbedding(BaseEstimator):
             Another one, fitted.
         """
         check_is_fitted(self)
-        prior = _as_table(x)
-        if prior.shape[1] != self.points_.shape[1]:
-            raise ValueError(f"The prior needs rows of {self.points_.shape[1]} columns; got {prior.shape[1]}.")
+        prior = _as_table(x, self.points_)
         shares = row_shares(len(prior), check_weights(sample_weight, prior))
         rng = np.random.default_rng(self.random_state)
         features = fitted_map(UnitHeight(self.kernel_x_), self.points_, self.n_landmarks, rng)
@@ -272,10 +277,11 @@ class ConditionalEmbedding(BaseEstimator):
         return found
 
 
-def _as_table(values: Any) -> np.ndarray:
-    """Rows (n, d) of a vector or a table."""
-    rows = as_numbers("x", values)
-    rows = rows[:, None] if rows.ndim == 1 else rows
-    if rows.ndim != 2:
-        raise ValueError(f"x needs shape (n,) or (n, d); got {rows.shape}.")
+def _as_table(values: Any, points: np.ndarray) -> np.ndarray:
+    """Rows (n, d) of a vector or a table, one at least, with as many columns as the points."""
+    rows = to_numpy(finite_table("x", values))
+    if not len(rows):
+        raise ValueError("x has no rows.")
+    if rows.shape[1] != points.shape[1]:
+        raise ValueError(f"x needs rows of {points.shape[1]} columns; got {rows.shape[1]}.")
     return rows

@@ -1,6 +1,6 @@
 """Rows as feature vectors for a test, and the kernels that are tried where nobody names one."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -38,7 +38,7 @@ def as_rows(name: str, values: Any) -> Any:
 
 def finite_table(name: str, values: Any) -> Any:
     """``values`` as finite rows (n, d) in their own library, whose squares are numbers."""
-    rows = values if is_array_api_obj(values) and is_foreign(values) else as_numbers(name, values)
+    rows = values if is_array_api_obj(values) and is_foreign(values) else as_numbers(name, values, missing=False)
     rows = rows[:, None] if rows.ndim == 1 else rows
     if rows.ndim != 2 or rows.shape[1] == 0:
         raise ValueError(f"{name} needs shape (n,) or (n, d); got {tuple(rows.shape)}.")
@@ -78,7 +78,16 @@ class RowsInBatches:
 
 def rows_or_batches(name: str, values: Any) -> Any:
     """Rows that are checked, now or, of a stream, as they pass."""
+    if is_stream(values) and not isinstance(values, Iterable):
+        raise TypeError(f"{name} must be an array or an iterable of batches; got {values!r}.")
     return RowsInBatches(name, values) if is_stream(values) else as_rows(name, values)
+
+
+def check_same_names(first: Any, second: Any) -> None:
+    """Refuse two data frames whose columns have other names, or another order."""
+    names = [list(getattr(table, "columns", ())) for table in (first, second)]
+    if all(names) and names[0] != names[1]:
+        raise ValueError(f"Both samples need the same columns in the same order; got {names[0]} and {names[1]}.")
 
 
 def is_stream(values: Any) -> bool:
@@ -98,7 +107,7 @@ def shared_landmarks(n_landmarks: int, n_kernels: int) -> int:
 
 def check_kernel(kernel: Any) -> Kernel:
     """A sentence where a kernel is none."""
-    if not hasattr(kernel, "gram"):
+    if isinstance(kernel, type) or not hasattr(kernel, "gram"):
         raise TypeError(f"kernel must be a Kernel, such as Gaussian(); got {kernel!r}.")
     return kernel
 

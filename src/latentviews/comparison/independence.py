@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from latentviews._arrays import in_library_of, namespace, take_rows, to_numpy
+from latentviews._numbers import TINY
 from latentviews._validation import check_count, check_weights
 from latentviews.comparison.features import (
     FEWEST_ROWS,
@@ -48,6 +49,7 @@ PAIRS = {
 }
 STEPS = (0.65, 0.25, 0.1)  # the weights of kernels of more views, as fine as each other
 REST = 1e-9  # directions with a smaller share of the largest variance are rounding
+TOGETHER = 0.5  # the variance of features beside a one: the larger, the more three views count beside pairs of them
 SKETCH = 500  # random directions that stand for the joint embedding of three views or more
 
 
@@ -120,6 +122,8 @@ def independence_test(
     given = [x, y, *more]
     views = [rows_or_batches(name, view) for name, view in zip(_names(given), given, strict=True)]
     if any(isinstance(view, RowsInBatches) for view in views):
+        if sample_weight is not None:
+            raise ValueError("Streams are tested without sample_weight; pass arrays.")
         return _limit_test(views, _one_kernel_per_view(kernel, views), n_permutations, n_landmarks, rng)
     if len({int(view.shape[0]) for view in views}) > 1:
         sizes = " and ".join(str(view.shape[0]) for view in views)
@@ -250,7 +254,7 @@ def _gram_products(first: Sequence[Any], second: Sequence[Any], orders: Sequence
 def _joint_draws(features: Sequence[Any], orders: Any, rng: np.random.Generator) -> Draws:
     """The draws of dHSIC from random directions: E_g ⟨g_1 ⊗ … ⊗ g_d, C⟩² = ‖C‖² for vectors g_j of random signs."""
     seen = []
-    for phi in features:
+    for phi in map(_beside_one, features):
         signs = rng.choice([-1.0, 1.0], size=(phi.shape[1], SKETCH))
         seen.append(phi @ in_library_of(signs, phi))
     xp = namespace(seen[0])
@@ -267,6 +271,14 @@ def _joint_draws(features: Sequence[Any], orders: Any, rng: np.random.Generator)
     draws = np.array([statistic(order) for order in orders])
     squares = [to_numpy(xp.mean(values**2, axis=0)) for values in seen]
     return Draws(float(draws[0]), draws[1:], float(np.mean(np.prod(squares, axis=0))))
+
+
+def _beside_one(phi: Any) -> Any:
+    """Centred features of a size, and a one: what ‖C‖² sums over is then every set of two views and more."""
+    xp = namespace(phi)
+    centred = phi - xp.mean(phi, axis=0)
+    size = float(xp.sum(centred**2)) / centred.shape[0]
+    return xp.concat([centred * (TOGETHER / max(size, TINY)) ** 0.5, xp.ones_like(phi[:, :1])], axis=1)
 
 
 def _limit_test(

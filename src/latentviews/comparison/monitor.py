@@ -31,7 +31,8 @@ class DriftMonitor(BaseEstimator):
     window : int, default=100
         Rows that are judged together: many see small changes, few see changes soon.
     false_alarm : float, default=0.01
-        The probability that a window of an unchanged stream raises the alarm.
+        The probability that a window of an unchanged stream raises the alarm, at least 1e-4: the threshold is read off
+        10,000 windows, and is off by more the fewer of them exceed it.
     kernel : Kernel or None
         None is the Gaussian of the median distance in standard deviations of the columns.
     n_landmarks : int, default=100
@@ -97,6 +98,11 @@ class DriftMonitor(BaseEstimator):
         DriftMonitor
         """
         check_parameters(self)
+        if self.false_alarm * DRAWS < 1:
+            raise ValueError(
+                f"false_alarm must be at least {1 / DRAWS:g}, one in the {DRAWS} windows that the threshold is read "
+                f"off; got {self.false_alarm:g}."
+            )
         x = to_numpy(check_rows(self, X, reset=True))
         if len(x) < 2 * self.window:
             raise ValueError(

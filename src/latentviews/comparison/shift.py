@@ -8,7 +8,15 @@ from scipy.optimize import minimize, nnls
 
 from latentviews._arrays import to_numpy
 from latentviews._validation import check_count, check_positive
-from latentviews.comparison.features import LANDMARKS, as_rows, fitted_map, kernels_to_try, middle_gaussian, some_rows
+from latentviews.comparison.features import (
+    LANDMARKS,
+    as_rows,
+    check_same_names,
+    fitted_map,
+    kernels_to_try,
+    middle_gaussian,
+    some_rows,
+)
 from latentviews.core.kernels.base import Kernel, UnitHeight
 
 
@@ -56,8 +64,7 @@ def covariate_shift_weights(
     >>> bool(abs(np.average(source, weights=weights) - 1.0) < 0.15)
     True
     """
-    source, target = to_numpy(as_rows("source", source)), to_numpy(as_rows("target", target))
-    _check_columns(source, target)
+    source, target = _both_tables(source, target)
     bound = check_positive("bound", bound)
     if bound < 1:
         raise ValueError(f"bound must be at least 1, the mean of the weights; got {bound:g}.")
@@ -85,9 +92,13 @@ def _features_of_both(source: np.ndarray, target: np.ndarray, kernel: Any, n_lan
     return phi, goal, spread * (1 / len(source) + 1 / len(target))
 
 
-def _check_columns(source: np.ndarray, target: np.ndarray) -> None:
+def _both_tables(source: Any, target: Any) -> tuple[np.ndarray, np.ndarray]:
+    """The rows of both samples, which have the same columns."""
+    check_same_names(source, target)
+    source, target = to_numpy(as_rows("source", source)), to_numpy(as_rows("target", target))
     if source.shape[1] != target.shape[1]:
         raise ValueError(f"source and target need the same columns; got {source.shape[1]} and {target.shape[1]}.")
+    return source, target
 
 
 @dataclass(frozen=True, eq=False)
@@ -143,13 +154,12 @@ def label_shift(
     >>> label_shift(source, labels, target, random_state=0).target.round(1)
     array([0.1, 0.9])
     """
-    source, target = to_numpy(as_rows("source", source)), to_numpy(as_rows("target", target))
-    _check_columns(source, target)
+    source, target = _both_tables(source, target)
     labels = np.asarray(labels)
     if labels.shape != (len(source),):
         raise ValueError(f"labels needs one class per row of source, shape ({len(source)},); got {labels.shape}.")
-    if bool(np.any(labels != labels)):
-        raise ValueError("labels contains NaN, which is no class; leave those rows out of source.")
+    if any(label is None or label != label for label in labels.tolist()):
+        raise ValueError("labels contains None or NaN, which is no class; leave those rows out of source.")
     classes, codes = np.unique(labels, return_inverse=True)
     rng = np.random.default_rng(random_state)
     phi, goal, _ = _features_of_both(source, target, kernel, check_count("n_landmarks", n_landmarks), rng)

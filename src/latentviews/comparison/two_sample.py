@@ -18,6 +18,7 @@ from latentviews.comparison.features import (
     SCALES,
     RowsInBatches,
     WhitenedKernel,
+    check_same_names,
     fitted_map,
     kernels_to_try,
     mapped,
@@ -90,14 +91,17 @@ def two_sample_test(
     """
     n_permutations, rng = check_count("n_permutations", n_permutations), np.random.default_rng(random_state)
     check_count("n_landmarks", n_landmarks)
+    check_same_names(x, y)
     x, y = rows_or_batches("x", x), rows_or_batches("y", y)
     if isinstance(x, RowsInBatches) or isinstance(y, RowsInBatches):
+        if sample_weight is not None or statistic is not None:
+            raise ValueError("A stream is compared without sample_weight and by no other statistic; pass arrays.")
         return _limit_test(x, y, kernel, n_permutations, n_landmarks, rng)
     if x.shape[1] != y.shape[1]:
         raise ValueError(f"x and y need the same columns; got {x.shape[1]} and {y.shape[1]}.")
     if statistic is None and sample_weight is None and x.shape[0] + y.shape[0] > MANY_ROWS:
         return _limit_test(x, y, kernel, n_permutations, n_landmarks, rng)
-    if statistic is not None and not hasattr(statistic, "draws"):
+    if isinstance(statistic, type) or (statistic is not None and not hasattr(statistic, "draws")):
         raise TypeError(f"statistic must be QuadraticMMD(), LandmarkMMD(), BlockMMD() or alike; got {statistic!r}.")
     samples = _pooled(x, y, sample_weight)
     statistic = (QuadraticMMD() if samples.n_rows <= FEW_ROWS else LandmarkMMD()) if statistic is None else statistic

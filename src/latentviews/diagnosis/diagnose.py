@@ -54,7 +54,8 @@ def outside_range(model: Any, rows: np.ndarray) -> dict[int, float]:
             x = rows[~np.isnan(rows[:, j]) & (which_mass(rows[:, j], masses.get(j, ())) < 0), j]
             share = float(np.mean((x < low[c]) | (x > high[c]))) if len(x) else 0.0
             close = len(x) >= FEWEST_MEMBERS and np.ptp(np.quantile(x, [0.05, 0.95])) < SQUEEZED * domain.spread[c]
-            if close and np.ptp(x) < domain.spread[c]:  # not where a few rows of the fit itself are far out
+            # not where a few rows of the fit itself are far out; of two values the kernel is as wide as their distance
+            if close and np.ptp(x) < domain.spread[c] / 2:
                 share = 1.0
             if share > FAR:
                 found[j] = share

@@ -74,7 +74,8 @@ class KernelBeliefPropagation(BaseEstimator):
     Parameters
     ----------
     edges : sequence of pairs of views, or None
-        None is a chain: every view touches the next.
+        None is a chain: every view touches the next. Of views that no path of edges leads to from one that is known,
+        the belief is their margin.
     views : sequence of sequences of columns, or None
         The columns of every view; None is one column each. Where a column of a view is missing, all of it is hidden.
     kernel : Kernel, list with one per view, or None

@@ -23,6 +23,7 @@ FORCED = (
     "Views may depend on each other inside classes (copulas): two views would not determine classes inside which they "
     "are independent."
 )
+SPREAD = " For these likelihoods rows at values that many rows have exactly were spread out."
 
 
 class DependenceChoice(NamedTuple):
@@ -83,6 +84,9 @@ def choose_way(model: Any, fit: Fit, rows: Any, labels: Any, weights: Any) -> tu
     stability = of_plain.stability, of_copulas.stability
     numbers = (of_plain.likelihood, of_copulas.likelihood, float(copulas.model.agreement_), stability, between)
     taken, sentence = _judged(*numbers, of_plain.p_value)
+    pilot = plain.problem.pilot
+    if not np.array_equal(without_points(pilot, plain.problem.columns), pilot, equal_nan=True):
+        sentence += SPREAD
     choice = DependenceChoice(taken, *numbers, sentence, of_plain.p_value)
     return (copulas if taken == "copula" else plain), choice
 

@@ -40,7 +40,8 @@ def _with_donors(table: np.ndarray, column: int, values: np.ndarray, rng: np.ran
         here = np.flatnonzero(x == value)
         if min(len(here), len(donors)) < FEWEST or _ends_a_scale(value, x[donors]):
             continue
-        alike = _nearest(others, rng.permutation(here)[:LOOKED_AT], here)[0]
+        no_more = min(len(donors), LOOKED_AT)  # than donors are: of more rows the nearest are nearer
+        alike = _nearest(others, rng.permutation(here)[:no_more], here)[0]
         far, near = _nearest(others, rng.permutation(donors)[:LOOKED_AT], here)
         taken = far <= NEAR * alike
         chosen = near[np.arange(len(here)), rng.integers(NEAREST, size=len(here))]

@@ -113,7 +113,8 @@ class ComponentMasses:
         chances = np.maximum(np.concatenate([self.chances, self.elsewhere[:, None]], axis=1), BACKGROUND)
         tables = np.concatenate([np.log(chances), np.zeros_like(chances[:, :1])], axis=1)
         places = np.flatnonzero(self.columns.has)
-        return np.sum([tables[t][states[t]] for t in places], axis=0).T
+        found = np.zeros((states.shape[1], chances.shape[2]))
+        return sum((tables[t][states[t]] for t in places), start=found).T
 
     def put_into(self, component: int, rows: np.ndarray, rng: np.random.Generator) -> np.ndarray:
         """Rows (n, d) of a component at no point mass, moved there as often as its rows are."""
