@@ -23,7 +23,7 @@ from latentviews.mixtures.sieve import (
     initial_parameters,
     updated_coefficients,
 )
-from latentviews.sequences.chains import Smoothing, first_rows, smooth_states
+from latentviews.sequences.chains import Smoothing, first_rows, smooth_densities, smooth_states
 from latentviews.sequences.stretches import WINDOW, draw_windows, stretches, windows
 
 CellStream = Iterable[tuple[slice, Sequence[SieveRows]]]  # the cells of some rows at a time, read more than once
@@ -73,7 +73,10 @@ def chain_sums(stream: CellStream, parameters: SieveParameters, lengths: np.ndar
 def held_sums(cells: Sequence[SieveRows], parameters: SieveParameters, lengths: np.ndarray) -> tuple[Any, ...]:
     """What `chain_sums` gives, of rows whose cells are all held, and their densities with them."""
     densities = _densities(cells, parameters)
-    smoothed = smooth_states(_log_emissions(cells, densities), *chain_laws(parameters), lengths)
+    if len(densities) == 1 and isinstance(cells[0].log_units, float):
+        smoothed = smooth_densities(densities[0], *chain_laws(parameters), lengths)
+    else:
+        smoothed = smooth_states(_log_emissions(cells, densities), *chain_laws(parameters), lengths)
     return _with_moves(smoothed, lengths, gathered_sums(cells, parameters, smoothed.posteriors, densities))
 
 
