@@ -62,8 +62,8 @@ class Chain(NamedTuple):
     def band(self, *, backwards: bool) -> "_Band":
         """The system of as many rows as are solved for at once."""
         numbers, fewest, most = SIZES
-        n_rows = int(np.clip(numbers // (2 * self.transition.size), fewest, most))
-        return _Band(min(n_rows, len(self.first)), self.transition, backwards=backwards)
+        n_rows = min(max(numbers // (2 * self.transition.size), fewest), most, len(self.first))
+        return _Band(n_rows, self.transition, backwards=backwards)
 
 
 class _Solution(NamedTuple):
@@ -185,7 +185,8 @@ class _Band:
                 self.column[i, k - 1 - i : 2 * k - 1 - i] = -transition[:, i]
             else:
                 self.column[i, k - i : 2 * k - i] = -transition[i]
-        self.columns = np.repeat(self.column[None], n_rows, axis=0)
+        self.columns = np.empty((n_rows, k, 2 * k))
+        self.columns[:] = self.column
 
     def solve(self, diagonal: np.ndarray, source: np.ndarray, alone: np.ndarray) -> np.ndarray:
         """The messages (n, k) from what enters, where some rows have nothing ``alone`` beside the diagonal."""

@@ -82,7 +82,7 @@ def held_sums(cells: Sequence[SieveRows], parameters: SieveParameters, lengths: 
 
 def _with_moves(smoothed: Smoothing, lengths: np.ndarray, sums: Sequence[Any]) -> tuple[Any, ...]:
     """First states, moves, the log-likelihood and the number of rows before other sums."""
-    first = column_sums(take_rows(smoothed.posteriors, np.flatnonzero(first_rows(lengths))))
+    first = column_sums(take_rows(smoothed.posteriors, np.cumsum(lengths) - lengths))
     return first, smoothed.moves, smoothed.log_likelihood.sum(), smoothed.posteriors.shape[0], *sums
 
 
@@ -95,7 +95,8 @@ def chain_update(parameters: SieveParameters, sums: Sequence[Any]) -> tuple[Siev
 
 def chain_weights(first: np.ndarray, moves: np.ndarray) -> np.ndarray:
     """The laws of a chain, a column each, from counts of first states and of moves."""
-    return as_probabilities(np.column_stack([first, moves.T]) / np.append(first.sum(), moves.sum(axis=1) + TINY))
+    counts = np.concatenate([first[:, None], moves.T], axis=1)
+    return as_probabilities(counts / (counts.sum(axis=0) + TINY))
 
 
 BATCH, THERE = 2**14, 2**22  # rows whose cells are held at once, in main memory and on a device
