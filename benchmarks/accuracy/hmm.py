@@ -7,8 +7,8 @@
 Draw i is ``make_hmm(n, random_state=i)``, judged on ``make_hmm(20_000, random_state=1000 + i)``: the adjusted Rand
 index of the best path, the log-likelihood per step below that of the true model, and the processor time of the fit. The
 mixtures of hmmlearn, and of dynamax where it is installed, run to 100 iterations from five starts and keep the most
-likely. What is saved is not run again without ``--again``. Set OMP_NUM_THREADS=1: threads that wait for each other count
-as time of the processor. On two cores JAX may wait for itself for ever: set NPROC=8.
+likely. What is saved is not run again without ``--again``. Set OMP_NUM_THREADS=1: threads that wait for each other
+count as time of the processor. On two cores JAX may wait for itself for ever: set NPROC=8.
 """
 
 import argparse
