@@ -11,13 +11,13 @@ are divided by.
 """
 
 from collections.abc import Iterator
-from functools import reduce
 from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.linalg.blas import dtbsv
 
 SIZES = 2**17, 64, 4096  # numbers of a system, and the fewest and most rows in it
+SHORT = 512  # rows of systems that take little longer than long ones
 RANGE = 1e-100, 1e100  # totals of messages between which nothing that matters has underflowed
 LEAST = 1e-300  # of an emission that is divided by; one below it counts as none
 
@@ -39,17 +39,19 @@ class Smoothing(NamedTuple):
 
 
 class Emissions(NamedTuple):
-    """What rows say of their states."""
+    """What rows say of their states: p(x_t | h), or the logs of it."""
 
     values: np.ndarray  # (n, k)
-    log_units: np.ndarray | float  # (n,), the logs of what they are held over
+    in_logs: bool
 
-    @classmethod
-    def of(cls, log_emissions: np.ndarray) -> "Emissions":
-        """Those with these logs, (n, k): the likeliest state of a row counts one."""
-        highest = reduce(np.maximum, log_emissions.T, np.full(len(log_emissions), -np.finfo(float).max))
-        values = log_emissions - highest[:, None]
-        return cls(np.exp(values, out=values), highest)
+    def some(self, rows: slice) -> tuple[np.ndarray, np.ndarray | float]:
+        """Those of some rows, and the logs of what they are held over: of logs, the likeliest state counts one."""
+        if not self.in_logs:
+            return self.values[rows], 0.0
+        logs = np.array(self.values[rows].T, order="C")  # along long rows, NumPy is quicker
+        highest = logs.max(axis=0, initial=-np.finfo(float).max)
+        logs -= highest
+        return np.ascontiguousarray(np.exp(logs, out=logs).T), highest
 
 
 class Chain(NamedTuple):
@@ -74,19 +76,19 @@ class _Solution(NamedTuple):
     diagonal: np.ndarray  # (n, k), the guess of a row's likelihood over its emissions
     messages: np.ndarray  # (n, k)
     totals: np.ndarray  # (n, k), the sum of each, k times
-    likelihood: np.ndarray  # (n,), of every row after the rows before it
+    log_likelihood: np.ndarray  # (n,), of every row after the rows before it
 
 
 def forward_pass(emissions: Emissions, chain: Chain) -> Messages:
     """All messages of a chain forwards in time."""
     shape, entering = emissions.values.shape, chain.entry
-    before, after, likelihood = np.empty(shape), np.empty(shape), np.empty(shape[0])
-    for part in _solutions(emissions.values, chain):
-        scaled = np.divide(part.messages, part.totals, out=after[part.rows])
-        _move(scaled, chain, entering, part.begins, before[part.rows])
-        likelihood[part.rows] = part.likelihood
+    found = Messages(np.empty(shape), np.empty(shape), np.empty(shape[0]))
+    for part in _solutions(emissions, chain):
+        scaled = np.divide(part.messages, part.totals, out=found.after[part.rows])
+        _move(scaled, chain, entering, part.begins, found.before[part.rows])
+        found.log_scale[part.rows] = part.log_likelihood
         entering = scaled[-1] @ chain.transition
-    return Messages(before, after, np.log(likelihood, out=likelihood) + emissions.log_units)
+    return found
 
 
 def smoothing_pass(emissions: Emissions, chain: Chain) -> Smoothing:
@@ -94,9 +96,9 @@ def smoothing_pass(emissions: Emissions, chain: Chain) -> Smoothing:
 
     Where those of some rows are in range forwards, they are backwards: the two have one product at all of the rows.
     """
-    parts = list(_solutions(emissions.values, chain))
+    parts = list(_solutions(emissions, chain))
     posteriors, moves = np.empty(emissions.values.shape), np.zeros(chain.transition.shape)
-    likelihood = np.empty(len(posteriors))
+    log_likelihood = np.empty(len(posteriors))
     band, ahead = chain.band(backwards=True), None
     for part in reversed(parts):
         ends = part.begins[part.begins > 0] - 1
@@ -113,29 +115,31 @@ def smoothing_pass(emissions: Emissions, chain: Chain) -> Smoothing:
         moves += earlier[:-1].T @ later[1:]
         if ahead is not None:
             moves += np.outer(earlier[-1], ahead)
-        likelihood[part.rows] = part.likelihood
+        log_likelihood[part.rows] = part.log_likelihood
         ahead = None if chain.first[part.rows.start] else later[0] / later[0].sum()
-    return Smoothing(posteriors, chain.transition * moves, np.log(likelihood, out=likelihood) + emissions.log_units)
+    return Smoothing(posteriors, chain.transition * moves, log_likelihood)
 
 
-def _solutions(values: np.ndarray, chain: Chain) -> Iterator[_Solution]:
+def _solutions(emissions: Emissions, chain: Chain) -> Iterator[_Solution]:
     """Forward messages of as many rows at once as the range of numbers allows."""
     band, entering, low = chain.band(backwards=False), chain.entry, 0
     size = most = len(band.columns)
-    while low < len(values):
-        rows = slice(low, min(low + size, len(values)))
-        part = _solution(rows, values[rows], band, chain, entering)
+    while low < len(chain.first):
+        rows = slice(low, min(low + size, len(chain.first)))
+        part = _solution(rows, emissions, band, chain, entering)
         if part is None:
             size //= 2
+            most = max(size, min(most, SHORT))  # so many rows would leave it again
             continue
         yield part
         entering = part.messages[-1] / part.totals[-1] @ chain.transition
         low, size = rows.stop, min(2 * size, most)
 
 
-def _solution(rows: slice, values: np.ndarray, band: "_Band", chain: Chain, entering: np.ndarray) -> _Solution | None:
+def _solution(rows: slice, emissions: Emissions, band: "_Band", chain: Chain, entering: np.ndarray) -> _Solution | None:
     """Forward messages of some rows after one ``entering``; none if they leave the range of numbers."""
-    begins, ones = np.flatnonzero(chain.first[rows]), np.ones(chain.transition.shape)
+    (values, units), begins = emissions.some(rows), np.flatnonzero(chain.first[rows])
+    ones = np.ones(chain.transition.shape)
     expected = _move(values, chain, entering, begins, np.empty(values.shape))
     expected *= values
     guess = expected @ ones
@@ -152,7 +156,7 @@ def _solution(rows: slice, values: np.ndarray, band: "_Band", chain: Chain, ente
     if len(values) > 1 and not (RANGE[0] < totals.min() and totals.max() < RANGE[1]):
         return None
     likelihood = totals[:, 0] / _one_row_before(totals[:, 0], begins) * guess[:, 0]
-    return _Solution(rows, begins, diagonal, messages, totals, likelihood)
+    return _Solution(rows, begins, diagonal, messages, totals, np.log(likelihood) + units)
 
 
 def _move(values: np.ndarray, chain: Chain, entering: np.ndarray, begins: np.ndarray, found: np.ndarray) -> np.ndarray:

@@ -47,7 +47,7 @@ def filter_states(log_emissions: Any, start: np.ndarray, transition: np.ndarray,
         found = filter_states(to_numpy(log_emissions), start, transition, lengths)
         return Filtering(*(answered(part, log_emissions) for part in found))
     if reached:
-        return Filtering(*forward_pass(Emissions.of(log_emissions), Chain(start, transition, first)))
+        return Filtering(*forward_pass(Emissions(log_emissions, in_logs=True), Chain(start, transition, first)))
     before, after, log_scale = LOGS.forward(log_emissions, start, transition, first)
     return Filtering(np.exp(before), np.exp(after), log_scale)
 
@@ -61,7 +61,7 @@ def smooth_states(log_emissions: Any, start: np.ndarray, transition: np.ndarray,
         posteriors, moves, likelihood = smooth_states(to_numpy(log_emissions), start, transition, lengths)
         return Smoothing(answered(posteriors, log_emissions), moves, answered(likelihood, log_emissions))
     if reached:
-        return smoothing_pass(Emissions.of(log_emissions), Chain(start, transition, first))
+        return smoothing_pass(Emissions(log_emissions, in_logs=True), Chain(start, transition, first))
     return _smoothed_logs(log_emissions, start, transition, first)
 
 
@@ -69,7 +69,7 @@ def smooth_densities(density: Any, start: np.ndarray, transition: np.ndarray, le
     """The same from p(x_t | h) itself, (n, k), none of which is zero and all of which are numbers."""
     if is_foreign(density) or not _all_reached(start, transition):
         return smooth_states(namespace(density).log(density), start, transition, lengths)
-    return smoothing_pass(Emissions(density, 0.0), Chain(start, transition, first_rows(lengths)))
+    return smoothing_pass(Emissions(density, in_logs=False), Chain(start, transition, first_rows(lengths)))
 
 
 def _smoothed_logs(
