@@ -7,8 +7,8 @@
 Draw i is ``make_hmm(n, random_state=i)``, judged on ``make_hmm(20_000, random_state=1000 + i)``: the adjusted Rand
 index of the best path, the log-likelihood per step below that of the true model, and the processor time of the fit. The
 mixtures of hmmlearn, and of dynamax where it is installed, run to 100 iterations from five starts and keep the most
-likely. What is saved is not run again. Set OMP_NUM_THREADS=1: threads that wait for each other count as time of the
-processor. On two cores JAX may wait for itself for ever: set NPROC=8.
+likely. What is saved is not run again without ``--again``. Set OMP_NUM_THREADS=1: threads that wait for each other
+count as time of the processor. On two cores JAX may wait for itself for ever: set NPROC=8.
 """
 
 import argparse
@@ -165,6 +165,7 @@ def main() -> None:
     parser.add_argument("--n", type=int, nargs="*", default=[4000, 16_000])
     parser.add_argument("--seeds", type=int, default=10)
     parser.add_argument("--methods", nargs="*", default=list(METHODS), choices=list(METHODS))
+    parser.add_argument("--again", action="store_true", help="measure what is saved, too")
     parser.add_argument("--report", action="store_true")
     arguments = parser.parse_args()
     warnings.simplefilter("ignore")
@@ -175,7 +176,7 @@ def main() -> None:
             for n in arguments.n:
                 for method in arguments.methods:
                     key = f"{n}|{seed}|{method}"
-                    if key not in draws or "missing" in draws[key]:
+                    if arguments.again or key not in draws or "missing" in draws[key]:
                         draws[key] = measure(n, seed, method)
                         packages = (*_record.PACKAGES, "hmmlearn")
                         _record.save(RESULTS, {"means": summary(draws), "draws": draws}, packages)

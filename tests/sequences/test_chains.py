@@ -3,7 +3,16 @@ from itertools import product
 import numpy as np
 import pytest
 
-from latentviews.sequences.chains import best_path, draw_states, filter_states, first_rows, smooth_states, stationary
+from latentviews.sequences import banded
+from latentviews.sequences.chains import (
+    best_path,
+    draw_states,
+    filter_states,
+    first_rows,
+    smooth_densities,
+    smooth_states,
+    stationary,
+)
 
 pytestmark = pytest.mark.cheap
 
@@ -122,6 +131,27 @@ def test_rows_that_the_row_before_says_nothing_of_are_solved_for_in_fewer_at_onc
     smoothed = smooth_states(log_emissions, np.array([0.5, 0.5]), transition, np.array([1500]))
     assert smoothed.log_likelihood.sum() == pytest.approx(total, rel=1e-12)
     np.testing.assert_allclose(smoothed.posteriors, posteriors, atol=1e-8)
+
+
+@pytest.mark.parametrize("lengths", [[40], [8, 7, 1, 9, 15], [1] * 40])
+def test_rows_may_be_solved_for_in_any_parts(lengths, rng, monkeypatch):
+    """Sequences end with a system of eight rows, inside one, and go on in the next."""
+    start, transition = chain(rng, 3)
+    given = 2 * rng.normal(size=(40, 3)), start, transition, np.array(lengths)
+    whole = *filter_states(*given), *smooth_states(*given)
+    monkeypatch.setattr(banded, "SIZES", (1, 8, 8))
+    parts = *filter_states(*given), *smooth_states(*given)
+    for part, same in zip(parts, whole, strict=True):
+        np.testing.assert_allclose(part, same, rtol=1e-12, atol=1e-14)
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+def test_densities_say_what_their_logs_say(sparse, rng):
+    start, transition = chain(rng, 3, sparse)
+    density, lengths = np.exp(20 * rng.normal(size=(60, 3))), np.array([25, 35])
+    of_logs = smooth_states(np.log(density), start, transition, lengths)
+    for part, same in zip(smooth_densities(density, start, transition, lengths), of_logs, strict=True):
+        np.testing.assert_allclose(part, same, rtol=1e-10, atol=1e-12)
 
 
 def test_a_chain_that_never_moves_keeps_the_state_that_late_rows_speak_for():

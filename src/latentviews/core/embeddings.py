@@ -205,18 +205,17 @@ class BinnedEmbedding(Components):
         table = np.zeros((length // 2 + 1, self.n_components), dtype=complex)
         for factor in factors:
             weights = self.weights if local is None else np.where(local == factor, self.weights, 0.0)
-            profiles = self._profiles(factor * self.bandwidths)
-            table += fft.rfft(profiles, length, axis=0) * fft.rfft(weights, length, axis=0)
+            widths, places = np.unique(factor * self.bandwidths, return_inverse=True)
+            table += fft.rfft(self._profiles(widths), length, axis=0)[:, places] * fft.rfft(weights, length, axis=0)
         table = fft.irfft(table, length, axis=0)[size - 1 : size - 1 + wide]
         return table if self.shapes is None else self._kernel_share * table + self.shapes
 
     def _profiles(self, widths: np.ndarray) -> np.ndarray:
         """The kernels of these widths at all differences of two points of the wide grid and the grid, in columns."""
-        size = len(self.grid)
-        offsets = (self.grid[1] - self.grid[0]) * np.arange(-2 * size + 2, 2 * size - 1)
-        different, places = np.unique(widths, return_inverse=True)
-        kernels = [self._of_width(float(width), on_the_line=True) for width in different]
-        return np.column_stack([kernel.gram(offsets[:, None], np.zeros((1, 1)))[:, 0] for kernel in kernels])[:, places]
+        offsets = (self.grid[1] - self.grid[0]) * np.arange(2 * len(self.grid) - 1)
+        kernels = [self._of_width(float(width), on_the_line=True) for width in widths]
+        half = np.concatenate([kernel.gram(offsets[:, None], np.zeros((1, 1))) for kernel in kernels], axis=1)
+        return np.concatenate([half[:0:-1], half])
 
     @property
     def _kernel_share(self) -> np.ndarray:

@@ -191,13 +191,15 @@ def held_out_bandwidths(
     parts = [linear_bins(x[rows], view.grid).T @ posteriors[rows] for rows in seen]
     floor = max(finest(x[here]), (view.grid[1] - view.grid[0]) / 2)
     choices = [(width, local) for width in WIDTHS for local in (False, True)]
-    scores = np.zeros((len(choices), view.n_components))
-    for row, (width, local) in zip(scores, choices, strict=True):
-        for fitted, held in (parts, parts[::-1]):
-            weights = as_shares(fitted, axis=0)
-            candidate = replace(view, weights=weights, bandwidths=np.maximum(2**0.2 * width * view.bandwidths, floor))
-            candidate = replace(candidate, local=_local_widths(candidate, floor)) if local else candidate
-            row += (held * candidate.log_density(view.grid)).sum(axis=0)
+    side_by_side = view.take(np.tile(np.arange(view.n_components), 2))
+    weights, held = (np.concatenate(order, axis=1) for order in (parts, parts[::-1]))
+    candidates: list[BinnedEmbedding] = []
+    for width in WIDTHS:
+        bandwidths = np.maximum(2**0.2 * width * side_by_side.bandwidths, floor)
+        even = replace(side_by_side, weights=as_shares(weights, axis=0), bandwidths=bandwidths)
+        candidates += [even, replace(even, local=_local_widths(even, floor))]
+    judged = np.stack([(held * candidate.log_density(view.grid)).sum(axis=0) for candidate in candidates])
+    scores = judged.reshape(len(choices), 2, -1).sum(axis=1)
     widths, locals_ = np.array(choices)[scores.argmax(axis=0)].T
     chosen = replace(view, bandwidths=np.maximum(widths * view.bandwidths, floor))
     return replace(chosen, local=np.where(locals_ > 0, _local_widths(chosen, floor), 1.0)) if locals_.any() else chosen

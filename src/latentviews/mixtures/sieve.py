@@ -256,10 +256,11 @@ def accelerated_em(
     It stops when a step of plain EM, scaled to a hundred of them, gains less than ``tol`` per row or ``report``
     says so.
     """
-    current, objective = start, step(start)[1]
+    current, (first, objective) = start, step(start)
     n_iter, longest = 0, 4.0
     while n_iter < max_iter:
-        first, objective = step(current)
+        if n_iter:
+            first, objective = step(current)
         second, after = step(first)
         n_iter += 2
         stop = report(n_iter, objective)

@@ -1,19 +1,23 @@
-"""The forward pass of a chain as solutions of banded systems, by a compiled routine that SciPy has.
+"""The passes of a chain as solutions of banded systems, by a compiled routine that SciPy has.
 
 With b_t the emissions of row t, the messages α_t = b_t ∘ (α_{t-1} A) of some rows solve a triangular system, with one
-over b_t on the diagonal and A beside it. Nothing is subtracted in it, so it is as exact as the recursion. Emissions are
-first divided by a guess of how likely their row is after the row before: messages then neither grow nor shrink by much,
-and hundreds of rows are solved for at once. Where they do, fewer are.
+over b_t on the diagonal and A below it; those backwards in time, γ_t = b_t ∘ (A γ_{t+1}), solve its transpose. Nothing
+is subtracted in them, so they are as exact as the recursions. Emissions are first divided by a guess of how likely
+their row is after the row before: messages then neither grow nor shrink by much, and hundreds of rows are solved for at
+once. Where they do, fewer are.
+
+Along short rows (n, k) NumPy's loops are slow: sums are products with a matrix of ones, which has them k times, as they
+are divided by.
 """
 
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.linalg.blas import dtbsv
 
-from latentviews._numbers import row_sums
-
-SIZES = 2**17, 64, 2048  # numbers of a system, and the fewest and most rows in it
+SIZES = 2**17, 64, 4096  # numbers of a system, and the fewest and most rows in it
+SHORT = 512  # rows of systems that take little longer than long ones
 RANGE = 1e-100, 1e100  # totals of messages between which nothing that matters has underflowed
 LEAST = 1e-300  # of an emission that is divided by; one below it counts as none
 
@@ -26,91 +30,175 @@ class Messages(NamedTuple):
     log_scale: Any  # (n,), the log of the total of before × emissions
 
 
+class Smoothing(NamedTuple):
+    """What a whole sequence says of every state and move in it."""
+
+    posteriors: Any  # (n, k), P(h_t | x_1, …, x_n)
+    moves: np.ndarray  # (k, k), the expected number of moves from g to h
+    log_likelihood: Any  # (n,), log p(x_t | x_1, …, x_{t-1})
+
+
 class Emissions(NamedTuple):
-    """What rows say of their states, the likeliest of which counts one; states first, which is quicker."""
+    """What rows say of their states: p(x_t | h), or the logs of it."""
 
-    values: np.ndarray  # (k, n)
-    alone: np.ndarray  # (k, n), the same scaled to total one: messages if every row told its state alone
-    highest: np.ndarray  # (n,), the logs of what was divided by
+    values: np.ndarray  # (n, k)
+    in_logs: bool
 
-    @classmethod
-    def of(cls, log_emissions: np.ndarray) -> "Emissions":
-        """Those with these logs, (n, k)."""
-        logs = np.array(log_emissions.T, order="C")
+    def some(self, rows: slice) -> tuple[np.ndarray, np.ndarray | float]:
+        """Those of some rows, and the logs of what they are held over: of logs, the likeliest state counts one."""
+        if not self.in_logs:
+            return self.values[rows], 0.0
+        logs = np.array(self.values[rows].T, order="C")  # along long rows, NumPy is quicker
         highest = logs.max(axis=0, initial=-np.finfo(float).max)
-        values = np.exp(np.subtract(logs, highest, out=logs), out=logs)
-        return cls(values, values / values.sum(axis=0), highest)
-
-    def rows(self, which: slice) -> "Emissions":
-        """Those of some rows."""
-        return Emissions(*(part[..., which] for part in self))
+        logs -= highest
+        return np.ascontiguousarray(np.exp(logs, out=logs).T), highest
 
 
-def forward_pass(emissions: Emissions, entry: np.ndarray, transition: np.ndarray, first: np.ndarray) -> Messages:
-    """All messages of a chain whose moves are all possible and which begins again from ``entry`` at ``first`` rows."""
-    k, n = emissions.values.shape
-    numbers, fewest, most = SIZES
-    most = min(int(np.clip(numbers // (2 * k * k), fewest, most)), n)
-    found = Messages(np.empty((k, n)), np.empty((k, n)), np.empty(n))
-    system = _BandedSystem(most, entry, transition)
-    low, size, entering = 0, most, entry
-    while low < n:
-        rows = slice(low, min(low + size, n))
-        part = system.solve(emissions.rows(rows), entering, np.flatnonzero(first[rows]))
+class Chain(NamedTuple):
+    """A chain whose moves are all possible, which begins again from ``entry`` at ``first`` rows."""
+
+    entry: np.ndarray  # (k,)
+    transition: np.ndarray  # (k, k)
+    first: np.ndarray  # (n,)
+
+    def band(self, *, backwards: bool) -> "_Band":
+        """The system of as many rows as are solved for at once."""
+        numbers, fewest, most = SIZES
+        n_rows = min(max(numbers // (2 * self.transition.size), fewest), most, len(self.first))
+        return _Band(n_rows, self.transition, backwards=backwards)
+
+
+class _Solution(NamedTuple):
+    """Forward messages of some rows, on a scale of their own."""
+
+    rows: slice
+    begins: np.ndarray  # where sequences begin among the rows
+    diagonal: np.ndarray  # (n, k), the guess of a row's likelihood over its emissions
+    messages: np.ndarray  # (n, k)
+    totals: np.ndarray  # (n, k), the sum of each, k times
+    log_likelihood: np.ndarray  # (n,), of every row after the rows before it
+
+
+def forward_pass(emissions: Emissions, chain: Chain) -> Messages:
+    """All messages of a chain forwards in time."""
+    shape, entering = emissions.values.shape, chain.entry
+    found = Messages(np.empty(shape), np.empty(shape), np.empty(shape[0]))
+    for part in _solutions(emissions, chain):
+        scaled = np.divide(part.messages, part.totals, out=found.after[part.rows])
+        _move(scaled, chain, entering, part.begins, found.before[part.rows])
+        found.log_scale[part.rows] = part.log_likelihood
+        entering = scaled[-1] @ chain.transition
+    return found
+
+
+def smoothing_pass(emissions: Emissions, chain: Chain) -> Smoothing:
+    """Messages of both directions, multiplied: it does not matter on what scale they are.
+
+    Where those of some rows are in range forwards, they are backwards: the two have one product at all of the rows.
+    """
+    parts = list(_solutions(emissions, chain))
+    posteriors, moves = np.empty(emissions.values.shape), np.zeros(chain.transition.shape)
+    log_likelihood = np.empty(len(posteriors))
+    band, ahead = chain.band(backwards=True), None
+    for part in reversed(parts):
+        ends = part.begins[part.begins > 0] - 1
+        source = np.zeros(part.messages.shape)
+        source[ends] = 1.0
+        source[-1] = 1.0 if ahead is None else chain.transition @ ahead
+        later = band.solve(part.diagonal, source, part.begins)
+        joint = part.diagonal * later
+        joint *= part.messages
+        totals = joint @ np.ones(moves.shape)
+        np.divide(joint, totals, out=posteriors[part.rows])
+        earlier = np.divide(part.messages, totals, out=totals)
+        earlier[ends] = 0.0
+        moves += earlier[:-1].T @ later[1:]
+        if ahead is not None:
+            moves += np.outer(earlier[-1], ahead)
+        log_likelihood[part.rows] = part.log_likelihood
+        ahead = None if chain.first[part.rows.start] else later[0] / later[0].sum()
+    return Smoothing(posteriors, chain.transition * moves, log_likelihood)
+
+
+def _solutions(emissions: Emissions, chain: Chain) -> Iterator[_Solution]:
+    """Forward messages of as many rows at once as the range of numbers allows."""
+    band, entering, low = chain.band(backwards=False), chain.entry, 0
+    size = most = len(band.columns)
+    while low < len(chain.first):
+        rows = slice(low, min(low + size, len(chain.first)))
+        part = _solution(rows, emissions, band, chain, entering)
         if part is None:
             size //= 2
+            most = max(size, min(most, SHORT))  # so many rows would leave it again
             continue
-        for whole, piece in zip(found, part, strict=True):
-            whole[..., rows] = piece
-        low, size, entering = rows.stop, min(2 * size, most), part.after[:, -1] @ transition
-    return Messages(found.before.T, found.after.T, found.log_scale)
+        yield part
+        entering = part.messages[-1] / part.totals[-1] @ chain.transition
+        low, size = rows.stop, min(2 * size, most)
 
 
-class _BandedSystem:
+def _solution(rows: slice, emissions: Emissions, band: "_Band", chain: Chain, entering: np.ndarray) -> _Solution | None:
+    """Forward messages of some rows after one ``entering``; none if they leave the range of numbers."""
+    (values, units), begins = emissions.some(rows), np.flatnonzero(chain.first[rows])
+    ones = np.ones(chain.transition.shape)
+    expected = _move(values, chain, entering, begins, np.empty(values.shape))
+    expected *= values
+    guess = expected @ ones
+    guess /= _one_row_before(values @ ones, begins)
+    source = np.zeros(values.shape)
+    source[0], source[begins] = entering, chain.entry
+    unseen = values <= LEAST if values.min() <= LEAST else None
+    diagonal = guess / (values if unseen is None else np.maximum(values, LEAST))
+    messages = band.solve(diagonal, source, begins[begins > 0] - 1)
+    if unseen is not None:
+        messages[unseen] = 0.0
+    with np.errstate(invalid="ignore", over="ignore"):
+        totals = messages @ ones
+    if len(values) > 1 and not (RANGE[0] < totals.min() and totals.max() < RANGE[1]):
+        return None
+    likelihood = totals[:, 0] / _one_row_before(totals[:, 0], begins) * guess[:, 0]
+    return _Solution(rows, begins, diagonal, messages, totals, np.log(likelihood) + units)
+
+
+def _move(values: np.ndarray, chain: Chain, entering: np.ndarray, begins: np.ndarray, found: np.ndarray) -> np.ndarray:
+    """What every row says of the next one's states (n, k), filled in, and what is said of the first."""
+    np.matmul(values[:-1], chain.transition, out=found[1:])
+    found[0], found[begins] = entering, chain.entry
+    return found
+
+
+def _one_row_before(totals: np.ndarray, begins: np.ndarray) -> np.ndarray:
+    """The totals of the row before; one where there is none, as laws have."""
+    found = np.empty(totals.shape)
+    found[1:] = totals[:-1]
+    found[0], found[begins] = 1.0, 1.0
+    return found
+
+
+class _Band:
     """The system of some rows, with all but its diagonal filled in.
 
     A column of the band is a state i at time t: its diagonal, then what is below it, -A_ij for state j at t + 1 in the
-    place k + j - i.
+    place k + j - i. Backwards the diagonal is last, after what is above it, -A_ji for state j at t - 1.
     """
 
-    def __init__(self, n_rows: int, entry: np.ndarray, transition: np.ndarray):
+    def __init__(self, n_rows: int, transition: np.ndarray, *, backwards: bool):
         k = len(transition)
-        self.entry, self.transition, self.columns = entry, transition, np.zeros((k, 2 * k))
+        self.backwards, self.column = backwards, np.zeros((k, 2 * k))
         for i in range(k):
-            self.columns[i, k - i : 2 * k - i] = -transition[i]
-        self.band = np.repeat(self.columns[None], n_rows, axis=0)
+            if backwards:
+                self.column[i, k - 1 - i : 2 * k - 1 - i] = -transition[:, i]
+            else:
+                self.column[i, k - i : 2 * k - i] = -transition[i]
+        self.columns = np.empty((n_rows, k, 2 * k))
+        self.columns[:] = self.column
 
-    def solve(self, emissions: Emissions, entering: np.ndarray, begins: np.ndarray) -> Messages | None:
-        """The messages (k, n) of some rows after one ``entering``; none if they leave the range of numbers."""
-        values, alone, highest = emissions
-        guess = (self._moved(alone, entering, begins) * values).sum(axis=0)
-        messages = self._solution(values, guess, entering, begins)
-        total = row_sums(messages)
-        if len(total) > 1 and not (RANGE[0] < total.min() and total.max() < RANGE[1]):
-            return None
-        scaled = np.divide(messages.T, total, order="C")
-        earlier = np.append(1.0, total[:-1])
-        earlier[begins] = 1.0
-        return Messages(self._moved(scaled, entering, begins), scaled, np.log(total / earlier * guess) + highest)
-
-    def _moved(self, messages: np.ndarray, entering: np.ndarray, begins: np.ndarray) -> np.ndarray:
-        """What the messages (k, n) of every row say of the next, and what is said of the first."""
-        moved = np.empty(messages.shape)
-        moved[:, 0] = entering
-        np.matmul(self.transition.T, messages[:, :-1], out=moved[:, 1:])
-        moved[:, begins] = self.entry[:, None]
-        return moved
-
-    def _solution(self, values: np.ndarray, guess: np.ndarray, entering: np.ndarray, begins: np.ndarray) -> np.ndarray:
-        """The α with α_t = b_t ∘ (α_{t-1} A) / guess_t, (n, k), from what enters and beginnings of sequences."""
-        k, n = values.shape
-        cut = begins[begins > 0] - 1
-        self.band[cut] = 0.0
-        np.divide(guess, np.maximum(values, LEAST), out=self.band[:n, :, 0].T)
-        source = np.zeros((n, k))
-        source[0] = entering
-        source[begins] = self.entry
-        solved = dtbsv(2 * k - 1, self.band[:n].reshape(-1, 2 * k).T, source.ravel(), lower=1, overwrite_x=1)
-        self.band[cut] = self.columns
-        found = solved.reshape(n, k)
-        return found if values.min() > LEAST else found * (values > LEAST).T
+    def solve(self, diagonal: np.ndarray, source: np.ndarray, alone: np.ndarray) -> np.ndarray:
+        """The messages (n, k) from what enters, where some rows have nothing ``alone`` beside the diagonal."""
+        n, k = diagonal.shape
+        columns = self.columns[:n]
+        columns[alone] = 0.0
+        columns[:, :, -1 if self.backwards else 0] = diagonal
+        band = columns.reshape(-1, 2 * k).T
+        solved = dtbsv(2 * k - 1, band, source.ravel(), lower=not self.backwards, overwrite_x=1)
+        columns[alone] = self.column
+        return solved.reshape(n, k)

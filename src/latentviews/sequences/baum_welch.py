@@ -23,7 +23,7 @@ from latentviews.mixtures.sieve import (
     initial_parameters,
     updated_coefficients,
 )
-from latentviews.sequences.chains import Smoothing, first_rows, smooth_states
+from latentviews.sequences.chains import Smoothing, first_rows, smooth_densities, smooth_states
 from latentviews.sequences.stretches import WINDOW, draw_windows, stretches, windows
 
 CellStream = Iterable[tuple[slice, Sequence[SieveRows]]]  # the cells of some rows at a time, read more than once
@@ -73,13 +73,16 @@ def chain_sums(stream: CellStream, parameters: SieveParameters, lengths: np.ndar
 def held_sums(cells: Sequence[SieveRows], parameters: SieveParameters, lengths: np.ndarray) -> tuple[Any, ...]:
     """What `chain_sums` gives, of rows whose cells are all held, and their densities with them."""
     densities = _densities(cells, parameters)
-    smoothed = smooth_states(_log_emissions(cells, densities), *chain_laws(parameters), lengths)
+    if len(densities) == 1 and isinstance(cells[0].log_units, float):
+        smoothed = smooth_densities(densities[0], *chain_laws(parameters), lengths)
+    else:
+        smoothed = smooth_states(_log_emissions(cells, densities), *chain_laws(parameters), lengths)
     return _with_moves(smoothed, lengths, gathered_sums(cells, parameters, smoothed.posteriors, densities))
 
 
 def _with_moves(smoothed: Smoothing, lengths: np.ndarray, sums: Sequence[Any]) -> tuple[Any, ...]:
     """First states, moves, the log-likelihood and the number of rows before other sums."""
-    first = column_sums(take_rows(smoothed.posteriors, np.flatnonzero(first_rows(lengths))))
+    first = column_sums(take_rows(smoothed.posteriors, np.cumsum(lengths) - lengths))
     return first, smoothed.moves, smoothed.log_likelihood.sum(), smoothed.posteriors.shape[0], *sums
 
 
@@ -92,7 +95,8 @@ def chain_update(parameters: SieveParameters, sums: Sequence[Any]) -> tuple[Siev
 
 def chain_weights(first: np.ndarray, moves: np.ndarray) -> np.ndarray:
     """The laws of a chain, a column each, from counts of first states and of moves."""
-    return as_probabilities(np.column_stack([first, moves.T]) / np.append(first.sum(), moves.sum(axis=1) + TINY))
+    counts = np.concatenate([first[:, None], moves.T], axis=1)
+    return as_probabilities(counts / (counts.sum(axis=0) + TINY))
 
 
 BATCH, THERE = 2**14, 2**22  # rows whose cells are held at once, in main memory and on a device

@@ -10,13 +10,12 @@ and not n on small ones, and needs no compiler. Rows in another array library st
 """
 
 from functools import reduce
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from latentviews._arrays import answered, is_foreign, to_numpy
-from latentviews._numbers import row_sums
-from latentviews.sequences.banded import Emissions, Messages, forward_pass
+from latentviews._arrays import answered, is_foreign, namespace, to_numpy
+from latentviews.sequences.banded import Chain, Emissions, Messages, Smoothing, forward_pass, smoothing_pass
 from latentviews.sequences.device_chains import forward_there, smooth_there
 
 BLOCKS = (4, 64)  # the fewest and most steps that are taken one after the other, in all blocks at once
@@ -32,14 +31,6 @@ class Filtering(NamedTuple):
     log_likelihood: Any  # (n,), log p(x_t | x_1, …, x_{t-1})
 
 
-class Smoothing(NamedTuple):
-    """What a whole sequence says of every state and move in it."""
-
-    posteriors: Any  # (n, k), P(h_t | x_1, …, x_n)
-    moves: np.ndarray  # (k, k), the expected number of moves from g to h
-    log_likelihood: Any  # (n,), log p(x_t | x_1, …, x_{t-1})
-
-
 class Path(NamedTuple):
     """The most probable states of every sequence."""
 
@@ -49,32 +40,50 @@ class Path(NamedTuple):
 
 def filter_states(log_emissions: Any, start: np.ndarray, transition: np.ndarray, lengths: np.ndarray) -> Filtering:
     """The forward pass. ``log_emissions`` (n, k) are log p(x_t | h), zero where a row is missing."""
-    algebra = _algebra(start, transition)
+    reached, first = _all_reached(start, transition), first_rows(lengths)
     if is_foreign(log_emissions):
-        if algebra is SCALED:
-            return Filtering(*forward_there(log_emissions, start, transition, first_rows(lengths)))
+        if reached:
+            return Filtering(*forward_there(log_emissions, start, transition, first))
         found = filter_states(to_numpy(log_emissions), start, transition, lengths)
         return Filtering(*(answered(part, log_emissions) for part in found))
-    passed = algebra.forward(algebra.seen(log_emissions), start, transition, first_rows(lengths))
-    return Filtering(algebra.linear(passed.before), algebra.linear(passed.after), passed.log_scale)
+    if reached:
+        return Filtering(*forward_pass(Emissions(log_emissions, in_logs=True), Chain(start, transition, first)))
+    before, after, log_scale = LOGS.forward(log_emissions, start, transition, first)
+    return Filtering(np.exp(before), np.exp(after), log_scale)
 
 
 def smooth_states(log_emissions: Any, start: np.ndarray, transition: np.ndarray, lengths: np.ndarray) -> Smoothing:
     """The forward–backward algorithm."""
-    algebra, first = _algebra(start, transition), first_rows(lengths)
+    reached, first = _all_reached(start, transition), first_rows(lengths)
     if is_foreign(log_emissions):
-        if algebra is SCALED:
+        if reached:
             return Smoothing(*smooth_there(log_emissions, start, transition, first))
         posteriors, moves, likelihood = smooth_states(to_numpy(log_emissions), start, transition, lengths)
         return Smoothing(answered(posteriors, log_emissions), moves, answered(likelihood, log_emissions))
-    seen = algebra.seen(log_emissions)
-    forward = algebra.forward(seen, start, transition, first)
+    if reached:
+        return smoothing_pass(Emissions(log_emissions, in_logs=True), Chain(start, transition, first))
+    return _smoothed_logs(log_emissions, start, transition, first)
+
+
+def smooth_densities(density: Any, start: np.ndarray, transition: np.ndarray, lengths: np.ndarray) -> Smoothing:
+    """The same from p(x_t | h) itself, (n, k), none of which is zero and all of which are numbers."""
+    if is_foreign(density) or not _all_reached(start, transition):
+        return smooth_states(namespace(density).log(density), start, transition, lengths)
+    return smoothing_pass(Emissions(density, in_logs=False), Chain(start, transition, first_rows(lengths)))
+
+
+def _smoothed_logs(
+    log_emissions: np.ndarray, start: np.ndarray, transition: np.ndarray, first: np.ndarray
+) -> Smoothing:
+    """The forward–backward algorithm in logarithms."""
+    forward = LOGS.forward(log_emissions, start, transition, first)
     last = np.append(first[1:], True)
     # backwards in time the messages b_t β_t move by the transposed matrix, and begin again from ones
-    backward = algebra.forward(algebra.backwards(seen), np.ones(len(start)), transition.T, last[::-1])
-    posteriors, total = algebra.posteriors(forward.after, backward.before[::-1])
-    moves = algebra.moves(forward.after, backward.after[::-1], total, transition, last)
-    return Smoothing(posteriors, moves, forward.log_scale)
+    backward = LOGS.forward(log_emissions[::-1], np.ones(len(start)), transition.T, last[::-1])
+    joint = forward.after + backward.before[::-1]
+    total = LOGS.total(joint.T)[:, None]
+    moves = LOGS.moves(forward.after - total, backward.after[::-1], transition, last)
+    return Smoothing(np.exp(joint - total), moves, forward.log_scale)
 
 
 def best_path(log_emissions: np.ndarray, start: np.ndarray, transition: np.ndarray, lengths: np.ndarray) -> Path:
@@ -123,73 +132,14 @@ def draw_states(start: np.ndarray, transition: np.ndarray, lengths: np.ndarray, 
     return np.array(states, dtype=int)
 
 
-class _Algebra(Protocol):
-    """How numbers are held, and what it means to add and to multiply them."""
-
-    def seen(self, log_emissions: np.ndarray) -> Any:
-        """What passes in both directions take of the emissions, (n, k)."""
-
-    def backwards(self, seen: Any) -> Any:
-        """The same with the last row first."""
-
-    def forward(self, seen: Any, entry: np.ndarray, transition: np.ndarray, first: np.ndarray) -> Messages:
-        """All messages of a chain that begins again from ``entry`` at every ``first`` row."""
-
-    def linear(self, values: np.ndarray) -> np.ndarray:
-        """To probabilities."""
-
-    def posteriors(self, after: np.ndarray, ahead: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Probabilities from messages of both directions, (n, k), and the sums that they were divided by, (n, 1)."""
-
-    def moves(
-        self, after: np.ndarray, ahead: np.ndarray, total: np.ndarray, transition: np.ndarray, last: np.ndarray
-    ) -> np.ndarray:
-        """Σ_t after_ti A_ij ahead_(t+1)j / total_t over the rows that are not last: a number of moves."""
-
-
-class _ScaledSteps:
-    """Probabilities, which are rescaled at every step."""
-
-    def seen(self, log_emissions: np.ndarray) -> Emissions:
-        return Emissions.of(log_emissions)
-
-    def backwards(self, seen: Emissions) -> Emissions:
-        return seen.rows(slice(None, None, -1))
-
-    def forward(self, seen: Emissions, entry: np.ndarray, transition: np.ndarray, first: np.ndarray) -> Messages:
-        return forward_pass(seen, entry, transition, first)
-
-    def linear(self, values: np.ndarray) -> np.ndarray:
-        return values
-
-    def posteriors(self, after: np.ndarray, ahead: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        joint = after * ahead
-        total = row_sums(joint)[:, None]
-        joint /= total
-        return joint, total
-
-    def moves(
-        self, after: np.ndarray, ahead: np.ndarray, total: np.ndarray, transition: np.ndarray, last: np.ndarray
-    ) -> np.ndarray:
-        after /= total  # which nobody needs as they were
-        after[last] = 0.0
-        return transition * (after[:-1].T @ ahead[1:])
-
-
 class _Logs:
     """Logarithms, added as probabilities. Where numbers are added, states stand on the first axis."""
 
-    def seen(self, log_emissions: np.ndarray) -> np.ndarray:
-        return log_emissions
-
-    def backwards(self, seen: np.ndarray) -> np.ndarray:
-        return seen[::-1]
-
-    def forward(self, seen: np.ndarray, entry: np.ndarray, transition: np.ndarray, first: np.ndarray) -> Messages:
-        return _scan(self, seen, entry, transition, first)
-
-    def linear(self, values: np.ndarray) -> np.ndarray:
-        return np.exp(values)
+    def forward(
+        self, log_emissions: np.ndarray, entry: np.ndarray, transition: np.ndarray, first: np.ndarray
+    ) -> Messages:
+        """All messages of a chain that begins again from ``entry`` at every ``first`` row."""
+        return _scan(self, log_emissions, entry, transition, first)
 
     def total(self, values: np.ndarray) -> np.ndarray:
         """The sum along the first axis."""
@@ -201,18 +151,12 @@ class _Logs:
         spread = matrix.reshape(matrix.shape + (1,) * (values.ndim - 1))
         return self.total(spread + values[:, None])
 
-    def posteriors(self, after: np.ndarray, ahead: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        joint = after + ahead
-        total = self.total(joint.T)[:, None]
-        return np.exp(joint - total), total
-
-    def moves(
-        self, after: np.ndarray, ahead: np.ndarray, total: np.ndarray, transition: np.ndarray, last: np.ndarray
-    ) -> np.ndarray:
+    def moves(self, after: np.ndarray, ahead: np.ndarray, transition: np.ndarray, last: np.ndarray) -> np.ndarray:
+        """Σ_t after_ti A_ij ahead_(t+1)j over the rows that are not last, scaled: a number of moves."""
         counts, log_transition, rows = np.zeros_like(transition), _log(transition), np.flatnonzero(~last)
         for i in range(0, len(rows), CHUNK):
             part = rows[i : i + CHUNK]
-            terms = (after[part] - total[part])[:, :, None] + log_transition + ahead[part + 1, None, :]
+            terms = after[part][:, :, None] + log_transition + ahead[part + 1, None, :]
             counts += np.exp(terms - self._shift(terms)).sum(axis=0)
         return counts
 
@@ -235,11 +179,12 @@ class _Highest(_Logs):
         return best
 
 
-SCALED, LOGS, MAX = _ScaledSteps(), _Logs(), _Highest()
+LOGS, MAX = _Logs(), _Highest()
 
 
-def _algebra(start: np.ndarray, transition: np.ndarray) -> _Algebra:
-    return SCALED if min(start.min(), transition.min()) >= REACHED else LOGS
+def _all_reached(start: np.ndarray, transition: np.ndarray) -> bool:
+    """Whether every start and move is so likely that probabilities may be rescaled."""
+    return min(start.min(), transition.min()) >= REACHED
 
 
 def _log(values: np.ndarray) -> np.ndarray:

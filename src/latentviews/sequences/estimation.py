@@ -167,15 +167,17 @@ def spectral_chain(
     return ChainEstimate(stationary(transition), transition, components, problem.rows.columns), spectral
 
 
-def _window_posteriors(problem: SequenceProblem, reach: int) -> np.ndarray:
+def _window_posteriors(problem: SequenceProblem) -> dict[str, np.ndarray]:
     """Clusters of the mean embeddings of windows: states that stay are told by the shape of what they emit."""
-    rows = problem.rows
+    rows, found = problem.rows, {}
     phi = feature_vectors(rows.pilot, rows.views())
-    scaled_phi = [x / np.sqrt((x**2).sum(axis=1).mean()) for x in phi]  # no view drowns the others
-    means = window_means(np.concatenate(scaled_phi, axis=1), problem.pilot_lengths, reach)
-    seed = int(rows.rng.integers(2**31))
-    clusters = kmeans(means[rows.rng.permutation(len(means))[:CLUSTER_ROWS]], rows.rank, seed, 3)
-    return cluster_posteriors(clusters, means)
+    scaled_phi = np.concatenate([x / np.sqrt((x**2).sum(axis=1).mean()) for x in phi], axis=1)  # no view drowns others
+    for reach in REACHES:
+        means = window_means(scaled_phi, problem.pilot_lengths, reach)
+        seed = int(rows.rng.integers(2**31))
+        clusters = kmeans(means[rows.rng.permutation(len(means))[:CLUSTER_ROWS]], rows.rank, seed, 3)
+        found[f"windows of {2 * reach + 1}"] = cluster_posteriors(clusters, means)
+    return found
 
 
 def chain_starts(problem: SequenceProblem, settings: SpectralSettings) -> Starts:
@@ -189,8 +191,7 @@ def chain_starts(problem: SequenceProblem, settings: SpectralSettings) -> Starts
     found = starts(rows, spectral_start, SPECTRAL_FACTORS if rows.rank > 1 else (), "Baum–Welch")
     if rows.rank == 1:
         return found
-    windows = {f"windows of {2 * reach + 1}": _window_posteriors(problem, reach) for reach in REACHES}
-    return found._replace(posteriors=found.posteriors | windows)
+    return found._replace(posteriors=found.posteriors | _window_posteriors(problem))
 
 
 class FoundChain(NamedTuple):

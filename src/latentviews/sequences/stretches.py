@@ -96,4 +96,7 @@ def window_means(values: np.ndarray, lengths: np.ndarray, reach: int) -> np.ndar
     place = np.arange(len(values))
     low, high = np.maximum(place - reach, begins), np.minimum(place + reach + 1, ends)
     sums = np.concatenate([np.zeros((1, values.shape[1])), np.cumsum(values, axis=0)])
-    return (sums[high] - sums[low]) / (high - low)[:, None]
+    means = sums.take(high, axis=0)
+    means -= sums.take(low, axis=0)
+    means /= (high - low)[:, None]
+    return means

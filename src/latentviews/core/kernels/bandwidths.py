@@ -237,6 +237,7 @@ def rounding(x: np.ndarray) -> float:
     return _median_step(values) if len(values) < len(x) / 2 else 0.0
 
 
+@once
 def without_copies(x: np.ndarray) -> np.ndarray:
     """The distinct rows where some occur again as whole, as in a bootstrap; all rows where values are only rounded.
 
