@@ -54,6 +54,15 @@ def test_sums_in_blocks_of_exchangeable_views_and_of_the_moments_own_maps(rng, m
         np.testing.assert_allclose(a, b, rtol=0, atol=1e-10 * np.abs(b).max())
 
 
+@pytest.mark.parametrize("dtype", [int, bool])
+def test_sums_in_blocks_of_whole_numbers_are_those_of_the_same_in_doubles(dtype, rng):
+    X = rows_of(3, rng).round().astype(dtype).astype(float)
+    views = maps_of(X, 3, 1.0, rng)
+    whitening = whiten(moments.pair_moments(X, views), 3)
+    for a, b in zip(*(moments.whitened_total(x, views, whitening).sums for x in (X.astype(dtype), X)), strict=True):
+        np.testing.assert_allclose(a, b, rtol=0, atol=1e-12 * np.abs(b).max())
+
+
 @pytest.mark.parametrize("far", [1.0, 1e7, 1e200, 1e300])
 def test_values_in_blocks_are_those_of_the_kernel_however_far_rows_lie(far, rng):
     x = rng.normal(size=(300, 3))

@@ -1,3 +1,4 @@
+import re
 from itertools import combinations, permutations
 
 import numpy as np
@@ -5,7 +6,8 @@ import pytest
 from sklearn.base import clone
 
 from catalogue import SOLVERS
-from latentviews.core.tensors import JointDiagonalization, PowerMethod, _rotate
+from latentviews.core import tensors
+from latentviews.core.tensors import JointDiagonalization, PowerMethod, _ordered, _rotate
 
 pytestmark = pytest.mark.cheap
 
@@ -145,6 +147,14 @@ def test_the_power_method_starts_from_given_vectors(rng):
     [
         (PowerMethod(starts=np.ones((2, 4))), r"starts must be finite vectors of 3 coordinates.*got shape \(2, 4\)"),
         (PowerMethod(starts=[[np.nan] * 3]), r"starts must be finite vectors of 3 coordinates"),
+        (PowerMethod(starts=np.ones(3)), r"starts must be finite vectors of 3 coordinates.*got shape \(3,\)"),
+        (
+            PowerMethod(starts=np.ones((2, 3, 1))),
+            r"starts must be finite vectors of 3 coordinates.*got shape \(2, 3, 1\)",
+        ),
+        (PowerMethod(starts=np.ones((0, 3))), r"starts must be finite vectors of 3 coordinates.*got shape \(0, 3\)"),
+        (PowerMethod(starts=np.ones((2, 2))), r"starts must be finite vectors of 3 coordinates.*got shape \(2, 2\)"),
+        (PowerMethod(threshold=-0.5), "threshold must be a number of at least zero; got -0.5"),
         (PowerMethod(n_restarts=0), "n_restarts must be an integer of at least 1; got 0"),
         (PowerMethod(n_iter=-1), "n_iter must be an integer of at least 1; got -1"),
         (PowerMethod(n_restarts=1.5), "n_restarts must be an integer of at least 1; got 1.5"),
@@ -207,3 +217,97 @@ def test_sweeps_end_where_nothing_is_left_to_turn(k, rng):
     found = JointDiagonalization(max_sweeps=10**9, tol=1e-12).decompose(tensor, rng)  # or this would take hours
 
     np.testing.assert_allclose(found.vectors, vectors, atol=1e-10)
+
+
+def deflated(tensor, values, vectors, theta, threshold=0.0):
+    """T(I, θ, θ) less λ_j ⟨θ, v_j⟩² v_j for every pair found whose |λ_j ⟨θ, v_j⟩| is above the threshold."""
+    found = np.einsum("ijl,j,l->i", tensor, theta, theta)
+    for value, vector in zip(values, vectors.T, strict=True):
+        if abs(value * (theta @ vector)) > threshold:
+            found = found - value * (theta @ vector) ** 2 * vector
+    return found
+
+
+@pytest.mark.parametrize("threshold", [0.0, 0.5, 1.0])
+def test_what_was_found_is_removed_where_its_overlap_is_above_the_threshold(threshold, rng):
+    tensor, vectors, values = symmetric_noise(4, rng), np.eye(4)[:, :3], np.array([2.0, -1.0, 3.0])
+    thetas = np.vstack([np.full(4, 0.5), rng.normal(size=(6, 4)) / 2])  # 2 × 0.5 is a threshold exactly
+
+    found = PowerMethod(threshold=threshold)._update(tensor, values, vectors, thetas)
+
+    literal = [deflated(tensor, values, vectors, theta, threshold) for theta in thetas]
+    np.testing.assert_allclose(found, literal, atol=1e-14)
+
+
+@pytest.mark.parametrize("n_iter", [1, 2, 3])
+def test_the_power_method_takes_its_steps_from_every_start_and_again_from_the_best(n_iter, rng):
+    tensor, starts = symmetric_noise(3, rng), rng.normal(size=(5, 3))
+    empty = np.empty(0), np.empty((3, 0))
+
+    def walked(theta):
+        for _ in range(n_iter):
+            theta = deflated(tensor, *empty, theta)
+            theta = theta / np.linalg.norm(theta)
+        return theta
+
+    ends = [walked(start / np.linalg.norm(start)) for start in starts]
+    best = walked(max(ends, key=lambda theta: theta @ deflated(tensor, *empty, theta)))
+
+    found = PowerMethod(starts=starts, n_iter=n_iter, threshold=np.inf).decompose(tensor, rng)
+
+    sign = np.sign(np.einsum("ijl,i,j,l", tensor, best, best, best))
+    np.testing.assert_allclose(found.vectors, np.tile(sign * best, (3, 1)).T, atol=1e-12)
+
+
+def test_the_power_method_draws_as_many_starts_as_it_says(rng):
+    assert PowerMethod(n_restarts=7)._first_vectors(4, rng).shape == (7, 4)
+
+
+@solvers
+@pytest.mark.parametrize("k", [1, 3])
+def test_a_tensor_of_zeros_has_eigenvalues_of_zero_and_nothing_left(solver, k, rng):
+    found = solver.decompose(np.zeros((k, k, k)), rng)
+
+    np.testing.assert_array_equal(found.values, 0.0)
+    assert np.all(np.isfinite(found.vectors))
+    assert found.residual == 0.0
+
+
+def test_eigenvalues_are_ordered_by_size_with_signs_moved_to_the_vectors():
+    tensor = np.zeros((3, 3, 3))
+    tensor[range(3), range(3), range(3)] = [1.0, -4.0, 2.0]
+
+    values, vectors, residual = _ordered(tensor, np.eye(3))
+    part = _ordered(tensor, np.eye(3)[:, [0, 1]])
+
+    np.testing.assert_array_equal(values, [4, 2, 1])
+    np.testing.assert_array_equal(vectors, [[0, 0, 1], [-1, 0, 0], [0, 1, 0]])
+    assert residual == 0.0
+    assert part.residual == pytest.approx(2 / np.sqrt(21))
+
+
+@pytest.mark.parametrize("solver", [PowerMethod, JointDiagonalization])
+def test_the_defaults_of_a_solver_are_those_of_its_docstring(solver):
+    said = dict(re.findall(r"^    (\w+) : \w+, default=(\S+)$", solver.__doc__, flags=re.MULTILINE))
+
+    given = {name: value for name, value in solver().get_params().items() if value is not None}
+    assert {name: float(value) for name, value in said.items()} == given
+
+
+@pytest.mark.parametrize(("sweeps", "turns"), [(1, 3), (2, 6), (5, 15)])
+def test_no_more_sweeps_are_made_than_asked_for(sweeps, turns, rng, monkeypatch):
+    made = []
+    monkeypatch.setattr(tensors, "_rotate", lambda *arguments: made.append(1) or _rotate(*arguments))
+
+    JointDiagonalization(max_sweeps=sweeps, tol=0.0).decompose(symmetric_noise(3, rng), rng)
+
+    assert len(made) == turns
+
+
+def test_sweeps_go_on_while_one_rotation_is_no_smaller_than_the_tolerance(rng, monkeypatch):
+    angles = iter([0.0, -0.3, 0.0, 0.1, 0.0, 0.0, 0.0, 0.0, 0.05])
+    monkeypatch.setattr(tensors, "_rotate", lambda *_: next(angles))
+
+    JointDiagonalization(max_sweeps=4, tol=0.1).decompose(symmetric_noise(3, rng), rng)
+
+    assert next(angles, "none") == "none"  # the third sweep was the last: 0.1 is no smaller than 0.1

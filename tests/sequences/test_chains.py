@@ -3,7 +3,7 @@ from itertools import product
 import numpy as np
 import pytest
 
-from latentviews.sequences import banded
+from latentviews.sequences import banded, chains
 from latentviews.sequences.chains import (
     best_path,
     draw_states,
@@ -167,6 +167,94 @@ def test_the_stationary_law_is_kept(rng):
     law = stationary(transition)
     np.testing.assert_allclose(law @ transition, law, atol=1e-12)
     np.testing.assert_allclose(stationary(np.eye(3)), 1 / 3)
+
+
+def test_of_several_stationary_laws_the_one_nearest_to_uniform_is_given():
+    """States 0 and 1 are never left together, nor is state 2, so laws are (2p/3, p/3, 1 - p)."""
+    transition = np.array([[0.9, 0.1, 0.0], [0.2, 0.8, 0.0], [0.0, 0.0, 1.0]])
+    laws = np.linspace(0, 1, 100_001)[:, None] * [2 / 3, 1 / 3, -1] + [0, 0, 1]
+
+    nearest = laws[np.sum((laws - 1 / 3) ** 2, axis=1).argmin()]
+
+    np.testing.assert_allclose(stationary(transition), nearest, atol=1e-5)
+
+
+def test_moves_that_are_no_more_than_rounding_make_no_law():
+    leave = 1e-14
+    np.testing.assert_allclose(stationary(np.array([[1 - leave, leave], [3 * leave, 1 - 3 * leave]])), 0.5, atol=1e-10)
+
+
+def test_a_chain_whose_every_move_has_a_chance_is_rescaled_and_others_are_kept_in_logarithms():
+    even, least = np.array([0.5, 0.5]), np.array([chains.REACHED, 1.0])
+    below = np.array([np.nextafter(chains.REACHED, 0), 1.0])
+    assert chains.REACHED < 1e-20
+
+    assert chains._all_reached(even, np.array([even, even]))
+    assert chains._all_reached(least, np.array([even, even]))
+    assert chains._all_reached(even, np.array([even, least]))
+    assert not chains._all_reached(below, np.array([even, even]))
+    assert not chains._all_reached(even, np.array([even, below]))
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+def test_chunks_of_rows_are_those_of_all_at_once(sparse, rng, monkeypatch):
+    start, transition = chain(rng, 3, sparse)
+    lengths = np.array([40, 1, 7, 60])
+    log_emissions = rng.normal(scale=3, size=(lengths.sum(), 3))
+
+    whole = [f(log_emissions, start, transition, lengths) for f in (smooth_states, best_path)]
+    monkeypatch.setattr(chains, "CHUNK", 10)
+    parts = [f(log_emissions, start, transition, lengths) for f in (smooth_states, best_path)]
+
+    np.testing.assert_allclose(parts[0].moves, whole[0].moves, atol=1e-12)
+    np.testing.assert_array_equal(parts[1].states, whole[1].states)
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+@pytest.mark.parametrize("blocks", [(1, 1), (2, 2), (7, 7), (64, 64)])
+def test_blocks_of_any_length_give_the_same_messages(sparse, blocks, rng, monkeypatch):
+    start, transition = chain(rng, 3, sparse)
+    lengths = np.array([3, 1, 30, 66])
+    log_emissions = rng.normal(scale=3, size=(100, 3))
+    passes = [(log, start, transition, first_rows(lengths)) for log in (log_emissions, 1e4 + log_emissions)]
+
+    expected = [algebra.forward(*one) for algebra in (chains.LOGS, chains.MAX) for one in passes]
+    monkeypatch.setattr(chains, "BLOCKS", blocks)
+    found = [algebra.forward(*one) for algebra in (chains.LOGS, chains.MAX) for one in passes]
+
+    for one, other in zip(found, expected, strict=True):
+        np.testing.assert_allclose(one.log_scale, other.log_scale, atol=1e-9)
+        np.testing.assert_allclose(np.exp(one.before), np.exp(other.before), atol=1e-9)
+        np.testing.assert_allclose(np.exp(one.after), np.exp(other.after), atol=1e-9)
+
+
+def test_logarithms_are_added_as_probabilities_or_the_largest_counts(rng):
+    matrix, values = rng.normal(size=(3, 3)), rng.normal(size=(3, 5, 2))
+    values[:, 0, 0], matrix[0, 1] = -np.inf, -np.inf
+    terms = matrix[:, :, None, None] + values[:, None]
+
+    np.testing.assert_allclose(chains.LOGS.move(matrix, values), np.logaddexp.reduce(terms, axis=0))
+    np.testing.assert_allclose(chains.LOGS.total(1e4 * values), np.logaddexp.reduce(1e4 * values, axis=0))
+    np.testing.assert_array_equal(chains.MAX.move(matrix, values), terms.max(axis=0))
+    np.testing.assert_array_equal(chains.MAX.total(values), values.max(axis=0))
+
+
+def test_drawn_states_are_where_the_chances_fall(rng):
+    """A state is the number of sums of chances that a uniform number has reached."""
+    start, transition = chain(rng, 4)
+    lengths = np.array([5, 1, 30])
+    chances = np.random.default_rng(5).random(36)
+
+    states = draw_states(start, transition, lengths, np.random.default_rng(5))
+
+    first = first_rows(lengths)
+    laws = [start if first[t] else transition[states[t - 1]] for t in range(36)]
+    expected = [np.searchsorted(np.cumsum(law), chance) for law, chance in zip(laws, chances, strict=True)]
+    np.testing.assert_array_equal(states, expected)
+
+
+def test_first_rows_are_where_sequences_begin():
+    np.testing.assert_array_equal(first_rows(np.array([2, 1, 3])), [True, False, True, True, False, False])
 
 
 def test_drawn_states_follow_the_chain(rng):

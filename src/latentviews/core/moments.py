@@ -106,7 +106,7 @@ def pair_total(data: Any, embed: Embed, weights: Any = None) -> Total:
 
     def row_sum(batch: Any, weight: Any) -> tuple[Any, ...]:
         raw = embed(batch)
-        here, weighed = _presence(embed, batch, raw), [weigh(view, weight) for view in raw]
+        here, weighed = _presence(embed, batch, len(raw)), [weigh(view, weight) for view in raw]
         counts = here.T @ weigh(here, _on_host(weight))
         return (counts, *(weighed[s].T @ raw[t] for s, t in combinations(range(len(raw)), 2)))
 
@@ -131,10 +131,10 @@ def _numbers(embed: Embed) -> int:
     return getattr(embed, "numbers", NUMBERS)
 
 
-def _presence(embed: Embed, batch: Any, raw: Sequence[Any]) -> np.ndarray:
+def _presence(embed: Embed, batch: Any, n_views: int) -> np.ndarray:
     """One where a row has a view and zero where it is missing, (n, n_views)."""
     here = embed.present(batch)
-    return np.ones((raw[0].shape[0], len(raw))) if here is None else here
+    return np.ones((batch.shape[0], n_views)) if here is None else here
 
 
 def _on_host(weights: Any) -> np.ndarray | None:
@@ -156,6 +156,11 @@ class Projection:
     def tails(self) -> Sequence[None]:
         """The z_g are what they are."""
         return [None] * len(self.groups)
+
+    @property
+    def rank(self) -> int:
+        """How many coordinates every group has."""
+        return self.down[0].shape[1]
 
     def __call__(self, batch: Any) -> list[Any]:
         """The z_g of a batch, one array per group."""
@@ -209,8 +214,8 @@ def whitened_total(
     if most is not None:
         size = _even(data.shape[0] if is_array(data) else PIECE, most)
     else:
-        n, rank = len(whitening.groups), whitening.down[0].shape[1]
-        held = _numbers(embed) + (0 if component_maps is None else _numbers(component_maps)) + (2 * n + 1) * rank
+        held = _numbers(embed) + (2 * len(project.groups) + 1) * project.rank
+        held += 0 if component_maps is None else _numbers(component_maps)
         size = rows_at_once(held, data)
     return total(data, _WhitenedSums(project, component_maps, 0 if most is None else size), weights, size)
 
@@ -261,14 +266,15 @@ def _buffered_rows(project: Projection, maps: Embed | None) -> int | None:
     if not all(sees_from_landmarks(views) for views in both):
         return None
     columns = sum(phi.landmarks_.shape[1] for views in both for phi in views.features)  # type: ignore[attr-defined]
-    return min(LANDMARK_ROWS, rows_at_once(columns + 2 * len(project.groups) * project.down[0].shape[1], None))
+    held = columns + 2 * len(project.groups) * project.rank
+    return min(LANDMARK_ROWS, rows_at_once(held, None))
 
 
 def _buffered_sums(project: Projection, maps: Embed | None, size: int, dtype: Any) -> BatchSum:
     """The sums of batches of whole rows, at most ``size``, where `_buffered_rows` says that there are such."""
     maps = maps or project.embed
     here, there, on_raw = column_grids(project.embed), column_grids(maps), project._on_raw
-    n, rank, n_views = len(project.groups), project.down[0].shape[1], len(project.embed.tails)
+    n, n_views = len(project.groups), len(project.embed.tails)
     tables = [on_raw[t] for t in range(n_views)]
     if here is None or there is None:
         dtype = dtype if dtype.kind == "f" else np.dtype(float)
@@ -279,7 +285,10 @@ def _buffered_sums(project: Projection, maps: Embed | None, size: int, dtype: An
             return (*_counts(None, None, None, (n, n_views, len(batch))), *_products(z, z), *seen.gather(batch))
 
         return from_landmarks
-    look_up, gather = LookedUp(*here, tables, project.groups, size), Gathered(*there, project.groups, rank, size)
+    look_up, gather = (
+        LookedUp(*here, tables, project.groups, size),
+        Gathered(*there, project.groups, project.rank, size),
+    )
 
     def on_grids(batch: np.ndarray) -> tuple[Any, ...]:
         z = look_up(batch)
@@ -296,16 +305,13 @@ def _even(rows: int, most: int) -> int:
 
 def _gathered(view: Any, z: Sequence[Any], own: int) -> Any:
     """Σ_rows ψ z_iᵀ of the raw vectors of a view for every group i, (D, n k), zero for the view's own group."""
-    others = [one for i, one in enumerate(z) if i != own]
+    xp, rank, others = namespace(z[own]), z[own].shape[1], [one for i, one in enumerate(z) if i != own]
     if sparse.issparse(view) or hasattr(view, "device_entries"):
-        sums = [view.T @ one for one in others]
+        sums = xp.concat([view.T @ one for one in others], axis=1)
     else:  # dense vectors are read once, in their own dtype
-        both = view.T @ moved_to(namespace(z[0]).concat(others, axis=1), view)
-        rank = z[0].shape[1]
-        sums = [both[:, i * rank : (i + 1) * rank] for i in range(len(others))]
-    xp = namespace(sums[0])
-    sums.insert(own, xp.zeros_like(sums[0]))
-    return xp.concat(sums, axis=1)
+        sums = view.T @ moved_to(xp.concat(others, axis=1), view)
+    zero = xp.zeros_like(sums[:, :rank])
+    return xp.concat([sums[:, : own * rank], zero, sums[:, own * rank :]], axis=1)
 
 
 def _counts(
@@ -326,12 +332,12 @@ def _counts(
 
 def _products(z: Sequence[Any], weighed: Sequence[Any]) -> tuple[Any, Any]:
     """Σ_rows z_i z_jᵀ for i ≠ j, (n k, n k), zero for i = j, and the `triple_sum`; the z_g are (k, rows)."""
-    xp, rank = namespace(z[0]), z[0].shape[0]
-    parts, every = _parts(z[0]), combinations(range(len(z)), 2)
+    one, every = z[0], combinations(range(len(z)), 2)
+    xp, rank, parts = namespace(one), one.shape[0], _parts(one)
     upper: dict[tuple[int, int], Any] = {
         (i, j): sum(z[i][:, part] @ weighed[j][:, part].T for part in parts) for i, j in every
     }
-    zero = xp.zeros((rank, rank), dtype=z[0].dtype, device=device(z[0]))
+    zero = xp.zeros((rank, rank), dtype=one.dtype, device=device(one))
 
     def block(i: int, j: int) -> Any:
         return zero if i == j else upper[i, j] if i < j else upper[j, i].T
@@ -352,7 +358,7 @@ def as_moments(sums: Total, component_maps: Embed) -> WhitenedMoments:
     ]
     return WhitenedMoments(
         pairs.reshape(n, rank, n, rank).transpose(0, 2, 1, 3) / np.maximum(pair_count, TINY)[:, :, None, None],
-        triple / np.maximum(triple_count, TINY),
+        triple / triple_count,
         tuple(from_raw(component_maps, t, moment) for t, moment in enumerate(raw)),
     )
 
@@ -365,9 +371,9 @@ def resampled_moments(
     z, whole = [by_columns(one) for one in project(rows)], project.present(rows)
     for weights in resamples:
         weighed = z if weights is None else [one * weights for one in z]
-        counts = _counts(whole, whole, weights, (len(z), 0, len(rows)))
-        counts = counts[0], counts[1], np.empty((0, len(z)))
-        yield as_moments(Total((*counts, *_products(z, weighed)), float(len(rows))), embed)
+        pair_count, triple_count, _ = _counts(whole, whole, weights, (len(z), len(z), len(rows)))
+        without_views = np.empty((0, len(z)))
+        yield as_moments(Total((pair_count, triple_count, without_views, *_products(z, weighed)), len(rows)), embed)
 
 
 def triple_sum(z: Sequence[Any], weighed: Sequence[Any]) -> Any:
@@ -376,10 +382,11 @@ def triple_sum(z: Sequence[Any], weighed: Sequence[Any]) -> Any:
     The z_g are (k, rows), and ``weighed`` the same times the rows' weights. A coordinate of the first at a time, so
     that products of rows stay in the cache.
     """
-    xp, found = namespace(z[0]), 0.0
-    for part in _parts(z[0]):
+    first, found = z[0], 0.0
+    xp = namespace(first)
+    for part in _parts(first):
         for j in range(1, len(z) - 1):
-            before = sum((v[:, part] for v in z[1:j]), start=z[0][:, part])
+            before = sum((v[:, part] for v in z[1:j]), start=first[:, part])
             after = sum((v[:, part] for v in weighed[j + 2 :]), start=weighed[j + 1][:, part])
             middle = z[j][:, part]
             found = found + xp.stack([(before[a, :] * middle) @ after.T for a in range(before.shape[0])])
@@ -389,5 +396,5 @@ def triple_sum(z: Sequence[Any], weighed: Sequence[Any]) -> Any:
 def _parts(z: Any) -> list[slice]:
     """The rows of z (k, rows) in parts that stay in the processor's cache; all of them on another device."""
     rows = z.shape[1]
-    size = rows if is_foreign(z) else IN_CACHE // z.shape[0]
-    return [slice(start, min(start + size, rows)) for start in range(0, rows, max(size, 1))]
+    size = max(rows if is_foreign(z) else IN_CACHE // z.shape[0], 1)
+    return [slice(start, min(start + size, rows)) for start in range(0, rows, size)]

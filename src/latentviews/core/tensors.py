@@ -142,13 +142,11 @@ class JointDiagonalization(BaseEstimator):
             Eigenpairs and the residual.
         """
         check_parameters(self)
-        vectors = rotated_to_diagonal(np.moveaxis(tensor, 2, 0), rng, self.max_sweeps, self.tol)
+        vectors = rotated_to_diagonal(tensor, rng, self.max_sweeps, self.tol)
         return _ordered(tensor, vectors)
 
 
-def rotated_to_diagonal(
-    slices: np.ndarray, rng: np.random.Generator, max_sweeps: int = 100, tol: float = 1e-14
-) -> np.ndarray:
+def rotated_to_diagonal(slices: np.ndarray, rng: np.random.Generator, max_sweeps: int, tol: float) -> np.ndarray:
     """The orthogonal matrix (k, k) in whose basis symmetric matrices (m, k, k) are as diagonal as can be together."""
     # a random contraction has distinct eigenvalues, so its eigenvectors are a start near the answer
     _, vectors = np.linalg.eigh(np.tensordot(rng.normal(size=len(slices)), slices, axes=1))
@@ -166,8 +164,6 @@ def _rotate(slices: np.ndarray, vectors: np.ndarray, p: int, q: int) -> float:
     gram = contrast @ contrast.T
     along, across = gram[0, 0] - gram[1, 1], 2 * gram[0, 1]
     angle = 0.5 * np.arctan2(across, along + np.hypot(along, across))
-    if angle == 0.0:
-        return 0.0
     cosine, sine = np.cos(angle), np.sin(angle)
     rotation = np.array([[cosine, -sine], [sine, cosine]])
     slices[:, :, [p, q]] = slices[:, :, [p, q]] @ rotation

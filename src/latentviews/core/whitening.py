@@ -85,7 +85,7 @@ def refine(whitening: Whitening, moments: WhitenedMoments) -> tuple[Whitening, n
     Only the span of a projection matters: a whitening from a pilot is whitened again by k × k moments over
     all rows, which leaves one made from all rows as it is.
     """
-    rank, n = moments.triple.shape[0], len(whitening.groups)
+    rank, n = len(moments.triple), len(whitening.groups)
     maps: Sequence[np.ndarray]
     if whitening.shared:
         pairs = [moments.pairs[i, j] for i in range(n) for j in range(i)]
@@ -96,8 +96,8 @@ def refine(whitening: Whitening, moments: WhitenedMoments) -> tuple[Whitening, n
     place = {t: i for i, group in enumerate(whitening.groups) for t in group}
     down = tuple(whitening.down[t] @ maps[place[t]] for t in range(len(place)))
     up = [
-        sum(moment[:, i] @ maps[i] for i in range(n) if i != place[t]) / (n - 1)
-        for t, moment in enumerate(moments.components)
+        sum(moment[:, i] @ maps[i] for i in range(n)) / (n - 1)  # moments with the view's own group are zero
+        for moment in moments.components
     ]
     if whitening.shared:
         up = [sum(up) / n] * n

@@ -91,16 +91,12 @@ def best_path(log_emissions: np.ndarray, start: np.ndarray, transition: np.ndarr
     first = first_rows(lengths)
     passed = MAX.forward(log_emissions, start, transition, first)
     log_transition, n = _log(transition), len(log_emissions)
-    best = passed.after.argmax(axis=1)
     came = np.empty((n, len(start)), dtype=np.int32)  # the state that the best path to state h at t+1 is in at t
     for i in range(0, n, CHUNK):
         came[i : i + CHUNK] = (passed.after[i : i + CHUNK, :, None] + log_transition).argmax(axis=1)
-    ends = np.append(first[1:], True).tolist()
-    states, state = [0] * n, 0
-    steps, finals = came.tolist(), best.tolist()
-    for t in range(n - 1, -1, -1):
-        state = finals[t] if ends[t] else steps[t][state]
-        states[t] = state
+    states, steps, last = passed.after.argmax(axis=1).tolist(), came.tolist(), np.append(first[1:], True)
+    for t in np.flatnonzero(~last)[::-1].tolist():
+        states[t] = steps[t][states[t + 1]]
     return Path(np.array(states), float(passed.log_scale.sum()))
 
 
@@ -115,9 +111,8 @@ def stationary(transition: np.ndarray) -> np.ndarray:
     """The law that the chain keeps: πᵀ A = πᵀ; of several, the one nearest to uniform."""
     size = len(transition)
     system = np.concatenate([transition.T - np.eye(size), np.ones((1, size))])
-    law = np.full(size, 1 / size)
-    law = law + np.linalg.lstsq(system, np.append(np.zeros(size), 1.0) - system @ law, rcond=1e-12)[0]
-    law = np.maximum(law, 0.0)
+    # of laws, which sum to one, the shortest is the one nearest to uniform
+    law = np.maximum(np.linalg.lstsq(system, np.append(np.zeros(size), 1.0), rcond=1e-12)[0], 0.0)
     return law / law.sum()
 
 
@@ -125,10 +120,9 @@ def draw_states(start: np.ndarray, transition: np.ndarray, lengths: np.ndarray, 
     """States of sequences drawn from the chain, (n,)."""
     levels = [row[:-1].tolist() for row in np.cumsum(transition, axis=1)]
     entry = np.cumsum(start)[:-1].tolist()
-    states, state = [], 0
+    states: list[int] = []
     for chance, new in zip(rng.random(int(np.sum(lengths))).tolist(), first_rows(lengths).tolist(), strict=True):
-        state = sum(chance >= level for level in (entry if new else levels[state]))
-        states.append(state)
+        states.append(sum(chance >= level for level in (entry if new else levels[states[-1]])))
     return np.array(states, dtype=int)
 
 
