@@ -78,6 +78,7 @@ STEPS = (
     Step("accuracy/comparing.py levels --kernel 'several Gaussians'", "accuracy/comparing_levels_several_gaussians"),
     Step("accuracy/comparing.py power", "accuracy/comparing_power"),
     Step("accuracy/comparing.py pairs", "accuracy/comparing_pairs"),
+    Step("accuracy/comparing.py trees", "accuracy/comparing_trees"),
     Step("accuracy/comparing.py alarms", "accuracy/comparing_alarms"),
     Step("accuracy/theory.py", "accuracy/theory"),
     Step("accuracy/change_points_widths.py", "accuracy/change_points_widths"),

@@ -1,12 +1,13 @@
 """Level and power of `two_sample_test` and `independence_test`, beside hyppo and single bandwidths.
 
     pip install hyppo
-    python benchmarks/accuracy/comparing.py levels|power|pairs|alarms [--quick] [--kernel NAME]
+    python benchmarks/accuracy/comparing.py levels|power|pairs|trees|alarms [--quick] [--kernel NAME]
 
 Level: the share of null draws that a test at 5 % rejects, for every way to the statistic and every kind of kernel.
 Power, of two samples and of pairs: the share of draws of an alternative that is found, by the default (several kernels
 together), by the best single bandwidth (chosen with the answer in view), and by hyppo's tests. The default's kernels
-were chosen on other alternatives and seeds. Alarms: how often `DriftMonitor` raises one on a stream that does not
+were chosen on other alternatives and seeds. Trees: the power of `TreeMMD`, of its kernel without a tree, and of the
+default, as columns become many. Alarms: how often `DriftMonitor` raises one on a stream that does not
 change, over many references, beside the rate that it states.
 """
 
@@ -30,6 +31,7 @@ from latentviews import (
     Gaussian,
     LandmarkMMD,
     QuadraticMMD,
+    TreeMMD,
     VonMises,
     independence_test,
     two_sample_test,
@@ -175,6 +177,34 @@ def powers(draws: int, pairs: bool) -> list[dict[str, Any]]:
     return [power(n, draw, two_sample_test, peer_mmd, draws) for n, draw in TWO_SAMPLES.items()]
 
 
+def together(rng: np.random.Generator, d: int, shared: bool, kind: str) -> np.ndarray:
+    """A hundred rows of columns with one hidden class or spread for all of them, or each with its own."""
+    hidden = (100, 1 if shared else d)
+    if kind == "hidden class":
+        return (2 * rng.integers(2, size=hidden) - 1) * 0.5 + rng.normal(size=(100, d))
+    return np.abs(rng.normal(size=hidden)) ** 0.4 * rng.normal(size=(100, d))
+
+
+def trees(draws: int) -> list[dict[str, Any]]:
+    """The power against columns that have something in common in one sample and nothing in the other."""
+    ways: dict[str, dict[str, Any]] = {"default": {}, "median": {}, "tree": {"statistic": TreeMMD(rank=3)}}
+    found = []
+    for kind, d in product(("hidden class", "common spread"), (3, 10, 30)):
+        rejected: dict[str, list[bool]] = {name: [] for name in ways}
+        for seed in range(_record.FIRST_DRAW, _record.FIRST_DRAW + draws):
+            rng = np.random.default_rng(seed)
+            x, y = together(rng, d, True, kind), together(rng, d, False, kind)
+            kernel = middle_gaussian(np.concatenate([x, y]))
+            for name, options in ways.items():
+                one = {} if name == "default" else {"kernel": kernel}
+                test = two_sample_test(x, y, n_permutations=PERMUTATIONS, random_state=seed, **options, **one)
+                rejected[name].append(test.pvalue <= LEVEL)
+        shares = {name: round(float(np.mean(values)), 3) for name, values in rejected.items()}
+        found.append({"alternative": kind, "columns": d, "power": shares})
+        print(f"trees  {kind:<14} {d:>3} columns  " + "  ".join(f"{k} {v:.2f}" for k, v in shares.items()), flush=True)
+    return found
+
+
 def alarms(references: int) -> list[dict[str, Any]]:
     """The share of windows of an unchanged stream that raise the alarm, over the stated one."""
     draws: dict[str, Callable[[np.random.Generator, int], np.ndarray]] = {
@@ -199,7 +229,7 @@ def alarms(references: int) -> list[dict[str, Any]]:
 def main() -> None:
     """Measure, print and save."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", choices=["levels", "power", "pairs", "alarms"])
+    parser.add_argument("what", choices=["levels", "power", "pairs", "trees", "alarms"])
     parser.add_argument("--quick", action="store_true", help="few draws, nothing saved")
     parser.add_argument("--kernel", help="the level of one kernel alone, in a file of its own")
     options = parser.parse_args()
@@ -207,6 +237,8 @@ def main() -> None:
         found: Any = levels(100 if options.quick else 2000, options.kernel)
     elif options.what == "alarms":
         found = alarms(5 if options.quick else 80)
+    elif options.what == "trees":
+        found = trees(10 if options.quick else 200)
     else:
         found = powers(20 if options.quick else 200, options.what == "pairs")
     name = "_".join(["comparing", options.what, *([options.kernel.lower()] if options.kernel else [])])
