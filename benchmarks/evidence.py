@@ -39,7 +39,7 @@ STEPS = (
          "accuracy/mixtures_shapes accuracy/mixtures_slopes accuracy/mixtures_large accuracy/mixtures_identical",
          "--part separated --draws 1 --m 500 --k 2 3"),
     Step("accuracy/parametric.py", "accuracy/parametric", "--part tails --draws 1"),
-    Step("accuracy/atoms.py", "accuracy/atoms_zeros accuracy/atoms_cytof", "--part zeros --draws 1"),
+    Step("accuracy/atoms.py", "accuracy/atoms_zeros accuracy/atoms_cytof accuracy/atoms_flowcap", "--part zeros --draws 1"),
     Step("accuracy/components.py", "accuracy/components", "--draws 1"),
     Step("accuracy/intervals.py --resamples 60", "accuracy/intervals", "--draws 2 --resamples 5"),
     Step("accuracy/intervals.py --resamples 60 --rows 500", "accuracy/intervals_500"),
