@@ -51,7 +51,7 @@ def main() -> None:
     milliseconds = (1000 * (many - few) / (MANY - FEW)).round(1).tolist()
     found = dict(zip(("client and scheduler", "worker"), milliseconds, strict=True))
     print(found)
-    _record.save(RESULTS, {"milliseconds a chunk": found}, (*_record.PACKAGES, "dask", "distributed"))
+    _record.save(RESULTS, {"milliseconds per chunk": found}, (*_record.PACKAGES, "dask", "distributed"))
 
 
 if __name__ == "__main__":

@@ -103,14 +103,14 @@ class PilotMasses(NamedTuple):
         """The same components with margins for densities: apart from point masses, beside which kernels are narrow."""
         grids, table = mixture.margins.grids, self.original.pilot
         if self.masses is None:
-            return mixture.on(grids.for_densities(None, grids.least))
+            return mixture.with_grids(grids.for_densities(None, grids.least))
         shares = mixture.expected(grids.cells(self.problem.pilot)).shares
         x, least = table[:, grids.columns].T, grids.least
         if least is not None:
             others = [row[here] for row, here in zip(x, self.masses.states(x) == self.masses.most, strict=True)]
             least = np.where(self.masses.has, [resolution(one) for one in others], least)
         counts = 1.0 if self.original.pilot_weights is None else self.original.pilot_weights[:, None]
-        return mixture.again(grids.for_densities(self.masses, least), table, shares * counts)
+        return mixture.estimated_on(grids.for_densities(self.masses, least), table, shares * counts)
 
 
 class FittedStart(NamedTuple):

@@ -67,11 +67,11 @@ class CopulaMixture:
         margins, correlations = self.margins.take(order), self.correlations[order]
         return replace(self, weights=self.weights[order], margins=margins, correlations=correlations)
 
-    def on(self, grids: ColumnGrids) -> "CopulaMixture":
+    def with_grids(self, grids: ColumnGrids) -> "CopulaMixture":
         """The same, whose margins will be on other grids of the same points when they are estimated again."""
         return replace(self, margins=replace(self.margins, grids=grids))
 
-    def again(self, grids: ColumnGrids, table: np.ndarray, shares: np.ndarray) -> "CopulaMixture":
+    def estimated_on(self, grids: ColumnGrids, table: np.ndarray, shares: np.ndarray) -> "CopulaMixture":
         """Components of rows with these shares (n, J), on other grids."""
         return _maximised(grids, grids.cells(table), shares, self.noise, self.common)[0]
 
