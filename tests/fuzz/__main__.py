@@ -12,6 +12,7 @@ from . import damage, fits
 from .driver import drive, serve
 
 KINDS = {"fits": fits, "files": damage}
+SLOW, SELDOM = ".h5ad", 50  # files that a process of their own looks at first, and rounds without them after one with
 MOST_TURNS = 6  # of a family in a round: one for every line that it has in the catalogue, up to so many
 
 
@@ -26,13 +27,15 @@ def main() -> int:
     parser.add_argument("--family", action="append", help="only this family; may be given again")
     parser.add_argument("--case", type=int, help="only this case, in this process")
     parser.add_argument("--log", type=Path, help="a file for one line of JSON per case")
-    parser.add_argument("--serve", help=argparse.SUPPRESS)
+    parser.add_argument("--serve", action="store_true", help=argparse.SUPPRESS)  # cases on standard input
     options = parser.parse_args()
     module = KINDS[options.kind]
     if options.serve:
-        serve(options.kind, module.run_case, options.seed, [tuple(case) for case in json.loads(options.serve)])
+        serve(options.kind, module.run_case, options.seed, [tuple(case) for case in json.load(sys.stdin)])
         return 0
     turns = [name for name, lines in module.families().items() for _ in range(min(max(len(lines), 1), MOST_TURNS))]
+    quick = [name for name in turns if not name.endswith(SLOW)]
+    turns += quick * SELDOM if len(quick) < len(turns) else []
     names = options.family or turns
     unknown = set(names) - set(module.families())
     if unknown:

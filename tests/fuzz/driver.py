@@ -15,13 +15,13 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, TextIO
+from typing import IO, Any, TextIO
 
 from .verdicts import Judge
 
 ROOT = Path(__file__).parents[2]
 HARD = 200  # seconds after which a case in compiled code, which no signal reaches, ends its process
-CHUNK = 400  # cases that a process runs before the next takes over
+CHUNKS = {"fits": 400, "files": 20_000}  # cases that a process runs before the next takes over
 SILENCE = 240  # seconds without an answer after which a process is stopped, whatever else this machine does
 Case = tuple[str, int]  # a family and a number
 RunCase = Callable[[str, list[int]], tuple[str, Judge]]
@@ -100,11 +100,10 @@ def command_again(kind: str, seed: int, answer: dict[str, Any]) -> str:
 
 def drive(kind: str, seed: int, cases: list[Case], minutes: float, log: TextIO | None = None) -> Tally:
     """All cases, or as many as the minutes allow, one process at a time."""
-    tally, end, left = Tally(), time.monotonic() + 60 * minutes, list(cases)
-    while left and time.monotonic() < end:
-        part = left[:CHUNK]
-        done = 0
-        for answer in _answers(kind, seed, part, end):
+    tally, end, done, before = Tally(), time.monotonic() + 60 * minutes, 0, -1
+    while before < done < len(cases) and time.monotonic() < end:
+        before = done
+        for answer in _answers(kind, seed, cases[done : done + CHUNKS[kind]], end):
             done += 1
             tally.add(answer)
             if log is not None:
@@ -112,22 +111,21 @@ def drive(kind: str, seed: int, cases: list[Case], minutes: float, log: TextIO |
             if answer["faults"]:
                 print(f"{command_again(kind, seed, answer)}\n  {answer['words']}")
                 print("\n".join(f"  - {fault}" for fault in answer["faults"]), flush=True)
-        left = left[done:]
-        if not done:
-            break
     return tally
 
 
 def _answers(kind: str, seed: int, cases: list[Case], end: float) -> Iterator[dict[str, Any]]:
     """The answers of one process; where it dies or falls silent, the case at hand is a finding, and the last."""
-    command = [sys.executable, "-m", "tests.fuzz", kind, "--seed", str(seed), "--serve", json.dumps(cases)]
+    command = [sys.executable, "-m", "tests.fuzz", kind, "--seed", str(seed), "--serve"]
     threads = dict.fromkeys(("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"), "1")
     with (
+        tempfile.TemporaryFile("w+") as asked,
         tempfile.TemporaryFile() as errors,
         subprocess.Popen(
-            command, cwd=ROOT, env={**os.environ, **threads}, stdout=subprocess.PIPE, stderr=errors, text=True
+            command, cwd=ROOT, env={**os.environ, **threads}, stdin=_written(asked, cases),
+            stdout=subprocess.PIPE, stderr=errors, text=True,
         ) as process,
-    ):
+    ):  # fmt: skip
         current: dict[str, Any] | None = None
         for line in _lines(process, end):
             answer = json.loads(line)
@@ -141,6 +139,13 @@ def _answers(kind: str, seed: int, cases: list[Case], end: float) -> Iterator[di
             errors.seek(0)
             fault = f"the process fell silent or died: {errors.read()[:600].decode(errors='replace')}"
             yield {**current, "words": "?", "faults": [fault], "seconds": float(SILENCE), "refusals": []}
+
+
+def _written(file: IO[str], cases: list[Case]) -> IO[str]:
+    """A file that holds cases, to be read from its beginning."""
+    json.dump(cases, file)
+    file.seek(0)
+    return file
 
 
 def _lines(process: subprocess.Popen[str], end: float) -> Iterator[str]:
