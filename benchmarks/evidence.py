@@ -2,14 +2,20 @@
 
     python benchmarks/evidence.py           # quick: in a copy of this folder, nothing that is saved is touched
     python benchmarks/evidence.py --full    # all of it, in place, from one commit; then the figures of the pages
+    python benchmarks/evidence.py --full --lanes 2   # two scripts at a time; those of speed/ stay alone
     python benchmarks/evidence.py --full --since --minutes 60   # what is not of today's code, as far as an hour goes
     python benchmarks/evidence.py --list    # which command makes which file, of today's code or earlier, and the pages
+
+A result is of today's code where neither its script has changed since nor any file of the package that the script
+imports, in whatever depth.
 
 The full run wants a checkout without changes, the recorded data (LATENTVIEWS_DATA), and the peers that
 benchmarks/README.md names; a script that fails is named at the end, and the others go on.
 """
 
 import argparse
+import ast
+import functools
 import json
 import os
 import shlex
@@ -17,8 +23,11 @@ import shutil
 import subprocess
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import NamedTuple
+
+import grimp
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent
@@ -162,12 +171,46 @@ def is_current(step: Step) -> bool:
     for name in step.saves.split():
         record = json.loads(saved(name).read_text()) if saved(name).exists() else {"commit": "none"}
         same = subprocess.run(
-            ["git", "diff", "--quiet", record["commit"], "--", "src", f"benchmarks/{script}"],
+            ["git", "diff", "--quiet", record["commit"], "--", *package_files(script), f"benchmarks/{script}"],
             cwd=ROOT, stderr=subprocess.DEVNULL, check=False,
         )  # fmt: skip
         if same.returncode or (len(step.saves.split()) == 1 and not _same_command(record["command"], step.command)):
             return False
     return True
+
+
+@functools.cache
+def package_files(script: str) -> tuple[str, ...]:
+    """The files of the package that a script imports, and those that they import; all where it runs commands."""
+    if "latentviews.cli" in (HERE / script).read_text():
+        return ("src",)
+    graph = grimp.build_graph("latentviews", cache_dir=None)
+    front = {"latentviews", "latentviews._public"}  # hand on whatever is asked for
+    asked = (_imported(HERE / script) - front) & graph.modules
+    needed = asked.union(*(graph.find_upstream_modules(module) for module in asked)) - front
+    stems = [f"src/{module.replace('.', '/')}" for module in sorted(needed)]
+    return tuple(path for stem in stems for path in (f"{stem}.py", f"{stem}/__init__.py")) or ("src",)
+
+
+def _imported(path: Path) -> set[str]:
+    """The modules of the package that a file imports from, public names by where they are from."""
+    found = set()
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("latentviews"):
+            names = {alias.name for alias in node.names}
+            found |= {_public().get(name, "") for name in names} if node.module == "latentviews" else {str(node.module)}
+            found |= {f"{node.module}.{name}" for name in names}  # where a name is a module
+    return found
+
+
+@functools.cache
+def _public() -> dict[str, str]:
+    """The module of every public name."""
+    tree = ast.parse((ROOT / "src" / "latentviews" / "_public.py").read_text())
+    pairs = [
+        (alias.name, str(node.module)) for node in tree.body if isinstance(node, ast.ImportFrom) for alias in node.names
+    ]
+    return dict(pairs)
 
 
 def _same_command(made_by: str, command: str) -> bool:
@@ -176,17 +219,25 @@ def _same_command(made_by: str, command: str) -> bool:
     return [word for word in shlex.split(made_by)[2:] if not word.endswith("shared/data")] == own[1:]
 
 
-def full(since: bool, minutes: float) -> list[str]:
+def full(since: bool, minutes: float, lanes: int) -> list[str]:
     """The commands that failed, and the results that are not of the code that was checked out at the start."""
     if git("status", "--porcelain", "--", "src", "benchmarks"):
         sys.exit("The full run is of one commit: commit or set aside the changes in src/ and benchmarks/ first.")
-    began = time.monotonic()
-    failed = []
-    for step in STEPS:
-        if time.monotonic() - began < 60 * minutes and not (since and is_current(step)):
-            failed += [] if run(HERE, step.command) else [step.command]
+    end = time.monotonic() + 60 * minutes
+
+    def failure(step: Step) -> list[str]:
+        due = time.monotonic() < end and not (since and is_current(step))
+        return [step.command] if due and not run(HERE, step.command) else []
+
+    *measuring, summing_up = STEPS
+    with ThreadPoolExecutor(lanes) as pool:
+        failed = list(pool.map(failure, [step for step in measuring if step.command.startswith("accuracy/")]))
+    failed += [failure(step) for step in measuring if step.command.startswith("speed/")]  # alone, for their times
+    failed.append(failure(summing_up))
     run(ROOT, "docs/figures.py")
-    return failed + [f"{step.saves} is not of today's code" for step in STEPS if not is_current(step)]
+    return [command for commands in failed for command in commands] + [
+        f"{step.saves} is not of today's code" for step in STEPS if not is_current(step)
+    ]
 
 
 def main() -> int:
@@ -196,6 +247,7 @@ def main() -> int:
     parser.add_argument("--list", action="store_true")
     parser.add_argument("--since", action="store_true", help="only what is not of today's code")
     parser.add_argument("--minutes", type=float, default=float("inf"), help="after which no script is started")
+    parser.add_argument("--lanes", type=int, default=1, help="how many scripts of accuracy/ run at a time")
     chosen = parser.parse_args()
     if chosen.list:
         for step in STEPS:
@@ -203,7 +255,7 @@ def main() -> int:
                 own = "current" if is_current(step) else "earlier"
                 print(f"{own} {step.command.replace(DATA, 'DATA'):45s} {name:40s} {' '.join(pages(name))}")
         return 0
-    failed = full(chosen.since, chosen.minutes) if chosen.full else quick()
+    failed = full(chosen.since, chosen.minutes, chosen.lanes) if chosen.full else quick()
     for command in failed:
         print(f"FAILED: {command}")
     return 1 if failed else 0

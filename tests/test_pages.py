@@ -142,6 +142,15 @@ def test_every_saved_result_has_a_command_that_makes_it():
     assert all((ROOT / "benchmarks" / step.command.split()[0]).exists() for step in evidence.STEPS)
 
 
+def test_a_result_is_of_the_files_that_its_script_imports_in_any_depth():
+    files = from_root("benchmarks/evidence.py").package_files
+
+    crowds = files("accuracy/crowds.py")
+    assert {"src/latentviews/discrete/crowds.py", "src/latentviews/core/tensors.py"} <= set(crowds)
+    assert not any(path.startswith("src/latentviews/sequences/") for path in crowds)
+    assert files("speed/report.py") == ("src",)
+
+
 def saved(name):
     return json.loads((ROOT / "benchmarks/accuracy/results" / f"{name}.json").read_text())["results"]
 
