@@ -60,7 +60,7 @@ STEPS = (
     Step("accuracy/several_columns.py --part wide", "accuracy/several_columns_wide"),
     Step("accuracy/solvers.py", "accuracy/solvers"),
     Step("accuracy/latent_classes.py", "accuracy/latent_classes_maxima accuracy/latent_classes_three_steps"),
-    Step("accuracy/hmm.py", "accuracy/hmm", "--n 1000 --seeds 1 --methods KernelHMM GaussianHMM"),
+    Step("accuracy/hmm.py --again", "accuracy/hmm", "--n 1000 --seeds 1 --methods KernelHMM GaussianHMM"),
     Step("accuracy/activities.py", "accuracy/activities"),
     Step("accuracy/series.py --fresh", "accuracy/series"),
     Step("accuracy/coverage.py --draws 1 --sizes 300 --series ar 'ar of two' 'ar, heavy tails' 'slow ar' wave regimes "

@@ -8,12 +8,13 @@ Draw i is ``make_hmm(n, random_state=i)``, judged on ``make_hmm(20_000, random_s
 index of the best path, the log-likelihood per step below that of the true model, and the processor time of the fit. The
 mixtures of hmmlearn, and of dynamax where it is installed, run to 100 iterations from five starts and keep the most
 likely. What is saved is not run again without ``--again``. Set OMP_NUM_THREADS=1: threads that wait for each other
-count as time of the processor. On two cores JAX may wait for itself for ever: set NPROC=8.
+count as time of the processor.
 """
 
 import argparse
 import json
 import logging
+import os
 import sys
 import time
 import warnings
@@ -65,6 +66,7 @@ def hmmlearns(X: np.ndarray, seed: int, n_mix: int) -> Fitted:
 
 def dynamaxs(X: np.ndarray, seed: int) -> Fitted:
     """The most likely of five starts by k-means of dynamax's Gaussian-mixture model."""
+    os.environ.setdefault("NPROC", "8")  # with two threads, jax may wait for itself for ever
     import jax.numpy as jnp
     import jax.random as jr
     from dynamax.hidden_markov_model import GaussianMixtureHMM

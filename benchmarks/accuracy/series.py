@@ -12,13 +12,13 @@ of states, and columns that may depend on each other in a state. Peers have one 
 a state, run to 100 iterations from three starts, and the most likely counts. Forecasts are made from 400 held-out rows;
 their errors are in standard deviations of the recorded columns, averaged over columns and steps. Ridge regressions, one
 a step ahead, see the last rows; how many, and their penalty, is chosen on the last fifth of the fitted sequences, on
-which `PredictiveStateModel` chooses too. What is saved is not run again; dynamax is left out where it is not installed,
-and on two cores may wait for itself for ever: set NPROC=8.
+which `PredictiveStateModel` chooses too. What is saved is not run again; dynamax is left out where it is not installed.
 """
 
 import argparse
 import json
 import logging
+import os
 import sys
 import time
 import warnings
@@ -184,6 +184,7 @@ def hmmlearns(data: Split, n_mix: int) -> Judged:
 
 def dynamaxs(data: Split) -> Judged:
     """The most likely of three starts by k-means of dynamax's Gaussian-mixture model, on stretches of one length."""
+    os.environ.setdefault("NPROC", "8")  # with two threads, jax may wait for itself for ever
     import jax
     import jax.numpy as jnp
     from dynamax.hidden_markov_model import GaussianMixtureHMM
