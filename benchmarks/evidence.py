@@ -7,7 +7,7 @@
     python benchmarks/evidence.py --list    # which command makes which file, of today's code or earlier, and the pages
 
 A result is of today's code where neither its script has changed since nor any file of the package that the script
-imports, in whatever depth.
+imports, in whatever depth, but for docstrings and comments.
 
 The full run wants a checkout without changes, the recorded data (LATENTVIEWS_DATA), and the peers that
 benchmarks/README.md names; a script that fails is named at the end, and the others go on.
@@ -182,13 +182,43 @@ def is_current(step: Step) -> bool:
     script = step.command.split()[0]
     for name in step.saves.split():
         record = json.loads(saved(name).read_text()) if saved(name).exists() else {"commit": "none"}
-        same = subprocess.run(
-            ["git", "diff", "--quiet", record["commit"], "--", *package_files(script), f"benchmarks/{script}"],
-            cwd=ROOT, stderr=subprocess.DEVNULL, check=False,
-        )  # fmt: skip
-        if same.returncode or (len(step.saves.split()) == 1 and not _same_command(record["command"], step.command)):
+        files = (*package_files(script), f"benchmarks/{script}")
+        same = not any(_code_differs(record["commit"], path) for path in changed_since(record["commit"], files))
+        if not same or (len(step.saves.split()) == 1 and not _same_command(record["command"], step.command)):
             return False
     return True
+
+
+def changed_since(commit: str, files: tuple[str, ...]) -> list[str]:
+    """Those of some files that differ from a commit's; all of them where git does not know it."""
+    try:
+        return git("diff", "--name-only", commit, "--", *files).split()
+    except subprocess.CalledProcessError:
+        return list(files)
+
+
+def _code_differs(commit: str, path: str) -> bool:
+    """Whether a file differs from a commit's in more than docstrings and comments."""
+    try:
+        before, now = git("show", f"{commit}:{path}"), (ROOT / path).read_text()
+        return not path.endswith(".py") or _code(before) != _code(now)
+    except (subprocess.CalledProcessError, OSError):  # it is new, or gone
+        return True
+
+
+def _code(text: str) -> str:
+    """Code without what is only said."""
+    tree = ast.parse(text)
+    for node in ast.walk(tree):
+        body = getattr(node, "body", None)
+        if (
+            isinstance(body, list)
+            and body
+            and isinstance(body[0], ast.Expr)
+            and isinstance(body[0].value, ast.Constant)
+        ):
+            del body[0]
+    return ast.dump(tree)
 
 
 @functools.cache

@@ -80,3 +80,14 @@ def test_wrong_numbers_are_faults():
     faults.shares("e", [[0.5, 0.4]], at_most=True)
 
     assert faults == ["NaN in a", "inf in b", "d sums to 2 to 2"]
+
+
+def test_a_reader_that_writes_beside_a_file_or_takes_much_memory_is_at_fault(tmp_path, monkeypatch):
+    monkeypatch.setattr(damage, "MEGABYTES", -1)  # the peak of this process may be of an earlier test
+    judge = Judge()
+
+    with damage._watched(judge, tmp_path):
+        (tmp_path / "outside").touch()
+
+    assert "wrote or removed ['outside']" in judge.faults[0]
+    assert "MB" in judge.faults[1]

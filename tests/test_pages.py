@@ -151,6 +151,13 @@ def test_a_result_is_of_the_files_that_its_script_imports_in_any_depth():
     assert files("speed/report.py") == ("src",)
 
 
+def test_words_about_code_do_not_outdate_a_result():
+    code = from_root("benchmarks/evidence.py")._code
+
+    assert code('def f(x):\n    """Twice."""\n    return 2 * x  # exact\n') == code("def f(x):\n    return 2 * x\n")
+    assert code("def f(x):\n    return 2 * x\n") != code("def f(x):\n    return 3 * x\n")
+
+
 def saved(name):
     return json.loads((ROOT / "benchmarks/accuracy/results" / f"{name}.json").read_text())["results"]
 

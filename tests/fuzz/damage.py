@@ -1,10 +1,16 @@
-"""One damaged file, read: what a full disk, a broken copy or mischief leaves of a file of every format."""
+"""One damaged file, read: what a full disk, a broken copy or mischief leaves of a file of every format.
+
+Reading must not write, neither beside the file nor above its folder, and must not take the memory that a damaged header
+may ask for.
+"""
 
 import io
+import resource
 import shutil
 import tempfile
 import zipfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +26,7 @@ from .verdicts import Judge
 Rng = np.random.Generator
 MODELS = Path(__file__).parents[1] / "io" / "format2"
 SECONDS = 5  # of processor time that any of these small files may take
+MEGABYTES = 256  # of memory, above what the process has held before; libraries that are imported meanwhile are in it
 
 WRITERS: dict[str, Callable[[Path], Any]] = {
     **catalogue.WRITERS,
@@ -40,21 +47,37 @@ def run_case(family: str, numbers: list[int]) -> tuple[str, Judge]:
     """A file in words, and what came of reading it."""
     rng, judge = np.random.default_rng(numbers), Judge(SECONDS)
     with tempfile.TemporaryDirectory() as folder:
+        inner = Path(folder) / "inner"
+        inner.mkdir()
         if family in WRITERS:
-            path = Path(folder) / family
+            path = inner / family
             WRITERS[family](path)
             words = _damaged_folder(rng, path) if path.is_dir() else _damaged_file(rng, path)
-            table = judge.call("read_table", read_table, path)
+            with _watched(judge, Path(folder)):
+                table = judge.call("read_table", read_table, path)
             if table is not None:
                 _judge_table(judge, table)
             return f"{family}: {words}", judge
         options = families()[family]
         source = options[int(rng.integers(len(options)))]
-        path = Path(folder) / source.name
+        path = inner / source.name
         shutil.copyfile(source, path)
         words = _damaged_entry(rng, path) if family == "model-inside" else _damaged_file(rng, path)
-        judge.call("load", load, path)
+        with _watched(judge, Path(folder)):
+            judge.call("load", load, path)
     return f"{source.name}: {words}", judge
+
+
+@contextmanager
+def _watched(judge: Judge, folder: Path) -> Iterator[None]:
+    """Files that appear or vanish meanwhile, and memory that is taken, are faults."""
+    there, held = set(folder.rglob("*")), resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    yield
+    if changed := there ^ set(folder.rglob("*")):
+        judge.faults.append(f"reading wrote or removed {sorted(str(path.relative_to(folder)) for path in changed)}")
+    taken = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - held) / 1024
+    if taken > MEGABYTES:
+        judge.faults.append(f"reading took {taken:.0f} MB")
 
 
 def _judge_table(judge: Judge, table: Any) -> None:
@@ -145,7 +168,10 @@ def _damaged_entry(rng: Rng, path: Path) -> str:
     with zipfile.ZipFile(path) as archive:
         entries = {name: archive.read(name) for name in archive.namelist()}
     name = "model.json" if rng.random() < 0.5 else str(rng.choice(list(entries)))
-    entries[name], words = _damaged(rng, entries[name])
+    if rng.random() < 0.1:
+        entries["../outside"], words = entries.pop(name), "renamed to ../outside"
+    else:
+        entries[name], words = _damaged(rng, entries[name])
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w") as archive:
         for entry, data in entries.items():
