@@ -94,8 +94,8 @@ def _tell_apart(misses: np.ndarray, noise: float) -> None:
     before, after = np.sum(misses**2, axis=0)
     if after > max(NOISY * noise, APART * before):
         warn_user(
-            f"target and source hardly overlap: the weights leave {100 * after / before:.0f} % of their squared distance, "
-            "so what is fitted with them is a guess about the target; ask for rows of source that are like the target."
+            f"target and source hardly overlap: the weights leave {100 * after / before:.0f} % of their squared "
+            "distance, so what is fitted with them is a guess; ask for rows of source that are like the target."
         )
 
 
