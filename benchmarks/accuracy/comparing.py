@@ -5,10 +5,10 @@
 
 Level: the share of null draws that a test at 5 % rejects, for every way to the statistic and every kind of kernel.
 Power, of two samples and of pairs: the share of draws of an alternative that is found, by the default (several kernels
-together), by the best single bandwidth (chosen with the answer in view), and by hyppo's tests. The default's kernels
-were chosen on other alternatives and seeds. Trees: the power of `TreeMMD`, of its kernel without a tree, and of the
-default, as columns become many. Alarms: how often `DriftMonitor` raises one on a stream that does not
-change, over many references, beside the rate that it states.
+together), by the best single bandwidth (chosen with the answer in view), and by hyppo's tests, all with as many
+permutations. The default's kernels were chosen on other alternatives and seeds. Trees: the power of `TreeMMD`, of its
+kernel without a tree, and of the default, as columns become many. Alarms: how often `DriftMonitor` raises one on a
+stream that does not change, over many references, beside the rate that it states.
 """
 
 import argparse
@@ -40,6 +40,9 @@ from latentviews.comparison.features import middle_gaussian
 
 RESULTS = Path(__file__).with_name("results")
 LEVEL, PERMUTATIONS = 0.05, 99
+POWER_PERMUTATIONS = 199
+TWO_SAMPLE_DRAWS = range(40_000, 40_500)  # on those from 10,000 earlier choices of kernels were found short
+PAIR_DRAWS = range(10_000, 10_200)
 SINGLE = (0.03, 0.09, 0.25, 0.42, 0.7, 1.0, 2.0, 4.0)  # bandwidths that are tried alone, in median distances
 Sample = Callable[[np.random.Generator], tuple[np.ndarray, np.ndarray]]
 
@@ -136,18 +139,18 @@ def levels(draws: int, only: str | None = None) -> list[dict[str, Any]]:
     return found
 
 
-def power(name: str, draw: Sample, ours: Any, peer: Any, draws: int) -> dict[str, Any]:
+def power(name: str, draw: Sample, ours: Any, peer: Any, draws: range) -> dict[str, Any]:
     """The share of draws that every test finds."""
     rejected: dict[str, list[bool]] = {}
-    for seed in range(draws):
-        x, y = draw(np.random.default_rng(10_000 + seed))
+    for seed, drawn in enumerate(draws):
+        x, y = draw(np.random.default_rng(drawn))
         pooled = (np.concatenate([x, y]),) if name in TWO_SAMPLES else (x, y)
         middles = [np.asarray(middle_gaussian(rows).bandwidth) for rows in pooled]
         tests = {"default": None}
         tests |= {f"{scale} median": [Gaussian(middle * scale) for middle in middles] for scale in SINGLE}
         for label, kernels in tests.items():
             kernel = kernels if kernels is None or len(kernels) > 1 else kernels[0]
-            found = ours(x, y, kernel=kernel, n_permutations=199, random_state=seed).pvalue <= LEVEL
+            found = ours(x, y, kernel=kernel, n_permutations=POWER_PERMUTATIONS, random_state=seed).pvalue <= LEVEL
             rejected.setdefault(label, []).append(found)
         rejected.setdefault("hyppo", []).append(peer(x, y, seed) <= LEVEL)
     shares = {label: round(float(np.mean(values)), 3) for label, values in rejected.items()}
@@ -159,17 +162,17 @@ def power(name: str, draw: Sample, ours: Any, peer: Any, draws: int) -> dict[str
     return {"alternative": name, "power": shares, "best single bandwidth": best}
 
 
-def powers(draws: int, pairs: bool) -> list[dict[str, Any]]:
+def powers(draws: range, pairs: bool) -> list[dict[str, Any]]:
     """The power of all tests of two samples, or of pairs, against all alternatives."""
     sys.path.remove(str(Path(__file__).resolve().parent))  # its coverage.py hides the package that numba asks for
     from hyppo.independence import Hsic
     from hyppo.ksample import MMD
 
     def peer_mmd(x: np.ndarray, y: np.ndarray, seed: int) -> float:
-        return MMD().test(x, y, reps=199, workers=1, auto=False, random_state=seed)[1]
+        return MMD().test(x, y, reps=POWER_PERMUTATIONS, workers=1, auto=False, random_state=seed)[1]
 
     def peer_hsic(x: np.ndarray, y: np.ndarray, seed: int) -> float:
-        return Hsic().test(x, y, reps=199, workers=1, auto=False, random_state=seed)[1]
+        return Hsic().test(x, y, reps=POWER_PERMUTATIONS, workers=1, auto=False, random_state=seed)[1]
 
     warnings.filterwarnings("ignore", "The number of replications is low")
     if pairs:
@@ -240,7 +243,9 @@ def main() -> None:
     elif options.what == "trees":
         found = trees(10 if options.quick else 200)
     else:
-        found = powers(20 if options.quick else 200, options.what == "pairs")
+        pairs = options.what == "pairs"
+        draws = PAIR_DRAWS if pairs else TWO_SAMPLE_DRAWS
+        found = powers(draws[:20] if options.quick else draws, pairs)
     name = "_".join(["comparing", options.what, *([options.kernel.lower()] if options.kernel else [])])
     if not options.quick:
         _record.save(RESULTS / f"{name.replace(' ', '_')}.json", found)

@@ -169,12 +169,6 @@ def ridge_solve(moment: np.ndarray, cross: np.ndarray, penalty: np.ndarray | flo
     return np.linalg.pinv(held, hermitian=True) @ cross
 
 
-def ridge_dual(phi: np.ndarray, shares: np.ndarray, penalty: float) -> np.ndarray:
-    """What regressions on features (n, D) multiply targets by: (Σ_i w_i φ_i φ_iᵀ + λ I)⁻¹ [w_i φ_i], (D, n)."""
-    weighed = (phi * shares[:, None]).T
-    return ridge_solve(weighed @ phi, weighed, penalty)
-
-
 def smoothed_bins(mass: np.ndarray, width: np.ndarray | float, axis: int = 0, *, around: bool = False) -> np.ndarray:
     """Values on an even grid convolved with a Gaussian ``width`` grid points wide, never below zero.
 

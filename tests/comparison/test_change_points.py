@@ -81,10 +81,21 @@ def test_blocks_keep_what_neighbours_share(rng):
         x[i] = 0.95 * x[i - 1] + noise[i]
     alone, together = (
         ChangePoints(block_size=size, n_landmarks=30, n_permutations=50, random_state=0).fit(x[:, None]).changes_
-        for size in (1, 150)
+        for size in (1, 75)
     )
 
     assert len(together) < len(alone) / 2
+
+
+@pytest.mark.parametrize(("size", "n_blocks"), [(61, "1 block"), (20, "3 blocks")])
+def test_blocks_too_few_to_tell_a_change_are_refused(size, n_blocks, rng):
+    """Random orders of few blocks part them as a change does, so that none saves more than 19 of 20 orders do."""
+    x = np.repeat([0.0, 5.0], 30)[:, None] + rng.normal(size=(60, 1))
+
+    with pytest.raises(ValueError, match=f"block_size={size} makes {n_blocks} of 60 rows.* block_size of at most 7,"):
+        ChangePoints(block_size=size, random_state=0).fit(x)
+    for options in ({"block_size": 7}, {"block_size": size, "penalty": 5.0}, {"block_size": size, "n_changes": 1}):
+        np.testing.assert_array_equal(ChangePoints(**options, random_state=0).fit(x).changes_, [30])
 
 
 def test_rows_get_the_number_of_their_segment(rng):

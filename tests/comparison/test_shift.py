@@ -1,5 +1,7 @@
 """Weights carry one sample over to another, shares of classes are found without labels, columns are ranked."""
 
+import warnings
+
 import numpy as np
 import pytest
 from sklearn.linear_model import LinearRegression
@@ -22,6 +24,18 @@ def test_samples_of_one_distribution_get_weights_near_one(rng):
     weights = covariate_shift_weights(rng.normal(size=500), rng.normal(size=500), random_state=0)
 
     assert weights.std() < 0.4
+
+
+@pytest.mark.parametrize("n_columns", [1, 5, 20])
+def test_samples_that_do_not_overlap_are_told(n_columns, rng):
+    source, target = rng.normal(size=(2, 200, n_columns))
+    away = np.eye(n_columns)[0]
+    with pytest.warns(UserWarning, match="target and source hardly overlap: .* % of their squared distance"):
+        covariate_shift_weights(source, target + 1000 * away, random_state=0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for shift in (0.0, 1.0, 2.0):
+            covariate_shift_weights(source, target + shift * away, random_state=0)
 
 
 def test_a_weighted_line_is_right_where_it_is_used(rng):

@@ -318,6 +318,24 @@ def test_whitened_kernels_are_fishers_discriminant(rng):
     np.testing.assert_allclose(signs @ gram @ signs, difference @ np.linalg.solve(spread, difference), rtol=1e-8)
 
 
+def test_a_whitened_curve_is_blind_to_lines_and_sees_squares(rng):
+    """Its features are not correlated with any column, and the best sum of them is almost a product of two."""
+    rows = rng.normal(size=(200, 3))
+    bent = curved(Gaussian(2.0), rows, 100)
+    before = bent.features.tail_.copy()
+
+    phi = whitened(bent, rows, 100).features.transform(rows)
+
+    phi, columns = phi - phi.mean(axis=0), rows - rows.mean(axis=0)
+    np.testing.assert_allclose(phi.T @ columns / 200, 0.0, atol=1e-8)
+    square = rows[:, 0] * rows[:, 1]
+    square = square - square.mean() - columns @ np.linalg.lstsq(columns, square, rcond=None)[0]
+    left = square - phi @ np.linalg.lstsq(phi, square, rcond=1e-6)[0]
+    assert np.sum(left**2) < 0.1 * np.sum(square**2)
+    assert phi.var(axis=0).max() < 1.0
+    np.testing.assert_array_equal(bent.features.tail_, before)
+
+
 def test_a_correlation_is_found_and_the_witness_says_where(rng):
     x = rng.normal(size=(150, 3))
     y = rng.multivariate_normal(np.zeros(3), np.full((3, 3), 0.45) + 0.55 * np.eye(3), size=150)

@@ -9,6 +9,7 @@ from sklearn.base import clone
 from catalogue import DYNAMICS
 from exact_chains import exact_triples, random_chain
 from latentviews import (
+    ConditionalEmbedding,
     Gaussian,
     ObservableOperators,
     OneHotFeatures,
@@ -49,6 +50,24 @@ def test_exact_moments_give_hsu_kakade_and_zhangs_predictions(rng):
     filtered = filter_states(log_emissions, stationary(transition), transition, np.array([6])).filtered[-1]
     expected = table @ np.linalg.matrix_power(transition.T, 4) @ filtered
     np.testing.assert_allclose(found.forecast(state, np.empty((1, 0)), 4)[0, 3], expected, atol=1e-7)
+
+
+def test_operators_are_conditional_embeddings_of_the_rows_around_one(rng):
+    """B_x = Σ_i w_i(x) Uᵀφ(x_{i+1}) ⊗ φ(x_{i-1})(UᵀC₂₁)† with the weights w of an embedding, before they are scaled."""
+    x, size = waves(80, rng), 4
+    given = ConditionalEmbedding(Gaussian(0.7), Gaussian(0.7), 1e-3, n_landmarks=40, random_state=0)
+    given.fit(x[1:-1], x[2:])
+    past, now, ahead = (given.features_.transform(x[lag : lag + 78]) for lag in range(3))
+    over_the_mean = 1e-3 * now.shape[1] / np.mean(np.sum(now**2, axis=1))
+
+    choice = size, over_the_mean
+    found = ObservableOperators().from_triples(past, now, ahead, x[1:-1], np.full(78, 1 / 78), choice, 1)
+
+    c21 = now.T @ past / 78
+    basis = np.linalg.svd(c21)[0][:, :size]
+    pairs = np.einsum("ip,iq->ipq", ahead @ basis, past @ np.linalg.pinv(basis.T @ c21, rcond=1e-10))
+    expected = np.einsum("mi,ipq->pqm", given.operator_.at(now), pairs)
+    np.testing.assert_allclose(found.operators @ now.T, expected, atol=1e-10 * np.abs(expected).max())
 
 
 def waves(n, rng):

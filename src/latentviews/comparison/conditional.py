@@ -9,10 +9,11 @@ from sklearn.base import BaseEstimator, clone
 from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
 from latentviews._arrays import to_numpy
-from latentviews._numbers import as_shares, drawn_labels, ridge_dual, row_shares
+from latentviews._numbers import as_shares, drawn_labels, row_shares
 from latentviews._parameters import Ability, AutoOr, Constraint, Count, NoneOr, Nonnegative, Seed, check_parameters
 from latentviews._validation import all_or_nothing, check_count, check_rows, check_weights
 from latentviews.comparison.choosing import chosen, log_with_background
+from latentviews.comparison.conditional_operators import ConditionalOperator
 from latentviews.comparison.features import finite_table, fitted_map
 from latentviews.core.kernels.base import Kernel, UnitHeight
 
@@ -208,8 +209,8 @@ class ConditionalEmbedding(BaseEstimator):
         return self
 
     def _solve(self, psi: np.ndarray) -> None:
-        """The functions w_i / n of z as vectors of its features: (C_zz + λ I)⁻¹ ψ(z_i)."""
-        self.dual_ = ridge_dual(psi, self.shares_, self.penalty_)
+        """What takes ψ(z) to the weights of the rows, before they are scaled to one."""
+        self.operator_ = ConditionalOperator.of_rows(psi, self.shares_, self.penalty_)
 
     def at(self, z: Any) -> ConditionalDistributions:
         """The distributions of x given every row of ``z``.
@@ -224,7 +225,7 @@ class ConditionalEmbedding(BaseEstimator):
         """
         check_is_fitted(self)
         psi = to_numpy(self.features_.transform(check_rows(self, z, reset=False)))
-        weights = (psi @ self.dual_).T
+        weights = self.operator_.at(psi).T
         mass = weights.sum(axis=0)
         known = mass > UNKNOWN  # farther from every row that was fitted there is only the margin of x
         weights = np.where(known, weights / np.where(known, mass, 1.0), self.shares_[:, None])
@@ -267,7 +268,7 @@ class ConditionalEmbedding(BaseEstimator):
         rng = np.random.default_rng(self.random_state)
         features = fitted_map(UnitHeight(self.kernel_x_), self.points_, self.n_landmarks, rng)
         phi, goal = features.transform(self.points_), features.transform(prior).T @ shares
-        weights = np.maximum(goal @ ridge_dual(phi, self.shares_, self.penalty_), 0.0)
+        weights = np.maximum(ConditionalOperator.of_rows(phi, self.shares_, self.penalty_).at(goal), 0.0)
         if not weights.sum() > 0:
             raise ValueError("The prior has no rows near those that were fitted, so nothing is known of it.")
         found = clone(self)

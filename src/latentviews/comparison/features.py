@@ -1,6 +1,7 @@
 """Rows as feature vectors for a test, and the kernels that are tried where nobody names one."""
 
 from collections.abc import Iterable, Iterator, Sequence
+from copy import copy
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -22,7 +23,9 @@ LANDMARK_ROWS = 10_000  # landmarks and bandwidths are sought among at most this
 WEAKEST = 1e-6  # of a whitened kernel: directions with so small a share of its trace are lost in the penalty
 FEWEST_ROWS = 4  # fewer have fewer than twenty permutations, and no test at 5 % can reject
 PENALTY = 0.01  # of the covariance of whitened kernels
-SCALES = {4.0: 0.53, 1.0: 0.37, 0.12: 0.05, 0.06: 0.05}  # bandwidths to try whitened, in median distances, and weights
+SCALES = {4.0: 0.78, 0.12: 0.04, 0.06: 0.04}  # bandwidths to try whitened, in median distances, and weights,
+CURVES = {1.0: 0.14}  # and those less what is linear, which the widest has seen
+TWO_SAMPLE_WEIGHTS = (*SCALES.values(), *CURVES.values())
 WIDE, CURVED = 4.0, 2.0  # of independence: bandwidths that see lines, and curves less what is linear,
 MIDDLE, FINE = 1.0, 0.4  # and whitened ones for what is finer
 N_DEPENDENCE = 3
@@ -159,7 +162,7 @@ class CurvedKernel(FeatureKernel):
 
 def curved(kernel: Kernel, rows: np.ndarray, n_landmarks: int) -> CurvedKernel:
     """A kernel without the directions of its features that go with columns of the rows."""
-    features = LandmarkFeatures(UnitHeight(kernel), n_landmarks, tol=WEAKEST, random_state=0).fit(rows)
+    features = _features_on(kernel, rows, n_landmarks)
     phi = features.transform(rows)
     phi = phi - phi.mean(axis=0)
     columns = (rows - rows.mean(axis=0)) / np.maximum(rows.std(axis=0), TINY)
@@ -172,9 +175,16 @@ def curved(kernel: Kernel, rows: np.ndarray, n_landmarks: int) -> CurvedKernel:
     return CurvedKernel(kernel, features)
 
 
-def whitened(kernel: Kernel, rows: np.ndarray, n_landmarks: int) -> WhitenedKernel:
+def _features_on(kernel: Any, rows: np.ndarray, n_landmarks: int) -> LandmarkFeatures:
+    """Features of a kernel on the rows, to be turned or divided."""
+    if isinstance(kernel, FeatureKernel):
+        return copy(kernel.features)
+    return LandmarkFeatures(UnitHeight(kernel), n_landmarks, tol=WEAKEST, random_state=0).fit(rows)
+
+
+def whitened(kernel: Any, rows: np.ndarray, n_landmarks: int) -> WhitenedKernel:
     """A kernel whitened on the rows."""
-    features = LandmarkFeatures(UnitHeight(kernel), n_landmarks, tol=WEAKEST, random_state=0).fit(rows)
+    features = _features_on(kernel, rows, n_landmarks)
     phi = features.transform(rows)
     values, vectors = np.linalg.eigh(np.atleast_2d(np.cov(phi, rowvar=False, bias=True)))
     features.tail_ = features.tail_ @ (vectors / np.sqrt(np.maximum(values, 0.0) + PENALTY))
@@ -182,9 +192,11 @@ def whitened(kernel: Kernel, rows: np.ndarray, n_landmarks: int) -> WhitenedKern
 
 
 def several_kernels(rows: np.ndarray, n_landmarks: int) -> list[Any]:
-    """The kernels that are tried where none is named: Gaussians from wide to narrow, whitened."""
+    """The kernels that are tried where none is named, whitened: Gaussians from wide to narrow, and one for curves."""
     middle = np.asarray(middle_gaussian(rows).bandwidth)
-    return [whitened(Gaussian(middle * scale), rows, n_landmarks) for scale in SCALES]
+    plain = [Gaussian(middle * scale) for scale in SCALES]
+    bent = [curved(Gaussian(middle * scale), rows, n_landmarks) for scale in CURVES]
+    return [whitened(kernel, rows, n_landmarks) for kernel in (*plain, *bent)]
 
 
 def dependence_kernels(rows: np.ndarray, n_landmarks: int, *, of_pair: bool) -> list[Any]:

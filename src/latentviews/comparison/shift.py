@@ -7,6 +7,7 @@ import numpy as np
 from scipy.optimize import minimize, nnls
 
 from latentviews._arrays import to_numpy
+from latentviews._sentences import warn_user
 from latentviews._validation import check_count, check_positive
 from latentviews.comparison.features import (
     LANDMARKS,
@@ -18,6 +19,9 @@ from latentviews.comparison.features import (
     some_rows,
 )
 from latentviews.core.kernels.base import Kernel, UnitHeight
+
+APART = 0.5  # of the squared distance of two samples: with more left by the weights they hardly overlap,
+NOISY = 4.0  # unless it is less than so many times what two samples of one distribution show
 
 
 def covariate_shift_weights(
@@ -38,7 +42,8 @@ def covariate_shift_weights(
 
     with λ the noise of the two means, (1/n + 1/m) (1 − the squared norm of the mean), over the number of rows, so that
     nothing is fitted that a sample of the same distribution would show. Pass them as ``sample_weight`` to a regression
-    that is used on the target.
+    that is used on the target. Where they leave more than half of the squared distance of the samples, and more than
+    noise, a warning says that these hardly overlap.
 
     Parameters
     ----------
@@ -79,7 +84,19 @@ def covariate_shift_weights(
         return float(miss @ miss + noise * np.mean((w - 1) ** 2)), 2 * (phi @ miss + noise * (w - 1)) / n
 
     found = minimize(objective, np.ones(n), jac=True, method="L-BFGS-B", bounds=[(0.0, bound)] * n)
-    return found.x / found.x.mean()
+    weights = found.x / found.x.mean()
+    _tell_apart(phi.T @ np.column_stack([np.ones(n), weights]) / n - goal[:, None], noise)
+    return weights
+
+
+def _tell_apart(misses: np.ndarray, noise: float) -> None:
+    """Warn where the weights leave much of the difference of the embeddings (D, 2), without them and with them."""
+    before, after = np.sum(misses**2, axis=0)
+    if after > max(NOISY * noise, APART * before):
+        warn_user(
+            f"target and source hardly overlap: the weights leave {100 * after / before:.0f} % of their squared "
+            "distance, so what is fitted with them is a guess; ask for rows of source that are like the target."
+        )
 
 
 def _features_of_both(source: np.ndarray, target: np.ndarray, kernel: Any, n_landmarks: int, rng: Any) -> Any:

@@ -15,7 +15,7 @@ from latentviews._validation import check_count, check_weights
 from latentviews.comparison.features import (
     FEWEST_ROWS,
     LANDMARKS,
-    SCALES,
+    TWO_SAMPLE_WEIGHTS,
     RowsInBatches,
     WhitenedKernel,
     check_same_names,
@@ -62,8 +62,8 @@ def two_sample_test(
         Arrays of PyTorch or CuPy are compared where they are.
     kernel : Kernel, list of kernels, or None
         None tries four Gaussians whitened by the covariance of their features: of 4 median distances (in standard
-        deviations of the columns), which sees means, of 1, which sees spreads and correlations too, and of .12 and .06,
-        which see small shapes. Rules are resolved on the pooled rows.
+        deviations of the columns), which sees means, of 1 less what is linear, which sees spreads and correlations, and
+        of .12 and .06, which see small shapes. Rules are resolved on the pooled rows.
     statistic : QuadraticMMD(), LandmarkMMD(), BlockMMD() or None
         None takes the Gram matrix of up to 1,000 rows and landmarks of more. From 50,000 rows, and for streams, the
         null is the statistic's limit, Σ_i λ_i χ²_1 with the eigenvalues of the pooled covariance, in place of
@@ -119,7 +119,7 @@ def two_sample_test(
 
 def _weights(kernel: Any, draws: Sequence[Draws]) -> np.ndarray:
     """The weights of the kernels that are tried: those of the default, and equal ones of a list."""
-    return np.array(list(SCALES.values())) if kernel is None else np.ones(len(draws))
+    return np.array(TWO_SAMPLE_WEIGHTS) if kernel is None else np.ones(len(draws))
 
 
 def _bounded(draws: Draws, kernel: Any, samples: TwoSamples) -> Draws:
@@ -185,7 +185,9 @@ def _limit_test(
         raise ValueError(f"x and y need the same columns; got {halves[0].shape[1]} and {halves[1].shape[1]}.")
     some = np.concatenate(halves)
     some = some[rng.permutation(len(some))]
-    n_features = shared_landmarks(n_landmarks, len(SCALES) if kernel is None else len(kernels_to_try(kernel, some, 1)))
+    n_features = shared_landmarks(
+        n_landmarks, len(TWO_SAMPLE_WEIGHTS) if kernel is None else len(kernels_to_try(kernel, some, 1))
+    )
     kernels = kernels_to_try(kernel, some, n_features)
     maps = [fitted_map(one, some, n_features, rng) for one in kernels]
     counts, sums = zip(*(_feature_means(rows, maps) for rows in (x, y)), strict=True)

@@ -49,6 +49,7 @@ CLASSES = {
     "Conditional": "mixtures.inference",
     "ConditionalDistributions": "comparison.conditional",
     "ConditionalEmbedding": "comparison.conditional",
+    "ConditionalOperator": "comparison.conditional_operators",
     "CoordinateEmbedding": "densities.coordinates",
     "Copulas": "mixtures.dependence.settings",
     "Crowd": "discrete.crowd_model",

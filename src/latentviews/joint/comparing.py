@@ -7,7 +7,7 @@ import numpy as np
 
 from latentviews._arrays import to_numpy
 from latentviews._numbers import TINY, thin_svd, thinned
-from latentviews.comparison.features import WhitenedKernel, middle_gaussian, some_rows
+from latentviews.comparison.features import FeatureKernel, middle_gaussian, some_rows
 from latentviews.comparison.results import Draws
 from latentviews.comparison.statistics import TwoSamples, permuted_draws
 from latentviews.core.features.landmarks import LandmarkFeatures
@@ -89,10 +89,8 @@ def _whitened(phi: np.ndarray) -> np.ndarray:
 
 def _of_column(kernel: Any, rows: np.ndarray, column: int) -> Kernel:
     """A Gaussian as wide in one column as the kernel is in all of them, in median distances; others as they are."""
-    if isinstance(kernel, WhitenedKernel):
+    while isinstance(kernel, FeatureKernel | UnitHeight):
         kernel = kernel.kernel  # the tree whitens by itself
-    if isinstance(kernel, UnitHeight):
-        kernel = kernel.kernel
     if not isinstance(kernel, Gaussian) or not np.ptp(rows[:, column]):
         return kernel
     scale = np.mean(np.asarray(kernel.bandwidth) / np.asarray(middle_gaussian(rows).bandwidth))

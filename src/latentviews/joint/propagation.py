@@ -11,7 +11,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
 from latentviews._arrays import to_numpy
-from latentviews._numbers import TINY, as_shares, ridge_dual, ridge_solve
+from latentviews._numbers import TINY, as_shares, ridge_solve
 from latentviews._parameters import (
     AutoOr,
     Constraint,
@@ -27,6 +27,7 @@ from latentviews._parameters import (
 from latentviews._sentences import warn_user
 from latentviews._validation import all_or_nothing, check_ability, check_rows
 from latentviews.comparison.conditional import UNKNOWN, ConditionalDistributions
+from latentviews.comparison.conditional_operators import ConditionalOperator
 from latentviews.comparison.features import fitted_map, middle_gaussian
 from latentviews.core.kernels.base import Kernel, UnitHeight
 from latentviews.core.kernels.real import Gaussian
@@ -208,7 +209,7 @@ class KernelBeliefPropagation(BaseEstimator):
             phi = features.transform(points)
             self.phi_.append(phi)
             self.shares_.append(shares)
-            self.projections_.append(ridge_dual(phi, shares, min(self.penalty_, FIT)))
+            self.projections_.append(ConditionalOperator.of_rows(phi, shares, min(self.penalty_, FIT)).matrix.T)
 
     def beliefs(self, X: Any) -> Beliefs:
         """What the known columns of rows tell of those that are missing.

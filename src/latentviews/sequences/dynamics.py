@@ -12,6 +12,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 
 from latentviews._numbers import TINY, ridge_solve, thin_svd
+from latentviews.comparison.conditional_operators import ConditionalOperator
 
 BATCH = 4096
 WIDE = 400  # columns from which on few rows are worked with instead
@@ -101,7 +102,7 @@ def ridge(parts: Iterable[tuple[np.ndarray, np.ndarray]], penalty: float, free: 
     level = np.trace(gram) / len(gram)
     strength = np.full(len(gram), (penalty + 1e-12) * level)
     strength[-free:] = 1e-12 * level
-    return ridge_solve(gram, cross, strength)
+    return ConditionalOperator.of_moments(cross.T, gram, strength).matrix.T
 
 
 def _wide_ridge(inputs: np.ndarray, targets: np.ndarray, penalty: float, free: int) -> np.ndarray:

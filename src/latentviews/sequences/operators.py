@@ -8,8 +8,9 @@ from typing import ClassVar
 import numpy as np
 from sklearn.base import BaseEstimator
 
-from latentviews._numbers import TINY, ridge_solve
+from latentviews._numbers import TINY
 from latentviews._parameters import Constraint, Count, Nonnegative, Several, check_parameters
+from latentviews.comparison.conditional_operators import ConditionalOperator
 from latentviews.sequences.chains import first_rows
 from latentviews.sequences.dynamics import Series
 
@@ -67,7 +68,8 @@ class ObservableOperators(BaseEstimator):
     .. math:: B_x = U^\top \mathcal C_{3,x,1} (U^\top C_{21})^\dagger, \qquad
               \mathcal C_{3,x,1} \propto C_{3,1|2}\, (C_{22} + \lambda I)^{-1} \varphi(x)
 
-    For one-hot features and λ = 0 it is the algorithm of Hsu, Kakade & Zhang (2009).
+    The rows around x are regressed on it as by `ConditionalEmbedding`. For one-hot features and λ = 0 it is the
+    algorithm of Hsu, Kakade & Zhang (2009).
 
     Parameters
     ----------
@@ -161,7 +163,7 @@ class ObservableOperators(BaseEstimator):
         joint = (beyond[:, :, None] * behind[:, None, :]).reshape(-1, size * size).T @ now  # (p², D)
         c22 = now.T @ (now * weights[:, None])
         floor = (penalty + 1e-13) * np.trace(c22) / len(c22)
-        operators = ridge_solve(c22, joint.T, floor).T.reshape(size, size, -1)
+        operators = ConditionalOperator.of_moments(joint, c22, floor).matrix.reshape(size, size, -1)
         drift = beyond.T @ behind
         values, power = x.T @ behind, np.eye(size)
         readout = np.empty((horizon, size, x.shape[1]))
