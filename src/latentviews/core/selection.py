@@ -36,6 +36,14 @@ class RankTest(NamedTuple):
 
     Keys are the numbers of two views, (0, 1); groups of views are tuples, (0, (1, 2)), and (0, 1, 2.0) are two views
     with kernels twice as wide.
+
+    Examples
+    --------
+    >>> from latentviews import rank_test
+    >>> from latentviews.datasets import make_multiview
+    >>> test = rank_test(make_multiview(300, 2, random_state=0).X, random_state=0)
+    >>> test.n_components, test.count((0, 1))  # k classes show in k - 1 singular values
+    (2, 1)
     """
 
     def __repr__(self) -> str:

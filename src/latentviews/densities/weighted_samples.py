@@ -43,6 +43,16 @@ class WeightedSample(WeightedKernels):
     maps : array of shape (g, d, d)
     optimism : array of shape (k,)
         By how much a half of the rows is likelier under its own density than under the other half's.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from latentviews import MultiViewMixture
+    >>> from latentviews.datasets import make_multiview
+    >>> X = make_multiview(300, 2, n_views=4, random_state=0).X
+    >>> pair = MultiViewMixture(2, views=[[0, 1], [2], [3]], random_state=0).fit(X).components_[0]
+    >>> type(pair).__name__, pair.shares.sum(axis=0).round(6), pair.density(np.zeros((5, 2))).shape
+    ('WeightedSample', array([1., 1.]), (5, 2))
     """
 
     rows: np.ndarray = field(repr=False)

@@ -50,6 +50,16 @@ class SignedTrain(BaseEstimator):
         Rows on which bandwidth and rank are chosen.
     exact_rows : int, default=1500
         With more rows the decomposition is sketched in passes over them.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from latentviews import LowRankDensity, SignedTrain
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(200, 3)) + 4.0 * rng.integers(2, size=(200, 1))
+    >>> model = LowRankDensity(2, method=SignedTrain(bandwidth=1.0), random_state=0).fit(X)
+    >>> round(model.mass_, 1), model.negative_share_ < 0.1
+    (1.0, True)
     """
 
     _parameters: ClassVar[dict[str, Constraint]] = {
