@@ -104,7 +104,7 @@ class QuadraticMMD:
 class LandmarkMMD:
     r"""The kernel seen from landmarks: O(n · landmarks) time for every permutation, and no n × n matrix.
 
-    .. math:: k(x, y) \approx k_Z(x)^\top K_{ZZ}^{-1} k_Z(y), \qquad k_Z(x) = (k(z_1, x), \dots, k(z_p, x))^\top
+    .. math:: k(x, y) \approx k_Z(x)^\top K_{ZZ}^{-1} k_Z(y), \qquad k_Z(x) = (k(z_1, x), \ldots, k(z_p, x))^\top
 
     in the statistic of `QuadraticMMD`, with landmarks z_1, …, z_p among the rows (Williams & Seeger 2001).
 
@@ -144,11 +144,14 @@ class LandmarkMMD:
 
 @dataclass(frozen=True)
 class BlockMMD:
-    """The mean over blocks of rows of their quadratic statistics (Zaremba, Gretton & Blaschko 2013): O(n · size) time.
+    r"""The mean over blocks of rows of their quadratic statistics (Zaremba, Gretton & Blaschko 2013): O(n · size) time.
 
-    Rows are paired; under the hypothesis x_i and y_i may change places, which multiplies
-    h_ij = k(x_i, x_j) + k(y_i, y_j) − k(x_i, y_j) − k(y_i, x_j) by signs s_i s_j. So the draws are exact, for blocks
-    of any size. The larger sample's rows beyond the smaller's number are not used.
+    .. math:: \frac1B \sum_{b=1}^B \frac{1}{s(s-1)} \sum_{i \ne j \in b} h_{ij}, \qquad
+              h_{ij} = k(x_i, x_j) + k(y_i, y_j) - k(x_i, y_j) - k(y_i, x_j)
+
+    with B blocks of size s. Rows are paired; under the hypothesis x_i and y_i may change places, which multiplies h_ij
+    by a sign of i and one of j. So the draws are exact, for blocks of any size. The larger sample's rows beyond the
+    smaller's number are not used.
 
     Parameters
     ----------

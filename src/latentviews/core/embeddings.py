@@ -93,10 +93,12 @@ class Embedding(Components):
 
 @dataclass(frozen=True, eq=False)
 class BinnedEmbedding(Components):
-    """Components of one real column as weights on a uniform grid, each smoothed with its own bandwidth.
+    r"""Components of one real column as weights on a uniform grid, each smoothed with its own bandwidth.
 
-    μ_h = Σ_b weights_bh k_h(grid_b, ·). The weights may be negative: they are what the moments say of a row that falls
-    on the grid point (Bonhomme, Jochmans & Robin 2016), so any functional is a weighted sum.
+    .. math:: \mu_h = \sum_b w_{bh}\, k_h(g_b, \cdot)
+
+    The weights w may be negative: they are what the moments say of a row that falls on the grid point g_b (Bonhomme,
+    Jochmans & Robin 2016), so any functional is a weighted sum.
 
     Parameters
     ----------

@@ -109,7 +109,7 @@ def make_multiview(
 ) -> MultiViewData:
     r"""One-dimensional views that are independent given a class, as in section 8.1 of Song et al. (2014).
 
-    .. math:: p(x_1, \dots, x_m) = \sum_{h=1}^k \pi_h \prod_t p_t(x_t \mid h), \qquad \pi_h = \frac{2h}{k(k+1)}
+    .. math:: p(x_1, \ldots, x_m) = \sum_{h=1}^k \pi_h \prod_t p_t(x_t \mid h), \qquad \pi_h = \frac{2h}{k(k+1)}
 
     Parameters
     ----------

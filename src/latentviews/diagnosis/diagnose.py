@@ -79,7 +79,7 @@ class Finding(NamedTuple):
     --------
     >>> from latentviews import MultiViewMixture, diagnose
     >>> from latentviews.datasets import make_multiview
-    >>> X = make_multiview(300, 2, random_state=0).X
+    >>> X = make_multiview(100, 2, random_state=0).X
     >>> diagnose(MultiViewMixture(2, polish=None, random_state=0).fit(X), X, random_state=0).findings[0].trusted
     True
     """
@@ -96,10 +96,10 @@ class Diagnosis:
     --------
     >>> from latentviews import MultiViewMixture, diagnose
     >>> from latentviews.datasets import make_multiview
-    >>> X = make_multiview(300, 2, random_state=0).X
+    >>> X = make_multiview(100, 2, random_state=0).X
     >>> diagnosis = diagnose(MultiViewMixture(2, polish=None, random_state=0).fit(X), X, random_state=0)
     >>> diagnosis.n_rows, diagnosis.counts.sum().tolist(), diagnosis.outside
-    (300, 300, {})
+    (100, 100, {})
     """
 
     n_rows: int  # rows looked at

@@ -30,7 +30,7 @@ class ViewSuggestion:
     --------
     >>> from latentviews import suggest_views
     >>> from latentviews.datasets import make_multiview
-    >>> suggest_views(make_multiview(300, 2, random_state=0).X, 2, random_state=0).views
+    >>> suggest_views(make_multiview(100, 2, random_state=0).X, 2, random_state=0).views
     ((0,), (1,), (2,))
     """
 

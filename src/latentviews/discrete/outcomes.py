@@ -66,7 +66,12 @@ def distal_outcome(
     n_resamples: int = 0,
     random_state: Any = None,
 ) -> DistalOutcome:
-    """What becomes of the classes: the mean of an outcome in each, or the shares of its categories, in three steps.
+    r"""What becomes of the classes: the mean of an outcome in each, or the shares of its categories, in three steps.
+
+    .. math:: \hat\mu_h = \frac{\sum_i v_{ih} y_i}{\sum_i v_{ih}}, \qquad v_i = w_i D^{-1} \quad \text{by BCH}
+
+    where row i is assigned to the classes by w_i, and to class s though it is of class c at a rate D_cs (Bolck, Croon &
+    Hagenaars 2004; Bakk, Oberski & Vermunt 2014).
 
     Parameters
     ----------

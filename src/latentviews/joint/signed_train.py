@@ -27,7 +27,10 @@ from latentviews.joint.trees import Tree, embedding_distances, read_tree, tree_f
 
 
 class SignedTrain(BaseEstimator):
-    """The estimate of Song & Dai (2013), corrected: the kernel embedding cut to low rank along the edges of a tree.
+    r"""The estimate of Song & Dai (2013), corrected: the kernel embedding cut to low rank along the edges of a tree.
+
+    .. math:: \hat p(x) = \Bigl\langle \hat C, \bigotimes_j \varphi_j(x_j) \Bigr\rangle, \qquad
+              \hat C \approx \frac1n \sum_i \bigotimes_j \varphi_j(x_{ij})
 
     It is no density: it can be negative, and its mass is not one. Rows are scored by max(p̂, floor·KDE) / Z, with the
     product kernel density estimate of the same kernels and an estimated normaliser; ``mass_`` and ``negative_share_``

@@ -213,7 +213,7 @@ class Bootstrap(NamedTuple):
     >>> from latentviews.datasets import make_multiview
     >>> X = make_multiview(300, 2, random_state=0).X
     >>> model = MultiViewMixture(2, polish=Sieve(factors=(2.0,), n_init=0), random_state=0).fit(X)
-    >>> lower, upper = model.bootstrap(X, n_resamples=20, random_state=0).interval(0.9)
+    >>> lower, upper = model.bootstrap(X, n_resamples=10, random_state=0).interval(0.9)
     >>> bool((lower < model.weights_).all() and (model.weights_ < upper).all())
     True
     """

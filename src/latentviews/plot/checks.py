@@ -217,7 +217,7 @@ class DependenceDisplay:
     >>> from latentviews import MultiViewMixture
     >>> from latentviews.datasets import make_multiview
     >>> from latentviews.plot import DependenceDisplay, offscreen_axes
-    >>> X = make_multiview(200, 2, random_state=0).X
+    >>> X = make_multiview(100, 2, random_state=0).X
     >>> model = MultiViewMixture(2, polish=None, random_state=0).fit(X)
     >>> len(DependenceDisplay.from_estimator(model, X, ax=offscreen_axes(2), random_state=0).axes_)
     2

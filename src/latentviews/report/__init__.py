@@ -119,7 +119,7 @@ def write_contents(contents: Contents, path: Path) -> None:
     >>> from latentviews.datasets import make_multiview
     >>> from latentviews.report import write_contents
     >>> from latentviews.report.contents import report_contents
-    >>> X = make_multiview(200, 2, random_state=0).X
+    >>> X = make_multiview(100, 2, random_state=0).X
     >>> model = MultiViewMixture(2, polish=None, random_state=0).fit(X)
     >>> settings = {"columns": None, "source": None, "title": "Two classes", "saved": None, "random_state": 0}
     >>> path = pathlib.Path(tempfile.mkdtemp()) / "report.html"

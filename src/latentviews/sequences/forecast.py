@@ -21,7 +21,7 @@ from latentviews.sequences.stretches import check_place
 class Forecast:
     r"""The distribution of the next rows: at every step a mixture of the states' emissions.
 
-    .. math:: p(x_{T+s} \mid x_1, \dots, x_T) = \sum_h P(h_{T+s} = h \mid x_1, \dots, x_T)\, p(x_{T+s} \mid h)
+    .. math:: p(x_{T+s} \mid x_1, \ldots, x_T) = \sum_h P(h_{T+s} = h \mid x_1, \ldots, x_T)\, p(x_{T+s} \mid h)
 
     Arrays have the shape of ``states`` without its last axis, (horizon,) for one series and (n_sequences, horizon) for
     several, and what is asked for behind it.

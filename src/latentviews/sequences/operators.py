@@ -80,7 +80,7 @@ class ObservableOperators(BaseEstimator):
     --------
     >>> import numpy as np
     >>> from latentviews import ObservableOperators, PredictiveStateModel
-    >>> X = np.sin(np.arange(300) / 5)[:, None]
+    >>> X = np.sin(np.arange(120) / 5)[:, None]
     >>> dynamics = ObservableOperators(sizes=(5,), penalties=(1e-3,))
     >>> PredictiveStateModel(dynamics=dynamics, random_state=0).fit(X).forecast(X, 3).mean().shape
     (3, 1)

@@ -36,7 +36,7 @@ class SampleForecast:
     --------
     >>> import numpy as np
     >>> from latentviews import ObservableOperators, PredictiveStateModel
-    >>> X = np.sin(np.arange(300) / 5)[:, None]
+    >>> X = np.sin(np.arange(120) / 5)[:, None]
     >>> model = PredictiveStateModel(dynamics=ObservableOperators((5,), (1e-3,)), random_state=0).fit(X)
     >>> forecast = model.forecast(X, 3)
     >>> forecast.horizon, forecast.quantile([0.1, 0.9]).shape, forecast.weights.sum().round(6)

@@ -121,10 +121,10 @@ class TwoStageRegression(BaseEstimator):
     --------
     >>> import numpy as np
     >>> from latentviews import PredictiveStateModel, TwoStageRegression
-    >>> X = np.sin(np.arange(300) / 5)[:, None]
-    >>> dynamics = TwoStageRegression(sizes=(5,), penalties=(1e-3,), memories=(10,))
+    >>> X = np.sin(np.arange(120) / 5)[:, None]
+    >>> dynamics = TwoStageRegression(sizes=(5,), penalties=(1e-3,), memories=(5,), window=5)
     >>> model = PredictiveStateModel(dynamics=dynamics, random_state=0).fit(X)
-    >>> bool(abs(model.forecast(X, 1).mean()[0, 0] - np.sin(60)) < 0.1)
+    >>> bool(abs(model.forecast(X, 1).mean()[0, 0] - np.sin(24)) < 0.1)
     True
     """
 

@@ -98,7 +98,11 @@ class Real(Space):
 
 @dataclass(frozen=True)
 class Circle(Space):
-    """Angles: in radians, or in other units by what a full turn is.
+    r"""Angles: in radians, or in other units by what a full turn is.
+
+    .. math:: x \equiv x + p, \qquad \bar x = \frac{p}{2\pi} \arg E\bigl[e^{2\pi i x / p}\bigr]
+
+    with the period p.
 
     Parameters
     ----------

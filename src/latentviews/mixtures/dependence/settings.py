@@ -22,7 +22,7 @@ class Copulas(BaseEstimator):
     what the components have in common; held-out rows choose the start and count the classes. With ``noise`` merging is
     the only way.
 
-    .. math:: p(x) = \sum_g \pi_g\, c_{R_g}\bigl(F_{g1}(x_1), \dots, F_{gd}(x_d)\bigr) \prod_j f_{gj}(x_j)
+    .. math:: p(x) = \sum_g \pi_g\, c_{R_g}\bigl(F_{g1}(x_1), \ldots, F_{gd}(x_d)\bigr) \prod_j f_{gj}(x_j)
 
     with the density c_R of a Gaussian copula of correlations R; a class is a set of components g.
 
