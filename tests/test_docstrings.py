@@ -1,7 +1,9 @@
-"""Every public function and method says what it takes and what it gives."""
+"""Every public function and method says what it takes and what it gives, and every listed name shows how."""
 
+import importlib
 import inspect
 import re
+from pathlib import Path
 
 import pytest
 
@@ -72,3 +74,33 @@ def test_a_function_that_does_not_say_is_found():
         """Nothing."""
 
     assert lacks([silent]) == ["x", "what it returns"]
+
+
+def listed_names():
+    """The names in the lists of docs/reference, with the modules that they are listed under."""
+    found = []
+    for page in sorted((Path(__file__).parent.parent / "docs/reference").glob("*.md")):
+        module = None
+        for line in page.read_text(encoding="utf-8").splitlines():
+            if line.startswith(".. currentmodule:: "):
+                module = line.split()[-1]
+            elif re.fullmatch(r"   [A-Za-z_]\w*", line):
+                found.append((module, line.strip()))
+    return found
+
+
+LISTED = listed_names()
+
+
+def test_the_lists_of_the_reference_are_found():
+    assert len(LISTED) > 150
+    assert ("latentviews", "MultiViewMixture") in LISTED
+
+
+@pytest.mark.parametrize(("module", "name"), LISTED, ids=[name for _, name in LISTED])
+def test_every_name_of_the_reference_has_an_example_that_runs(module, name):
+    own = getattr(importlib.import_module(module), name).__doc__ or ""
+    lines = [line.strip() for line in own.splitlines() if line.strip().startswith(">>>")]
+
+    assert "\nExamples\n" in inspect.cleandoc(own), f"{module}.{name} has no section of examples"
+    assert [line for line in lines if "+SKIP" not in line], f"{module}.{name} has no example that runs"

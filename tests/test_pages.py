@@ -179,7 +179,7 @@ def test_the_readme_states_what_was_measured_of_forecasts():
     assert len(saved("coverage")["measured"]) == 11
 
 
-PUBLIC = ("latentviews", *(f"latentviews.{name}" for name in ("baselines", "datasets", "io", "plot")))
+PUBLIC = ("latentviews", *(f"latentviews.{name}" for name in ("baselines", "datasets", "io", "plot", "report")))
 
 
 @pytest.mark.parametrize("module", PUBLIC)

@@ -14,7 +14,20 @@ from latentviews._sentences import warn_user
 
 
 class IdentifiabilityWarning(UserWarning):
-    """The data hardly tell the components apart, or not at all."""
+    """The data hardly tell the components apart, or not at all.
+
+    Examples
+    --------
+    >>> import warnings
+    >>> import numpy as np
+    >>> from latentviews import IdentifiabilityWarning, KernelICA
+    >>> X = np.random.default_rng(0).normal(size=(500, 2))  # any rotation of Gaussian sources looks the same
+    >>> with warnings.catch_warnings(record=True) as told:
+    ...     warnings.simplefilter("always")
+    ...     model = KernelICA(random_state=0).fit(X)
+    >>> told[0].category is IdentifiabilityWarning
+    True
+    """
 
 
 class UnsupportedError(ValueError):

@@ -42,7 +42,21 @@ class Loss(BaseEstimator):
 
 
 class Logistic(Loss):
-    """Minus the log of the probability that the softmax of the scores gives to a row's class."""
+    r"""Minus the log of the probability that the softmax of the scores gives to a row's class.
+
+    .. math:: \ell(s, t) = \log \sum_c e^{s_c} - \sum_c t_c s_c
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from latentviews.losses import Logistic
+    >>> loss, targets = Logistic(), np.array([[1.0, 0.0]])  # a row of the first of two classes
+    >>> scores = np.array([[np.log(3.0), 0.0]])
+    >>> loss.probability(scores), round(loss.value(scores, targets), 3)
+    (array([[0.75, 0.25]]), 0.288)
+    >>> loss.gradient(scores, targets)
+    array([[-0.25,  0.25]])
+    """
 
     of_classes = True
     smooth = True
@@ -72,7 +86,18 @@ class Logistic(Loss):
 
 
 class Hinge(Loss):
-    """max(0, 1 - ts) of every class against the rest, with t = 1 in the class and -1 outside."""
+    r"""What scores lack to a margin of one, of every class against the rest (Cortes & Vapnik 1995).
+
+    .. math:: \ell(s, t) = \sum_c \max(0,\; 1 - (2 t_c - 1)\, s_c)
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from latentviews.losses import Hinge
+    >>> loss, targets = Hinge(), np.array([[1.0, 0.0]])  # a row of the first of two classes
+    >>> loss.value(np.array([[2.0, -1.5]]), targets), loss.value(np.array([[0.5, -1.5]]), targets)
+    (0.0, 0.5)
+    """
 
     of_classes = True
     limit = 1e4
@@ -93,7 +118,17 @@ class Hinge(Loss):
 
 
 class Squared(Loss):
-    """Half of the squared error."""
+    r"""Half of the squared error.
+
+    .. math:: \ell(s, t) = \tfrac12 \|s - t\|^2
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from latentviews.losses import Squared
+    >>> Squared().value(np.array([[1.0]]), np.array([[4.0]]))
+    4.5
+    """
 
     smooth = True
 
@@ -108,12 +143,23 @@ class Squared(Loss):
 
 
 class Huber(Loss):
-    """The squared loss for errors up to a threshold, and linear beyond it.
+    r"""The squared loss for errors up to a threshold, and linear beyond it (Huber 1964).
+
+    .. math:: \ell(s, t) = \begin{cases} e^2 / 2 & e \le \delta \\ \delta\, (e - \delta / 2) & e > \delta \end{cases},
+              \qquad e = |s - t|
 
     Parameters
     ----------
     threshold : float, default=1
         In the unit of the targets.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from latentviews.losses import Huber
+    >>> scores, targets = np.array([[0.5], [100.0]]), np.zeros((2, 1))
+    >>> Huber(1.0).gradient(scores, targets).ravel()  # an error, and one that may be wild
+    array([0.5, 1. ])
     """
 
     def __init__(self, threshold: float = 1.0):
@@ -147,12 +193,23 @@ def _spread(targets: np.ndarray) -> float:
 
 
 class Quantile(Loss):
-    """The loss that a quantile of the targets minimises.
+    r"""The loss that a quantile of the targets minimises (Koenker & Bassett 1978).
+
+    .. math:: \ell(s, t) = (t - s)\,(q - 1[t < s])
 
     Parameters
     ----------
     level : float, default=0.5
         Which quantile, between zero and one.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from latentviews.losses import Quantile
+    >>> loss, targets = Quantile(0.9), np.arange(11.0)[:, None]
+    >>> losses = [loss.value(np.full((11, 1), float(score)), targets) for score in range(11)]
+    >>> int(np.argmin(losses)), loss.constant(targets).round(6).tolist()
+    (9, [9.0])
     """
 
     def __init__(self, level: float = 0.5):

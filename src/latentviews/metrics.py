@@ -8,9 +8,13 @@ from scipy.optimize import linear_sum_assignment
 
 
 def match_labels(true: Any, found: Any) -> np.ndarray:
-    """For every true class, the found class that shares most rows with it, one to one.
+    r"""For every true class, the found class that shares most rows with it, one to one.
 
     ``true`` and ``found`` are labels 0, …, k-1. ``match[h]`` is the found name of true class h.
+
+    .. math:: \text{match} = \arg\max_\sigma \sum_h n_{h \sigma(h)}
+
+    over permutations σ, where n_hj rows are in true class h and found class j (the assignment problem, Kuhn 1955).
 
     Parameters
     ----------
@@ -22,6 +26,12 @@ def match_labels(true: Any, found: Any) -> np.ndarray:
     Returns
     -------
     array
+
+    Examples
+    --------
+    >>> from latentviews.metrics import match_labels
+    >>> match_labels([0, 0, 1, 1, 2], [2, 2, 0, 0, 1]).tolist()
+    [2, 0, 1]
     """
     true, found = np.asarray(true, dtype=int), np.asarray(found, dtype=int)
     if true.shape != found.shape:
@@ -35,7 +45,11 @@ def match_labels(true: Any, found: Any) -> np.ndarray:
 
 
 def label_accuracy(true: Any, found: Any) -> float:
-    """The share of rows whose class is right once classes are matched.
+    r"""The share of rows whose class is right once classes are matched.
+
+    .. math:: \frac1n \max_\sigma \sum_h n_{h \sigma(h)}
+
+    with σ and n_hj as in `match_labels`.
 
     Parameters
     ----------
@@ -47,6 +61,12 @@ def label_accuracy(true: Any, found: Any) -> float:
     Returns
     -------
     float
+
+    Examples
+    --------
+    >>> from latentviews.metrics import label_accuracy
+    >>> label_accuracy([0, 0, 0, 1, 1], [1, 1, 0, 0, 0])  # one row is wrong; the names of classes do not count
+    0.8
     """
     return float(np.mean(match_labels(true, found)[np.asarray(true, dtype=int)] == np.asarray(found)))
 
@@ -95,6 +115,14 @@ def f_measure(true: Any, found: Any, *, unknown: int | None = 0) -> float:
     Returns
     -------
     float
+
+    Examples
+    --------
+    >>> from latentviews.metrics import f_measure
+    >>> f_measure([1, 1, 2, 2, 0], [5, 5, 6, 6, 5])  # the last row was not gated
+    1.0
+    >>> round(f_measure([1, 1, 2, 2, 0], [5, 5, 6, 5, 5]), 3)
+    0.733
     """
     true, found = np.asarray(true), np.asarray(found)
     if true.shape != found.shape:
@@ -131,6 +159,19 @@ def density_error(true: Any, found: Any, grids: Sequence[np.ndarray], weights: n
     Returns
     -------
     float
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from scipy import stats
+    >>> from latentviews.datasets import TrueView
+    >>> from latentviews.metrics import density_error
+    >>> true, found = ([TrueView([[(1.0, stats.norm(m))], [(1.0, stats.norm(4))]])] for m in (0.0, 0.1))
+    >>> grids, weights = [np.linspace(-5, 9, 141)], np.array([0.5, 0.5])
+    >>> round(density_error(true, found, grids, weights), 3)
+    0.059
+    >>> density_error(true, true, grids, weights)
+    0.0
     """
     errors = [
         np.sqrt(((p.density(x) - q.density(x)) ** 2).sum(axis=0)) @ weights
@@ -140,7 +181,10 @@ def density_error(true: Any, found: Any, grids: Sequence[np.ndarray], weights: n
 
 
 def match_components(true: Any, found: Any, grids: Sequence[np.ndarray], weights: np.ndarray) -> np.ndarray:
-    """For every true class, the found class with the closest densities over all views, one to one.
+    r"""For every true class, the found class with the closest densities over all views, one to one.
+
+    .. math:: \arg\min_\sigma \sum_h \pi_h \sum_t
+              \Bigl(\sum_j (p_t(x_j \mid h) - \hat p_t(x_j \mid \sigma(h)))^2\Bigr)^{1/2}
 
     Parameters
     ----------
@@ -156,6 +200,16 @@ def match_components(true: Any, found: Any, grids: Sequence[np.ndarray], weights
     Returns
     -------
     array
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from latentviews.datasets import make_multiview
+    >>> from latentviews.metrics import Reordered, match_components
+    >>> weights, true = make_multiview(10, 3, random_state=0).truth
+    >>> found = [Reordered(view, [2, 0, 1]) for view in true]
+    >>> match_components(true, found, [np.linspace(-8, 8, 100)] * 3, weights).tolist()
+    [1, 2, 0]
     """
     k = len(weights)
     cost = np.zeros((k, k))
@@ -166,7 +220,9 @@ def match_components(true: Any, found: Any, grids: Sequence[np.ndarray], weights
 
 
 def weight_error(true: Any, found: Any) -> float:
-    """The largest error of a class weight, classes in the same order.
+    r"""The largest error of a class weight, classes in the same order.
+
+    .. math:: \max_h |\pi_h - \hat\pi_h|
 
     Parameters
     ----------
@@ -176,6 +232,12 @@ def weight_error(true: Any, found: Any) -> float:
     Returns
     -------
     float
+
+    Examples
+    --------
+    >>> from latentviews.metrics import weight_error
+    >>> round(weight_error([0.5, 0.3, 0.2], [0.55, 0.3, 0.15]), 3)
+    0.05
     """
     return float(np.abs(np.asarray(true) - np.asarray(found)).max())
 
@@ -217,6 +279,14 @@ def amari_error(product: Any) -> float:
     Returns
     -------
     float
+
+    Examples
+    --------
+    >>> from latentviews.metrics import amari_error
+    >>> amari_error([[0.0, 2.0], [-3.0, 0.0]])  # sources apart, in another order and scale
+    0.0
+    >>> amari_error([[1.0, 1.0], [1.0, -1.0]])  # both sources in both components
+    1.0
     """
     p = np.abs(np.asarray(product, dtype=float))
     if p.ndim != 2 or p.shape[0] != p.shape[1]:

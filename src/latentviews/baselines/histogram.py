@@ -59,7 +59,11 @@ class HistogramView:
 
 
 class HistogramSpectral(OneColumnViews):
-    """The spectral algorithm on histograms: views cut into bins, then treated as discrete (Kasahara & Shimotsu 2010).
+    r"""The spectral algorithm on histograms: views cut into bins, then treated as discrete (Kasahara & Shimotsu 2010).
+
+    .. math:: E[b(x_1) \otimes b(x_2) \otimes b(x_3)] = \sum_h \pi_h\, p_{1h} \otimes p_{2h} \otimes p_{3h}
+
+    with the indicators b of the bins, and the probabilities p_th of the bins of view t in class h.
 
     Parameters
     ----------
@@ -80,6 +84,14 @@ class HistogramSpectral(OneColumnViews):
     components_ : list of HistogramView, one per view
         Negative probabilities that the moments gave are clipped.
     n_bins_ : int
+
+    Examples
+    --------
+    >>> from latentviews.baselines import HistogramSpectral
+    >>> from latentviews.datasets import make_multiview
+    >>> X = make_multiview(2000, 2, random_state=0).X
+    >>> HistogramSpectral(2, n_bins=6, random_state=0).fit(X).weights_.round(1)
+    array([0.7, 0.3])
     """
 
     _parameters: ClassVar[dict[str, Constraint]] = {

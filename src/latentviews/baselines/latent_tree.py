@@ -45,6 +45,14 @@ class LatentTreeSpectral(DensityMixin, BaseEstimator):
         The integral of the estimate before it is floored.
     negative_share_ : float
         The share of fresh rows at which it is negative.
+
+    Examples
+    --------
+    >>> from latentviews.baselines import LatentTreeSpectral
+    >>> from latentviews.datasets import make_multiview
+    >>> X = make_multiview(300, 2, random_state=0).X
+    >>> round(LatentTreeSpectral(2, random_state=0).fit(X).mass_, 1)
+    1.0
     """
 
     _parameters: ClassVar[dict[str, Constraint]] = {

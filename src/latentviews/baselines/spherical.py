@@ -72,6 +72,15 @@ class SphericalSpectral(OneColumnViews):
     means_ : array of shape (k, n_views)
     variances_ : array of shape (k,)
         Kept above a hundredth of the smallest eigenvalue of the covariance.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from latentviews.baselines import SphericalSpectral
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(2000, 3)) + 6.0 * (rng.random((2000, 1)) < 0.3)
+    >>> SphericalSpectral(2, random_state=0).fit(X).weights_.round(1)
+    array([0.7, 0.3])
     """
 
     _parameters: ClassVar[dict[str, Constraint]] = {

@@ -26,6 +26,15 @@ class ConditionalDistributions:
 
     The weights may be negative, as least squares makes them. Expectations use them as they are; densities, quantiles
     and samples use their positive part, scaled to one.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from latentviews import ConditionalEmbedding
+    >>> z = np.linspace(-2, 2, 200)[:, None]
+    >>> given = ConditionalEmbedding(random_state=0).fit(z, z**2).at([[0.0], [1.0]])
+    >>> given.mean().round(1).ravel() + 0.0, given.quantile(0.5).shape
+    (array([0., 1.]), (2,))
     """
 
     points: np.ndarray = field(repr=False)  # (n, d), the rows of x that were fitted

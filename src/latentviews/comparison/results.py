@@ -20,6 +20,15 @@ class Witness:
 
     It is positive where ``x`` has more of its rows and negative where ``y`` has; of a whitened kernel, less its mean
     over the rows of both. ``WitnessDisplay`` draws it.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from latentviews import two_sample_test
+    >>> rng = np.random.default_rng(0)
+    >>> test = two_sample_test(rng.normal(size=100), rng.normal(2.0, size=100), n_permutations=99, random_state=0)
+    >>> np.sign(test.witness.at([0.0, 2.0]))  # more rows of the first sample, more of the second
+    array([ 1., -1.])
     """
 
     features: LandmarkFeatures = field(repr=False)
@@ -34,7 +43,7 @@ class Witness:
 
 @dataclass(frozen=True, eq=False)
 class TestResult:
-    """What a test finds.
+    r"""What a test finds.
 
     ``pvalue`` is the place of the statistic among itself and the null draws, from the largest down, over
     1 + n_permutations: never 0, and under the hypothesis at most α with probability α. Draws that equal the statistic,
@@ -42,6 +51,17 @@ class TestResult:
     the rows tell nothing, and it is 1. Where several kernels were tried, ``statistic`` and ``null`` are those of
     ``kernel``, which of two samples spoke most clearly, and of views that may depend saw the largest effect; ``pvalue``
     accounts for the choice.
+
+    .. math:: p = \frac{1 + \#\{b : T_b \ge T\}}{1 + B} \quad \text{for one kernel, without ties.}
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from latentviews import two_sample_test
+    >>> rng = np.random.default_rng(0)
+    >>> test = two_sample_test(rng.normal(size=100), rng.normal(2.0, size=100), n_permutations=99, random_state=0)
+    >>> test.pvalue, 0.0 < test.effect < 1.0, test.null.shape
+    (0.01, True, (99,))
     """
 
     __test__ = False  # not a test of pytest's

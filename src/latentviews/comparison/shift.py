@@ -122,7 +122,20 @@ def _both_tables(source: Any, target: Any) -> tuple[np.ndarray, np.ndarray]:
 class LabelShift:
     """How common every class is in a sample without labels, and what that makes of the labelled rows.
 
-    ``weights`` has one weight per labelled row, target share over source share of its class.
+    .. math:: w_i = q_{y_i} / p_{y_i}
+
+    ``weights`` has one weight per labelled row, target share q over source share p of its class.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from latentviews import label_shift
+    >>> rng = np.random.default_rng(0)
+    >>> labels = np.repeat(["ill", "well"], 100)
+    >>> source = rng.normal(size=200) + 6.0 * (labels == "well")
+    >>> shift = label_shift(source, labels, source[60:], random_state=0)  # with fewer that are ill
+    >>> shift.classes.tolist(), shift.source, shift.target.round(1)
+    (['ill', 'well'], array([0.5, 0.5]), array([0.3, 0.7]))
     """
 
     classes: np.ndarray

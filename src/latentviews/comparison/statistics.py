@@ -47,7 +47,22 @@ class TwoSampleStatistic(Protocol):
 
 @dataclass(frozen=True)
 class QuadraticMMD:
-    """The whole Gram matrix of the pooled rows: O(n²) memory, and O(n²) time for every permutation."""
+    r"""The whole Gram matrix of the pooled rows: O(n²) memory, and O(n²) time for every permutation.
+
+    .. math:: \frac{1}{m(m-1)} \sum_{i \ne j} k(x_i, x_j) + \frac{1}{n(n-1)} \sum_{i \ne j} k(y_i, y_j)
+              - \frac{2}{mn} \sum_{ij} k(x_i, y_j)
+
+    is unbiased for the squared distance of the two embeddings (Gretton et al. 2012, lemma 6).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from latentviews import QuadraticMMD, two_sample_test
+    >>> rng = np.random.default_rng(0)
+    >>> x, y = rng.normal(size=100), rng.normal(scale=3.0, size=100)
+    >>> two_sample_test(x, y, statistic=QuadraticMMD(), n_permutations=99, random_state=0).pvalue
+    0.01
+    """
 
     def draws(
         self, samples: TwoSamples, kernel: Kernel, n_permutations: int, n_landmarks: int, rng: np.random.Generator
@@ -87,7 +102,21 @@ class QuadraticMMD:
 
 @dataclass(frozen=True)
 class LandmarkMMD:
-    """The kernel seen from landmarks: O(n · landmarks) time for every permutation, and no n × n matrix."""
+    r"""The kernel seen from landmarks: O(n · landmarks) time for every permutation, and no n × n matrix.
+
+    .. math:: k(x, y) \approx k_Z(x)^\top K_{ZZ}^{-1} k_Z(y), \qquad k_Z(x) = (k(z_1, x), \ldots, k(z_p, x))^\top
+
+    in the statistic of `QuadraticMMD`, with landmarks z_1, …, z_p among the rows (Williams & Seeger 2001).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from latentviews import LandmarkMMD, two_sample_test
+    >>> rng = np.random.default_rng(0)
+    >>> x, y = rng.normal(size=100), rng.normal(scale=3.0, size=100)
+    >>> two_sample_test(x, y, statistic=LandmarkMMD(), n_permutations=99, random_state=0).pvalue
+    0.01
+    """
 
     def draws(
         self, samples: TwoSamples, kernel: Kernel, n_permutations: int, n_landmarks: int, rng: np.random.Generator
@@ -117,14 +146,26 @@ class LandmarkMMD:
 class BlockMMD:
     r"""The mean over blocks of rows of their quadratic statistics (Zaremba, Gretton & Blaschko 2013): O(n · size) time.
 
-    Rows are paired; under the hypothesis x_i and y_i may change places, which multiplies
-    h_ij = k(x_i, x_j) + k(y_i, y_j) − k(x_i, y_j) − k(y_i, x_j) by signs s_i s_j. So the draws are exact, for blocks
-    of any size. The larger sample's rows beyond the smaller's number are not used.
+    .. math:: \frac1B \sum_{b=1}^B \frac{1}{s(s-1)} \sum_{i \ne j \in b} h_{ij}, \qquad
+              h_{ij} = k(x_i, x_j) + k(y_i, y_j) - k(x_i, y_j) - k(y_i, x_j)
+
+    with B blocks of size s. Rows are paired; under the hypothesis x_i and y_i may change places, which multiplies h_ij
+    by a sign of i and one of j. So the draws are exact, for blocks of any size. The larger sample's rows beyond the
+    smaller's number are not used.
 
     Parameters
     ----------
     size : int or None, default=None
         Rows of each sample in a block; None takes the square root of their number.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from latentviews import BlockMMD, two_sample_test
+    >>> rng = np.random.default_rng(0)
+    >>> x, y = rng.normal(size=100), rng.normal(scale=3.0, size=100)
+    >>> two_sample_test(x, y, statistic=BlockMMD(size=20), n_permutations=99, random_state=0).pvalue
+    0.01
     """
 
     size: int | None = None

@@ -42,6 +42,17 @@ class Embedding(Components):
     domain : Quadrature or None
     features : a fitted transformer, φ
     vectors : array of shape (n_features, k), μ_h in columns
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from latentviews import MultiViewMixture
+    >>> from latentviews.datasets import make_multiview
+    >>> X = make_multiview(300, 2, n_views=4, random_state=0).X
+    >>> model = MultiViewMixture(2, views=[[0, 1], [2], [3]], polish=None, random_state=0).fit(X)
+    >>> pair = model.components_[0]  # the view of two columns
+    >>> type(pair).__name__, pair.density(np.zeros((5, 2))).shape
+    ('Embedding', (5, 2))
     """
 
     features: Any
@@ -82,10 +93,12 @@ class Embedding(Components):
 
 @dataclass(frozen=True, eq=False)
 class BinnedEmbedding(Components):
-    """Components of one real column as weights on a uniform grid, each smoothed with its own bandwidth.
+    r"""Components of one real column as weights on a uniform grid, each smoothed with its own bandwidth.
 
-    μ_h = Σ_b weights_bh k_h(grid_b, ·). The weights may be negative: they are what the moments say of a row that falls
-    on the grid point (Bonhomme, Jochmans & Robin 2016), so any functional is a weighted sum.
+    .. math:: \mu_h = \sum_b w_{bh}\, k_h(g_b, \cdot)
+
+    The weights w may be negative: they are what the moments say of a row that falls on the grid point g_b (Bonhomme,
+    Jochmans & Robin 2016), so any functional is a weighted sum.
 
     Parameters
     ----------
@@ -99,6 +112,16 @@ class BinnedEmbedding(Components):
     shapes : array of shape (3 * n_bins - 2, k) or None
         Densities that the kernels' are mixed with, times their shares, on the grid and as much again on either side:
         curves that some parameters say. Functionals are read off the weights alone.
+
+    Examples
+    --------
+    >>> from latentviews import MultiViewMixture
+    >>> from latentviews.datasets import make_multiview
+    >>> X = make_multiview(300, 2, random_state=0).X
+    >>> model = MultiViewMixture(2, polish=None, random_state=0).fit(X)
+    >>> view = model.components_[0]
+    >>> type(view).__name__, view.density([-2.0, 2.0]).shape, view.weights.sum(axis=0).round(1)
+    ('BinnedEmbedding', (2, 2), array([1., 1.]))
     """
 
     grid: np.ndarray = field(repr=False)

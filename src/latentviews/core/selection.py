@@ -36,6 +36,14 @@ class RankTest(NamedTuple):
 
     Keys are the numbers of two views, (0, 1); groups of views are tuples, (0, (1, 2)), and (0, 1, 2.0) are two views
     with kernels twice as wide.
+
+    Examples
+    --------
+    >>> from latentviews import rank_test
+    >>> from latentviews.datasets import make_multiview
+    >>> test = rank_test(make_multiview(300, 2, random_state=0).X, random_state=0)
+    >>> test.n_components, test.count((0, 1))  # k classes show in k - 1 singular values
+    (2, 1)
     """
 
     def __repr__(self) -> str:
@@ -87,7 +95,9 @@ def rank_test(
     n_permutations: int = 99,
     random_state: Any = None,
 ) -> RankTest:
-    """Count the directions in which views depend on each other: k classes give k - 1 of them, the rank of centred C_st.
+    r"""Count the directions in which views depend on each other: k classes give k - 1, the rank of centred C_st.
+
+    .. math:: \hat k = 1 + \max_{st} \#\{j : \sigma_j(\hat C_{st}) > c_{st}\}
 
     A singular value of a pair's centred cross-covariance counts if it exceeds the largest one of pairs whose rows are
     permuted, at a ``level`` that holds for all pairs together. Pairs are two views, or groups of views side by side
@@ -306,9 +316,12 @@ class LikelihoodCurve(NamedTuple):
 def likelihood_curve(
     estimator: Any, X: Any, candidates: Sequence[int] = range(1, 9), *, cv: int = 5, n_jobs: int | None = None
 ) -> LikelihoodCurve:
-    """A second opinion on the number of classes: cross-validated log-likelihood, and the one-standard-error rule.
+    r"""A second opinion on the number of classes: cross-validated log-likelihood, and the one-standard-error rule.
 
-    The standard error is that of the difference to the best number, row by row.
+    .. math:: \ell(k) = \frac1n \sum_i \log \hat p_k^{-i}(x_i)
+
+    where the fold of row i is left out of the fit. The standard error is that of the difference to the best number, row
+    by row.
 
     Parameters
     ----------

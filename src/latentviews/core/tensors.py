@@ -27,7 +27,12 @@ class Solver(Protocol):
 
 
 class PowerMethod(BaseEstimator):
-    """The robust tensor power method with deflation (Song et al. 2014, appendix 10, Algorithm 2).
+    r"""The robust tensor power method with deflation (Song et al. 2014, appendix 10, Algorithm 2).
+
+    .. math:: \theta \leftarrow \frac{T(I, \theta, \theta)}{\|T(I, \theta, \theta)\|}, \qquad
+              T(I, \theta, \theta)_i = \sum_{jl} T_{ijl}\, \theta_j \theta_l
+
+    An eigenvector v_h of T = Σ_h λ_h v_h ⊗ v_h ⊗ v_h attracts what starts near it; it is then taken out of T.
 
     Parameters
     ----------
@@ -40,6 +45,17 @@ class PowerMethod(BaseEstimator):
     starts : array of shape (n_starts, k) or None
         Vectors to start from instead, such as whitened rows of the data (Anandkumar, Ge, Hsu & Kakade 2013, section 4):
         where rows are of one class each, some lie near every eigenvector.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from latentviews import PowerMethod
+    >>> v = np.array([[0.6, -0.8], [0.8, 0.6]])  # eigenvectors in columns
+    >>> tensor = np.einsum("h,ih,jh,lh->ijl", [3.0, 1.0], v, v, v)
+    >>> found = PowerMethod().decompose(tensor, np.random.default_rng(0))
+    >>> found.values.round(6), found.vectors.round(6)
+    (array([3., 1.]), array([[ 0.6, -0.8],
+           [ 0.8,  0.6]]))
     """
 
     _parameters: ClassVar[dict[str, Constraint]] = {
@@ -106,7 +122,9 @@ class PowerMethod(BaseEstimator):
 
 
 class JointDiagonalization(BaseEstimator):
-    """The orthogonal matrix that makes all slices of the tensor as diagonal as can be, by Jacobi rotations.
+    r"""The orthogonal matrix that makes all slices of the tensor as diagonal as can be, by Jacobi rotations.
+
+    .. math:: \max_{V^\top V = I} \sum_l \sum_h \bigl(V^\top T_{\cdot\cdot l} V\bigr)_{hh}^2
 
     Cardoso & Souloumiac (1996). Every eigenvector is found at once, so errors do not pass from one to the
     next as they do in deflation.
@@ -116,6 +134,17 @@ class JointDiagonalization(BaseEstimator):
     max_sweeps : int, default=100
     tol : float, default=1e-14
         Stop after a sweep whose rotations are all smaller than this angle.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from latentviews import JointDiagonalization
+    >>> v = np.array([[0.6, -0.8], [0.8, 0.6]])  # eigenvectors in columns
+    >>> tensor = np.einsum("h,ih,jh,lh->ijl", [3.0, 1.0], v, v, v)
+    >>> found = JointDiagonalization().decompose(tensor, np.random.default_rng(0))
+    >>> found.values.round(6), found.vectors.round(6)
+    (array([3., 1.]), array([[ 0.6, -0.8],
+           [ 0.8,  0.6]]))
     """
 
     _parameters: ClassVar[dict[str, Constraint]] = {

@@ -15,7 +15,14 @@ from latentviews._numbers import brief
 
 
 class SeriesFile(NamedTuple):
-    """Which columns of a file make a series, and which say where sequences begin and what happens."""
+    """Which columns of a file make a series, and which say where sequences begin and what happens.
+
+    Examples
+    --------
+    >>> from latentviews.datasets import SeriesFile
+    >>> SeriesFile("walks.csv", ("x", "y"), sequence="walk").columns
+    ('x', 'y')
+    """
 
     path: str
     columns: tuple[str, ...]
@@ -40,7 +47,17 @@ SERIES = {
 
 
 class SeriesData(NamedTuple):
-    """Sequences one under the other, from a file."""
+    r"""Sequences one under the other, from a file.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> from latentviews.datasets import SeriesFile, read_series
+    >>> path = pathlib.Path(tempfile.mkdtemp()) / "walks.csv"
+    >>> _ = path.write_text("walk,x\na,1\na,2\nb,5\n")
+    >>> read_series(path, SeriesFile(path.name, ("x",), sequence="walk")).lengths
+    array([2, 1])
+    """
 
     X: np.ndarray  # (n_samples, n_columns)
     lengths: np.ndarray  # how long every sequence is
@@ -52,7 +69,7 @@ class SeriesData(NamedTuple):
 
 
 def load_series(name: str, folder: Any = None) -> SeriesData:
-    """One of six recorded series.
+    r"""One of six recorded series.
 
     Parameters
     ----------
@@ -66,6 +83,17 @@ def load_series(name: str, folder: Any = None) -> SeriesData:
     Returns
     -------
     SeriesData
+
+    Examples
+    --------
+    >>> import gzip, pathlib, tempfile
+    >>> from latentviews.datasets import load_series
+    >>> folder = pathlib.Path(tempfile.mkdtemp())
+    >>> (folder / "series").mkdir()
+    >>> _ = (folder / "series/geyser_mass.csv.gz").write_bytes(gzip.compress(b"waiting,duration\n80,4.0\n71,2.1\n"))
+    >>> load_series("geyser", folder).X
+    array([[80. ,  4. ],
+           [71. ,  2.1]])
     """
     if name not in SERIES:
         raise ValueError(f"name must be one of {sorted(SERIES)}; got {name!r}.")
@@ -76,7 +104,7 @@ def load_series(name: str, folder: Any = None) -> SeriesData:
 
 
 def read_series(path: str | Path, layout: SeriesFile) -> SeriesData:
-    """Sequences from a CSV file with a header, compressed by gzip or not; blank cells are missing values.
+    r"""Sequences from a CSV file with a header, compressed by gzip or not; blank cells are missing values.
 
     Parameters
     ----------
@@ -87,6 +115,16 @@ def read_series(path: str | Path, layout: SeriesFile) -> SeriesData:
     Returns
     -------
     SeriesData
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> from latentviews.datasets import SeriesFile, read_series
+    >>> path = pathlib.Path(tempfile.mkdtemp()) / "walks.csv"
+    >>> _ = path.write_text("walk,x,what\na,1,stand\na,,run\nb,5,run\n")
+    >>> series = read_series(path, SeriesFile(path.name, ("x",), sequence="walk", label="what"))
+    >>> series.X[:, 0], series.lengths.tolist(), series.labels.tolist()
+    (array([ 1., nan,  5.]), [2, 1], ['stand', 'run', 'run'])
     """
     opener: Any = gzip.open if str(path).endswith(".gz") else open
     with opener(path, "rt", newline="") as file:
@@ -107,7 +145,16 @@ def read_series(path: str | Path, layout: SeriesFile) -> SeriesData:
 
 
 class Cytometry(NamedTuple):
-    """A sample of cells with the populations that an expert gated."""
+    """A sample of cells with the populations that an expert gated.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from latentviews.datasets import Cytometry
+    >>> cells = Cytometry(np.array([[2.0], [7.0], [8.0]]), np.array([0, 1, 1]), ["CD3"])
+    >>> cells.X[cells.y > 0].ravel()  # those that were gated
+    array([7., 8.])
+    """
 
     X: np.ndarray  # (n_cells, n_markers)
     y: np.ndarray  # (n_cells,), 0 where a cell was not gated
@@ -127,6 +174,12 @@ def flowcap_samples(collection: str) -> list[str]:
     Returns
     -------
     list[str]
+
+    Examples
+    --------
+    >>> from latentviews.datasets import flowcap_samples
+    >>> flowcap_samples("gvhd")[:3]
+    ['gvhd_001', 'gvhd_003', 'gvhd_004']
     """
     return [name for name in _flowcap_hashes() if name.startswith(f"{collection}_")]
 
@@ -149,6 +202,16 @@ def load_flowcap(sample: str, folder: Any = None) -> Cytometry:
     Returns
     -------
     Cytometry
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from latentviews.datasets import load_flowcap
+    >>> X, y, markers = load_flowcap("dlbcl_001")  # doctest: +SKIP
+    >>> load_flowcap("dlbcl_001", tempfile.mkdtemp())  # doctest: +ELLIPSIS
+    Traceback (most recent call last):
+        ...
+    FileNotFoundError: There is no ...dlbcl_001.csv.gz; see the help of load_flowcap for where the data are to be had.
     """
     hashes = _flowcap_hashes()
     if sample not in hashes:

@@ -15,7 +15,16 @@ DESIGNS = ("gaussian", "gamma", "shapes")
 
 @dataclass(frozen=True, eq=False)
 class TrueView:
-    """The true distributions of one view: ``laws[h]`` is a list of (weight, frozen scipy distribution)."""
+    """The true distributions of one view: ``laws[h]`` is a list of (weight, frozen scipy distribution).
+
+    Examples
+    --------
+    >>> from latentviews.datasets import make_multiview
+    >>> view = make_multiview(10, 3, design="shapes", random_state=0).truth.components[0]
+    >>> view.density([0.0, 2.5]).round(2)  # one peak, two peaks, Laplace
+    array([[0.4 , 0.  , 0.17],
+           [0.02, 0.33, 0.07]])
+    """
 
     laws: tuple[tuple[tuple[float, Any], ...], ...]
 
@@ -55,14 +64,30 @@ class TrueView:
 
 
 class Truth(NamedTuple):
-    """What generated the data."""
+    """What generated the data.
+
+    Examples
+    --------
+    >>> from latentviews.datasets import make_multiview
+    >>> weights, views = make_multiview(10, 4, random_state=0).truth
+    >>> weights, len(views)
+    (array([0.1, 0.2, 0.3, 0.4]), 3)
+    """
 
     weights: np.ndarray  # (k,)
     components: tuple[TrueView, ...]  # one per view, with `density(x)`
 
 
 class MultiViewData(NamedTuple):
-    """Data, labels and the truth behind them."""
+    """Data, labels and the truth behind them.
+
+    Examples
+    --------
+    >>> from latentviews.datasets import make_multiview
+    >>> data = make_multiview(100, 2, random_state=0)
+    >>> data.X.shape, data.y.shape, len(data.truth.components)
+    ((100, 3), (100,), 3)
+    """
 
     def __repr__(self) -> str:
         return brief(self)
@@ -82,9 +107,9 @@ def make_multiview(
     identical: bool = False,
     random_state: Any = None,
 ) -> MultiViewData:
-    """One-dimensional views that are independent given a class, as in section 8.1 of Song et al. (2014).
+    r"""One-dimensional views that are independent given a class, as in section 8.1 of Song et al. (2014).
 
-    Class h = 1, …, k has weight 2h / (k(k+1)).
+    .. math:: p(x_1, \ldots, x_m) = \sum_{h=1}^k \pi_h \prod_t p_t(x_t \mid h), \qquad \pi_h = \frac{2h}{k(k+1)}
 
     Parameters
     ----------
@@ -104,6 +129,16 @@ def make_multiview(
     -------
     MultiViewData
         ``X``, ``y``, and ``truth`` with ``weights`` and ``components[t].density(x)``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from latentviews.datasets import make_multiview
+    >>> X, y, truth = make_multiview(2000, 2, random_state=0)
+    >>> X.shape, truth.weights.round(2).tolist(), (np.bincount(y) / 2000).round(1).tolist()
+    ((2000, 3), [0.33, 0.67], [0.3, 0.7])
+    >>> [round(float(np.corrcoef(X[rows, :2].T)[0, 1]), 1) + 0.0 for rows in (y >= 0, y == 0)]  # all rows, one class
+    [0.8, 0.0]
     """
     n_samples, k = check_count("n_samples", n_samples), check_count("n_components", n_components)
     n_views, rng = check_count("n_views", n_views), np.random.default_rng(random_state)
@@ -123,7 +158,16 @@ def make_multiview(
 
 
 class HMMTruth(NamedTuple):
-    """The chain and the emissions that generated a sequence."""
+    """The chain and the emissions that generated a sequence.
+
+    Examples
+    --------
+    >>> from latentviews.datasets import make_hmm
+    >>> make_hmm(10, stay=0.8, random_state=0).truth.transition.round(2)
+    array([[0.8, 0.1, 0.1],
+           [0.1, 0.8, 0.1],
+           [0.1, 0.1, 0.8]])
+    """
 
     start: np.ndarray  # (k,)
     transition: np.ndarray  # (k, k)
@@ -131,7 +175,15 @@ class HMMTruth(NamedTuple):
 
 
 class HMMData(NamedTuple):
-    """Sequences one under the other, their states and the truth behind them."""
+    """Sequences one under the other, their states and the truth behind them.
+
+    Examples
+    --------
+    >>> from latentviews.datasets import make_hmm
+    >>> data = make_hmm(100, random_state=0)
+    >>> data.X.shape, data.states.shape
+    ((100, 1), (100,))
+    """
 
     def __repr__(self) -> str:
         return brief(self)
@@ -160,6 +212,16 @@ def make_hmm(n_samples: int = 1000, *, stay: float = 0.9, lengths: Any = None, r
     -------
     HMMData
         ``X``, ``states``, and ``truth`` with ``start``, ``transition`` and ``components[0].density(x)``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from latentviews.datasets import make_hmm
+    >>> X, states, truth = make_hmm(5000, random_state=0)
+    >>> round(float(np.mean(states[1:] == states[:-1])), 1)
+    0.9
+    >>> [abs(round(float(X[states == h].mean()), 1)) for h in range(3)]  # means do not tell the states apart
+    [0.0, 0.0, 0.0]
     """
     n_samples, rng = check_count("n_samples", n_samples), np.random.default_rng(random_state)
     if not 0 <= stay <= 1:

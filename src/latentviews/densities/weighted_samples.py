@@ -27,9 +27,11 @@ NEGLIGIBLE = 1e-4  # of a component: what weighs less is left out
 
 @dataclass(frozen=True, eq=False)
 class WeightedSample(WeightedKernels):
-    """Components as weighted rows, and their densities as mixtures of Gaussians on and among the rows.
+    r"""Components as weighted rows, and their densities as mixtures of Gaussians on and among the rows.
 
-    p(x | h) = Σ_i weights_ih N(x; centres_i, widths_i² Σ_g), with g = shapes_i and Σ_g⁻¹ = maps_g maps_gᵀ.
+    .. math:: p(x \mid h) = \sum_i w_{ih}\, N(x;\; c_i,\, s_i^2\, \Sigma_g), \qquad \Sigma_g^{-1} = A_g A_g^\top
+
+    with w of ``weights``, c of ``centres``, s of ``widths``, g of ``shapes`` and A of ``maps``.
 
     Parameters
     ----------
@@ -43,6 +45,17 @@ class WeightedSample(WeightedKernels):
     maps : array of shape (g, d, d)
     optimism : array of shape (k,)
         By how much a half of the rows is likelier under its own density than under the other half's.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from latentviews import MultiViewMixture, Sieve
+    >>> from latentviews.datasets import make_multiview
+    >>> X = make_multiview(100, 2, n_views=4, random_state=0).X
+    >>> model = MultiViewMixture(2, views=[[0, 1], [2], [3]], polish=Sieve(max_iter=0), random_state=0).fit(X)
+    >>> pair = model.components_[0]  # the view of two columns
+    >>> type(pair).__name__, pair.shares.sum(axis=0).round(6), pair.density(np.zeros((5, 2))).shape
+    ('WeightedSample', array([1., 1.]), (5, 2))
     """
 
     rows: np.ndarray = field(repr=False)

@@ -73,7 +73,16 @@ def outside_sentence(found: dict[int, float], names: Sequence[str]) -> str:
 
 
 class Finding(NamedTuple):
-    """One thing that was looked at."""
+    """One thing that was looked at.
+
+    Examples
+    --------
+    >>> from latentviews import MultiViewMixture, diagnose
+    >>> from latentviews.datasets import make_multiview
+    >>> X = make_multiview(100, 2, random_state=0).X
+    >>> diagnose(MultiViewMixture(2, polish=None, random_state=0).fit(X), X, random_state=0).findings[0].trusted
+    True
+    """
 
     trusted: bool
     text: str
@@ -81,9 +90,16 @@ class Finding(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Diagnosis:
-    """What `diagnose` finds.
+    """What `diagnose` finds: print ``summary()`` first; the fields hold the numbers behind it.
 
-    Print ``summary()`` first; the fields hold the numbers behind it.
+    Examples
+    --------
+    >>> from latentviews import MultiViewMixture, diagnose
+    >>> from latentviews.datasets import make_multiview
+    >>> X = make_multiview(100, 2, random_state=0).X
+    >>> diagnosis = diagnose(MultiViewMixture(2, polish=None, random_state=0).fit(X), X, random_state=0)
+    >>> diagnosis.n_rows, diagnosis.counts.sum().tolist(), diagnosis.outside
+    (100, 100, {})
     """
 
     n_rows: int  # rows looked at

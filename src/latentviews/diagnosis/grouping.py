@@ -24,7 +24,15 @@ MOST_COLUMNS = 60
 
 @dataclass(frozen=True, eq=False)
 class ViewSuggestion:
-    """Columns put together by their dependence, and what that rests on."""
+    """Columns put together by their dependence, and what that rests on.
+
+    Examples
+    --------
+    >>> from latentviews import suggest_views
+    >>> from latentviews.datasets import make_multiview
+    >>> suggest_views(make_multiview(100, 2, random_state=0).X, 2, random_state=0).views
+    ((0,), (1,), (2,))
+    """
 
     views: tuple[tuple[int, ...], ...]  # columns, in the order of the table
     names: tuple[str, ...]  # of all columns

@@ -16,10 +16,24 @@ LARGEST = 1e7  # cells of a table of all items beyond which its statistics mean 
 
 @dataclass(frozen=True, eq=False)
 class GoodnessOfFit:
-    """The fitted classes beside the table of all answers, over rows without a missing one.
+    r"""The fitted classes beside the table of all answers, over rows without a missing one.
 
+    .. math:: G^2 = 2 \sum_c n_c \log \frac{n_c}{e_c}, \qquad X^2 = \sum_c \frac{(n_c - e_c)^2}{e_c}
+
+    over the cells c of the table, with n_c rows in a cell and e_c expected there.
     ``bivariate_residuals[i, j]`` is Pearson's X² of the table of items i and j over its degrees of freedom, over all
     rows that have both: values far above one name pairs that the classes do not explain.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from latentviews import LatentClass
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.random((300, 4)) < np.where(rng.random((300, 1)) < 0.3, 0.9, 0.1)
+    >>> model = LatentClass(2, random_state=0).fit(X)
+    >>> fit = model.goodness_of_fit(X)
+    >>> fit.degrees_of_freedom, fit.g_pvalue > 0.05, fit.bivariate_residuals.shape
+    (6.0, True, (4, 4))
     """
 
     g_squared: float  # the likelihood ratio against the table itself
@@ -33,7 +47,21 @@ class GoodnessOfFit:
 
 @dataclass(frozen=True, eq=False)
 class LikelihoodRatioTest:
-    """The bootstrap test of k - 1 classes against k."""
+    r"""The bootstrap test of k - 1 classes against k (McLachlan 1987).
+
+    .. math:: T = 2\,(\ell_k - \ell_{k-1})
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from latentviews import LatentClass
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.random((300, 4)) < np.where(rng.random((300, 1)) < 0.3, 0.9, 0.1)
+    >>> model = LatentClass(2, random_state=0).fit(X)
+    >>> test = model.bootstrap_test(X, n_resamples=9, random_state=0)
+    >>> test.n_components, test.pvalue
+    (2, 0.1)
+    """
 
     statistic: float  # twice the gain in log-likelihood
     pvalue: float  # (1 + resamples at or above the statistic) / (1 + resamples)

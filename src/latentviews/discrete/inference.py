@@ -26,7 +26,22 @@ EXTRA = 3  # else as many patterns for every parameter
 
 
 class StandardErrors(NamedTuple):
-    """Standard errors; NaN for estimates on the border of what is possible, which have no normal law."""
+    """Standard errors; NaN for estimates on the border of what is possible, which have no normal law.
+
+    They are square roots of the diagonal of the inverse of the observed information, minus the second derivative of the
+    log-likelihood, brought from logits to probabilities by the delta method.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from latentviews import LatentClass
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.random((300, 4)) < np.where(rng.random((300, 1)) < 0.3, 0.9, 0.1)
+    >>> model = LatentClass(2, random_state=0).fit(X)
+    >>> errors = model.standard_errors(X)
+    >>> errors.weights.round(2), errors.n_unidentified
+    (array([0.03, 0.03]), 0)
+    """
 
     weights: np.ndarray  # (k,)
     components: list[np.ndarray]  # (n_categories, k) per item

@@ -21,9 +21,22 @@ LOADING = 1e-3  # a coefficient with so much of such a direction has no standard
 
 @dataclass(frozen=True, eq=False)
 class ClassRegression:
-    """A multinomial logit of the classes on covariates, class 0 the one that others are compared with.
+    r"""A multinomial logit of the classes on covariates, class 0 the one that others are compared with.
+
+    .. math:: \log \frac{P(h \mid z)}{P(0 \mid z)} = \beta_{0h} + \sum_j \beta_{jh} z_j
 
     ``coefficients[:, h]`` are the log-odds of class h against class 0: the intercept, then one per covariate.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from latentviews import class_regression
+    >>> z = np.repeat([0.0, 1.0], 100)
+    >>> second = np.tile([0, 0, 0, 1], 50)
+    >>> second[100:] = 1 - second[100:]  # odds of 1 to 3, then of 3 to 1
+    >>> regression = class_regression(np.eye(2)[second], z)
+    >>> regression.coefficients[:, 1].round(2), bool(regression.pvalues[1, 1] < 0.001)
+    (array([-1.1,  2.2]), True)
     """
 
     coefficients: np.ndarray  # (q, k), zeros in column 0

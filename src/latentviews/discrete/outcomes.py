@@ -30,9 +30,21 @@ LEAST = 1e-10  # the probability of a category that no row of a class has
 
 @dataclass(frozen=True, eq=False)
 class DistalOutcome:
-    """The mean of an outcome in every class, or the share of each of its categories, with standard errors.
+    r"""The mean of an outcome in every class, or the share of each of its categories, with standard errors.
 
-    The statistic is Wald's for the classes having the same means.
+    .. math:: W = d^\top \operatorname{Cov}(d)^{-1} d
+
+    The statistic is Wald's for the classes having the same means: d are the differences of means between classes.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from latentviews import distal_outcome
+    >>> rng = np.random.default_rng(0)
+    >>> members = np.tile([0, 1], 100)
+    >>> outcome = distal_outcome(np.eye(2)[members], rng.normal(size=200) + 2.0 * members)
+    >>> outcome.degrees_of_freedom, outcome.pvalue < 0.001, (outcome.means[0, 1] - outcome.means[0, 0]).round()
+    (1, True, np.float64(2.0))
     """
 
     means: np.ndarray  # (n_means, k): one row for numbers, one per category for categories
@@ -54,7 +66,12 @@ def distal_outcome(
     n_resamples: int = 0,
     random_state: Any = None,
 ) -> DistalOutcome:
-    """What becomes of the classes: the mean of an outcome in each, or the shares of its categories, in three steps.
+    r"""What becomes of the classes: the mean of an outcome in each, or the shares of its categories, in three steps.
+
+    .. math:: \hat\mu_h = \frac{\sum_i v_{ih} y_i}{\sum_i v_{ih}}, \qquad v_i = w_i D^{-1} \quad \text{by BCH}
+
+    where row i is assigned to the classes by w_i, and to class s though it is of class c at a rate D_cs (Bolck, Croon &
+    Hagenaars 2004; Bakk, Oberski & Vermunt 2014).
 
     Parameters
     ----------

@@ -42,7 +42,11 @@ def class_regression(
     n_resamples: int = 0,
     random_state: Any = None,
 ) -> ClassRegression:
-    """Who is in which class: a multinomial logit on covariates, in three steps.
+    r"""Who is in which class: a multinomial logit on covariates, in three steps.
+
+    .. math:: \log \frac{P(h \mid z)}{P(0 \mid z)} = \beta_{0h} + \sum_j \beta_{jh} z_j
+
+    corrected for rows that are assigned to a wrong class (Vermunt 2010; Bakk, Oberski & Vermunt 2014).
 
     Parameters
     ----------

@@ -116,7 +116,21 @@ def check_length(name: str, got: int, expected: int) -> None:
 
 @dataclass(frozen=True, eq=False)
 class FirstStep:
-    """Posteriors of rows, and how they depend on the estimates of a `LatentClass`, for what is built on them."""
+    """Posteriors of rows, and how they depend on the estimates of a `LatentClass`, for what is built on them.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from latentviews import LatentClass, distal_outcome
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.random((300, 4)) < np.where(rng.random((300, 1)) < 0.3, 0.9, 0.1)
+    >>> model = LatentClass(2, random_state=0).fit(X)
+    >>> first = model.first_step(X)
+    >>> bool(np.allclose(first.posteriors, model.predict_proba(X)))
+    True
+    >>> distal_outcome(first, X.sum(axis=1)).means.shape
+    (1, 2)
+    """
 
     fit: Fitted  # of distinct answers
     patterns: np.ndarray  # (n,), the answers of every row

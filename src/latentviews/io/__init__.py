@@ -34,7 +34,18 @@ BYTES = 8  # of a number in a text file, about
 
 @dataclass(frozen=True, eq=False)
 class Reading:
-    """What was read of a file and how, so that another is read the same way."""
+    r"""What was read of a file and how, so that another is read the same way.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> from latentviews.io import read_table
+    >>> first, second = (pathlib.Path(tempfile.mkdtemp()) / name for name in ("first.csv", "second.csv"))
+    >>> _ = first.write_text("a,b\n1,2\n"), second.write_text("b,c,a\n4,5,3\n")
+    >>> reading = read_table(first).reading
+    >>> reading.columns, read_table(second, reading=reading).values.tolist()
+    (('a', 'b'), [[3.0, 4.0]])
+    """
 
     columns: tuple[str, ...]
     transforms: tuple[Transform | None, ...]  # one per column; None leaves it as it is
@@ -43,7 +54,20 @@ class Reading:
 
 @dataclass(frozen=True, eq=False)
 class Table:
-    """Numbers from a file."""
+    r"""Numbers from a file.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> from latentviews.io import read_table
+    >>> path = pathlib.Path(tempfile.mkdtemp()) / "cells.csv"
+    >>> _ = path.write_text("CD3,CD5,donor\n1.5,2,ann\n,4,bob\n")
+    >>> table = read_table(path)
+    >>> table.columns, table.n_rows, table.texts
+    (('CD3', 'CD5'), 2, ('donor',))
+    >>> table.frame().shape
+    (2, 2)
+    """
 
     values: np.ndarray = field(repr=False)  # (n_rows, n_columns), NaN where a value is missing
     source: str  # the file's name

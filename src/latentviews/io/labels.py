@@ -29,6 +29,16 @@ def write_labels(
     kind : "csv", "parquet" or None
     noise : array of shape (n,) or None
         The probability of noise, where it is a class.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> import numpy as np
+    >>> from latentviews.io import write_labels
+    >>> path = pathlib.Path(tempfile.mkdtemp()) / "labels.csv"
+    >>> write_labels(path, np.array([0, 1]), np.array([[0.9, 0.1], [0.2, 0.8]]))
+    >>> path.read_text().splitlines()[1:]
+    ['1,0,0.9,0.1', '2,1,0.2,0.8']
     """
     with labels_file(path, kind) as file:
         file.add(labels, posteriors, noise)

@@ -81,6 +81,15 @@ def load(path: Any) -> Any:
     Returns
     -------
     The estimator or record that was saved.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> from latentviews import Gaussian, load, save
+    >>> path = pathlib.Path(tempfile.mkdtemp()) / "kernel.latentviews"
+    >>> save(Gaussian(2.0), path)
+    >>> load(path)
+    Gaussian(bandwidth=2.0)
     """
     path = Path(path)
     if path.is_dir():

@@ -14,7 +14,20 @@ MixedPiece = tuple[str, list[np.ndarray]]  # the same column by column: numbers,
 
 
 class InputError(ValueError):
-    """A file that cannot be read as a table; the message says where it fails and what to do."""
+    r"""A file that cannot be read as a table; the message says where it fails and what to do.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> from latentviews.io import InputError, read_table
+    >>> path = pathlib.Path(tempfile.mkdtemp()) / "names.csv"
+    >>> _ = path.write_text("name,born\nann,1970\nbob,soon\n")
+    >>> try:
+    ...     read_table(path, ["born"])
+    ... except InputError as error:
+    ...     print(str(error).partition(", ")[2].partition(";")[0])
+    row 2 (line 3), column 'born': 'soon' is not a number
+    """
 
 
 @dataclass(frozen=True, eq=False)

@@ -24,10 +24,20 @@ class _StoredFile(NamedTuple):
 
 
 class StoredTable:
-    """Rows in files, of which a piece at a time is in memory; models take it in place of an array.
+    r"""Rows in files, of which a piece at a time is in memory; models take it in place of an array.
 
     It is an iterable of batches that can be read more than once, and knows how many rows there are. `open_table` makes
     one.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> from latentviews.io import open_table
+    >>> path = pathlib.Path(tempfile.mkdtemp()) / "rows.csv"
+    >>> _ = path.write_text("a,b\n1,2\n3,4\n")
+    >>> rows = open_table(path)
+    >>> rows.n_rows, rows.names, [len(piece) for piece in rows.only(["b"])]
+    (2, ('a', 'b'), [2])
     """
 
     def __init__(self, files: Sequence[_StoredFile], names: Sequence[str], *, named: bool = False):

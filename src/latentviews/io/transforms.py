@@ -17,7 +17,24 @@ GRID = 4096
 
 @dataclass(frozen=True, eq=False)
 class Arcsinh:
-    """The inverse hyperbolic sine of x / cofactor."""
+    r"""The inverse hyperbolic sine of x / cofactor: straight around zero, logarithmic far from it, on both sides.
+
+    .. math:: y = \operatorname{arsinh}(x / c) = \log\bigl(x / c + \sqrt{x^2 / c^2 + 1}\bigr)
+
+    Parameters
+    ----------
+    cofactor : float, c
+        Up to about where the scale is straight.
+
+    Examples
+    --------
+    >>> from latentviews.io import Arcsinh
+    >>> scale = Arcsinh(150.0)
+    >>> scale([-150.0, 0.0, 150.0, 15000.0]).round(2)
+    array([-0.88,  0.  ,  0.88,  5.3 ])
+    >>> scale.inverse(scale([40.0])).round(6)
+    array([40.])
+    """
 
     cofactor: float = COFACTOR
 
@@ -43,7 +60,7 @@ class Arcsinh:
 
 @dataclass(frozen=True, eq=False)
 class Logicle:
-    r"""The logicle scale, the inverse of a biexponential (Parks, Roederer & Moore 2006; Moore & Parks 2012).
+    """The logicle scale, the inverse of a biexponential (Parks, Roederer & Moore 2006; Moore & Parks 2012).
 
     .. math:: B(y) = a e^{by} - c e^{-dy} - f
 
@@ -60,6 +77,15 @@ class Logicle:
         Decades that the scale would have were it logarithmic.
     negative : float, A
         More decades of negative data.
+
+    Examples
+    --------
+    >>> from latentviews.io import Logicle
+    >>> scale = Logicle(top=262144.0, linear=0.5, decades=4.5)
+    >>> scale([-100.0, 0.0, 100.0, 262144.0]).round(3)
+    array([0.009, 0.111, 0.213, 1.   ])
+    >>> scale.inverse(scale([-100.0, 5000.0])).round(6)
+    array([-100., 5000.])
     """
 
     top: float = TOP
@@ -153,6 +179,15 @@ class Words:
     Parameters
     ----------
     values : tuple of str
+
+    Examples
+    --------
+    >>> from latentviews.io import Words
+    >>> answers = Words(("no", "yes"))
+    >>> answers(["yes", "no", "", "perhaps"])
+    array([ 1.,  0., nan, nan])
+    >>> answers.inverse([1, 0]).tolist()
+    ['yes', 'no']
     """
 
     values: tuple[str, ...]

@@ -13,7 +13,19 @@ from latentviews.core.checked import Spaces, refuse_outside
 
 @dataclass(frozen=True, eq=False)
 class ColumnDensity:
-    """The density of some columns: a marginal or a conditional of a fitted `LowRankDensity`."""
+    """The density of some columns: a marginal or a conditional of a fitted `LowRankDensity`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from latentviews import LowRankDensity, ProductMixture
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(200, 3)) + 6.0 * rng.integers(2, size=(200, 1))
+    >>> model = LowRankDensity(method=ProductMixture(ranks=(2,), n_folds=2), random_state=0).fit(X)
+    >>> given = model.conditional([0], {1: 6.0})
+    >>> bool(given.score_samples([6.0])[0] > given.score_samples([0.0])[0])
+    True
+    """
 
     joint: Any  # a density over numbered columns
     columns: list[int]  # in the order in which rows are given

@@ -26,6 +26,8 @@ LEAST = 1e-5  # directions of a smaller share of the largest spread are rounding
 class TreeMMD:
     r"""The distance of two samples' embeddings in the low-rank basis of the pooled sample (Song & Dai 2013, section 6).
 
+    .. math:: \bigl\|S^{-1/2} (\bar\varphi_x - \bar\varphi_y)\bigr\|^2 \quad \text{without its bias}
+
     The joint embedding of all columns is decomposed along a tree on the pooled rows; the tensors below the root are
     then a feature map of r² coordinates, and the statistic is the unbiased squared distance of its means, in standard
     deviations of every direction (Hotelling's). In many columns the product kernel sees every pair of rows as far
@@ -37,6 +39,16 @@ class TreeMMD:
     ----------
     rank : int, default=5
     tree : "caterpillar", nested tuples or a networkx graph, default="caterpillar"
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from latentviews import TreeMMD, two_sample_test
+    >>> rng = np.random.default_rng(0)
+    >>> x, y = rng.normal(size=(100, 3)), rng.normal(size=(100, 3))
+    >>> y[:, 1] = 0.8 * y[:, 0] + 0.6 * y[:, 1]  # the same margins
+    >>> two_sample_test(x, y, statistic=TreeMMD(), n_permutations=99, random_state=0).pvalue
+    0.01
     """
 
     rank: int = 5

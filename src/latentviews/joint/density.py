@@ -43,6 +43,8 @@ NARROW, WIDE = 1e-100, 1e100  # what columns may span: their squares are numbers
 class LowRankDensity(CallbackSupportMixin, DensityMixin, BaseEstimator):
     r"""The joint density of many columns, as a combination of few products.
 
+    .. math:: p(x) = \sum_h \pi_h\, c_h\bigl(F_{h1}(x_1), \ldots, F_{hd}(x_d)\bigr) \prod_j f_{hj}(x_j)
+
     By default the density is a stack of mixtures with few components, each joining the distributions of its columns,
     which have no assumed shape, by independence or a Gaussian copula. ``method=SignedTrain()`` is the estimate of Song
     & Dai (2013), a low-rank decomposition of the kernel embedding of all columns along ``tree``.

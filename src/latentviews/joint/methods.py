@@ -31,13 +31,18 @@ NARROW = 1e-3  # standard deviations of a table that components may be narrow to
 
 
 class Stack(BaseEstimator):
-    """A convex combination of mixtures, weighted by the likelihood of rows that they were not fitted to; the default.
+    r"""A convex combination of mixtures, weighted by the likelihood of rows that they were not fitted to; the default.
 
     For every rank there are mixtures of products of tables or of normal laws, of tables joined by Gaussian copulas, and
     Gaussian mixtures: with covariances as they are, with correlations drawn towards zero, or with covariances drawn
     towards the shape of the whole table, as if it had been whitened first. They start from a guess of the classes, the
     best of a spectral one (Song, Anandkumar, Dai & Xie 2014, on three groups of columns) and k-means, or from k-means
     of the whitened rows.
+
+    .. math:: p(x) = \sum_m \alpha_m\, p_m(x), \qquad
+              \alpha = \arg\max_{\alpha \ge 0,\; \sum_m \alpha_m = 1} \sum_i \log \sum_m \alpha_m\, p_m^{-i}(x_i)
+
+    where p_m^{-i} is the mixture m without the fold of row i (stacking, Smyth & Wolpert 1999).
 
     Parameters
     ----------
@@ -49,6 +54,16 @@ class Stack(BaseEstimator):
     max_iter : int, default=60
     tol : float, default=1e-2
         EM stops when a step gains less log-likelihood per row.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from latentviews import LowRankDensity, Stack
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(200, 3)) + 4.0 * rng.integers(2, size=(200, 1))
+    >>> model = LowRankDensity(method=Stack(ranks=(1, 2), n_folds=2), random_state=0).fit(X)
+    >>> model.rank_
+    2
     """
 
     _parameters: ClassVar[dict[str, Constraint]] = {
@@ -106,9 +121,21 @@ class Stack(BaseEstimator):
 
 
 class ProductMixture(Stack):
-    """A mixture of products of tables, its rank by held-out likelihood: a nonnegative low-rank tensor, by EM.
+    r"""A mixture of products of tables, its rank by held-out likelihood: a nonnegative low-rank tensor, by EM.
+
+    .. math:: p(x) = \sum_{h=1}^r \pi_h \prod_j p_j(x_j \mid h)
 
     Parameters are those of `Stack`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from latentviews import LowRankDensity, ProductMixture
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(200, 3)) + 4.0 * rng.integers(2, size=(200, 1))
+    >>> model = LowRankDensity(method=ProductMixture(ranks=(1, 2, 3), n_folds=2), random_state=0).fit(X)
+    >>> model.rank_
+    2
     """
 
     def __init__(

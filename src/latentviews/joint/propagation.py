@@ -52,6 +52,16 @@ class Beliefs:
 
     ``views[s]`` are the distributions of view s, one per row; where it is known, the distribution is that of the
     rows like it.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from latentviews import KernelBeliefPropagation
+    >>> x = np.random.default_rng(0).normal(size=(200, 1))
+    >>> model = KernelBeliefPropagation([(0, 1)], random_state=0).fit(np.hstack([x, -x]))
+    >>> beliefs = model.beliefs([[1.0, np.nan]])
+    >>> beliefs.converged, bool(beliefs.views[1].mean()[0, 0] < -0.5)
+    (True, True)
     """
 
     views: tuple[ConditionalDistributions, ...] = field(repr=False)

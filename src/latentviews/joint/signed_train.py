@@ -27,7 +27,10 @@ from latentviews.joint.trees import Tree, embedding_distances, read_tree, tree_f
 
 
 class SignedTrain(BaseEstimator):
-    """The estimate of Song & Dai (2013), corrected: the kernel embedding cut to low rank along the edges of a tree.
+    r"""The estimate of Song & Dai (2013), corrected: the kernel embedding cut to low rank along the edges of a tree.
+
+    .. math:: \hat p(x) = \Bigl\langle \hat C, \bigotimes_j \varphi_j(x_j) \Bigr\rangle, \qquad
+              \hat C \approx \frac1n \sum_i \bigotimes_j \varphi_j(x_{ij})
 
     It is no density: it can be negative, and its mass is not one. Rows are scored by max(p̂, floor·KDE) / Z, with the
     product kernel density estimate of the same kernels and an estimated normaliser; ``mass_`` and ``negative_share_``
@@ -50,6 +53,16 @@ class SignedTrain(BaseEstimator):
         Rows on which bandwidth and rank are chosen.
     exact_rows : int, default=1500
         With more rows the decomposition is sketched in passes over them.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from latentviews import LowRankDensity, SignedTrain
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(200, 3)) + 4.0 * rng.integers(2, size=(200, 1))
+    >>> model = LowRankDensity(2, method=SignedTrain(bandwidth=1.0), random_state=0).fit(X)
+    >>> round(model.mass_, 1), model.negative_share_ < 0.1
+    (1.0, True)
     """
 
     _parameters: ClassVar[dict[str, Constraint]] = {

@@ -152,7 +152,9 @@ def log_jacobian(transformer: Any, rows: Any) -> float:
 
 
 class TransformedDensity(DensityMixin, BaseEstimator):
-    """A density fitted to transformed rows, with its log-likelihood in the units of the data.
+    r"""A density fitted to transformed rows, with its log-likelihood in the units of the data.
+
+    .. math:: \log p(x) = \log q(T(x)) + \log |\det \partial T / \partial x|
 
     A pipeline of the two would score rows in the transformer's units: right for comparing densities behind the same
     transformer, wrong by its log-Jacobian for anything else.

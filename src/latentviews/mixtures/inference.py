@@ -87,7 +87,20 @@ class Classes(Protocol):
 
 
 class Expectation(NamedTuple):
-    """E[f(x_t) | h] for every class, with standard errors."""
+    """E[f(x_t) | h] for every class, with standard errors.
+
+    ``MultiViewMixture.expectation`` gives it, by the signed weights of Bonhomme, Jochmans & Robin (2016).
+
+    Examples
+    --------
+    >>> from latentviews import MultiViewMixture
+    >>> from latentviews.datasets import make_multiview
+    >>> X = make_multiview(300, 2, random_state=0).X
+    >>> model = MultiViewMixture(2, polish=None, random_state=0).fit(X)
+    >>> squares = model.expectation(lambda x: x[:, 0] ** 2, X, view=1)
+    >>> squares.values.shape, bool((squares.standard_errors > 0).all())
+    ((2,), True)
+    """
 
     values: np.ndarray  # (k,)
     standard_errors: np.ndarray  # (k,)
@@ -131,9 +144,21 @@ def _tied_rows(values: np.ndarray, counts: np.ndarray) -> tuple[float, float]:
 
 @dataclass(frozen=True, eq=False)
 class Conditional:
-    """The distribution of one view given the others, for every row: a mixture of the components.
+    r"""The distribution of one view given the others, for every row: a mixture of the components.
+
+    .. math:: p(x_t \mid x_{-t}) = \sum_h P(h \mid x_{-t})\, p_t(x_t \mid h)
 
     Categories are codes 0, 1, … here, in the order of the model's ``categories_``.
+
+    Examples
+    --------
+    >>> from latentviews import MultiViewMixture
+    >>> from latentviews.datasets import make_multiview
+    >>> X = make_multiview(300, 2, random_state=0).X
+    >>> model = MultiViewMixture(2, polish=None, random_state=0).fit(X)
+    >>> first = model.conditional([[float("nan"), *X[0, 1:]]], 0)  # what the first column may be, given the others
+    >>> first.mean().shape, first.quantile([0.05, 0.95]).shape
+    ((1, 1), (1, 1, 2))
     """
 
     def __repr__(self) -> str:
@@ -180,7 +205,18 @@ def _then(f: Callable[[np.ndarray], Any], column: Callable[[np.ndarray], Any]) -
 
 
 class Bootstrap(NamedTuple):
-    """Resampled values of weights and functionals, classes aligned, with percentile intervals."""
+    """Resampled values of weights and functionals, classes aligned, with percentile intervals.
+
+    Examples
+    --------
+    >>> from latentviews import MultiViewMixture, Sieve
+    >>> from latentviews.datasets import make_multiview
+    >>> X = make_multiview(300, 2, random_state=0).X
+    >>> model = MultiViewMixture(2, polish=Sieve(factors=(2.0,), n_init=0), random_state=0).fit(X)
+    >>> lower, upper = model.bootstrap(X, n_resamples=10, random_state=0).interval(0.9)
+    >>> bool((lower < model.weights_).all() and (model.weights_ < upper).all())
+    True
+    """
 
     def __repr__(self) -> str:
         return brief(self)

@@ -226,7 +226,10 @@ class Polished(NamedTuple):
 
 
 class Sieve(BaseEstimator):
-    """Exact maximum likelihood (EM) with densities made of many narrow bumps, a sieve; the default polish.
+    r"""Exact maximum likelihood (EM) with densities made of many narrow bumps, a sieve; the default polish.
+
+    .. math:: \max_{\pi, w} \sum_i \log \sum_h \pi_h \prod_t p_t(x_{it} \mid h), \qquad
+              p_t(x \mid h) = \sum_b w_{tbh}\, k_t(x, g_{tb})
 
     Parameters
     ----------
@@ -242,6 +245,15 @@ class Sieve(BaseEstimator):
     n_init : int or "auto", default="auto"
         Further starts, from k-means with other seeds; "auto" is five where those given reach likelihoods that differ by
         more than 3 in total, and none elsewhere. Where some classes are known there are none.
+
+    Examples
+    --------
+    >>> from latentviews import MultiViewMixture, Sieve
+    >>> from latentviews.datasets import make_multiview
+    >>> X = make_multiview(300, 2, random_state=0).X
+    >>> model = MultiViewMixture(2, polish=Sieve(factors=(2.0,), n_init=0), random_state=0).fit(X)
+    >>> model.weights_.round(2)
+    array([0.73, 0.27])
     """
 
     _parameters: ClassVar[dict[str, Constraint]] = {

@@ -37,10 +37,13 @@ from latentviews.mixtures.sieve import (
 
 
 class SmoothedEM(BaseEstimator):
-    """Nonparametric EM: weighted kernel density estimates in place of an M-step.
+    r"""Nonparametric EM: weighted kernel density estimates in place of an M-step.
 
     Its smoothing accumulates from step to step, so it is more biased than `Sieve`; it is here for comparison, and for
     those who want its fixed bandwidth. Views are single real columns or codes.
+
+    .. math:: p_t(x \mid h) \propto \sum_i r_{ih}\, k(x, x_{it}), \qquad
+              r_{ih} \propto \pi_h \prod_t \exp \int k(x_{it}, u) \log p_t(u \mid h)\, du
 
     Parameters
     ----------
@@ -51,6 +54,15 @@ class SmoothedEM(BaseEstimator):
     max_iter : int, default=1000
     tol : float, default=1e-3
         Stop when a hundred steps would gain less log-likelihood per row.
+
+    Examples
+    --------
+    >>> from latentviews import MultiViewMixture, SmoothedEM
+    >>> from latentviews.datasets import make_multiview
+    >>> X = make_multiview(300, 2, random_state=0).X
+    >>> model = MultiViewMixture(2, polish=SmoothedEM(), random_state=0).fit(X)
+    >>> model.weights_.round(2)
+    array([0.73, 0.27])
     """
 
     _parameters: ClassVar[dict[str, Constraint]] = {

@@ -17,6 +17,16 @@ def offscreen_axes(count: int) -> np.ndarray:
     Returns
     -------
     array
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from latentviews.plot import TransitionDisplay, offscreen_axes
+    >>> (panel,) = offscreen_axes(1)
+    >>> display = TransitionDisplay(np.array([[0.9, 0.1], [0.2, 0.8]])).plot(panel)
+    >>> display.figure_.savefig("transition.png")  # doctest: +SKIP
+    >>> len(display.figure_.axes)
+    2
     """
     check_matplotlib()
     from matplotlib.figure import Figure

@@ -30,6 +30,14 @@ class SpectrumDisplay:
     ----------
     ax_ : matplotlib Axes
     figure_ : matplotlib Figure
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from latentviews.plot import SpectrumDisplay, offscreen_axes
+    >>> display = SpectrumDisplay(np.array([0.5, 0.3, 0.01, 0.008]), 2, null=0.02).plot(offscreen_axes(1)[0])
+    >>> display.ax_.get_yscale(), display.ax_.get_ylabel()
+    ('log', 'singular value')
     """
 
     def __init__(
@@ -129,6 +137,15 @@ class ResponsibilityDisplay:
     ----------
     ax_ : matplotlib Axes
     figure_ : matplotlib Figure
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from latentviews.plot import ResponsibilityDisplay, offscreen_axes
+    >>> posteriors = np.array([[0.9, 0.1], [0.6, 0.4], [0.2, 0.8]])
+    >>> display = ResponsibilityDisplay(posteriors).plot(offscreen_axes(1)[0])
+    >>> [text.get_text() for text in display.ax_.get_legend().get_texts()]
+    ['class 0 (0.67)', 'class 1 (0.33)']
     """
 
     def __init__(self, posteriors: np.ndarray):
@@ -194,6 +211,16 @@ class DependenceDisplay:
     ----------
     axes_ : array of matplotlib Axes, one per class
     figure_ : matplotlib Figure
+
+    Examples
+    --------
+    >>> from latentviews import MultiViewMixture
+    >>> from latentviews.datasets import make_multiview
+    >>> from latentviews.plot import DependenceDisplay, offscreen_axes
+    >>> X = make_multiview(100, 2, random_state=0).X
+    >>> model = MultiViewMixture(2, polish=None, random_state=0).fit(X)
+    >>> len(DependenceDisplay.from_estimator(model, X, ax=offscreen_axes(2), random_state=0).axes_)
+    2
     """
 
     def __init__(self, dependence: WithinClassDependence, view_names: Sequence[str]):

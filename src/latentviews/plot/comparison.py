@@ -106,6 +106,14 @@ class ChangePointDisplay:
     ----------
     ax_ : matplotlib Axes
     figure_ : matplotlib Figure
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from latentviews.plot import ChangePointDisplay, offscreen_axes
+    >>> series = np.repeat([0.0, 1.0, 3.0], 20)
+    >>> ChangePointDisplay(series, np.array([20, 40]), "level").plot(offscreen_axes(1)[0]).ax_.get_ylabel()
+    'level'
     """
 
     def __init__(self, values: np.ndarray, changes: np.ndarray, name: str = "value"):
@@ -171,6 +179,13 @@ class DriftDisplay:
     ----------
     ax_ : matplotlib Axes
     figure_ : matplotlib Figure
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from latentviews.plot import DriftDisplay, offscreen_axes
+    >>> DriftDisplay(np.array([0.1, 0.2, 0.9]), 0.5, window=50).plot(offscreen_axes(1)[0]).ax_.get_ylabel()
+    'distance from the reference'
     """
 
     def __init__(self, statistics: np.ndarray, threshold: float, window: int):

@@ -28,6 +28,16 @@ class DensityDisplay:
     ----------
     ax_ : matplotlib Axes
     figure_ : matplotlib Figure
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from latentviews.plot import DensityDisplay, offscreen_axes
+    >>> ticks = np.linspace(-3, 3, 31)
+    >>> density = np.exp(-(ticks[:, None] ** 2 + ticks**2) / 2) / (2 * np.pi)
+    >>> display = DensityDisplay(("height", "weight"), (ticks, ticks), density).plot(offscreen_axes(1)[0])
+    >>> display.ax_.get_xlabel(), display.ax_.get_ylabel()
+    ('height', 'weight')
     """
 
     def __init__(

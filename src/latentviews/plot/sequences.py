@@ -113,6 +113,14 @@ class TransitionDisplay:
     ----------
     ax_ : matplotlib Axes
     figure_ : matplotlib Figure
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from latentviews.plot import TransitionDisplay, offscreen_axes
+    >>> display = TransitionDisplay(np.array([[0.9, 0.1], [0.2, 0.8]])).plot(offscreen_axes(1)[0])
+    >>> [text.get_text() for text in display.ax_.texts]
+    ['0.90', '0.10', '0.20', '0.80']
     """
 
     def __init__(self, transition: np.ndarray):
@@ -174,6 +182,15 @@ class ForecastDisplay:
     ----------
     ax_ : matplotlib Axes
     figure_ : matplotlib Figure
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from latentviews.plot import ForecastDisplay, offscreen_axes
+    >>> quantiles = np.array([[4.5, 5.0, 5.5], [5.0, 6.0, 7.0]])  # of two steps ahead
+    >>> display = ForecastDisplay(np.arange(5.0), quantiles, np.array([0.05, 0.5, 0.95]), "level")
+    >>> display.plot(offscreen_axes(1)[0]).ax_.get_ylabel()
+    'level'
     """
 
     def __init__(self, recent: np.ndarray, quantiles: np.ndarray, levels: np.ndarray, name: str = "value"):

@@ -20,7 +20,19 @@ REGIONS = (0.9, 0.5, 0.1)  # a contour encloses this share of its class
 
 @dataclass(frozen=True, eq=False)
 class ViewDensities:
-    """What is drawn of one view: the densities of every class on a line or on a square of points."""
+    """What is drawn of one view: the densities of every class on a line or on a square of points.
+
+    Examples
+    --------
+    >>> from latentviews import MultiViewMixture
+    >>> from latentviews.datasets import make_multiview
+    >>> from latentviews.plot import ComponentDisplay, offscreen_axes
+    >>> X = make_multiview(200, 2, random_state=0).X
+    >>> model = MultiViewMixture(2, polish=None, random_state=0).fit(X)
+    >>> view = ComponentDisplay.from_estimator(model, X, ax=offscreen_axes(3)).views[0]
+    >>> view.names, view.densities.shape
+    (('column 0',), (512, 2))
+    """
 
     names: tuple[str, ...]  # one per column
     ticks: tuple[np.ndarray, ...]  # the points along every column

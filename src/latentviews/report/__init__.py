@@ -111,5 +111,20 @@ def write_contents(contents: Contents, path: Path) -> None:
     ----------
     contents : Contents
     path : str or Path
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> from latentviews import MultiViewMixture
+    >>> from latentviews.datasets import make_multiview
+    >>> from latentviews.report import write_contents
+    >>> from latentviews.report.contents import report_contents
+    >>> X = make_multiview(100, 2, random_state=0).X
+    >>> model = MultiViewMixture(2, polish=None, random_state=0).fit(X)
+    >>> settings = {"columns": None, "source": None, "title": "Two classes", "saved": None, "random_state": 0}
+    >>> path = pathlib.Path(tempfile.mkdtemp()) / "report.html"
+    >>> write_contents(report_contents(model, X, **settings), path)
+    >>> path.exists()
+    True
     """
     write_page(page(contents), path)

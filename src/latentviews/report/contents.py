@@ -81,7 +81,20 @@ class Wording(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Contents:
-    """All that a report says."""
+    """All that a report says.
+
+    Examples
+    --------
+    >>> from latentviews import MultiViewMixture
+    >>> from latentviews.datasets import make_multiview
+    >>> from latentviews.report.contents import report_contents
+    >>> X = make_multiview(100, 2, random_state=0).X
+    >>> model = MultiViewMixture(2, polish=None, random_state=0).fit(X)
+    >>> settings = {"columns": None, "source": None, "title": "Two classes", "saved": None, "random_state": 0}
+    >>> contents = report_contents(model, X, **settings)
+    >>> contents.title, contents.n_rows, len(contents.panels)
+    ('Two classes', 100, 3)
+    """
 
     title: str
     source: str | None

@@ -19,7 +19,9 @@ from latentviews.sequences.stretches import check_place
 
 @dataclass(frozen=True, eq=False)
 class Forecast:
-    """The distribution of the next rows: at every step a mixture of the states' emissions.
+    r"""The distribution of the next rows: at every step a mixture of the states' emissions.
+
+    .. math:: p(x_{T+s} \mid x_1, \ldots, x_T) = \sum_h P(h_{T+s} = h \mid x_1, \ldots, x_T)\, p(x_{T+s} \mid h)
 
     Arrays have the shape of ``states`` without its last axis, (horizon,) for one series and (n_sequences, horizon) for
     several, and what is asked for behind it.
@@ -33,6 +35,15 @@ class Forecast:
     views : tuple of lists of column indices
     n_columns : int
         The number of columns of the table; those in no view are NaN.
+
+    Examples
+    --------
+    >>> from latentviews import KernelHMM
+    >>> from latentviews.datasets import make_hmm
+    >>> X = make_hmm(300, random_state=0).X
+    >>> forecast = KernelHMM(3, polish=None, random_state=0).fit(X).forecast(X, horizon=5)
+    >>> forecast.states.sum(axis=1).round(6), forecast.mean().shape, forecast.quantile([0.1, 0.9]).shape
+    (array([1., 1., 1., 1., 1.]), (5, 1), (5, 1, 2))
     """
 
     def __repr__(self) -> str:

@@ -77,6 +77,15 @@ class ObservableOperators(BaseEstimator):
         Numbers of singular vectors to choose from by validation.
     penalties : tuple of float, default=(1e-4, 1e-3, 1e-2)
         λ to choose from by validation, over the mean eigenvalue of C₂₂.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from latentviews import ObservableOperators, PredictiveStateModel
+    >>> X = np.sin(np.arange(120) / 5)[:, None]
+    >>> dynamics = ObservableOperators(sizes=(5,), penalties=(1e-3,))
+    >>> PredictiveStateModel(dynamics=dynamics, random_state=0).fit(X).forecast(X, 3).mean().shape
+    (3, 1)
     """
 
     _parameters: ClassVar[dict[str, Constraint]] = {

@@ -31,6 +31,16 @@ class SampleForecast:
         What held-out forecasts missed by.
     weights : array of shape (..., m)
         How much each of them counts, summing to one.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from latentviews import ObservableOperators, PredictiveStateModel
+    >>> X = np.sin(np.arange(120) / 5)[:, None]
+    >>> model = PredictiveStateModel(dynamics=ObservableOperators((5,), (1e-3,)), random_state=0).fit(X)
+    >>> forecast = model.forecast(X, 3)
+    >>> forecast.horizon, forecast.quantile([0.1, 0.9]).shape, forecast.weights.sum().round(6)
+    (3, (3, 1, 2), np.float64(1.0))
     """
 
     def __repr__(self) -> str:

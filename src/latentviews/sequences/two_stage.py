@@ -101,6 +101,11 @@ class TwoStageRegression(BaseEstimator):
     that the filter itself reaches. Forecasts are regressions, one per step ahead, on the state, the last rows, and
     random features of these rows as one point, so that they are never far behind an autoregression.
 
+    .. math:: \bar q_t = A\, h_t, \qquad \hat q_{t+1} = W\, (\hat q_t \otimes \varphi(x_t))
+
+    A is the ridge regression of the features of rows from t on, on those of rows before t, h_t; W that of q̄_{t+1} on
+    the products.
+
     Parameters
     ----------
     sizes : tuple of int, default=(20, 40)
@@ -111,6 +116,16 @@ class TwoStageRegression(BaseEstimator):
         Numbers of last rows that forecasts see beside the state, to choose from by validation.
     window : int, default=10
         Rows of past and of future that a state is learned from.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from latentviews import PredictiveStateModel, TwoStageRegression
+    >>> X = np.sin(np.arange(120) / 5)[:, None]
+    >>> dynamics = TwoStageRegression(sizes=(5,), penalties=(1e-3,), memories=(5,), window=5)
+    >>> model = PredictiveStateModel(dynamics=dynamics, random_state=0).fit(X)
+    >>> bool(abs(model.forecast(X, 1).mean()[0, 0] - np.sin(24)) < 0.1)
+    True
     """
 
     _parameters: ClassVar[dict[str, Constraint]] = {

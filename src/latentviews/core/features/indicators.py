@@ -14,7 +14,9 @@ from latentviews.core.kernels.spaces import Discrete
 
 
 class OneHotFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
-    """The delta kernel's feature map: one indicator per value; a value not seen in ``fit`` maps to zero.
+    r"""The delta kernel's feature map: one indicator per value; a value not seen in ``fit`` maps to zero.
+
+    .. math:: \varphi(x)_v = 1[x = v]
 
     Parameters
     ----------

@@ -1,8 +1,7 @@
 """Kernels on rows: what two points have in common.
 
 A kernel needs one method, ``gram``; ``+`` and ``*`` come free, and ``on`` says which columns of a view it sees. Those
-that are densities in their first argument (all but `Delta`, `Linear` and `Polynomial`) make embeddings whose values are
-densities.
+that are densities in their first argument (all but `Delta`, `Linear` and `Polynomial`) make embeddings with densities.
 """
 
 from collections.abc import Callable, Sequence
@@ -22,12 +21,19 @@ from latentviews.core.kernels.spaces import Real
 class Kernel(BaseEstimator):
     """What every kernel offers: ``gram(x, y)``, and what follows from it.
 
-    ``space`` is where the kernel's densities live: `Real` (Lebesgue measure), `Circle` (angles), `Discrete` (counting
-    measure) or another `Space`, or None where it has none. A kernel that is a density may offer ``draw(x, rng)``, a
-    draw from k(x_i, ·) for every row. A shift-invariant kernel also offers ``frequencies(size, dim, rng)``, draws from
-    its spectral measure in columns, and may offer ``spectral(points, dim)``, the frequencies at points of the unit
-    cube of ``spectral_size(dim)`` coordinates: uniform points, however they depend on each other, give draws from the
-    spectral measure.
+    ``space`` is where its densities live: `Real` (Lebesgue measure), `Circle` (angles), `Discrete` (counting measure),
+    another `Space`, or None. A kernel that is a density may offer ``draw(x, rng)``, a draw from k(x_i, ·) per row. A
+    shift-invariant one also offers ``frequencies(size, dim, rng)``, draws from its spectral measure in columns, and may
+    offer ``spectral(points, dim)``: those of uniform points, dependent or not, in ``spectral_size(dim)`` coordinates.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from latentviews import Kernel
+    >>> class Overlap(Kernel):
+    ...     gram = lambda self, x, y: np.minimum(x, y.T)
+    >>> (Overlap() * Overlap()).gram(np.array([[1.0], [3.0]]), np.array([[2.0]])).tolist()
+    [[1.0], [4.0]]
     """
 
     space: Space | None = Real()
@@ -75,8 +81,7 @@ class Kernel(BaseEstimator):
 
         Returns
         -------
-        array of shape (n, m)
-            The kernel over its height.
+        array of shape (n, m), the kernel over its height
         """
         xp = namespace(x)
         heights = xp.sqrt(self.diagonal(x))[:, None] * xp.sqrt(self.diagonal(y))[None, :]
@@ -104,8 +109,7 @@ class Kernel(BaseEstimator):
 
         Returns
         -------
-        Kernel
-            With numbers in place of rules.
+        Kernel, with numbers in place of rules
         """
         return clone(self)
 
@@ -304,8 +308,7 @@ class OnColumns(Kernel):
     Parameters
     ----------
     kernel : Kernel
-    columns : list of int or str
-        Places in the view, or names.
+    columns : list of int or str, places in the view or names
     """
 
     def __init__(self, kernel: Kernel, columns: Sequence[int | str]):

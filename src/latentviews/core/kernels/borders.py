@@ -84,7 +84,9 @@ class Bordered(Real):
 
 @dataclass(frozen=True)
 class HalfLine(Bordered):
-    """The numbers from zero on: durations, concentrations, counts.
+    r"""The numbers from zero on: durations, concentrations, counts.
+
+    .. math:: k_+(x, y) = k(x, y) + k(x, -y), \qquad x, y \ge 0
 
     No density has mass below zero, and none falls off towards it for want of rows beyond. A negative value is refused,
     in the rows of a fit and in those that a fitted model is asked about.
@@ -119,7 +121,9 @@ class HalfLine(Bordered):
 
 @dataclass(frozen=True)
 class Interval(Bordered):
-    """The numbers between two ends: shares, scores.
+    r"""The numbers between two ends: shares, scores.
+
+    .. math:: k_{[a, b]}(x, y) = \sum_{n = -\infty}^\infty k(x, y + 2n(b - a)) + k(x, 2a - y + 2n(b - a))
 
     No density has mass beyond the ends, and none falls off towards them for want of rows beyond. A value beyond is
     refused, in the rows of a fit and in those that a fitted model is asked about.

@@ -12,6 +12,8 @@ from latentviews.core.kernels.spaces import Discrete
 class Delta(Kernel):
     r"""Equality, for discrete data: k(x, y) = 1 where all columns agree, else 0.
 
+    .. math:: k(x, y) = \prod_j 1[x_j = y_j]
+
     Columns of a view with this kernel hold categories: numbers or flags as they are, strings, other objects and pandas'
     categoricals by codes 0, 1, … in the order of the model's ``categories_``. NaN and None are missing. A category that
     was not seen in fitting has the same tiny probability in every class: it lowers the score of its row, whose

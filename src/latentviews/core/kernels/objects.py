@@ -12,10 +12,12 @@ from latentviews._validation import check_count
 
 
 def spectrum_gram(strings: Sequence[str], length: int = 3, mismatches: int = 0) -> np.ndarray:
-    """The spectrum kernel between strings: how many substrings they share (Leslie, Eskin & Noble 2002).
+    r"""The spectrum kernel between strings: how many substrings they share (Leslie, Eskin & Noble 2002).
 
-    k(s, t) = Σ_u c_u(s) c_u(t), over its values at s and t alone, where c_u counts the substrings of a string that are
-    u, or differ from u in at most so many ``mismatches`` (Leslie, Eskin, Cohen, Weston & Noble 2004).
+    .. math:: k(s, t) = \frac{\sum_u c_u(s)\, c_u(t)}{\sqrt{\sum_u c_u(s)^2 \sum_u c_u(t)^2}}
+
+    c_u counts the substrings of a string that are u, or differ from u in at most so many ``mismatches`` (Leslie, Eskin,
+    Cohen, Weston & Noble 2004).
 
     Parameters
     ----------
@@ -91,10 +93,12 @@ def _spread(count: Mapping[str, int], around: Mapping[str, list[str]]) -> Counte
 
 
 def weisfeiler_lehman_gram(graphs: Sequence[Any], n_iter: int = 3, label: str | None = None) -> np.ndarray:
-    """The Weisfeiler–Lehman subtree kernel between graphs (Shervashidze et al. 2011): which neighbourhoods they share.
+    r"""The Weisfeiler–Lehman subtree kernel between graphs (Shervashidze et al. 2011): which neighbourhoods they share.
+
+    .. math:: k(G, H) = \frac{\sum_u c_u(G)\, c_u(H)}{\sqrt{\sum_u c_u(G)^2 \sum_u c_u(H)^2}}
 
     Every node has a label; ``n_iter`` times, a node's label becomes its own with those of its neighbours. The kernel is
-    the inner product of the counts of all labels on the way, over its values at each graph alone.
+    the inner product of the counts c_u of all labels u on the way, over its values at each graph alone.
 
     Parameters
     ----------

@@ -22,7 +22,17 @@ def _squares(x: Any) -> Any:
 
 
 class Linear(Kernel):
-    """The inner product, k(x, y) = ⟨x, y⟩. Its embeddings are means; they have no density."""
+    r"""The inner product. Its embeddings are means; they have no density.
+
+    .. math:: k(x, y) = \langle x, y \rangle
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from latentviews import Linear
+    >>> Linear().gram(np.array([[1.0, 2.0]]), np.array([[3.0, 4.0], [2.0, -1.0]]))
+    array([[11.,  0.]])
+    """
 
     space = None
 
@@ -55,6 +65,13 @@ class Polynomial(Kernel):
         The factor s, positive.
     offset : float, default=1
         The constant c, at least zero; zero leaves out the lower powers.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from latentviews import Polynomial
+    >>> Polynomial(2).gram(np.array([[1.0, 2.0]]), np.array([[3.0, 4.0], [2.0, -1.0]]))
+    array([[144.,   1.]])
     """
 
     space = None

@@ -306,6 +306,12 @@ class Laplace(_Scaled):
         The scale s.
     space : Space, default=Real()
         Where the values lie.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> Laplace(2.0).gram(np.zeros((1, 1)), np.array([[0.0], [2.0]])).round(3)
+    array([[0.25 , 0.092]])
     """
 
     def _profile(self, x: Any, y: Any) -> Any:
@@ -320,12 +326,10 @@ class Laplace(_Scaled):
 
 
 class Matern(_Scaled):
-    r"""The Matérn family as densities, for half-integer smoothness ν = p + 1/2.
+    r"""The Matérn family as densities, for half-integer smoothness ν = p + 1/2, with c such that they integrate to one.
 
     .. math:: k(x, y) = c\, e^{-a} \frac{p!}{(2p)!} \sum_{i=0}^p \frac{(p+i)!}{i!(p-i)!} (2a)^{p-i},
               \qquad a = \sqrt{2\nu}\,\|x - y\| / s
-
-    with c such that the kernel integrates to one in d dimensions.
 
     Parameters
     ----------
@@ -335,6 +339,12 @@ class Matern(_Scaled):
         ν, one of 0.5, 1.5, 2.5, …
     space : Space, default=Real()
         Where the values lie; with borders, the kernel of several columns is the product of theirs.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> Matern(2.0, smoothness=1.5).correlation(np.zeros((1, 1)), np.array([[0.0], [2.0]])).round(3)
+    array([[1.   , 0.483]])
     """
 
     def __init__(self, bandwidth: Bandwidth = "isj", smoothness: float = 1.5, *, space: Space = LINE):

@@ -15,6 +15,8 @@ UNEVEN = 1e-8  # how far from symmetric, or below zero, rounding may take a Gram
 class Precomputed(Kernel):
     """A kernel between objects that are known by their Gram matrix: strings, graphs, images, anything.
 
+    .. math:: k(i, j) = G_{ij}
+
     The column of the view holds the numbers of the objects, from 0 on. The matrix is that of all objects that rows will
     ever name, those of later predictions included. Such a view has no density: classes are told by functionals of the
     embeddings (see `MultiViewMixture`).

@@ -27,7 +27,17 @@ SPREAD = " For these likelihoods rows at values that many rows have exactly were
 
 
 class DependenceChoice(NamedTuple):
-    """Which of two fits was taken, and what that rests on."""
+    """Which of two fits was taken, and what that rests on.
+
+    Examples
+    --------
+    >>> from latentviews import MultiViewMixture
+    >>> from latentviews.datasets import make_multiview
+    >>> X = make_multiview(100, 2, random_state=0).X
+    >>> choice = MultiViewMixture(2, dependence="auto", random_state=0).fit(X).dependence_choice_
+    >>> choice.taken, choice.sentence.partition(",")[0]
+    ('independence', 'Views are taken as independent inside classes')
+    """
 
     taken: str  # "independence" or "copula"
     independence: float  # log-likelihood of held-out rows per row, fitted to the other half

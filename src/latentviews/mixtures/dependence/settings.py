@@ -12,7 +12,7 @@ from latentviews.core.kernels.spaces import space_of
 
 
 class Copulas(BaseEstimator):
-    """Classes whose views may depend on each other, for `MultiViewMixture`'s ``dependence``.
+    r"""Classes whose views may depend on each other, for `MultiViewMixture`'s ``dependence``.
 
     More components than classes, each a Gaussian copula over margins without a shape, are fitted by EM from several
     starts and merged into classes by two costs. Of all the partitions the one that agrees best with the others is
@@ -21,6 +21,10 @@ class Copulas(BaseEstimator):
     Where there are fewer than 16 rows per column and class, every class is one component, with correlations drawn to
     what the components have in common; held-out rows choose the start and count the classes. With ``noise`` merging is
     the only way.
+
+    .. math:: p(x) = \sum_g \pi_g\, c_{R_g}\bigl(F_{g1}(x_1), \ldots, F_{gd}(x_d)\bigr) \prod_j f_{gj}(x_j)
+
+    with the density c_R of a Gaussian copula of correlations R; a class is a set of components g.
 
     Parameters
     ----------
@@ -50,6 +54,16 @@ class Copulas(BaseEstimator):
     max_iter : int, default=60
     tol : float, default=1e-4
         EM stops when a step gains less log-likelihood per row.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from latentviews import Copulas, MultiViewMixture
+    >>> X = np.random.default_rng(0).multivariate_normal([0, 0, 0], 0.2 + 0.8 * np.eye(3), size=300)
+    >>> X[:120] += 5  # two classes, in each of which the columns are correlated
+    >>> model = MultiViewMixture(2, dependence=Copulas(n_starts=1, n_parts=4), random_state=0).fit(X)
+    >>> model.weights_.round(2)
+    array([0.6, 0.4])
     """
 
     _parameters: ClassVar[dict[str, Constraint]] = {
