@@ -1,4 +1,4 @@
-"""Columns bent towards symmetry."""
+"""Columns whose longer tail is drawn in."""
 
 import numpy as np
 import pytest
@@ -10,9 +10,11 @@ pytestmark = pytest.mark.cheap
 
 
 @pytest.mark.parametrize("power", [0.05, 0.7, 1.0, 1.95])
-def test_bending_is_yeo_and_johnsons_power(power, rng):
+def test_bending_is_yeo_and_johnsons_power_where_it_draws_in(power, rng):
     z = rng.normal(size=50)
-    np.testing.assert_allclose(bend(z, power)[0], stats.yeojohnson(z, power), rtol=1e-12)
+    drawn_in = z < 0 if power > 1 else z > 0
+    expected = np.where(drawn_in, stats.yeojohnson(z, power), z)
+    np.testing.assert_allclose(bend(z, power)[0], expected, rtol=1e-12)
 
 
 def test_slopes_are_derivatives(rng):
@@ -27,10 +29,10 @@ def test_the_power_does_not_depend_on_units(rng):
     np.testing.assert_array_equal(power_scale(x).power, power_scale(1e5 * x - 3e4).power)
 
 
-def test_skewed_columns_become_symmetric_and_mirrored_ones_mirror(rng):
+def test_columns_become_less_skewed_and_mirrored_ones_mirror(rng):
     x = rng.lognormal(sigma=0.7, size=(2000, 1))
     right, left = power_scale(x), power_scale(-x)
-    assert abs(stats.skew(right.bent(x)[0][:, 0])) < 0.3 < stats.skew(x[:, 0])
+    assert abs(stats.skew(right.bent(x)[0][:, 0])) < stats.skew(x[:, 0]) / 3
     np.testing.assert_allclose(right.power, 2 - left.power, atol=0.051)
 
 

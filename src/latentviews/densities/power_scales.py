@@ -1,4 +1,4 @@
-"""Columns bent towards symmetry, for Gaussians that are too few to follow a skewed shape."""
+"""Columns whose longer tail is drawn in, for Gaussians that are too few to follow a skewed shape."""
 
 from typing import Any, NamedTuple
 
@@ -13,9 +13,10 @@ POWERS = np.array(sorted(np.linspace(0.05, 1.95, 39), key=lambda power: abs(powe
 
 
 class PowerScale(NamedTuple):
-    """Yeo & Johnson's (2000) power of every column, with z = (x - middle) / spread.
+    """Yeo & Johnson's (2000) power of every column, on the side of the longer tail, with z = (x - middle) / spread.
 
-    y = sign(z) ((1 + |z|)^p - 1) / p, where p is ``power`` above the middle and 2 - ``power`` below; one is straight.
+    y = sign(z) ((1 + |z|)^p - 1) / p, where p is ``power`` above the middle and 2 - ``power`` below, but at most one,
+    which is straight: a power above one would push stray rows of the shorter tail further out.
     """
 
     middle: np.ndarray  # (d,)
@@ -45,6 +46,6 @@ def power_scale(x: np.ndarray) -> PowerScale:
 def bend(z: Any, power: Any) -> tuple[Any, Any]:
     """Bent columns y, and log |dy / dz|, of columns z in units of their spread."""
     xp = namespace(z)
-    own = xp.where(z < 0, 2 - power, power)
+    own = xp.clip(xp.where(z < 0, 2 - power, power), None, 1.0)
     logs = xp.log1p(xp.abs(z))
     return xp.sign(z) * xp.expm1(own * logs) / own, (own - 1) * logs

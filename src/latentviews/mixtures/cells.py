@@ -83,7 +83,7 @@ class CodebookBasis:
 
 @dataclass(frozen=True, eq=False)
 class BentBasis:
-    """The basis of a view whose columns are bent towards symmetry."""
+    """The basis of a view in columns whose longer tail is drawn in."""
 
     scale: PowerScale
     inside: Basis
@@ -239,7 +239,7 @@ def basis_rule(x: np.ndarray, kernel: Kernel, rank: int, seed: int) -> BasisRule
 
     Several real columns, or one that has many scales, have a codebook: classes may differ in spread by orders of
     magnitude, such as those of a sensor at rest and in motion, which no single width fits. Where rows are too few for
-    as many Gaussians as follow any shape, several columns are bent towards symmetry first.
+    as many Gaussians as follow any shape, the longer tail of each of several columns is drawn in first.
     """
     space = kernel.space or Real()
     if space.finite:
