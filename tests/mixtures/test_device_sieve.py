@@ -9,7 +9,16 @@ from latentviews._arrays import to_numpy
 from latentviews.core.features.device_bins import device_bins
 from latentviews.core.kernels.discrete import Delta
 from latentviews.densities.codebooks import fit_codebook
-from latentviews.mixtures.cells import CodebookBasis, PointBasis, PointMassBasis, SieveView, SubspaceBasis, basis_rule
+from latentviews.densities.power_scales import power_scale
+from latentviews.mixtures.cells import (
+    BentBasis,
+    CodebookBasis,
+    PointBasis,
+    PointMassBasis,
+    SieveView,
+    SubspaceBasis,
+    basis_rule,
+)
 from latentviews.mixtures.sieve import em_sums, initial_parameters
 
 pytestmark = pytest.mark.cheap
@@ -27,12 +36,15 @@ def table(rng):
 def views(table, rng):
     codebook = CodebookBasis(fit_codebook(table[:, 1:3], 5, rng))
     inside = CodebookBasis(fit_codebook(table[:, 2:4].sum(axis=1, keepdims=True), 4, rng))
+    scale = power_scale(table[:, 1:4])
+    bent = BentBasis(scale, CodebookBasis(fit_codebook(scale.bent(table[:, 1:4])[0], 5, rng)))
     column = PointBasis(np.linspace(-3, 6, 12)[:, None], Gaussian(0.8))
     return (
         SieveView([0], 0, column),
         SieveView([1, 2], 1, codebook),
         SieveView([4], 2, PointBasis(np.array([[0.0], [1.0], [2.0]]), Delta())),
         SieveView([2, 3], 3, SubspaceBasis(np.ones((2, 1)), inside)),
+        SieveView([1, 2, 3], 4, bent),
     )
 
 

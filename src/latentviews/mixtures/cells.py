@@ -19,6 +19,7 @@ from latentviews.core.kernels.discrete import Delta
 from latentviews.core.kernels.mixed import widened
 from latentviews.core.kernels.spaces import Real
 from latentviews.densities.codebooks import Codebook, fit_codebook
+from latentviews.densities.power_scales import PowerScale, power_scale
 from latentviews.mixtures.sieve import SieveRows
 
 MAX_ATOMS = 400  # narrow kernels for a column
@@ -78,6 +79,25 @@ class CodebookBasis:
         """The Gaussians at the rows, over the largest for each row."""
         rows, log_units = self.codebook.scaled_densities(x)
         return SieveRows(rows, None, log_units=log_units)
+
+
+@dataclass(frozen=True, eq=False)
+class BentBasis:
+    """The basis of a view in columns whose longer tail is drawn in."""
+
+    scale: PowerScale
+    inside: Basis
+
+    @property
+    def points(self) -> np.ndarray:
+        """A place in all columns, to stand in for what is missing."""
+        return self.scale.middle[None]
+
+    def cells(self, x: Any) -> SieveRows:
+        """The cells of the bent rows, their densities per unit of the columns as they were."""
+        rows, log_slopes = self.scale.bent(x)
+        found = self.inside.cells(rows)
+        return replace(found, log_units=found.log_units + log_slopes)
 
 
 @dataclass(frozen=True, eq=False)
@@ -218,7 +238,8 @@ def basis_rule(x: np.ndarray, kernel: Kernel, rank: int, seed: int) -> BasisRule
     """What a sieve of ``rank`` classes makes of the rows ``x`` of a view, none missing.
 
     Several real columns, or one that has many scales, have a codebook: classes may differ in spread by orders of
-    magnitude, such as those of a sensor at rest and in motion, which no single width fits.
+    magnitude, such as those of a sensor at rest and in motion, which no single width fits. Where rows are too few for
+    as many Gaussians as follow any shape, the longer tail of each of several columns is drawn in first.
     """
     space = kernel.space or Real()
     if space.finite:
@@ -227,7 +248,11 @@ def basis_rule(x: np.ndarray, kernel: Kernel, rank: int, seed: int) -> BasisRule
         size = min(CODES, len(x) // (ROWS_PER_CODE * x.shape[1]))
         least = max(min(CODES_PER_CLASS * rank, len(x) // 2), 1)  # fewer could not tell the classes apart
         rng = np.random.default_rng(seed)
-        return FixedBasis(CodebookBasis(fit_codebook(dithered(x, rng), max(size, least), rng)))
+        x = dithered(x, rng)
+        if size == CODES or x.shape[1] == 1:
+            return FixedBasis(CodebookBasis(fit_codebook(x, max(size, least), rng)))
+        scale = power_scale(x)
+        return FixedBasis(BentBasis(scale, CodebookBasis(fit_codebook(scale.bent(x)[0], max(size, least), rng))))
     return ScaledKernel(x, thumb_kernel(space, x), seed)
 
 

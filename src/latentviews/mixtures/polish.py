@@ -235,7 +235,8 @@ class Sieve(BaseEstimator):
     ----------
     factors : tuple of float, default=(1.5, 2.0, 2.5)
         Widths to choose from by held-out likelihood, in units of the rule of thumb for each view ("isj" for a column).
-        Several real columns have none: their sieve is up to 50 Gaussians, each shaped like the rows around it.
+        Several real columns have none: their sieve is up to 50 Gaussians, each shaped like the rows around it; where
+        rows are too few for so many, the longer tail of every column is drawn in first (Yeo & Johnson 2000).
     max_iter : int, default=1000
         The most EM steps; none is one posterior-weighted re-estimation from the best start.
     tol : float, default=1e-3
