@@ -1,5 +1,6 @@
 """Which columns `latentviews fit` uses and as what, the classes that it writes back, and how it starts."""
 
+import gc
 import io
 import json
 import os
@@ -469,6 +470,35 @@ def test_a_fit_without_a_report_imports_nothing_of_it(people):
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
 
     assert done.stderr.endswith("[]\n")
+
+
+def test_a_report_on_a_table_imports_no_other_models(people):
+    argv = ["fit", "people.csv", "--columns", "rr,pulse,height", "-k", "2"]
+    code = (
+        f"import sys\nfrom latentviews.cli import main\nassert main({argv!r}) == 0\n"
+        "names = ('matplotlib', 'latentviews.report.topics', 'latentviews.discrete.latent_class')\n"
+        "print([name for name in names if name in sys.modules], file=sys.stderr)"
+    )
+
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+
+    assert done.stderr.endswith("[]\n")
+
+
+def test_garbage_is_not_searched_for_while_libraries_are_imported():
+    gc.unfreeze()
+    with cli._Importing(False):
+        assert not gc.isenabled()
+
+    assert gc.isenabled()
+    assert gc.get_freeze_count() > 0
+    gc.unfreeze()
+    gc.disable()
+    with cli._Importing(False):  # as its caller wants it
+        pass
+    assert not gc.isenabled()
+    gc.enable()
+    assert gc.get_freeze_count() == 0
 
 
 def test_the_command_alone_prints_help(capsys):

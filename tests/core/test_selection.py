@@ -3,7 +3,7 @@ import pandas as pd
 import pytest
 
 from latentviews import Delta, Gaussian, HalfLine, MultiViewMixture, likelihood_curve, rank_test
-from latentviews.core.selection import _limits, compared_name
+from latentviews.core.selection import _limits, compared_name, directions_rank
 from latentviews.datasets import make_multiview
 
 
@@ -113,3 +113,14 @@ def test_values_outside_the_space_of_their_kernel_are_refused(rng):
 
     with pytest.raises(ValueError, match=r"Column 'b' holds -1, which is outside HalfLine\(\)"):
         rank_test(X, kernel=Gaussian(space=HalfLine()))
+
+
+def test_the_rank_of_given_directions_counts_what_the_views_share(rng):
+    """Two directions that three views share, on rows of which some lack a view; none in views that share nothing."""
+    shared = rng.normal(size=(600, 2))
+    apart = [rng.normal(size=(600, 4)) for _ in range(3)]
+    views = [np.column_stack([shared + 0.5 * noise[:, :2], noise[:, 2:]]) for noise in apart]
+    views[1][:100] = np.nan
+
+    assert directions_rank(views, rng, 0.05, 19).n_components == 3
+    assert directions_rank(apart, rng, 0.01, 99).n_components == 1

@@ -15,11 +15,18 @@ from latentviews.comparison.independence import independence_test
 from latentviews.comparison.results import TestResult
 from latentviews.core.kernels.spaces import Real
 from latentviews.datasets import make_multiview
-from latentviews.diagnosis.dependence import FEWEST_MEMBERS, LEVEL, corrected_pvalues, within_class_dependence
+from latentviews.diagnosis.dependence import (
+    FEWEST_MEMBERS,
+    LEVEL,
+    corrected_pvalues,
+    drawn_classes,
+    within_class_dependence,
+)
 from latentviews.diagnosis.diagnose import ROWS
 from latentviews.diagnosis.moments import tensor_error_bound
 
 FALSE_ALARM = 1e-6
+COLUMNS = ([0], [1], [2])
 
 
 def correlated_classes(rng, n=1500, correlation=0.7):
@@ -74,7 +81,7 @@ def test_independent_classes_are_flagged_no_more_often_than_stated(rng):
         labels = rng.integers(2, size=100)
         X = rng.normal(size=(100, 3)) + 20.0 * labels[:, None]
         spaces = [Real()] * 3
-        found = within_class_dependence(X, ([0], [1], [2]), spaces, np.eye(2)[labels], 59, rng)
+        found = within_class_dependence(drawn_classes(X, COLUMNS, spaces, np.eye(2)[labels], rng), 3, 59, rng)
         flagged += bool(found.flagged(least=0.0))
 
     assert flagged <= stats.binom.isf(FALSE_ALARM, n_runs, LEVEL)
@@ -246,9 +253,9 @@ def test_shares_are_not_praised_where_views_depend_on_each_other(sound):
 
 
 def test_missing_values_leave_the_rows_that_have_both_views(rng):
-    X = correlated_classes(rng, n=2000)
-    X[rng.random(2000) < 0.3, 0] = np.nan
-    X[rng.random(2000) < 0.3, 2] = np.nan
+    X = correlated_classes(rng, n=1500)
+    X[rng.random(1500) < 0.3, 0] = np.nan
+    X[rng.random(1500) < 0.3, 2] = np.nan
     model = MultiViewMixture(2, random_state=0).fit(X)
 
     diagnosis = diagnose(model, X, random_state=0)
@@ -256,7 +263,7 @@ def test_missing_values_leave_the_rows_that_have_both_views(rng):
     assert diagnosis.dependence.flagged()[0] == (1, 0, 1)
     whole = ~np.isnan(X)
     share = np.array([np.mean(whole[:, s] & whole[:, t]) for s, t in diagnosis.dependence.pairs])
-    np.testing.assert_allclose(diagnosis.dependence.n_rows.sum(axis=0), 2000 * share, rtol=0.05)
+    np.testing.assert_allclose(diagnosis.dependence.n_rows.sum(axis=0), 1500 * share, rtol=0.05)
 
 
 def test_codes_angles_and_views_of_two_columns_are_tested_by_their_kind(rng):
@@ -313,18 +320,30 @@ def test_a_class_of_few_rows_is_not_tested(rng):
     posteriors[: FEWEST_MEMBERS - 1, 0], posteriors[FEWEST_MEMBERS - 1 :, 1] = 1, 1
     spaces = [Real()] * 3
 
-    found = within_class_dependence(X, ([0], [1], [2]), spaces, posteriors, 19, rng)
+    found = within_class_dependence(drawn_classes(X, COLUMNS, spaces, posteriors, rng), 3, 19, rng)
 
     assert np.isnan(found.pvalue[0]).all()
     assert np.isfinite(found.pvalue[1]).all()
     assert found.n_rows[1].tolist() == [81, 81, 81]
 
 
+def test_few_permutations_are_made_where_nothing_is_there(rng):
+    X = np.indices((6, 6, 6)).reshape(3, -1).T.astype(float)  # no more dependent than any permutation
+    tied = np.column_stack([X[:, 0], X[:, 0] + X[:, 1] / 6, X[:, 2]])
+    drawn = [drawn_classes(x, COLUMNS, [Real()] * 3, np.ones((216, 1)), rng) for x in (X, tied)]
+
+    without, between = (within_class_dependence(classes, 3, 999, rng).pvalue for classes in drawn)
+
+    np.testing.assert_allclose(without, 1.0)
+    assert between[0] == pytest.approx([1 / 1000, 1.0, 1.0], abs=0.01)
+
+
 def test_a_view_that_is_constant_in_a_class_is_not_tested(rng):
     X = np.column_stack([np.repeat([0.0, 1.0], 50), rng.normal(size=(100, 2))])
     spaces = [Real()] * 3
 
-    found = within_class_dependence(X, ([0], [1], [2]), spaces, np.repeat(np.eye(2), 50, axis=0), 19, rng)
+    drawn = drawn_classes(X, COLUMNS, spaces, np.repeat(np.eye(2), 50, axis=0), rng)
+    found = within_class_dependence(drawn, 3, 19, rng)
 
     assert np.isfinite(found.pvalue).tolist() == [[False, False, True]] * 2
 

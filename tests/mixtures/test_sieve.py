@@ -92,6 +92,19 @@ def test_extrapolation_reaches_what_plain_em_reaches_in_fewer_steps(rng):
     assert fast.n_iter <= 600
 
 
+def test_em_ends_where_a_step_is_too_small_for_what_is_asked(rng):
+    cells, parameters = problem(rng, k=2)
+
+    def settled(before, after):
+        return bool(np.all(np.abs(after.weights - before.weights) < 1e-3))
+
+    ended = accelerated_em(lambda m: em_step(cells, m), parameters, 600, 0.0, settled=settled)
+
+    assert ended.converged
+    assert ended.n_iter < 600
+    assert settled(ended.parameters, em_step(cells, ended.parameters)[0])
+
+
 def test_weights_count_as_repetitions(rng):
     cells, parameters = problem(rng)
     weights = rng.integers(0, 3, size=300)

@@ -127,6 +127,21 @@ def rank_test(
     """
     if not isinstance(level, float) or not 0 < level < 1:
         raise ValueError(f"level must be between 0 and 1; got {level!r}.")
+    return table_rank(X, views, kernel, features, point_masses, level, n_permutations, random_state)
+
+
+def table_rank(
+    X: Any,
+    views: Sequence[Any] | None,
+    kernel: Any,
+    features: Any,
+    point_masses: Any,
+    level: float,
+    n_permutations: int,
+    random_state: Any,
+    n_directions: int = DIRECTIONS,
+) -> RankTest:
+    """`rank_test` in fewer directions of a view, which are enough where classes are few."""
     rng = np.random.default_rng(random_state)
     reader = _TableReader(views, kernel, features)
     data, columns = read_table(reader, X, reset=True)
@@ -139,7 +154,7 @@ def rank_test(
     check_spaces(data if streams.is_array(data) else rows, columns, maps, getattr(reader, "feature_names_in_", None))
     maps = fitting_maps(maps, rows, columns, blocks, point_masses, scales=False)
     fitted = fit_views(rows, columns, maps, rng, blocks)
-    return dependence_rank(rows, fitted, rng, level, n_permutations)
+    return dependence_rank(rows, fitted, rng, level, n_permutations, n_directions=n_directions)
 
 
 def dependence_rank(
@@ -165,9 +180,26 @@ def dependence_rank(
     units = [(t,) for t in range(len(views.columns))] if units is None else units
     pairs = combinations(range(len(views.columns)), 2) if among is None else among
     sides = _sides(table, views, list(pairs), _groups(units, rng) if among is None else [], n_directions)
+    return _tested(sides, len(table), rng, level, size)
+
+
+def directions_rank(
+    directions: Sequence[np.ndarray], rng: np.random.Generator, level: float, n_permutations: int
+) -> RankTest:
+    """The same for views that are seen in their leading directions already, (n, d) each; NaN where one is missing."""
+    numbers, widest = range(len(directions)), max(x.shape[1] for x in directions)
+    pairs = [((s,), (t,)) for s, t in combinations(numbers, 2)]
+    sides = _compared(directions, directions, [*pairs, *_groups([(t,) for t in numbers], rng)], widest)
+    return _tested(sides, len(directions[0]), rng, level, n_permutations)
+
+
+def _tested(
+    sides: dict[Compared, PairedDirections], n_rows: int, rng: np.random.Generator, level: float, n_permutations: int
+) -> RankTest:
+    """The singular values of all that is compared, and what they must exceed."""
     if not sides:
         raise UnsupportedError("No two views occur in the same rows, so nothing is known of how they go together.")
-    null = permuted_norms(list(sides.values()), [rng.permutation(len(table)) for _ in range(size)])
+    null = permuted_norms(list(sides.values()), [rng.permutation(n_rows) for _ in range(n_permutations)])
     limits = _limits(null, level)
     test = RankTest(
         1,
@@ -229,15 +261,28 @@ def _sides(
         ]
         few = min(FEW_DIRECTIONS, n_directions) if len(singles) > MANY_PAIRS else n_directions
         leading = [x[:, :few] for x in directions]
-        whole = [None if np.isnan(x[:, 0]).any() else x - x.mean(axis=0) for x in leading]
-        for first, second in [*singles, *groups] if width == 1 or len(singles) <= 3 else groups:
-            every = leading if len(first) + len(second) == 2 else directions
-            sides = _two_whole(whole, first, second) or _in_common(
-                [every[t] for t in first], [every[t] for t in second], n_directions
-            )
-            if sides is not None:
-                pair = tuple(part[0] if len(part) == 1 else part for part in (first, second))
-                found[pair if width == 1 else (*pair, width)] = sides
+        compared = [*singles, *groups] if width == 1 or len(singles) <= 3 else groups
+        for pair, sides in _compared(leading, directions, compared, n_directions).items():
+            found[pair if width == 1 else (*pair, width)] = sides
+    return found
+
+
+def _compared(
+    leading: Sequence[np.ndarray],
+    directions: Sequence[np.ndarray],
+    compared: Iterable[tuple[tuple[int, ...], ...]],
+    n_directions: int,
+) -> dict[Compared, PairedDirections]:
+    """Two views in their ``leading`` directions, or two groups of views in all of theirs, where they share rows."""
+    found: dict[Compared, PairedDirections] = {}
+    whole = [None if np.isnan(x[:, 0]).any() else x - x.mean(axis=0) for x in leading]
+    for first, second in compared:
+        every = leading if len(first) + len(second) == 2 else directions
+        sides = _two_whole(whole, first, second) or _in_common(
+            [every[t] for t in first], [every[t] for t in second], n_directions
+        )
+        if sides is not None:
+            found[tuple(part[0] if len(part) == 1 else part for part in (first, second))] = sides
     return found
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import combinations
-from typing import Any
+from typing import NamedTuple
 
 import numpy as np
 
@@ -14,8 +14,9 @@ from latentviews.core.kernels.defaults import kernel_on
 from latentviews.core.kernels.space import Space
 from latentviews.core.tables import Columns
 
-CLASS_ROWS = 1500  # members of a class in a test: more would find dependence too weak to matter
+CLASS_ROWS = 1000  # members of a class in a test: more would find dependence too weak to matter
 FEWEST_MEMBERS = 20  # and fewer would find nothing
+FIRST, CLEAR = 19, 0.3  # permutations at first, which do where no corrected p-value is below this
 LEVEL = 0.05  # the chance of flagging any dependence where there is none
 WEAK = (
     0.1  # dependence below this, a correlation of some .15, hardly moves a class; errors in posteriors can make as much
@@ -50,42 +51,66 @@ class WithinClassDependence:
         return [(h, *self.pairs[p]) for h, p in order]
 
 
-def within_class_dependence(
+class ClassViews(NamedTuple):
+    """Rows of a class, drawn by their posteriors, in the views that vary among them."""
+
+    n_rows: int
+    here: dict[int, np.ndarray]  # (n_rows,), which of them have the view
+    features: dict[int, np.ndarray]  # centred, of those that have it; the leading direction first
+
+
+def drawn_classes(
     rows: np.ndarray,
     columns: Columns,
     spaces: Sequence[Space | Kernel],
     posteriors: np.ndarray,
-    n_permutations: int,
     rng: np.random.Generator,
-) -> WithinClassDependence:
-    """Every class and pair of views tested on rows drawn by their posteriors: see `independence_test` for why.
+) -> list[ClassViews]:
+    """Some rows of every class, and features of its views: see `independence_test` for why rows are drawn.
 
     Views of objects have their kernel in the place of a space.
     """
-    pairs = tuple(combinations(range(len(columns)), 2))
     kernels = [one if isinstance(one, Kernel) else kernel_on(one, "median") for one in spaces]
-    found: dict[tuple[int, int], TestResult] = {}
-    for h, chances in enumerate(posteriors.T):
+    found = []
+    for chances in posteriors.T:
         chances = chances * min(1.0, CLASS_ROWS / max(chances.sum(), 1.0))
         members = rows[rng.random(len(rows)) < chances]
-        views = [members[:, view] for view in columns]
-        tested = _tested(views, kernels, n_permutations, rng)
-        found |= {(h, p): tested[pair] for p, pair in enumerate(pairs) if pair in tested}
-    effect, pvalue, n_rows = (np.full((posteriors.shape[1], len(pairs)), empty) for empty in (np.nan, np.nan, 0))
-    for where, adjusted in zip(found, corrected_pvalues(list(found.values())), strict=True):
-        effect[where], pvalue[where], n_rows[where] = found[where].effect, adjusted, found[where].n_rows
+        views = {t: members[:, view] for t, view in enumerate(columns)}
+        here = {t: ~np.isnan(x).any(axis=1) for t, x in views.items()}
+        here = {t: own for t, own in here.items() if own.sum() >= FEWEST_MEMBERS and _varies(views[t][own])}
+        features = {t: leading_features(views[t][own], kernels[t], rng) for t, own in here.items()}
+        found.append(ClassViews(len(members), here, features))
+    return found
+
+
+def _varies(x: np.ndarray) -> bool:
+    """Whether all columns of a view have several values."""
+    return bool(np.ptp(x, axis=0).all())
+
+
+def within_class_dependence(
+    classes: Sequence[ClassViews], n_views: int, n_permutations: int, rng: np.random.Generator
+) -> WithinClassDependence:
+    """Every class and pair of views tested, by a few permutations where they leave no doubt that nothing is there."""
+    pairs = tuple(combinations(range(n_views), 2))
+    effect, pvalue, n_rows = (np.full((len(classes), len(pairs)), empty) for empty in (np.nan, np.nan, 0))
+    for size in sorted({min(FIRST, n_permutations), n_permutations}):
+        tests = [_tested(views, size, rng) for views in classes]
+        found = {(h, p): own[pair] for h, own in enumerate(tests) for p, pair in enumerate(pairs) if pair in own}
+        corrected = corrected_pvalues(list(found.values()))
+        for (where, test), adjusted in zip(found.items(), corrected, strict=True):
+            effect[where], pvalue[where], n_rows[where] = test.effect, adjusted, test.n_rows
+        if not np.any(corrected <= CLEAR):
+            break
     return WithinClassDependence(pairs, effect, pvalue, n_rows)
 
 
-def _tested(
-    views: Sequence[np.ndarray], kernels: Sequence[Any], n_permutations: int, rng: np.random.Generator
-) -> dict[tuple[int, int], TestResult]:
+def _tested(views: ClassViews, n_permutations: int, rng: np.random.Generator) -> dict[tuple[int, int], TestResult]:
     """The tests of all pairs of views on the members of a class, each on the rows that have both."""
-    here = [~np.isnan(x).any(axis=1) for x in views]
-    usable = [t for t, x in enumerate(views) if here[t].sum() >= FEWEST_MEMBERS and np.ptp(x[here[t]], axis=0).all()]
-    features = {t: leading_features(views[t][here[t]], kernels[t], rng) for t in usable}
-    if len(usable) > 1 and all(here[t].all() for t in usable):
-        tests = pairwise_tests([features[t] for t in usable], n_permutations, rng)
+    _, here, features = views
+    usable = list(features)
+    if len(usable) > 1 and all(own.all() for own in here.values()):
+        tests = pairwise_tests(list(features.values()), n_permutations, rng)
         return {(usable[s], usable[t]): test for (s, t), test in tests.items()}
     found = {}
     for s, t in combinations(usable, 2):

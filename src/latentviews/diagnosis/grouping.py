@@ -11,7 +11,7 @@ from latentviews.core import streams
 from latentviews.core.categories import chosen_codes
 from latentviews.core.kernels.discrete import Delta
 from latentviews.core.tables import read_table
-from latentviews.diagnosis.dependence import within_class_dependence
+from latentviews.diagnosis.dependence import drawn_classes, within_class_dependence
 from latentviews.mixtures.mixture import MultiViewMixture
 
 ROWS = 5000  # of the model fit
@@ -110,7 +110,8 @@ def suggest_views(X: Any, n_components: int | str = "auto", *, random_state: Any
     model.set_params(kernel=[Delta() if j in codes else None for j in range(len(columns))] if codes else None)
     model.fit(rows)
     spaces = [view.space for view in model.components_]
-    found = within_class_dependence(rows, columns, spaces, model.predict_proba(rows), N_PERMUTATIONS, rng)
+    drawn = drawn_classes(rows, columns, spaces, model.predict_proba(rows), rng)
+    found = within_class_dependence(drawn, len(columns), N_PERMUTATIONS, rng)
     strength = np.full((len(columns), len(columns)), np.nan)
     for (s, t), effect in zip(found.pairs, found.effect.T, strict=True):
         strength[s, t] = strength[t, s] = _weighted_median(effect, model.weights_)

@@ -18,7 +18,7 @@ from latentviews.core.views import Views, feature_prototypes, fit_views, fitting
 from latentviews.core.whitening import symmetric, symmetric_tensor, symmetric_whitening, triple_whitening
 
 RESAMPLES = 10  # of the rows, for the error of the moments
-RESAMPLED_ROWS = 3000  # of them; the errors of more follow from theirs
+RESAMPLED_ROWS = 1000  # of them; the errors of more follow from theirs
 
 
 @dataclass(frozen=True, eq=False)

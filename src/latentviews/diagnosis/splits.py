@@ -5,56 +5,42 @@ from collections.abc import Sequence
 import numpy as np
 
 from latentviews._validation import UnsupportedError
-from latentviews.core.kernels.base import Kernel
-from latentviews.core.kernels.defaults import kernel_on
-from latentviews.core.kernels.space import Space
-from latentviews.core.selection import dependence_rank
-from latentviews.core.tables import Columns
-from latentviews.core.views import features_for, fit_views
+from latentviews.core.selection import directions_rank
+from latentviews.diagnosis.dependence import ClassViews
 
-CLASS_ROWS = 1000  # members of a class in a test: more would find what is too weak to matter
-FEWEST_MEMBERS = 50  # and fewer would find nothing
-LEVEL = 0.01  # the chance, for every class, of finding more than one where there is one
-PERMUTATIONS = 99
+FEWEST_MEMBERS = 50  # of a class: fewer would find nothing
+LOOKS = ((0.05, 19), (0.01, 99))  # level and permutations; a class that looks like one at first is not looked at again
 DIRECTIONS = 6  # of a view, in which more than one class would show
 
 
-def classes_within(
-    rows: np.ndarray,
-    columns: Columns,
-    spaces: Sequence[Space | Kernel],
-    posteriors: np.ndarray,
-    rng: np.random.Generator,
-) -> np.ndarray:
-    """How many classes the rows of every class look like, (k,): `rank_test` on rows drawn by their posteriors.
+def classes_within(classes: Sequence[ClassViews], rng: np.random.Generator) -> np.ndarray:
+    """How many classes the rows of every class look like, (k,): the rank of the dependence between its views.
 
-    Zero where too few rows, or views that vary, are there to tell.
+    It is more than one by chance in a hundredth of the classes at most: all looks must find it. Zero where too few
+    rows, or views that vary, are there to tell.
     """
-    chances = posteriors * np.minimum(1.0, CLASS_ROWS / np.maximum(posteriors.sum(axis=0), 1.0))
-    drawn = rng.random(posteriors.shape) < chances
-    return np.array([_classes(rows[members], columns, spaces, rng) for members in drawn.T])
+    return np.array([_classes(_directions(views), rng) for views in classes])
 
 
-def _classes(members: np.ndarray, columns: Columns, spaces: Sequence[Space | Kernel], rng: np.random.Generator) -> int:
-    varying = [t for t, view in enumerate(columns) if _varies(members[:, view])]
-    if len(varying) < 2:
+def _directions(views: ClassViews) -> list[np.ndarray]:
+    """The leading directions of views that enough rows have, (n, at most 6); NaN where one is missing."""
+    found = []
+    for t, phi in views.features.items():
+        if len(phi) >= FEWEST_MEMBERS:
+            found.append(np.full((views.n_rows, min(DIRECTIONS, phi.shape[1])), np.nan))
+            found[-1][views.here[t]] = phi[:, :DIRECTIONS]
+    return found
+
+
+def _classes(directions: Sequence[np.ndarray], rng: np.random.Generator) -> int:
+    if len(directions) < 2:
         return 0
-    views = tuple(columns[t] for t in varying)
-    kernels = [_kernel(spaces[t], len(columns[t])) for t in varying]
-    maps = [features_for(kernel, len(view)) for kernel, view in zip(kernels, views, strict=True)]
-    try:
-        fitted = fit_views(members, views, maps, rng, varying)
-        return dependence_rank(members, fitted, rng, LEVEL, PERMUTATIONS, n_directions=DIRECTIONS).n_components
-    except UnsupportedError:
-        return 0
-
-
-def _kernel(space: Space | Kernel, n_columns: int) -> Kernel:
-    """The kernel of a view: of objects their own."""
-    return space if isinstance(space, Kernel) else kernel_on(space, "silverman" if n_columns == 1 else "median")
-
-
-def _varies(x: np.ndarray) -> bool:
-    """Whether a view has enough rows, and all of its columns several values."""
-    x = x[~np.isnan(x).any(axis=1)]
-    return len(x) >= FEWEST_MEMBERS and bool(np.ptp(x, axis=0).all())
+    count = 0
+    for level, n_permutations in LOOKS:
+        try:
+            count = directions_rank(directions, rng, level, n_permutations).n_components
+        except UnsupportedError:
+            return 0
+        if count == 1:
+            break
+    return count

@@ -23,10 +23,11 @@ from latentviews.core.views import ViewFits, Views
 from latentviews.mixtures.functionals import functional_posteriors, judged_by_functionals
 from latentviews.mixtures.inference import Classes, Conditional, signed_weights
 from latentviews.mixtures.polish import Polished
-from latentviews.mixtures.sieve import accelerated_em, posterior
+from latentviews.mixtures.sieve import SieveParameters, accelerated_em, posterior
 
 KNOWN_ROWS = 20_000  # rows with known labels that name the classes
 REFIT_STEPS, REFIT_TOLERANCE = 120, 3e-3  # of EM on resampled rows
+STILL = 3e-3  # of their standard errors, by which weights move in a step that is the last of a refit
 FEW_ROWS = 2000  # rows that are asked first whether every class wins some
 
 
@@ -177,9 +178,14 @@ class Estimate(NamedTuple):
                 "bootstrap refits the polish, and this model was fitted with polish=None; fit it with one."
             )
         cells, start = self.polished.cells(table), self.polished.fit.parameters
+        still = STILL * np.sqrt(start.weights * (1 - start.weights) / len(table))
+
+        def settled(before: SieveParameters, after: SieveParameters) -> bool:
+            return bool(np.all(np.abs(after.weights - before.weights) < still))
+
         for weights in counts:
             step = partial(self.polished.step, cells, weights=weights)
-            fit = accelerated_em(step, start, REFIT_STEPS, REFIT_TOLERANCE)
+            fit = accelerated_em(step, start, REFIT_STEPS, REFIT_TOLERANCE, settled=settled)
             yield posterior(cells, fit.parameters)[0] * weights[:, None]
 
 

@@ -250,11 +250,12 @@ def accelerated_em(
     max_iter: int,
     tol: float,
     report: Callable[[int, float], bool] = lambda n_iter, objective: False,
+    settled: Callable[[SieveParameters, SieveParameters], bool] = lambda before, after: False,
 ) -> EMFit:
     """EM sped up by squared extrapolation (Varadhan & Roland 2008); the likelihood never falls.
 
-    It stops when a step of plain EM, scaled to a hundred of them, gains less than ``tol`` per row or ``report``
-    says so.
+    It stops when a step of plain EM, scaled to a hundred of them, gains less than ``tol`` per row, when a step is
+    too small for what is asked (``settled``), or when ``report`` says so.
     """
     current, (first, objective) = start, step(start)
     n_iter, longest = 0, 4.0
@@ -264,7 +265,7 @@ def accelerated_em(
         second, after = step(first)
         n_iter += 2
         stop = report(n_iter, objective)
-        if stop or 100 * abs(after - objective) < tol:
+        if stop or 100 * abs(after - objective) < tol or settled(first, second):
             return EMFit(second, after, n_iter, not stop)
         change = first.minus(current)
         bend = second.minus(first).minus(change)

@@ -6,16 +6,9 @@ from typing import Any
 
 from sklearn.utils.validation import check_is_fitted
 
-from latentviews.discrete.communities import CommunityModel
-from latentviews.discrete.crowds import CrowdLabels
-from latentviews.discrete.latent_class import LatentClass
-from latentviews.discrete.topics import TopicModel
-from latentviews.report.classes import classes_page
-from latentviews.report.communities import communities_page
 from latentviews.report.contents import Contents, report_contents
 from latentviews.report.crowd import write_crowd_report
 from latentviews.report.page import page, write_page
-from latentviews.report.topics import topics_page
 
 __all__ = ["Contents", "write_contents", "write_crowd_report", "write_report"]
 
@@ -78,20 +71,33 @@ def write_report(
     check_is_fitted(model)
     path = _checked(path)
     settings: dict[str, Any] = {"columns": columns, "source": source, "title": title, "saved": saved}
-    if isinstance(model, LatentClass):
-        write_page(classes_page(model, X, **settings), path)
-    elif isinstance(model, TopicModel):
-        write_page(topics_page(model, X, **settings), path)
-    elif isinstance(model, CommunityModel):
-        write_page(communities_page(model, source, title, saved), path)
-    elif hasattr(model, "start_objectives_") and hasattr(model, "exchangeable"):
+    if hasattr(model, "start_objectives_") and hasattr(model, "exchangeable"):
         write_contents(report_contents(model, X, **settings, random_state=random_state), path)
     else:
-        raise TypeError(
-            "write_report takes a fitted MultiViewMixture, LatentClass, TopicModel or CommunityModel; got a "
-            f"{type(model).__name__}." + (" write_crowd_report takes that." if isinstance(model, CrowdLabels) else "")
-        )
+        write_page(_discrete_page(model, X, settings), path)
     return path
+
+
+def _discrete_page(model: Any, X: Any, settings: dict[str, Any]) -> str:
+    """The page of a model of categories, words or links; what makes it is imported where there is one."""
+    from latentviews.discrete.communities import CommunityModel
+    from latentviews.discrete.crowds import CrowdLabels
+    from latentviews.discrete.latent_class import LatentClass
+    from latentviews.discrete.topics import TopicModel
+    from latentviews.report.classes import classes_page
+    from latentviews.report.communities import communities_page
+    from latentviews.report.topics import topics_page
+
+    if isinstance(model, LatentClass):
+        return classes_page(model, X, **settings)
+    if isinstance(model, TopicModel):
+        return topics_page(model, X, **settings)
+    if isinstance(model, CommunityModel):
+        return communities_page(model, settings["source"], settings["title"], settings["saved"])
+    raise TypeError(
+        "write_report takes a fitted MultiViewMixture, LatentClass, TopicModel or CommunityModel; got a "
+        f"{type(model).__name__}." + (" write_crowd_report takes that." if isinstance(model, CrowdLabels) else "")
+    )
 
 
 def _checked(path: Any) -> Path:

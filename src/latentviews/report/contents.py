@@ -16,7 +16,7 @@ from latentviews._validation import UnsupportedError
 from latentviews.core import streams
 from latentviews.core.kernels.space import Space
 from latentviews.core.kernels.spaces import Discrete
-from latentviews.core.selection import RankTest, rank_test
+from latentviews.core.selection import RankTest, table_rank
 from latentviews.core.tables import read_table
 from latentviews.core.view_names import view_names
 from latentviews.diagnosis.diagnose import Diagnosis, Finding, diagnose, most_probable
@@ -30,6 +30,9 @@ CLASSES = 254  # more would not fit a byte, or a reader
 PANELS = 48  # views whose densities are drawn
 AXES = 60  # columns to choose from in the scatter plot
 RANK_VIEWS = 12  # views among which dependence is counted
+RANK_ROWS = 2000  # and rows
+PERMUTATIONS = 99  # of tests at a level of a twentieth: more would hardly find more
+BEYOND = 7  # directions of a view that it is counted in, beside those that the classes of the model have
 REFITS = 10  # bootstrap refits behind the intervals
 REFIT_ROWS = 1000  # rows of a refit
 STEPS = (0.99, 0.95, 0.8)  # posteriors that part certain rows from less certain ones
@@ -349,10 +352,8 @@ def _points(
 def _diagnosis(
     model: Any, table: np.ndarray, rng: np.random.Generator, names: list[str], counts: np.ndarray
 ) -> Diagnosis:
-    """What `diagnose` says with these names, and with fewer permutations where there are many pairs of views."""
-    n_views = len(model.views_)
-    tests = len(model.weights_) * n_views * (n_views - 1) // 2
-    found = diagnose(model, table, n_permutations=199 if tests <= 12 else 79, random_state=rng)
+    """What `diagnose` says with these names."""
+    found = diagnose(model, table, n_permutations=PERMUTATIONS, random_state=rng)
     outside = {names[int(j)]: share for j, share in found.outside.items()}
     exact = {names[int(j)]: values for j, values in found.exact.items()}
     return replace(found, view_names=view_names(model, names), counts=counts, outside=outside, exact=exact)
@@ -363,17 +364,15 @@ def _rank(model: Any, table: np.ndarray, rng: np.random.Generator) -> RankTest |
     if getattr(model, "rank_test_", None) is not None:
         return model.rank_test_
     views = model.views_[:RANK_VIEWS]
-    few = len(views) <= 6
-    (rows,) = streams.sample(table, 3000 if few else 2000, rng)
+    (rows,) = streams.sample(table, RANK_ROWS, rng)
 
     def own(setting: str) -> Any:
         value = getattr(model, setting, None)
         return list(value)[: len(views)] if isinstance(value, list | tuple) else value
 
     kernel = "kernels_" if hasattr(model, "kernels_") and model.features is None else "kernel"
-    options = {"kernel": own(kernel), "features": own("features"), "n_permutations": 19}
-    options |= {"point_masses": getattr(model, "point_masses", "auto")}
+    masses, n_directions = getattr(model, "point_masses", "auto"), len(model.weights_) + BEYOND
     try:
-        return rank_test(rows, views=views, random_state=rng, **options)
+        return table_rank(rows, views, own(kernel), own("features"), masses, 0.05, 19, rng, n_directions)
     except UnsupportedError:
         return None

@@ -37,7 +37,9 @@ def median(x: np.ndarray) -> float:
 
 
 def middle_value(values: np.ndarray) -> float:
-    """The median of many numbers in no order, of which only those near some numbers' median are sorted."""
+    """The median of numbers in no order; of many only those near some numbers' median are sorted."""
+    if len(values) <= SOME:
+        return float(np.median(values))
     near = np.sort(values[:: max(len(values) // SOME, 1)])
     low, high = near[[int(0.48 * len(near)), min(int(0.52 * len(near)) + 1, len(near) - 1)]]
     above = values >= low
