@@ -5,7 +5,7 @@ import pytest
 
 from latentviews import KernelHMM, MultiViewMixture
 from latentviews.core.kernels import bandwidths
-from latentviews.core.kernels.once import distinct, once, reading_once
+from latentviews.core.kernels.once import distinct, once, quantiles, reading_once
 from latentviews.datasets import make_hmm, make_multiview
 
 pytestmark = pytest.mark.cheap
@@ -70,3 +70,12 @@ def test_a_fit_finds_the_rules_bandwidth_of_a_column_once(model, rows, monkeypat
     model.fit(rows())
     assert found
     assert len(found) == len(set(found))
+
+
+@pytest.mark.parametrize("decimals", [0, 1, 15])
+@pytest.mark.parametrize("n", [1, 2, 5, 100, 1001])
+def test_quantiles_off_the_order_of_a_column_are_numpys(n, decimals, rng):
+    x = rng.normal(size=n).round(decimals)
+    shares = [0.0, 0.005, 0.25, 0.5, 0.75, 0.995, 1.0]
+
+    np.testing.assert_array_equal(quantiles(x, shares), np.quantile(x, shares))

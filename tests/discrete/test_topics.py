@@ -20,6 +20,7 @@ from latentviews import (
 )
 from latentviews._validation import UnsupportedError
 from latentviews.core.spectral import components_of
+from latentviews.core.views import Views
 from latentviews.core.whitening import Whitening, symmetric_whitening
 from latentviews.discrete.bags import BagMoments, bag_moments, word_projection
 from latentviews.discrete.dirichlet import DirichletParts, dirichlet_parts, find_concentration, view_parts
@@ -77,7 +78,7 @@ def test_a_vanishing_concentration_is_the_mixture(rng):
     down = symmetric_whitening(pair, 4)
     tensor = np.einsum("h,ih,jh,lh->ijl", WEIGHTS, *([down.T @ topics] * 3))
     shared = Whitening(((0,), (1,), (2,)), (down,) * 3, (pair @ down,) * 3, np.ones(4), shared=True)
-    mixture = components_of(shared, PowerMethod().decompose(tensor, rng))
+    mixture = components_of(shared, PowerMethod().decompose(tensor, rng), Views((), ()))
 
     triple = np.einsum("h,ih,jh,lh->ijl", WEIGHTS, topics, topics, topics)
     moments = BagMoments(1.0, mean, pair, triple, pair, mean)

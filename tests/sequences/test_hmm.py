@@ -51,7 +51,7 @@ def test_exact_moments_give_the_exact_chain(k, n_sensors, law, rng):
     views = Views(columns, tuple(OneHotFeatures(len(tables[0])).fit(rows[:, :1]) for _ in columns))
 
     found = spectral_fit(rows, views, k, JointDiagonalization(), rng, weights=weights, reference=1)
-    moved = transition_matrix(rows, views, found, weights)
+    moved = transition_matrix(rows, found, weights)
 
     emissions = found.vectors[1]
     order = [int(np.abs(emissions - tables[0][:, [h]]).sum(axis=0).argmin()) for h in range(k)]
@@ -68,7 +68,7 @@ def test_the_chain_gives_sequences_the_probability_of_hsu_kakade_and_zhangs_oper
     rows, weights = exact_triples(law, transition, [table])
     views = Views(([0], [1], [2]), (OneHotFeatures(n_values).fit(rows[:, :1]),) * 3)
     found = spectral_fit(rows, views, k, JointDiagonalization(), rng, weights=weights, reference=1)
-    moved = transition_matrix(rows, views, found, weights)
+    moved = transition_matrix(rows, found, weights)
     joint = np.zeros((n_values,) * 3)
     np.add.at(joint, tuple(rows.astype(int).T), weights)
 

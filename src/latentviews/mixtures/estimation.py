@@ -44,11 +44,10 @@ FULL_STEPS = 2  # EM steps over all rows after the pilot's have converged
 
 
 class Spectral(NamedTuple):
-    """The spectral steps on some rows, and the maps in which its components are vectors, and its moments were."""
+    """The spectral steps on some rows, and the maps in which its components are vectors."""
 
     fit: SpectralFit
     maps: Views
-    moments: Views
 
 
 class SpectralSettings(NamedTuple):
@@ -137,8 +136,9 @@ def spectral_steps(
         exchangeable=settings.shared_map and len(set(problem.blocks)) == 1,
         reference=settings.reference,
         component_maps=component_maps,
+        lean=all_rows and not settings.two_passes,
     )
-    return Spectral(found, component_maps, views)
+    return Spectral(found, component_maps)
 
 
 def spectral_estimate(problem: Problem, spectral: Spectral) -> Estimate:
@@ -148,7 +148,7 @@ def spectral_estimate(problem: Problem, spectral: Spectral) -> Estimate:
 
 def as_estimate(spectral: Spectral, blocks: Sequence[int], domains: Sequence[Quadrature | None]) -> Estimate:
     """Weights that sum to one and components that say where their densities live."""
-    found, maps, _ = spectral
+    found, maps = spectral
     shared = {
         block: np.mean([found.vectors[t] for t, b in enumerate(blocks) if b == block], axis=0) for block in set(blocks)
     }

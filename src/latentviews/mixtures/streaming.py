@@ -122,11 +122,11 @@ class StreamFit:
         assert self.current.total is not None
         moments = as_moments(self.current.total, self.current.component_maps)
         whitening, tensor = refine(self.current.whitening, moments)
-        return components_of(whitening, solver.decompose(tensor, rng))
+        return components_of(whitening, solver.decompose(tensor, rng), self.current.views)
 
     def estimate(self, found: SpectralFit) -> Estimate:
         """Classes as weights and components."""
-        return as_estimate(Spectral(found, self.component_maps, self.component_maps), self.blocks, self.domains)
+        return as_estimate(Spectral(found, self.component_maps), self.blocks, self.domains)
 
 
 def start_stream(problem: Problem, density_bandwidth: Any, pilot_size: int) -> StreamFit:

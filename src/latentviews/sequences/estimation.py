@@ -156,7 +156,7 @@ def spectral_chain(
     settings = settings._replace(reference=MIDDLE, shared_map=False)
     spectral = spectral_steps(three, settings, repeated, bandwidth, all_rows=all_rows, component_maps=component_maps)
     triple_rows = three.data if all_rows else three.pilot
-    transition = transition_matrix(triple_rows, spectral.moments, spectral.fit)
+    transition = transition_matrix(triple_rows, spectral.fit)
     rare = 1 / len(triple_rows)  # a move that was not found may still happen: no state is left for good
     transition = (transition + rare) / (1 + len(transition) * rare)
     places = domains_of(three, spectral.maps)

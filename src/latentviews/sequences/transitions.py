@@ -5,13 +5,13 @@ from typing import Any
 import numpy as np
 from scipy.optimize import nnls
 
-from latentviews.core.moments import Embed, Projection, pair_moments
+from latentviews.core.moments import Projection, pair_moments
 from latentviews.core.spectral import SpectralFit
 
 SURE = 1e3  # how much more than any moment it counts that probabilities sum to one
 
 
-def transition_matrix(data: Any, views: Embed, found: SpectralFit, weights: Any = None) -> np.ndarray:
+def transition_matrix(data: Any, found: SpectralFit, weights: Any = None) -> np.ndarray:
     """P(h_{t+1} | h_t) of a hidden Markov model whose triples were fitted, (k, k).
 
     The rows are triples of consecutive observations; view 3s + τ is sensor s at time t - 1 + τ, and the whitening's
@@ -23,7 +23,7 @@ def transition_matrix(data: Any, views: Embed, found: SpectralFit, weights: Any 
     """
     middle, down = found.whitening.groups[-1], found.whitening.down
     of_sensor = [down[t // 3 * 3 + 1] for t in range(len(down))]  # the three times of a sensor share their features
-    now_and_ahead = Projection(views, (middle, [t + 1 for t in middle]), of_sensor)
+    now_and_ahead = Projection(found.embed, (middle, [t + 1 for t in middle]), of_sensor)
     moment = pair_moments(data, now_and_ahead, weights)[0, 1].T  # E[y(x_{t+1}) y(x_t)ᵀ]
     values, vectors = found.decomposition.values, found.decomposition.vectors
     ahead = moment @ vectors * values  # E[y(x_{t+1}) y(x_t)ᵀ] O⁻ᵀ diag(π)⁻¹

@@ -1,5 +1,6 @@
 """Incomplete Cholesky factors k(x, x) ≈ F Fᵀ, which pick landmarks and make features of grids."""
 
+import math
 from collections.abc import Callable
 
 import numpy as np
@@ -26,17 +27,19 @@ def pivoted_cholesky(
     """Incomplete Cholesky k(x, x) ≈ F Fᵀ: the pivots, picked by what is not yet explained, and F."""
     residual = np.array(checked_values(kernel.diagonal(x)), dtype=float)
     stop = tol * residual.sum()
-    factor = np.empty((size, len(x)))  # Fᵀ, whose rows are read again and again
+    factor, squares = np.empty((size, len(x))), np.empty(len(x))  # Fᵀ, whose rows are read again and again
     values_at = _columns(kernel, x)
     chosen: list[int] = []
     while len(chosen) < size and residual.sum() > stop:
         pivot, i = pick(residual), len(chosen)
-        column = values_at(pivot) - factor[:i, pivot] @ factor[:i]
+        column = np.matmul(factor[:i, pivot], factor[:i], out=factor[i])
+        np.subtract(values_at(pivot), column, out=column)
         if column[pivot] <= 0:  # the residual there was rounding
             residual[pivot] = 0.0
             continue
-        factor[i] = column / np.sqrt(column[pivot])
-        residual = np.maximum(residual - factor[i] ** 2, 0.0)
+        column /= math.sqrt(column[pivot])
+        residual -= np.multiply(column, column, out=squares)
+        np.maximum(residual, 0.0, out=residual)
         residual[pivot] = 0.0
         chosen.append(pivot)
     return chosen, np.ascontiguousarray(factor[: len(chosen)].T)

@@ -44,11 +44,12 @@ class LookedUp(GridCells):
         size: int,
     ):
         super().__init__(columns, grids, size, np.intp)  # what `take` takes
-        self.tables = [np.ascontiguousarray(table.T) for table in tables]  # (k, G_t)
-        self.steps = [np.diff(table, axis=1) for table in self.tables]
+        # values at the left ends of cells, and the steps to the right ones as imaginary parts: one take for both
+        self.tables = [table.T[:, :-1] + 1j * np.diff(table.T, axis=1) for table in tables]  # (k, G_t - 1)
         self.groups = groups
         self.rank = tables[0].shape[1]
         self.z, self.more = np.empty((len(groups) * self.rank, size)), np.empty(size)
+        self.taken = np.empty(size, dtype=complex)
 
     def __call__(self, rows: np.ndarray) -> list[np.ndarray]:
         """The z_g, (k, n) each, in the buffer."""
@@ -61,13 +62,13 @@ class LookedUp(GridCells):
     def _add(self, z: np.ndarray, rows: np.ndarray, t: int, *, first: bool) -> None:
         """The functions of view t in place of z, or added to it."""
         left, share = self.cells(rows, t)
-        more = self.more[: len(rows)]
-        for one, table, steps in zip(z, self.tables[t], self.steps[t], strict=True):
-            if first:
-                table.take(left, out=one, mode="clip")
-            else:
-                one += table.take(left, out=more, mode="clip")
-            one += np.multiply(steps.take(left, out=more, mode="clip"), share, out=more)
+        more, taken = self.more[: len(rows)], self.taken[: len(rows)]
+        for one, table in zip(z, self.tables[t], strict=True):
+            table.take(left, out=taken, mode="clip")
+            here = one if first else more
+            np.add(np.multiply(taken.imag, share, out=here), taken.real, out=here)
+            if not first:
+                one += more
 
 
 class Gathered(GridCells):

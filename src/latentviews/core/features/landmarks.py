@@ -1,6 +1,7 @@
 """Any kernel, seen from a few of the rows: φ(x) = Λ^(-1/2) Uᵀ k(Z, x)."""
 
 from collections.abc import Callable
+from copy import copy
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -113,6 +114,10 @@ class LandmarkFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
             size = min(self.n_landmarks, len(x))
             rng, some = np.random.default_rng(self.random_state), thinned(x, max(FEWEST, PER_LANDMARK * size))
             self.landmarks_ = SELECTIONS[self.selection](self.kernel_in_units, some, size, self.tol, rng)
+        return self._on_landmarks()
+
+    def _on_landmarks(self) -> Self:
+        """With the tail of its landmarks, U Λ^(-1/2)."""
         values, vectors = np.linalg.eigh(checked_values(self.kernel_in_units.gram(self.landmarks_, self.landmarks_)))
         keep = values > max(self.tol * values[-1], 0.0)
         self.tail_ = (vectors[:, keep] / np.sqrt(values[keep]))[:, ::-1]
@@ -186,6 +191,13 @@ SELECTIONS: dict[str, Callable[[Kernel, np.ndarray, int, float, np.random.Genera
     "uniform": _uniform,
     "kmeans": _kmeans,
 }
+
+
+def first_landmarks(phi: LandmarkFeatures, size: int) -> LandmarkFeatures:
+    """The kernel seen from the first landmarks alone, those that Cholesky picked first."""
+    fewer = copy(phi)
+    fewer.landmarks_ = phi.landmarks_[:size]
+    return fewer._on_landmarks()
 
 
 def few_landmarks(kernel: Kernel, x: np.ndarray, seed: int, size: int = FEW) -> LandmarkFeatures:

@@ -10,7 +10,7 @@ from scipy.spatial.distance import pdist
 
 from latentviews._numbers import TINY, as_shares, quartile_spread, smoothed_bins, thinned
 from latentviews._parameters import Bandwidth, NoneOr
-from latentviews.core.kernels.once import distinct, once
+from latentviews.core.kernels.once import distinct, once, quantiles
 
 SCALES = 2500  # bandwidths that a grid can hold
 STAGES = 7  # of improved Sheather–Jones
@@ -103,7 +103,7 @@ def _isj_column(x: np.ndarray, low: float, high: float, n_bins: int = 2**12) -> 
     margin = (values[-1] - values[0]) / 4
     edges = np.linspace(max(values[0] - margin, low), min(values[-1] + margin, high), n_bins + 1)
     bandwidth = isj_binned(_counts(values, counts, edges), edges[1] - edges[0], len(x))
-    return max(bandwidth, _median_step(values) / 2) if np.isfinite(bandwidth) else float(silverman(x[:, None])[0])
+    return max(bandwidth, finest(x)) if np.isfinite(bandwidth) else float(silverman(x[:, None])[0])
 
 
 def _counts(values: np.ndarray, counts: np.ndarray, edges: np.ndarray) -> np.ndarray:
@@ -218,6 +218,7 @@ def _binned_likelihoods(z: np.ndarray, fold: np.ndarray) -> list[float]:
     return [likelihood(factor) for factor in FACTORS]
 
 
+@once
 def resolution(x: np.ndarray) -> float:
     """The median gap between different values: what rounded or counted data can resolve."""
     return _median_step(distinct(x)[0])
@@ -259,7 +260,7 @@ def without_copies(x: np.ndarray) -> np.ndarray:
 def many_scales(x: np.ndarray) -> bool:
     """Whether a column has parts so narrow beside its middle 99 % that no grid resolves both."""
     x = without_copies(x[:, None])
-    return len(x) > 0 and float(np.ptp(np.quantile(x, [0.005, 0.995]))) > SCALES * float(isj(x)[0])
+    return len(x) > 0 and float(np.ptp(quantiles(x[:, 0], [0.005, 0.995]))) > SCALES * float(isj(x)[0])
 
 
 def dithered(x: np.ndarray, rng: np.random.Generator) -> np.ndarray:

@@ -16,6 +16,7 @@ from scipy.stats import qmc
 
 from latentviews._numbers import TINY, log_cauchy
 from latentviews.core.kernels import bandwidths
+from latentviews.core.kernels.once import quantiles
 from latentviews.core.kernels.quadrature import (
     DRAWS,
     GRID,
@@ -60,9 +61,9 @@ class Real(Space):
         per_bandwidth = 4 if x.shape[1] == 1 else 2
         counts = np.ceil(per_bandwidth * (high - low) / scale) + 1
         counts = np.maximum(counts, 1024 if x.shape[1] == 1 else 64)
-        quartiles = np.percentile(x, [25, 75], axis=0)
-        spread = np.maximum(x.std(axis=0), np.ptp(quartiles, axis=0)) + scale
-        place: dict[str, Any] = {"center": np.median(x, axis=0), "spread": spread, "log_unit": log_unit, "space": self}
+        lower, center, upper = np.array([quantiles(column, [0.25, 0.5, 0.75]) for column in x.T]).T
+        spread = np.maximum(x.std(axis=0), upper - lower) + scale
+        place: dict[str, Any] = {"center": center, "spread": spread, "log_unit": log_unit, "space": self}
         if np.log(counts).sum() <= np.log(GRID):
             return Quadrature(*product_grid(low, high, counts.astype(int), log_unit), **place)
         return Quadrature(*self._scattered_nodes(x, scale, rng, log_unit), scale / 2, **place)
