@@ -1,6 +1,6 @@
 """Hidden groups in tables and series, and what each group looks like, with no bell curve or other shape assumed."""
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 TYPE_CHECKING = False  # as type checkers know it; importing typing would take longer than the rest of a start
 if TYPE_CHECKING:
