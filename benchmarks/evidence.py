@@ -86,7 +86,6 @@ STEPS = (
     Step("accuracy/shift.py", "accuracy/shift"),
     Step("accuracy/propagation.py", "accuracy/propagation"),
     Step("accuracy/comparing.py levels", "accuracy/comparing_levels"),
-    Step("accuracy/comparing.py levels --kernel 'several Gaussians'", "accuracy/comparing_levels_several_gaussians"),
     Step("accuracy/comparing.py power", "accuracy/comparing_power"),
     Step("accuracy/comparing.py pairs", "accuracy/comparing_pairs"),
     Step("accuracy/comparing.py trees", "accuracy/comparing_trees"),

@@ -1,7 +1,7 @@
 """Level and power of `two_sample_test` and `independence_test`, beside hyppo and single bandwidths.
 
     pip install hyppo
-    python benchmarks/accuracy/comparing.py levels|power|pairs|trees|alarms [--quick] [--kernel NAME]
+    python benchmarks/accuracy/comparing.py levels|power|pairs|trees|alarms [--quick]
 
 Level: the share of null draws that a test at 5 % rejects, for every way to the statistic and every kind of kernel.
 Power, of two samples and of pairs: the share of draws of an alternative that is found, by the default (several kernels
@@ -111,8 +111,8 @@ def mixed(rng: np.random.Generator) -> np.ndarray:
     return np.column_stack([rng.normal(size=30), rng.integers(3, size=30)])
 
 
-def levels(draws: int, only: str | None = None) -> list[dict[str, Any]]:
-    """The share of rejections under the hypothesis, for all kernels or one."""
+def levels(draws: int) -> list[dict[str, Any]]:
+    """The share of rejections under the hypothesis."""
     kinds: dict[str, tuple[Any, Sample]] = {
         "several Gaussians": (None, lambda rng: (rng.normal(size=(25, 2)), rng.normal(size=(35, 2)))),
         "Delta": (Delta(), lambda rng: tuple(rng.integers(4, size=(30, 1)).astype(float) for _ in range(2))),
@@ -121,7 +121,7 @@ def levels(draws: int, only: str | None = None) -> list[dict[str, Any]]:
     }
     ways = {"quadratic": QuadraticMMD(), "landmarks": LandmarkMMD(), "blocks": BlockMMD()}
     found = []
-    for kernel_name, (kernel, draw) in kinds.items() if only is None else [(only, kinds[only])]:
+    for kernel_name, (kernel, draw) in kinds.items():
         tests = {
             f"two samples, {name}": lambda x, y, seed, way=way, kernel=kernel: two_sample_test(
                 x, y, kernel=kernel, statistic=way, n_permutations=PERMUTATIONS, n_landmarks=20, random_state=seed
@@ -234,10 +234,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("what", choices=["levels", "power", "pairs", "trees", "alarms"])
     parser.add_argument("--quick", action="store_true", help="few draws, nothing saved")
-    parser.add_argument("--kernel", help="the level of one kernel alone, in a file of its own")
     options = parser.parse_args()
     if options.what == "levels":
-        found: Any = levels(100 if options.quick else 2000, options.kernel)
+        found: Any = levels(100 if options.quick else 2000)
     elif options.what == "alarms":
         found = alarms(5 if options.quick else 80)
     elif options.what == "trees":
@@ -246,9 +245,8 @@ def main() -> None:
         pairs = options.what == "pairs"
         draws = PAIR_DRAWS if pairs else TWO_SAMPLE_DRAWS
         found = powers(draws[:20] if options.quick else draws, pairs)
-    name = "_".join(["comparing", options.what, *([options.kernel.lower()] if options.kernel else [])])
     if not options.quick:
-        _record.save(RESULTS / f"{name.replace(' ', '_')}.json", found)
+        _record.save(RESULTS / f"comparing_{options.what}.json", found)
 
 
 if __name__ == "__main__":
