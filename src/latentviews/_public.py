@@ -24,7 +24,8 @@ from latentviews.core.kernels.polynomial import Linear, Polynomial
 from latentviews.core.kernels.real import Gaussian, Laplace, Matern
 from latentviews.core.kernels.spaces import Circle, Discrete, Real
 from latentviews.core.kernels.structured import Precomputed
-from latentviews.core.selection import likelihood_curve, rank_test
+from latentviews.core.likelihood_curves import likelihood_curve
+from latentviews.core.selection import rank_test
 from latentviews.core.tensors import JointDiagonalization, PowerMethod
 from latentviews.decomposition.ica import KernelICA
 from latentviews.diagnosis.diagnose import diagnose

@@ -102,9 +102,8 @@ class Diagnosis:
     >>> from latentviews import MultiViewMixture, diagnose
     >>> from latentviews.datasets import make_multiview
     >>> X = make_multiview(100, 2, random_state=0).X
-    >>> diagnosis = diagnose(MultiViewMixture(2, polish=None, random_state=0).fit(X), X, random_state=0)
-    >>> diagnosis.n_rows, diagnosis.counts.sum().tolist(), diagnosis.outside
-    (100, 100, {})
+    >>> diagnose(MultiViewMixture(2, polish=None, random_state=0).fit(X), X, random_state=0).n_rows
+    100
     """
 
     n_rows: int  # rows looked at
@@ -163,25 +162,23 @@ def diagnose(model: Any, X: Any, *, n_permutations: int = 199, random_state: Any
     """What the assumptions behind a fitted model are worth on the data it was fitted to.
 
     Looked at are the moments (a gap in their spectrum, the error of σ_k and of the whitened tensor, ρ and π_min: what
-    Theorem 2 of Song et al. 2014 is made of), the mass and negativity of the components, how many rows stand behind
-    every class, whether views depend on each other inside a class, whether its rows look like several classes to
-    `rank_test`, whether starts agree, and how certain the rows' classes are.
+    Theorem 2 of Song et al. 2014 is made of), mass and negativity of components, how many rows stand behind a class,
+    whether views depend inside it, whether its rows look like several classes to `rank_test`, whether starts agree,
+    and how certain the rows' classes are.
 
     Dependence is tested by HSIC, with a kernel per view, on rows drawn into classes by their posteriors. P-values are
     corrected for all classes and pairs of views together: a standardised statistic is compared with the largest of all
     tests' null draws (Westfall & Young 1993, single step). Tests of different pairs are asymptotically independent
     where views are, since E[φ_1 φ_2 φ_1 φ_3] = 0 for centred features, so that their draws can be put side by side.
-    The posteriors are estimates: where classes overlap much, their errors alone make weak dependence, and a
-    significant but weak one (effect below 0.1) is not held against the model.
+    Errors of the posteriors alone make weak dependence: an effect below 0.1 is not held against the model.
 
     Parameters
     ----------
     model : fitted MultiViewMixture
     X : data of the kind it was fitted to
-        At most 10,000 rows are looked at. A pair of views is tested on the rows that have both.
+        At most 10,000 rows are looked at; a pair of views is tested on those that have both.
     n_permutations : int, default=199
-        Null draws of every test; the smallest p-value is 1 / (1 + n_permutations). 19 are made where these give no
-        corrected p-value below 0.3.
+        Null draws of every test, 19 where these give no corrected p-value below 0.3.
     random_state : int, RandomState or None
 
     Returns
@@ -193,11 +190,8 @@ def diagnose(model: Any, X: Any, *, n_permutations: int = 199, random_state: Any
     >>> from latentviews import MultiViewMixture, diagnose
     >>> from latentviews.datasets import make_multiview
     >>> X = make_multiview(2000, 2, random_state=0).X
-    >>> diagnosis = diagnose(MultiViewMixture(2, random_state=0).fit(X), X, random_state=0)
-    >>> diagnosis.dependence.flagged()
+    >>> diagnose(MultiViewMixture(2, random_state=0).fit(X), X, random_state=0).dependence.flagged()
     []
-    >>> print(diagnosis.summary().splitlines()[0])
-    Diagnosis of 2 class(es) in 3 views, from 2000 rows.
     """
     check_is_fitted(model)
     if not hasattr(model, "start_objectives_") or not hasattr(model, "exchangeable"):
