@@ -45,7 +45,8 @@ class Step(NamedTuple):
 
 STEPS = (
     Step("accuracy/mixtures.py --fresh", "accuracy/mixtures_separated accuracy/mixtures_overlapping "
-         "accuracy/mixtures_shapes accuracy/mixtures_slopes accuracy/mixtures_large accuracy/mixtures_identical",
+         "accuracy/mixtures_shapes accuracy/mixtures_slopes accuracy/mixtures_large accuracy/mixtures_identical "
+         "accuracy/mixtures_published",
          "--part separated --draws 1 --m 500 --k 2 3"),
     Step("accuracy/parametric.py", "accuracy/parametric", "--part tails --draws 1"),
     Step("accuracy/atoms.py", "accuracy/atoms_zeros accuracy/atoms_cytof accuracy/atoms_flowcap",
