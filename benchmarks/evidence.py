@@ -64,7 +64,7 @@ STEPS = (
     Step("accuracy/hmm.py --again", "accuracy/hmm", "--n 1000 --seeds 1 --methods KernelHMM GaussianHMM"),
     Step("accuracy/activities.py", "accuracy/activities"),
     Step("accuracy/series.py --fresh", "accuracy/series"),
-    Step("accuracy/coverage.py --draws 1 --sizes 300 --series ar 'ar of two' 'ar, heavy tails' 'slow ar' wave regimes "
+    Step("accuracy/forecast_bands.py --draws 1 --sizes 300 --series ar 'ar of two' 'ar, heavy tails' 'slow ar' wave regimes "
          "volatile seasons 'logistic map' geyser wall_robot", "accuracy/coverage", "--series ar"),
     Step("accuracy/uci_table1.py --fresh", "accuracy/uci_table1",
          "--sets wine --folds 2 --protocols honest --methods KDE GMM"),
@@ -149,14 +149,22 @@ def run(folder: Path, command: str) -> bool:
 
 
 def afresh(step: Step) -> bool:
-    """Whether a step succeeds with nothing of its own on record, which scripts would not measure again."""
+    """Whether a step succeeds with nothing of its own on record, which scripts would not measure again.
+
+    Where it does not, what was on record is again, and what it saved stands beside.
+    """
     kept = {saved(name): saved(name).read_bytes() for name in step.saves.split() if saved(name).exists()}
     for path in kept:
         path.unlink()
-    done = run(HERE, step.command)
-    for path, earlier in kept.items():
-        if not (done and path.exists()):
-            path.write_bytes(earlier)
+    done = False
+    try:
+        done = run(HERE, step.command)
+    finally:
+        for path, earlier in kept.items():
+            if not done and path.exists():
+                path.replace(path.with_suffix(".unfinished"))
+            if not path.exists():
+                path.write_bytes(earlier)
     return done
 
 
@@ -182,7 +190,8 @@ def is_current(step: Step) -> bool:
     script = step.command.split()[0]
     for name in step.saves.split():
         record = json.loads(saved(name).read_text()) if saved(name).exists() else {"commit": "none"}
-        files = (*package_files(script), f"benchmarks/{script}")
+        helpers = (str(path.relative_to(ROOT)) for path in sorted(_with_helpers(HERE / script)))
+        files = (*package_files(script), *helpers)
         same = not any(_code_differs(record["commit"], path) for path in changed_since(record["commit"], files))
         if not same or (len(step.saves.split()) == 1 and not _same_command(record["command"], step.command)):
             return False
@@ -228,10 +237,28 @@ def package_files(script: str) -> tuple[str, ...]:
         return ("src",)
     graph = grimp.build_graph("latentviews", cache_dir=None)
     front = {"latentviews", "latentviews._public"}  # hand on whatever is asked for
-    asked = (_imported(HERE / script) - front) & graph.modules
+    asked = (set().union(*map(_imported, _with_helpers(HERE / script))) - front) & graph.modules
     needed = asked.union(*(graph.find_upstream_modules(module) for module in asked)) - front
     stems = [f"src/{module.replace('.', '/')}" for module in sorted(needed)]
     return tuple(path for stem in stems for path in (f"{stem}.py", f"{stem}/__init__.py")) or ("src",)
+
+
+def _with_helpers(path: Path) -> set[Path]:
+    """A script, and those beside it that it imports, in any depth."""
+    found, left = set(), {path}
+    while left:
+        path = left.pop()
+        found.add(path)
+        names = {name for node in ast.walk(ast.parse(path.read_text())) for name in _names(node)}
+        left |= {one for name in names if (one := path.with_name(f"{name}.py")).exists()} - found
+    return found
+
+
+def _names(node: ast.AST) -> list[str]:
+    """The modules that a statement imports."""
+    if isinstance(node, ast.Import):
+        return [alias.name for alias in node.names]
+    return [str(node.module)] if isinstance(node, ast.ImportFrom) else []
 
 
 def _imported(path: Path) -> set[str]:

@@ -77,9 +77,10 @@ MODELS = {
     ),
     "words": (lv.MultiViewMixture(2, kernel=lv.Delta(), random_state=0), WORDS),
     "objects": (lv.MultiViewMixture(2, kernel=lv.Precomputed(GRAM), polish=None, random_state=0), IDS),
+    "conditional": (lv.ConditionalEmbedding(lv.Gaussian(0.5), lv.Gaussian(0.5), 0.01), X[:40, :1], X[:40, 1]),
 }
 
-NEWER = {"durations", "duration_chain", "score_density", "signed_scores", *list(MODELS)[-10:]}  # than format 1
+NEWER = {"durations", "duration_chain", "score_density", "signed_scores", *list(MODELS)[-11:]}  # than format 1
 
 
 def write(folder: Path) -> None:

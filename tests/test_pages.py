@@ -149,6 +149,7 @@ def test_a_result_is_of_the_files_that_its_script_imports_in_any_depth():
     assert {"src/latentviews/discrete/crowds.py", "src/latentviews/core/tensors.py"} <= set(crowds)
     assert not any(path.startswith("src/latentviews/sequences/") for path in crowds)
     assert files("speed/report.py") == ("src",)
+    assert "src/latentviews/baselines/spherical.py" in files("accuracy/populations.py")  # by a script that it imports
 
 
 def test_words_about_code_do_not_outdate_a_result():

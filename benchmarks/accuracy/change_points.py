@@ -20,7 +20,6 @@ from typing import Any
 
 import numpy as np
 
-sys.path.pop(0)  # this folder, whose coverage.py hides a package
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 import ruptures

@@ -164,7 +164,6 @@ def power(name: str, draw: Sample, ours: Any, peer: Any, draws: range) -> dict[s
 
 def powers(draws: range, pairs: bool) -> list[dict[str, Any]]:
     """The power of all tests of two samples, or of pairs, against all alternatives."""
-    sys.path.remove(str(Path(__file__).resolve().parent))  # its coverage.py hides the package that numba asks for
     from hyppo.independence import Hsic
     from hyppo.ksample import MMD
 

@@ -22,7 +22,6 @@ from sklearn.ensemble import RandomForestRegressor
 from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel, WhiteKernel
 
-sys.path.pop(0)  # this folder, whose coverage.py hides a package
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 import _record

@@ -27,7 +27,6 @@ import numpy as np
 from scipy import stats
 from scipy.special import logsumexp
 
-sys.path.pop(0)  # this folder, whose coverage.py hides a package
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 import _record

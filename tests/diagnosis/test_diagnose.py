@@ -9,7 +9,18 @@ from scipy import stats
 from sklearn.exceptions import NotFittedError
 from sklearn.preprocessing import PolynomialFeatures
 
-from latentviews import Delta, Gaussian, KernelHMM, Linear, MultiViewMixture, PowerMethod, VonMises, diagnose
+from latentviews import (
+    Delta,
+    Gaussian,
+    KernelHMM,
+    Linear,
+    MultiViewMixture,
+    PowerMethod,
+    Precomputed,
+    VonMises,
+    diagnose,
+    spectrum_gram,
+)
 from latentviews.baselines import HistogramSpectral
 from latentviews.comparison.independence import independence_test
 from latentviews.comparison.results import TestResult
@@ -472,3 +483,31 @@ def test_a_baseline_is_refused_in_one_sentence(rng):
     X = make_multiview(200, 2, random_state=rng).X
     with pytest.raises(TypeError, match="looks at a fitted MultiViewMixture; got a HistogramSpectral"):
         diagnose(HistogramSpectral(2).fit(X), X)
+
+
+@pytest.mark.parametrize("seed", [0, 1, 4])
+def test_a_column_that_few_rows_of_a_class_differ_in_is_looked_at(seed):
+    rng = np.random.default_rng(seed)
+    kinds = (rng.random(1500) < 0.5).astype(int)
+    X = rng.normal(size=(1500, 4)) + 3 * kinds[:, None]
+    nothing = (kinds == 0) & (rng.random(1500) < 0.998)
+    X[:, 0] = np.where(nothing, 0.0, rng.exponential(size=1500) + kinds)
+
+    found = diagnose(MultiViewMixture(2, random_state=0).fit(X), X, n_permutations=19, random_state=0)
+
+    assert found.dependence.flagged() == []
+
+
+def test_objects_that_are_alike_in_a_class_are_left_out_there():
+    rng = np.random.default_rng(0)
+    kinds = (rng.random(400) < 0.5).astype(int)
+    words = ["".join(rng.choice(list("ab"), 6)) if kind else "cccccc" for kind in kinds]
+    X = np.column_stack([np.arange(400), rng.normal(size=(400, 3)) + 3 * kinds[:, None]])
+    model = MultiViewMixture(2, kernel=[Precomputed(spectrum_gram(words, 2)), None, None, None], random_state=0).fit(X)
+
+    found = diagnose(model, X, n_permutations=19, random_state=0)
+
+    alike = int(np.argmax([np.mean(kinds[model.predict(X) == h] == 0) for h in range(2)]))
+    pairs = [i for i, pair in enumerate(found.dependence.pairs) if 0 in pair]
+    assert np.isnan(found.dependence.effect[alike, pairs]).all()
+    assert np.isfinite(found.dependence.effect[1 - alike, pairs]).all()

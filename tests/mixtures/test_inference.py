@@ -4,6 +4,8 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
+from latentviews import MultiViewMixture
+from latentviews.mixtures import problem
 from latentviews.mixtures.inference import expectation
 
 pytestmark = pytest.mark.cheap
@@ -37,3 +39,15 @@ def test_intervals_of_proportions_cover_on_average(rows):
         covered.append(abs(found.values[0] - chances) <= 1.96 * found.standard_errors[0])
     coverage = binom.pmf(counts[:, None], rows, chances) * np.array(covered)
     assert 0.93 <= coverage.sum(axis=0).mean() <= 0.97
+
+
+def test_refits_to_many_rows_of_overlapping_classes_go_to_their_end(monkeypatch):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(6000, 3)) + 0.8 * (rng.random((6000, 1)) < 0.4)
+    model = MultiViewMixture(2, random_state=0).fit(X)
+
+    spread = model.bootstrap(X, 6, random_state=0).weights.std(axis=0)
+    monkeypatch.setattr(problem, "REFIT_GAIN", 1e-3)
+    monkeypatch.setattr(problem, "SETTLED", 0.0)
+
+    assert np.all(spread > 0.8 * model.bootstrap(X, 6, random_state=0).weights.std(axis=0))

@@ -66,7 +66,7 @@ def test_operators_are_conditional_embeddings_of_the_rows_around_one(rng):
     c21 = now.T @ past / 78
     basis = np.linalg.svd(c21)[0][:, :size]
     pairs = np.einsum("ip,iq->ipq", ahead @ basis, past @ np.linalg.pinv(basis.T @ c21, rcond=1e-10))
-    expected = np.einsum("mi,ipq->pqm", given.operator_.at(now), pairs)
+    expected = np.einsum("mi,ipq->pqm", now @ given.dual_, pairs)
     np.testing.assert_allclose(found.operators @ now.T, expected, atol=1e-10 * np.abs(expected).max())
 
 

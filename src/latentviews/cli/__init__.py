@@ -40,7 +40,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             return OK
         arguments = parser.parse_args(words)
         arguments.started, arguments.words = started, words
-        arguments.importing = lambda: _Importing(not getattr(arguments, "quiet", False))
+        arguments.importing = lambda: _Importing(not getattr(arguments, "quiet", False), own_process=argv is None)
         arguments.leaving_at_once = _leaving_at_once
 
         def say(text: str) -> None:
@@ -164,8 +164,8 @@ _CURSOR = "\x1b[?25h"  # which progress bars hide
 class _Importing:
     """While libraries are imported, a terminal shows the time that is gone, and signals end all at once."""
 
-    def __init__(self, shown: bool):
-        self.parts = (_leaving_at_once(), _Keeping(), _Waiting(shown))
+    def __init__(self, shown: bool, *, own_process: bool):
+        self.parts = (_leaving_at_once(), _WithoutGarbageSearch(own_process), _Waiting(shown))
 
     def __enter__(self) -> None:
         for part in self.parts:
@@ -176,11 +176,14 @@ class _Importing:
             part.__exit__(*error)
 
 
-class _Keeping:
-    """No search for garbage while libraries are imported, nor among what they brought: all of it is kept to the end.
+class _WithoutGarbageSearch:
+    """No search for garbage while libraries are imported, nor, in a process of our own, among what they brought.
 
     Those searches take a quarter of the processor's time in a start.
     """
+
+    def __init__(self, own_process: bool):
+        self.own_process = own_process
 
     def __enter__(self) -> None:
         import gc
@@ -191,8 +194,9 @@ class _Keeping:
     def __exit__(self, *_: object) -> None:
         import gc
 
-        if self.searching:
+        if self.own_process:
             gc.freeze()
+        if self.searching:
             gc.enable()
 
 

@@ -216,9 +216,10 @@ class ChangePoints(BaseEstimator):
         fewest = next(size for size in itertools.count(2) if 2 / math.comb(size, size // 2) < self.false_alarm)
         if self.block_size > 1 and found < fewest:
             raise ValueError(
-                f"block_size={self.block_size} makes {counted(found, 'block')} of {counted(n_rows, 'row')}, whose "
-                f"random orders part them as often as a change does; with false_alarm={self.false_alarm:g} take a "
-                f"block_size of at most {max(n_rows // fewest, 1)}, or pass penalty or n_changes."
+                f"block_size={self.block_size} makes {counted(found, 'block')} of {counted(n_rows, 'row')}, too few to "
+                "shuffle: random orders would often look like the series itself. With "
+                f"false_alarm={self.false_alarm:g} take a block_size of at most {max(n_rows // fewest, 1)}, or pass "
+                "penalty or n_changes."
             )
         return found
 

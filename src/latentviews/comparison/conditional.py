@@ -219,7 +219,7 @@ class ConditionalEmbedding(BaseEstimator):
 
     def _solve(self, psi: np.ndarray) -> None:
         """What takes ψ(z) to the weights of the rows, before they are scaled to one."""
-        self.operator_ = ConditionalOperator.of_rows(psi, self.shares_, self.penalty_)
+        self.dual_ = ConditionalOperator.of_rows(psi, self.shares_, self.penalty_).matrix.T
 
     def at(self, z: Any) -> ConditionalDistributions:
         """The distributions of x given every row of ``z``.
@@ -234,7 +234,7 @@ class ConditionalEmbedding(BaseEstimator):
         """
         check_is_fitted(self)
         psi = to_numpy(self.features_.transform(check_rows(self, z, reset=False)))
-        weights = self.operator_.at(psi).T
+        weights = ConditionalOperator(self.dual_.T).at(psi).T
         mass = weights.sum(axis=0)
         known = mass > UNKNOWN  # farther from every row that was fitted there is only the margin of x
         weights = np.where(known, weights / np.where(known, mass, 1.0), self.shares_[:, None])

@@ -10,7 +10,7 @@ from latentviews.comparison.results import Draws, TestResult
 from latentviews.core.features.landmarks import LandmarkFeatures
 from latentviews.core.kernels.base import Kernel
 
-SOME = 200  # rows that the width of a kernel and its landmarks come from: more would find the same directions
+SOME = 200  # rows that landmarks come from: more would find the same directions
 REST = 1e-3  # the share of the features' variance that is left out
 
 
@@ -19,8 +19,9 @@ def leading_features(rows: np.ndarray, kernel: Kernel, rng: np.random.Generator)
 
     The direction of the largest variance comes first.
     """
-    some = some_rows(rows, rng)[:SOME]
-    phi = mapped(LandmarkFeatures(kernel, LANDMARKS, selection="cholesky", tol=REST / 100).fit(some), rows)
+    some = some_rows(rows, rng)
+    maps = LandmarkFeatures(kernel.adapt(some), LANDMARKS, selection="cholesky", tol=REST / 100)
+    phi = mapped(maps.fit(some[:SOME]), rows)
     phi = phi - phi.mean(axis=0)
     variances, directions = np.linalg.eigh(phi.T @ phi)
     left = np.cumsum(variances)  # what is lost with a direction and all smaller ones

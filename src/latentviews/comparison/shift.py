@@ -20,6 +20,7 @@ from latentviews.comparison.features import (
 )
 from latentviews.core.kernels.base import Kernel, UnitHeight
 
+AT_BOUND = 1e-6  # of the bound: weights so near to it are at it
 APART = 0.5  # of the squared distance of two samples: with more left by the weights they hardly overlap,
 NOISY = 4.0  # unless it is less than so many times what two samples of one distribution show
 
@@ -85,17 +86,19 @@ def covariate_shift_weights(
 
     found = minimize(objective, np.ones(n), jac=True, method="L-BFGS-B", bounds=[(0.0, bound)] * n)
     weights = found.x / found.x.mean()
-    _tell_apart(phi.T @ np.column_stack([np.ones(n), weights]) / n - goal[:, None], noise)
+    bounded = bool(np.any(found.x > (1 - AT_BOUND) * bound))
+    _tell_apart(phi.T @ np.column_stack([np.ones(n), weights]) / n - goal[:, None], noise, bounded)
     return weights
 
 
-def _tell_apart(misses: np.ndarray, noise: float) -> None:
+def _tell_apart(misses: np.ndarray, noise: float, bounded: bool) -> None:
     """Warn where the weights leave much of the difference of the embeddings (D, 2), without them and with them."""
     before, after = np.sum(misses**2, axis=0)
     if after > max(NOISY * noise, APART * before):
         warn_user(
             f"target and source hardly overlap: the weights leave {100 * after / before:.0f} % of their squared "
-            "distance, so what is fitted with them is a guess; ask for rows of source that are like the target."
+            "distance, so what is fitted with them is a guess; ask for rows of source that are like the target"
+            f"{', or raise bound, which some weights are at' if bounded else ''}."
         )
 
 

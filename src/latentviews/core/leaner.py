@@ -20,9 +20,10 @@ LEFT = 0.01  # share of a projection's size that may be left; what a pilot leave
 
 
 def leaner(embed: Embed, whitening: Whitening, rows: Any, weights: Any = None) -> tuple[Embed, Whitening]:
-    """The views from the fewest landmarks, and the whitening there: the same projections of the pilot to a hundredth.
+    """The views from the fewest landmarks, and the whitening there: the same projections to a hundredth.
 
-    Views with the same features have the same landmarks, as many as the projections of all of them take.
+    They are compared on 2,048 rows of the pilot. Views with the same features have the same landmarks, as many as the
+    projections of all of them take.
     """
     features = list(getattr(embed, "features", ()))
     maps = {id(phi): phi for phi in features if type(phi) is LandmarkFeatures and len(phi.landmarks_) <= MOST}

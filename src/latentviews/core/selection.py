@@ -138,7 +138,7 @@ def table_rank(
     random_state: Any,
     n_directions: int = DIRECTIONS,
 ) -> RankTest:
-    """`rank_test` in fewer directions of a view, which are enough where classes are few."""
+    """`rank_test` in so many directions of a view; fewer are enough where classes are few."""
     rng = np.random.default_rng(random_state)
     reader = _TableReader(views, kernel, features)
     data, columns = read_table(reader, X, reset=True)

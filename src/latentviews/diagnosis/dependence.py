@@ -79,7 +79,8 @@ def drawn_classes(
         here = {t: ~np.isnan(x).any(axis=1) for t, x in views.items()}
         here = {t: own for t, own in here.items() if own.sum() >= FEWEST_MEMBERS and _varies(views[t][own])}
         features = {t: leading_features(views[t][own], kernels[t], rng) for t, own in here.items()}
-        found.append(ClassViews(len(members), here, features))
+        varying = {t: phi for t, phi in features.items() if phi.shape[1]}  # objects may be alike to their kernel
+        found.append(ClassViews(len(members), {t: here[t] for t in varying}, varying))
     return found
 
 

@@ -26,8 +26,9 @@ from latentviews.mixtures.polish import Polished
 from latentviews.mixtures.sieve import SieveParameters, accelerated_em, posterior
 
 KNOWN_ROWS = 20_000  # rows with known labels that name the classes
-REFIT_STEPS, REFIT_TOLERANCE = 120, 3e-3  # of EM on resampled rows
-STILL = 3e-3  # of their standard errors, by which weights move in a step that is the last of a refit
+REFIT_STEPS = 1000  # of EM on resampled rows, which ends where all rows together gain less in a hundred steps,
+REFIT_GAIN = 0.2  # a log-likelihood that is small beside what a standard error of a weight costs, one half,
+SETTLED = 3e-4  # or where a step moves every weight by less of its standard error
 FEW_ROWS = 2000  # rows that are asked first whether every class wins some
 
 
@@ -178,14 +179,14 @@ class Estimate(NamedTuple):
                 "bootstrap refits the polish, and this model was fitted with polish=None; fit it with one."
             )
         cells, start = self.polished.cells(table), self.polished.fit.parameters
-        still = STILL * np.sqrt(start.weights * (1 - start.weights) / len(table))
+        small = SETTLED * np.sqrt(start.weights * (1 - start.weights) / len(table))
 
         def settled(before: SieveParameters, after: SieveParameters) -> bool:
-            return bool(np.all(np.abs(after.weights - before.weights) < still))
+            return bool(np.all(np.abs(after.weights - before.weights) < small))
 
         for weights in counts:
             step = partial(self.polished.step, cells, weights=weights)
-            fit = accelerated_em(step, start, REFIT_STEPS, REFIT_TOLERANCE, settled=settled)
+            fit = accelerated_em(step, start, REFIT_STEPS, REFIT_GAIN / len(table), settled=settled)
             yield posterior(cells, fit.parameters)[0] * weights[:, None]
 
 

@@ -194,7 +194,7 @@ SELECTIONS: dict[str, Callable[[Kernel, np.ndarray, int, float, np.random.Genera
 
 
 def first_landmarks(phi: LandmarkFeatures, size: int) -> LandmarkFeatures:
-    """The kernel seen from the first landmarks alone, those that Cholesky picked first."""
+    """The kernel seen from the first landmarks alone; where Cholesky picked them, those that tell most."""
     fewer = copy(phi)
     fewer.landmarks_ = phi.landmarks_[:size]
     return fewer._on_landmarks()

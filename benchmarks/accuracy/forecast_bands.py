@@ -1,7 +1,7 @@
 """How often 90 % intervals of `PredictiveStateModel` hold the rows that come, and how wide they are.
 
-    LATENTVIEWS_DATA=… python benchmarks/accuracy/coverage.py
-    python benchmarks/accuracy/coverage.py --series ar wave --draws 4        # without recorded series
+    LATENTVIEWS_DATA=… python benchmarks/accuracy/forecast_bands.py
+    python benchmarks/accuracy/forecast_bands.py --series ar wave --draws 4        # without recorded series
 
 Made-up series are fitted on 300 or 1,000 rows and judged on the 1,000 that follow, recorded ones on the first
 three quarters of their rows (of chest_accel, 4,000 rows from its middle on) and judged on the last. Widths are in
