@@ -64,8 +64,8 @@ STEPS = (
     Step("accuracy/hmm.py --again", "accuracy/hmm", "--n 1000 --seeds 1 --methods KernelHMM GaussianHMM"),
     Step("accuracy/activities.py", "accuracy/activities"),
     Step("accuracy/series.py --fresh", "accuracy/series"),
-    Step("accuracy/forecast_bands.py --draws 1 --sizes 300 --series ar 'ar of two' 'ar, heavy tails' 'slow ar' wave regimes "
-         "volatile seasons 'logistic map' geyser wall_robot", "accuracy/coverage", "--series ar"),
+    Step("accuracy/forecast_bands.py --draws 1 --sizes 300 --series ar 'ar of two' 'ar, heavy tails' 'slow ar' wave "
+         "regimes volatile seasons 'logistic map' geyser wall_robot", "accuracy/coverage", "--series ar"),
     Step("accuracy/uci_table1.py --fresh", "accuracy/uci_table1",
          "--sets wine --folds 2 --protocols honest --methods KDE GMM"),
     Step("accuracy/lowrank.py", "accuracy/lowrank", "--part 'figure 1' --draws 2"),
