@@ -7,6 +7,7 @@ import warnings
 
 import h5py
 import numpy as np
+import pandas as pd
 import pytest
 import zarr
 
@@ -136,3 +137,23 @@ def test_what_a_killed_process_left_is_removed_by_the_next(tmp_path):
         aside.write_text("whole")
 
     assert {file.name for file in tmp_path.iterdir()} == {mine.name, "c.latentviews"}
+
+
+def test_a_parquet_file_whose_names_are_no_text_is_a_sentence(tmp_path):
+    path = tmp_path / "cells.parquet"
+    pd.DataFrame({"cell": [1.0, 2.0], "size": [3.0, 4.0]}).to_parquet(path)
+    path.write_bytes(path.read_bytes().replace(b"cell", b"c\xb9ll"))
+
+    with pytest.raises(InputError, match="is not a whole Parquet file"):
+        read_table(path)
+
+
+def test_numbers_of_fcs_that_are_none_are_read_without_noise(tmp_path):
+    path = tmp_path / "cells.fcs"
+    write_fcs(path)
+    data = path.read_bytes()
+    path.write_bytes(data[:-16] + b"\xff" * 16)
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", RuntimeWarning)
+        assert np.isnan(read_table(path).values).any()

@@ -21,9 +21,9 @@ def open_parquet(path: Path) -> Source:
     pyarrow = require("pyarrow", "Reading Parquet files")
     try:
         file = parquet.ParquetFile(path)
-    except (pyarrow.ArrowInvalid, OSError) as error:
+        schema = file.schema_arrow
+    except (pyarrow.ArrowInvalid, UnicodeDecodeError, OSError) as error:  # a name may be no text
         raise InputError(f"{path} is not a whole Parquet file; it may be cut short ({_first_line(error)}).") from error
-    schema = file.schema_arrow
     hidden = {"__index_level_0__"}  # what pandas writes an unnamed index as
     usual = [j for j, name in enumerate(schema.names) if name not in hidden]
 

@@ -27,7 +27,7 @@ def open_fcs(path: Path, *, compensate: bool = True) -> Source:
 def _source(path: Path, flow: Any, compensate: bool) -> Source:
     """The channels of a file that was parsed."""
     names = _names(flow)
-    with np.errstate(over="ignore"):
+    with np.errstate(over="ignore", invalid="ignore"):
         values = flow.as_array(preprocess=True)  # gain, logarithmic amplification, time step
     if len(values) != flow.event_count:
         raise InputError(f"{path} says that it holds {flow.event_count:,} events, but {len(values):,} are in it.")
