@@ -65,7 +65,8 @@ def test_text_row_numbers_and_labels_are_left_out_with_a_sentence_each(people, c
     _, shown, summary = fitted(capsys, "people.csv")
 
     assert summary["columns"] == ["height", "weight", "rr", "pulse", "sex"]
-    assert "note: left out: name, which holds text; --codes takes categories in, `--codes text` all." in shown.err
+    assert "note: left out: name, which holds 200 words in 200 rows, too many for categories.\n" in shown.err
+    assert "--codes text" not in shown.err
     assert "note: left out: row, which numbers the rows; --columns takes it in." in shown.err
     assert "left out: label, which holds whole numbers, 2 different ones (0, 1) and is taken for a label" in shown.err
     assert "sex holds few different whole numbers, taken as numbers; --codes takes them as categories" in shown.err
@@ -348,11 +349,53 @@ def test_all_columns_of_text_are_codes_where_that_is_asked_for(people, capsys):
     assert fitted(capsys, "named.csv", "--codes", "text", "--force")[2]["codes"] == ["text"]
     table[["height", "weight"]].to_csv("numbers.csv", index=False)
     assert main(["fit", "numbers.csv", "-k", "2", "--codes", "text", "--out", "n"]) == 2
-    table[["height", "name"]].rename(columns={"name": "name, in full"}).to_csv("names.csv", index=False)
-    assert main(["fit", "names.csv", "-k", "2", "--codes", "text", "--out", "n"]) == 2
     err = capsys.readouterr().err
     assert "--codes text takes all columns that hold text, and there is none; leave it out.\n" in err
-    assert 'that hold text, and "name, in full" is taken for none, with so many different words; leave' in err
+
+
+def test_text_that_is_no_categories_is_left_out_of_codes_and_no_hint_is_given(people, capsys):
+    kept = people[["height", "weight", "rr"]].assign(**{"name, in full": people.name})
+    kept.to_csv("names.csv", index=False)
+
+    for options in ([], ["--codes", "text"]):
+        status, shown, summary = fitted(capsys, "names.csv", "--no-report", *options)
+        assert status == 0
+        assert summary["columns"] == ["height", "weight", "rr"]
+        note = 'note: left out: "name, in full", which holds 200 words in 200 rows, too many for categories.\n'
+        assert shown.err.count(note) == 1
+        assert "--codes" not in shown.err
+
+
+def test_text_with_the_name_of_a_label_is_left_out_unless_it_is_named(people, capsys):
+    words = np.where(np.random.default_rng(1).random(200) < 0.2 + 0.6 * people.label, "yes", "no")
+    table = people[["height", "weight", "rr"]].assign(smokes=words, label=np.where(people.label, "ill", "well"))
+    table.to_csv("words.csv", index=False)
+    note = "left out: label, which holds text and is taken for a label; --codes takes it in by name."
+
+    _, shown, summary = fitted(capsys, "words.csv", "--no-report", "--codes", "text")
+    assert summary["codes"] == ["smokes"]
+    assert note in shown.err
+    _, shown, summary = fitted(capsys, "words.csv", "--no-report")
+    assert note in summary["notes"]
+    assert "left out: smokes, which holds text; --codes takes categories in, `--codes text` all." in summary["notes"]
+    assert fitted(capsys, "words.csv", "--no-report", "--codes", "text,label")[2]["codes"] == ["label", "smokes"]
+    columns = ["--columns", "height,weight,label"]
+    assert fitted(capsys, "words.csv", "--no-report", *columns, "--codes", "text")[2]["codes"] == ["label"]
+
+
+def test_codes_text_goes_with_views_and_with_tables_of_text_alone(people, capsys):
+    words = np.where(np.random.default_rng(1).random(200) < 0.2 + 0.6 * people.label, "yes", "no")
+    people.assign(smokes=words, drinks=words[::-1], eats=words)[["smokes", "drinks", "eats"]].to_csv("words.csv")
+    people.assign(smokes=words).to_csv("people.csv", index=False)
+
+    mixed = refused(capsys, "--views", "height,smokes", "weight", "rr", "--codes", "text")
+    assert "The view height,smokes holds codes and numbers" in mixed
+    none = refused(capsys, "--columns", "height,weight,rr", "--codes", "text")
+    assert "hold text, and there is none among those that are used; leave it out." in none
+    views = ["--views", "height", "weight", "smokes", "--codes", "text"]
+    assert fitted(capsys, "people.csv", "--no-report", *views)[2]["codes"] == ["smokes"]
+    found = fitted(capsys, "words.csv", "--no-report", "--codes", "text")[2]
+    assert found["columns"] == ["smokes", "drinks", "eats"]
 
 
 def test_words_beyond_number_are_no_codes(people, capsys):

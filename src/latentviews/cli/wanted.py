@@ -9,6 +9,8 @@ from typing import NamedTuple
 
 from latentviews.cli.options import CommandError
 
+ALL_TEXTS = "text"  # of --codes: all columns that hold text
+
 
 class Wanted(NamedTuple):
     """What the options say of columns."""
@@ -57,12 +59,12 @@ def parse_columns(arguments: argparse.Namespace) -> Wanted:
         both = [name for name in given if name in excluded]
         if both:
             raise CommandError(f"{option} and --exclude both name {', '.join(both)}; leave it out of one of them.")
-    stray = [name for name in codes if columns is not None and name not in columns]
+    stray = [name for name in codes if columns is not None and name not in (*columns, ALL_TEXTS)]
     if stray:
         raise CommandError(f"--codes names {', '.join(stray)}, which is not among the columns that are used.")
     if isinstance(views, list):
         _refuse_few(len(views), arguments.dependence)
-        _refuse_mixed(views, codes)
+        refuse_mixed(views, codes)
     return Wanted(views, names, columns, excluded, codes)
 
 
@@ -106,7 +108,7 @@ def _refuse_few(n_views: int, dependence: str | None) -> None:
         )
 
 
-def _refuse_mixed(views: list[list[str]], codes: list[str]) -> None:
+def refuse_mixed(views: list[list[str]], codes: list[str]) -> None:
     """Codes and numbers have no distance between them, so that one view cannot hold both."""
     mixed = next((view for view in views if 0 < sum(name in codes for name in view) < len(view)), None)
     if mixed is not None:
@@ -116,6 +118,11 @@ def _refuse_mixed(views: list[list[str]], codes: list[str]) -> None:
 def listed_names(names: Sequence[str]) -> str:
     """Names as `split_names` reads them."""
     return ", ".join(f'"{name}"' if "," in name else name for name in names)
+
+
+def shortened_names(names: Sequence[str], most: int = 10) -> str:
+    """The first of them, and how many more there are."""
+    return listed_names(names[:most]) + (f" and {len(names) - most} more" if len(names) > most else "")
 
 
 def split_names(text: str) -> list[str]:
