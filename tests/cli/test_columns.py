@@ -19,9 +19,10 @@ import pytest
 import zarr
 
 from files import write_fcs
-from latentviews import cli, diagnose, load, report
+from latentviews import MultiViewMixture, cli, diagnose, load, report
 from latentviews.cli import columns, main, wanted
 from latentviews.cli.common import in_options
+from latentviews.core import whitening
 from latentviews.datasets import make_multiview
 from latentviews.diagnosis.diagnose import Diagnosis, Finding
 from latentviews.io import InputError, read_table
@@ -67,7 +68,7 @@ def test_text_row_numbers_and_labels_are_left_out_with_a_sentence_each(people, c
     assert summary["columns"] == ["height", "weight", "rr", "pulse", "sex"]
     assert "note: left out: name, which holds 200 words in 200 rows, too many for categories.\n" in shown.err
     assert "--codes text" not in shown.err
-    assert "note: left out: row, which numbers the rows; --columns takes it in." in shown.err
+    assert "note: left out: row, which numbers the rows; --columns takes it in, with a list of all" in shown.err
     assert "left out: label, which holds whole numbers, 2 different ones (0, 1) and is taken for a label" in shown.err
     assert "sex holds few different whole numbers, taken as numbers; --codes takes them as categories" in shown.err
     assert summary["notes"] == [line[6:] for line in shown.err.splitlines() if line.startswith("note: ")]
@@ -81,7 +82,7 @@ def test_times_and_numbers_of_series_are_left_out(people, capsys):
     _, shown, summary = fitted(capsys, "timed.csv")
 
     assert summary["columns"] == ["height", "weight", "rr", "pulse", "sex"]
-    assert "left out: t, which rises by 0.0192308 from row to row; --columns takes it in." in shown.err
+    assert "left out: t, which rises by 0.0192308 from row to row; --columns takes it in, with a list" in shown.err
     assert "left out: series, which holds whole numbers" in shown.err
 
 
@@ -175,11 +176,32 @@ def test_suggested_views_leave_codes_alone(people, capsys):
         (["--views", "rr=pulse", "rr", "height"], "--views calls two views rr; give each a name of its own"),
         (["--views", "=rr", "pulse", "height"], "'=rr' has no name before its ="),
         (["--views", "rr"], "--views needs at least three views, or two with --dependence copula"),
-        (["--codes", "sex", "--dependence", "copula"], "With dependence, views are real columns"),
+        (["--codes", "sex", "--dependence", "copula"], "--dependence copula is for columns of numbers, and sex is"),
+        (["--codes", "sex,label", "--noise"], "--noise is for columns of numbers, and sex, label are taken as codes"),
     ],
 )  # fmt: skip
 def test_columns_that_cannot_be_are_one_sentence(argv, said, people, capsys):
     assert said in refused(capsys, *argv)
+
+
+@pytest.mark.parametrize(
+    ("options", "needed", "came"),
+    [
+        (["--columns", "rr"], "three views, or two with --dependence copula", "1, rr"),
+        (["--columns", "rr", "--dependence", "copula"], "two views with --dependence copula", "1, rr"),
+        (["--columns", "rr", "--noise"], "two views with --noise", "1, rr"),
+        (["--columns", "rr,sex", "--dependence", "none"], "three views, or two with --depend", "2, rr and sex"),
+        (["--columns", "rr,sex", "--codes", "sex"], "three views where some are codes", "2, rr and sex"),
+        (["--columns", "rr", "--views", "auto"], "three views, or two with --dependence copula", "1, rr"),
+        (["--views", "rr,pulse", "--dependence", "copula"], "two views with --dependence copula", "1, rr,pulse"),
+        (["--views", "rr", "sex", "--codes", "sex"], "three views where some are codes", "2, rr and sex"),
+    ],
+)  # fmt: skip
+def test_too_few_views_are_told_with_what_is_needed_and_what_came(options, needed, came, people, capsys):
+    said = refused(capsys, *options)
+
+    assert f"needs at least {needed}" in said
+    assert f", since fewer do not determine the classes; got {came}.\n" in said
 
 
 def test_a_column_with_an_equals_sign_goes_into_quotes():
@@ -632,5 +654,38 @@ def test_sentences_name_the_options_of_the_command_line():
     assert in_options("Is it ';'? The option `delimiter` sets another.") == "Is it ';'? --delimiter sets another."
     assert in_options("With dependence=None they have.") == "With --dependence none they have."
     assert in_options('Fit with dependence="auto".') == "Fit with --dependence auto."
-    few = 'Two views do not determine the classes, unless `MultiViewMixture` is given dependence="copula".'
-    assert in_options(few) == "Two views do not determine the classes; with --dependence copula they may."
+    with pytest.raises(ValueError, match="MultiViewMixture") as error:
+        MultiViewMixture(2).fit(np.eye(5)[:, :1])
+    assert in_options(str(error.value)) == "a fit needs at least three views, or two with --dependence copula; got 1."
+
+
+@pytest.mark.parametrize(
+    ("sentence", "said"),
+    [
+        (whitening._unsupported(1, 3), "support 1 class, not the 3 asked for: the symmetrised pair moment has no"),
+        (whitening._unsupported(2, 3), "3rd eigenvalue. Ask for fewer classes, or add rows."),
+        (whitening._unsupported(2, 11), "support 2 classes, not the 11 asked for: the symmetrised pair moment has no "),
+        (whitening._unsupported(2, 11), "11th eigenvalue."),
+        (whitening._unsupported(2, 22), "22nd eigenvalue."),
+        ("3 component(s) need at least 3 rows; got n_samples = 2.", "3 classes need at least 3 rows; got 2."),
+        ("with dependence, leave it out, or dependence at None.", "or take --dependence none."),
+        ("distributions of its own; exchangeable must be False.", "distributions of its own."),
+        ("Copulas(noise=True) smooth it as any other. With noise=False they have it.", "--noise smooths it as any"),
+        ("Copulas(noise=True) smooth it as any other. With noise=False they have it.", "Without --noise they have it."),
+        ("3 components need 3 features; the smallest has 1. Ask for fewer components.", "3 classes need 3 features; "),
+        ("in a first fit of 2 class(es) with", "a first fit of 2 classes with"),
+        ("do not support 1 classes, or 11 classes", "do not support 1 class, or 11 classes"),
+        ("Column 'a' (in view 0) is constant over 1 sample(s)", "Column 'a' is constant over 1 sample"),
+    ],
+)  # fmt: skip
+def test_sentences_of_the_library_have_no_words_of_python(sentence, said):
+    assert said in in_options(sentence)
+    assert in_options(in_options(sentence)) == in_options(sentence)
+
+
+def test_codes_say_why_no_dependence_is_looked_for(people, capsys):
+    options = ["--columns", "rr,pulse,sex", "--codes", "sex", "--dependence", "auto", "--no-report"]
+
+    _, shown, _ = fitted(capsys, "people.csv", *options)
+
+    assert "\nViews are taken as independent: copulas are for columns of numbers, and some are codes.\n" in shown.out

@@ -17,6 +17,7 @@ FEW = 20  # a column of no more different whole numbers may hold categories
 FAR = 1e5  # times the width of nine in ten values, from which on others are far
 ROWS_PER_VALUE = 5  # fewer rows do not show that values come again and again
 ASKED = ("csv", "parquet", "npy", "zarr", "fcs")  # where labels may stand among the columns; AnnData keeps them in obs
+TAKEN_IN = "--columns takes it in, with a list of all columns that are wanted"
 OUT, CODES, NUMBER = "l", "c", "n"  # what may become of a column, by the letter that says so
 
 
@@ -140,7 +141,7 @@ def settle(chosen: Chosen, ask: Callable[[str], str] | None) -> Chosen:
             out.append(name)
             counted = step == 1 and column[0] - places[0] in (0, 1)
             how = "numbers the rows" if counted else f"rises by {step:g} from row to row"
-            notes.append(f"left out: {name}, which {how}; --columns takes it in.")
+            notes.append(f"left out: {name}, which {how}; {TAKEN_IN}.")
             continue
         what = _suspicion(name, column)
         if what is None:
@@ -150,7 +151,7 @@ def settle(chosen: Chosen, ask: Callable[[str], str] | None) -> Chosen:
         answer = answer.strip().casefold()[:1] or usual
         if answer == OUT:
             out.append(name)
-            notes.append(f"left out: {name}, which holds {what} and is taken for a label; --columns takes it in.")
+            notes.append(f"left out: {name}, which holds {what} and is taken for a label; {TAKEN_IN}.")
         elif answer == CODES:
             codes.append(name)
         elif ask is None:

@@ -5,7 +5,7 @@ import argparse
 from latentviews.cli.columns import ASKED, ask_at_terminal, read_columns, settle
 from latentviews.cli.common import gathered_warnings, tell
 from latentviews.cli.progress import Progress
-from latentviews.cli.wanted import parse_columns
+from latentviews.cli.wanted import parse_columns, refuse_copulas, refuse_few
 
 
 def run(arguments: argparse.Namespace) -> None:
@@ -19,6 +19,9 @@ def run(arguments: argparse.Namespace) -> None:
             with progress.paused():
                 chosen = settle(chosen, ask_at_terminal(arguments))
         progress.say(chosen.notes)
+        refuse_copulas(arguments, chosen.codes)
+        if not isinstance(wanted.views, list):  # every column is a view, or fewer are
+            refuse_few(chosen.table.columns, arguments, chosen.codes, f"{arguments.file}: a fit")
         with progress.paused(), progress.timed("starting"), arguments.importing():
             from latentviews.cli.fit import fit_and_write
         text, summary = fit_and_write(chosen, wanted, told, arguments, progress)

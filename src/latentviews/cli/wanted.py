@@ -63,7 +63,7 @@ def parse_columns(arguments: argparse.Namespace) -> Wanted:
     if stray:
         raise CommandError(f"--codes names {', '.join(stray)}, which is not among the columns that are used.")
     if isinstance(views, list):
-        _refuse_few(len(views), arguments.dependence)
+        refuse_few([",".join(view) for view in views], arguments, codes, "--views")
         refuse_mixed(views, codes)
     return Wanted(views, names, columns, excluded, codes)
 
@@ -99,13 +99,27 @@ def _refuse_twice(option: str, names: list[str]) -> None:
         raise CommandError(f"{option} names {', '.join(twice)} more than once.")
 
 
-def _refuse_few(n_views: int, dependence: str | None) -> None:
-    """Three views determine the classes; with copulas two may."""
-    if n_views < 2 or (n_views == 2 and dependence == "none"):
-        raise CommandError(
-            f"--views needs at least three views, or two with --dependence copula, since fewer do not determine the "
-            f"classes; got {n_views}."
-        )
+def refuse_few(came: Sequence[str], arguments: argparse.Namespace, codes: Sequence[str], what: str) -> None:
+    """Three views determine the classes; with copulas, which are for numbers, two may."""
+    given = "--noise" if arguments.noise else f"--dependence {arguments.dependence}"
+    copulas = arguments.noise or arguments.dependence in ("copula", "auto")
+    alone = not copulas and (arguments.dependence == "none" or len(codes) > 0)
+    if len(came) >= (3 if alone else 2):
+        return
+    needed = f"two views with {given}" if copulas else "three views, or two with --dependence copula"
+    needed = "three views where some are codes" if codes and not copulas else needed
+    raise CommandError(
+        f"{what} needs at least {needed}, since fewer do not determine the classes; got {len(came)}, "
+        f"{' and '.join(came)}."
+    )
+
+
+def refuse_copulas(arguments: argparse.Namespace, codes: Sequence[str]) -> None:
+    """Copulas are for numbers, whose order they follow."""
+    if codes and (arguments.noise or arguments.dependence == "copula"):
+        given = "--noise" if arguments.noise else "--dependence copula"
+        which, they = shortened_names(codes), "is" if len(codes) == 1 else "are"
+        raise CommandError(f"{given} is for columns of numbers, and {which} {they} taken as codes; leave one out.")
 
 
 def refuse_mixed(views: list[list[str]], codes: list[str]) -> None:
