@@ -6,6 +6,7 @@ import json
 import os
 import pty
 import re
+import shlex
 import subprocess
 import sys
 import time
@@ -440,6 +441,33 @@ def test_values_far_from_all_others_are_told_with_their_row(people, capsys):
     assert len(told) == 1
     assert told[0].startswith("height holds 1e+149 in row 8, while nine in ten lie between")
     assert "Values lie outside the range" not in shown.out
+
+
+def test_answers_of_a_crowd_are_sent_to_the_command_for_them(people, capsys):
+    rng = np.random.default_rng(0)
+    answers = {"item": np.repeat(np.arange(1, 61), 5), "worker": np.tile(np.arange(5), 60)}
+    answers |= {"rating": rng.integers(1, 5, 300), "label": rng.integers(1, 5, 300)}
+    pd.DataFrame(answers).to_csv("my answers.csv", index=False)
+
+    _, shown, _ = fitted(capsys, "my answers.csv", "--no-report")
+
+    command = "latentviews crowd 'my answers.csv' --task item --worker worker --label rating"
+    assert f"note: item, worker and rating look like answers, one per row; `{command}` finds" in shown.err
+    assert main([*shlex.split(command)[1:], "--no-report", "--out", "crowd"]) == 0
+    assert not [note for note in fitted(capsys, "people.csv", "--no-report")[2]["notes"] if "crowd" in note]
+
+
+def test_counts_of_rows_are_told(people, capsys):
+    patterns = pd.DataFrame(
+        [[i & 1, i >> 1 & 1, i >> 2 & 1, i >> 3 & 1, i >> 4] for i in range(32)], columns=list("abcde")
+    )
+    patterns.assign(freq=np.arange(32) ** 2 % 37).to_csv("patterns.csv", index=False)
+    people[["height", "weight", "rr"]].round().assign(count=np.arange(200) % 37).to_csv("measured.csv", index=False)
+
+    _, shown, _ = fitted(capsys, "patterns.csv", "--no-report", "-k", "1")
+
+    assert "note: freq looks like counts, of objects that each row stands for, and is taken as a meas" in shown.err
+    assert "counts" not in fitted(capsys, "measured.csv", "--no-report")[1].err
 
 
 # ------------------------------------------------------------------------------------------------------- starting

@@ -71,7 +71,11 @@ def test_an_empty_cell_is_no_answer(tmp_path):
 
 BAD = {
     "absent": (["crowd", "nothing.csv"], "nothing.csv does not exist."),
-    "columns": (["crowd", "wide.csv"], "say which are tasks, workers and labels by --task, --worker and --label."),
+    "columns": (["crowd", "wide.csv"], "'d', and crowd takes one answer per row: --task, --worker and --label"),
+    "wide": (
+        ["crowd", "wide.csv"],
+        "`latentviews fit wide.csv --codes` and the names of those columns finds the classes",
+    ),
     "named": (["crowd", "labels.csv", "--task", "tusk"], "labels.csv has no column 'tusk'; did you mean 'task'?"),
     "labels": (
         ["crowd", "blank.csv"],

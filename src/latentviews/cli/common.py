@@ -119,7 +119,7 @@ SPOKEN: tuple[
 )
 
 
-OPTIONS = {"n_components": "-k", "views": "--views", "dependence": "--dependence", "random_state": "--seed"}
+OPTIONS = {"n_components": "-k", "random_state": "--seed"}  # those whose values are written alike in Python and here
 
 
 def in_options(sentence: str) -> str:

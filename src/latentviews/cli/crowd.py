@@ -3,6 +3,7 @@
 import argparse
 import csv
 import json
+import shlex
 import time
 from pathlib import Path
 from typing import Any
@@ -61,16 +62,23 @@ def read_answers_file(arguments: argparse.Namespace) -> tuple[list[np.ndarray], 
         if twice:
             raise CommandError(f"{path} has more than one column {', '.join(map(repr, twice))}; rename one of them.")
         if len(source.names) != 3:
-            listed = ", ".join(map(repr, source.names[:20]))
-            raise CommandError(
-                f"{path} has the columns {listed}; say which are tasks, workers and labels by --task, --worker and "
-                "--label."
-            )
+            raise CommandError(_no_answers(path, source.names))
         places, taken = [0, 1, 2], [f"{column!r} for {name}s" for column, name in zip(source.names, NAMES, strict=True)]
         notes = [f"columns are taken by their order, {', '.join(taken)}; --task, --worker and --label name others."]
     else:
         places = source.find([asked[name] or name for name in NAMES], path)
     return list(source.read(places).T), notes
+
+
+def _no_answers(path: Path, names: list[str]) -> str:
+    """What can be done with a table whose columns are not tasks, workers and labels."""
+    listed = ", ".join(map(repr, names[:20])) + (", …" if len(names) > 20 else "")
+    wide = f"`latentviews fit {shlex.quote(str(path))} --codes` and the names of those columns"
+    return (
+        f"{path} has the columns {listed}, and crowd takes one answer per row: --task, --worker and --label name the "
+        "columns of tasks, workers and labels. Where there is one column per rater instead, and one row per task, "
+        f"{wide} finds the classes of rows; or write every answer on a row of its own."
+    )
 
 
 def write_tasks(path: Path, model: CrowdLabels) -> None:
