@@ -71,8 +71,17 @@ def test_text_row_numbers_and_labels_are_left_out_with_a_sentence_each(people, c
     assert "--codes text" not in shown.err
     assert "note: left out: row, which numbers the rows; --columns takes it in, with a list of all" in shown.err
     assert "left out: label, which holds whole numbers, 2 different ones (0, 1) and is taken for a label" in shown.err
-    assert "sex holds few different whole numbers, taken as numbers; --codes takes them as categories" in shown.err
+    assert "sex holds 2 different whole numbers, taken as numbers; --codes takes them as categories" in shown.err
     assert summary["notes"] == [line[6:] for line in shown.err.splitlines() if line.startswith("note: ")]
+
+
+def test_whole_numbers_that_may_be_categories_are_told_with_their_count(people, capsys):
+    some = people[["height", "weight", "rr"]].assign(sex=np.arange(200) % 2, births=np.arange(200) % 17)
+    some.to_csv("some.csv", index=False)
+
+    _, shown, _ = fitted(capsys, "some.csv", "--no-report")
+
+    assert "note: sex, births hold 2 to 17 different whole numbers each, taken as numbers; --codes takes" in shown.err
 
 
 def test_times_and_numbers_of_series_are_left_out(people, capsys):
@@ -389,6 +398,17 @@ def test_text_that_is_no_categories_is_left_out_of_codes_and_no_hint_is_given(pe
         assert "--codes" not in shown.err
 
 
+def test_info_tells_text_that_may_be_categories_from_names(people, capsys):
+    table = people[["height"]].assign(smokes=np.where(people.sex, "yes", "no"), name=people.name)
+    pd.concat([table, table.assign(name="q")]).to_csv("people.csv", index=False)
+
+    assert main(["info", "people.csv"]) == 0
+
+    said = capsys.readouterr().out
+    assert "text, which `fit` takes where --codes names it: smokes\n" in said
+    assert "of no use to `fit`: name (201 words, too many for categories)\n" in said
+
+
 def test_text_with_the_name_of_a_label_is_left_out_unless_it_is_named(people, capsys):
     words = np.where(np.random.default_rng(1).random(200) < 0.2 + 0.6 * people.label, "yes", "no")
     table = people[["height", "weight", "rr"]].assign(smokes=words, label=np.where(people.label, "ill", "well"))
@@ -580,14 +600,14 @@ def test_a_report_on_a_table_imports_no_other_models(people):
 
 def test_garbage_is_not_searched_for_while_libraries_are_imported():
     gc.unfreeze()
-    with cli._Importing(False):
+    with cli._Importing(False, own_process=True):
         assert not gc.isenabled()
 
     assert gc.isenabled()
     assert gc.get_freeze_count() > 0
     gc.unfreeze()
     gc.disable()
-    with cli._Importing(False):  # as its caller wants it
+    with cli._Importing(False, own_process=False):  # as its caller wants it
         pass
     assert not gc.isenabled()
     gc.enable()

@@ -131,7 +131,8 @@ def settle(chosen: Chosen, ask: Callable[[str], str] | None) -> Chosen:
     A column of whole numbers that is named like a label is left out. Another with few different values is taken as
     numbers, and a sentence says what else it could be.
     """
-    out, codes, doubtful, notes = [], list(chosen.codes), [], list(chosen.notes)
+    out, codes, notes = [], list(chosen.codes), list(chosen.notes)
+    doubtful: dict[str, int] = {}
     for j, name in enumerate(chosen.table.columns):
         if name in chosen.codes:
             continue
@@ -155,12 +156,22 @@ def settle(chosen: Chosen, ask: Callable[[str], str] | None) -> Chosen:
         elif answer == CODES:
             codes.append(name)
         elif ask is None:
-            doubtful.append(name)
+            doubtful[name] = len(np.unique(column[~np.isnan(column)]))
     if doubtful:
-        hold = f"{shortened_names(doubtful)} {'holds' if len(doubtful) == 1 else 'hold'} few different whole numbers"
-        notes.append(f"{hold}, taken as numbers; --codes takes them as categories, --exclude leaves them out.")
+        notes.append(_doubt(doubtful))
     kept = without(chosen.table, out)
     return _coded(replace(chosen, table=kept, codes=tuple(codes), notes=tuple(notes)))
+
+
+def _doubt(doubtful: dict[str, int]) -> str:
+    """What is taken as numbers and could be categories, by how many different ones columns hold."""
+    least, most = min(doubtful.values()), max(doubtful.values())
+    count = f"{least}" if least == most else f"{least} to {most}"
+    hold = f"{'holds' if len(doubtful) == 1 else 'hold'} {count} different whole numbers"
+    return (
+        f"{shortened_names(list(doubtful))} {hold}{' each' if len(doubtful) > 1 else ''}, taken as numbers; --codes "
+        "takes them as categories, --exclude leaves them out."
+    )
 
 
 def _question(usual: str) -> str:

@@ -142,8 +142,8 @@ def describe(summary: dict[str, Any], out: Path) -> str:
     named = f": {', '.join(spammers[:10])}{', …' if len(spammers) > 10 else ''}" if spammers else ""
     return "\n".join(
         [
-            f"{summary['file']}: {summary['n_answers']:,.0f} answers of {counted(summary['n_workers'], 'worker')} on "
-            f"{counted(summary['n_tasks'], 'task')}",
+            f"{summary['file']}: {counted(summary['n_answers'], 'answer')} of "
+            f"{counted(summary['n_workers'], 'worker')} on {counted(summary['n_tasks'], 'task')}",
             "",
             f"{'label':<{width}}   weight       tasks",
             *(f"{one['label']:<{width}}   {one['weight']:6.3f}   {one['n_tasks']:9,d}" for one in summary["classes"]),
@@ -178,9 +178,9 @@ def describe_model(summary: dict[str, Any]) -> str:
     weights = zip(summary["labels"], summary["weights"], strict=True)
     return "\n".join(
         [
-            f"a fitted {summary['class']}, from `latentviews crowd`: {summary['n_answers']:,.0f} answers of "
+            f"a fitted {summary['class']}, from `latentviews crowd`: {counted(summary['n_answers'], 'answer')} of "
             f"{counted(summary['n_workers'], 'worker')} on {counted(summary['n_tasks'], 'task')}",
             f"labels    {'  '.join(f'{label} {weight:.3f}' for label, weight in weights)}",
-            f"spammers  {summary['n_spammers']} of {summary['n_workers']:,} workers",
+            f"spammers  {summary['n_spammers']} of {counted(summary['n_workers'], 'worker')}",
         ]
     )

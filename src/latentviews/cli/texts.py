@@ -2,8 +2,10 @@
 
 import argparse
 import re
+from collections.abc import Sequence
 from itertools import islice
 
+from latentviews._sentences import counted
 from latentviews.cli.options import CommandError
 from latentviews.cli.wanted import ALL_TEXTS, Wanted, refuse_mixed, shortened_names
 from latentviews.io import Table, open_source
@@ -45,8 +47,8 @@ def text_notes(arguments: argparse.Namespace, table: Table, wanted: Wanted) -> l
     texts = [name for name in table.texts if name not in wanted.excluded] if wanted.columns is None else []
     if not texts:
         return []
-    counted = _Counted(_opened(arguments), texts, whole=table.stored is None)
-    many, found = counted.many(), counted.categories()
+    seen = _Counted(_opened(arguments), texts, whole=table.stored is None)
+    many, found = seen.many(), seen.categories()
     labels = [name for name in texts if name not in (*many, *found)]
     notes = [f"left out: {_which_hold([name])} {words}, too many for categories." for name, words in many.items()]
     if labels:
@@ -55,6 +57,12 @@ def text_notes(arguments: argparse.Namespace, table: Table, wanted: Wanted) -> l
     if found:
         notes.append(f"left out: {_which_hold(found)} text; --codes takes categories in, `--codes text` all.")
     return notes
+
+
+def no_categories(arguments: argparse.Namespace, texts: Sequence[str]) -> dict[str, str]:
+    """Those of some columns of text that `fit` does not take, even by name, and why."""
+    words = _Counted(_opened(arguments), texts).words if texts else {}
+    return {name: f"{len(own):,} words, too many for categories" for name, own in words.items() if len(own) > MOST}
 
 
 def _which_hold(names: list[str]) -> str:
@@ -68,7 +76,7 @@ def _opened(arguments: argparse.Namespace) -> Source:
 class _Counted:
     """The different words of columns of text, in all rows or in the first piece of a file that is not read whole."""
 
-    def __init__(self, source: Source, names: list[str], *, whole: bool = True):
+    def __init__(self, source: Source, names: Sequence[str], *, whole: bool = True):
         self.words: dict[str, set[str]] = {name: set() for name in names}
         self.n_rows = 0
         if names and source.mixed is not None:
@@ -81,8 +89,10 @@ class _Counted:
     def many(self) -> dict[str, str]:
         """Columns with more words than categories may have, or hardly two rows to each, and how many words."""
         most = min(MOST, self.n_rows / 2)
-        rows = f"{self.n_rows:,} rows"
-        return {name: f"{len(words):,} words in {rows}" for name, words in self.words.items() if len(words) > most}
+        rows = counted(self.n_rows, "row")
+        return {
+            name: f"{counted(len(words), 'word')} in {rows}" for name, words in self.words.items() if len(words) > most
+        }
 
     def categories(self) -> list[str]:
         """Those that have few words and no name of labels."""
