@@ -267,7 +267,11 @@ def test_two_columns_are_enough_for_copulas(tmp_path, monkeypatch, capsys):
     assert "views may depend on each other inside classes (copula)" in out
     found = read_table("o/labels.csv").values[:, 1]
     assert max(np.mean(found == label), np.mean(found != label)) > 0.98
-    assert "<!DOCTYPE html>" in Path("o/report.html").read_text()
+    page = Path("o/report.html").read_text()
+    assert "<!DOCTYPE html>" in page
+    assert "latentviews fit two.csv -k 2 --out o" in page
+    assert ">-k<" in page
+    assert not re.search(">--(views|dependence)<", page)  # beside values of Python, which nobody can type there
 
 
 # ------------------------------------------------------------------------------------------------- labels in FCS files
@@ -439,6 +443,9 @@ def test_codes_text_goes_with_views_and_with_tables_of_text_alone(people, capsys
     assert fitted(capsys, "people.csv", "--no-report", *views)[2]["codes"] == ["smokes"]
     found = fitted(capsys, "words.csv", "--no-report", "--codes", "text")[2]
     assert found["columns"] == ["smokes", "drinks", "eats"]
+    assert main(["fit", "words.csv", "--out", "n"]) == 2
+    said = "words.csv holds nothing but text; `--codes text` takes smokes, drinks, eats as categories.\n"
+    assert said in capsys.readouterr().err
 
 
 def test_words_beyond_number_are_no_codes(people, capsys):

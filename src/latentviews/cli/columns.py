@@ -9,7 +9,7 @@ import numpy as np
 
 from latentviews.cli.common import read, sample
 from latentviews.cli.options import CommandError
-from latentviews.cli.texts import LABEL, text_notes, with_texts
+from latentviews.cli.texts import LABEL, text_alone_told, text_notes, with_texts
 from latentviews.cli.wanted import Wanted, shortened_names
 from latentviews.io import Reading, Table, Words
 
@@ -39,9 +39,10 @@ def read_columns(arguments: argparse.Namespace, wanted: Wanted) -> Chosen:
     Where the file is large and the options leave it to that, some rows are read, and the others stay where they are.
     """
     wanted = with_texts(arguments, wanted)
-    table = sample(arguments, wanted.columns, wanted.excluded) if _some_do(arguments, wanted) else None
-    if table is None or len(table.columns) < 3:  # two views are left to copulas
-        table = read(arguments, wanted.columns, exclude=wanted.excluded, words=wanted.codes)
+    with text_alone_told(arguments, wanted):
+        table = sample(arguments, wanted.columns, wanted.excluded) if _some_do(arguments, wanted) else None
+        if table is None or len(table.columns) < 3:  # two views are left to copulas
+            table = read(arguments, wanted.columns, exclude=wanted.excluded, words=wanted.codes)
     notes = text_notes(arguments, table, wanted)
     same = _constant(table, wanted.codes) if wanted.columns is None else []
     if same:

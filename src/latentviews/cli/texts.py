@@ -2,13 +2,14 @@
 
 import argparse
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from itertools import islice
 
 from latentviews._sentences import counted
 from latentviews.cli.options import CommandError
 from latentviews.cli.wanted import ALL_TEXTS, Wanted, refuse_mixed, shortened_names
-from latentviews.io import Table, open_source
+from latentviews.io import InputError, Table, open_source
 from latentviews.io.source import Source
 from latentviews.io.words import MOST
 
@@ -40,6 +41,23 @@ def with_texts(arguments: argparse.Namespace, wanted: Wanted) -> Wanted:
     if isinstance(wanted.views, list):
         refuse_mixed(wanted.views, codes)
     return wanted._replace(codes=codes)
+
+
+@contextmanager
+def text_alone_told(arguments: argparse.Namespace, wanted: Wanted) -> Iterator[None]:
+    """Say what takes categories in where a file has no column of numbers, rather than that words are no numbers."""
+    try:
+        yield
+    except InputError as error:
+        source = _opened(arguments) if wanted.columns is None and not wanted.codes else None
+        if source is None or not set(source.usual or range(len(source.names))) <= set(source.texts):
+            raise
+        found = _Counted(source, [source.names[j] for j in source.texts]).categories()
+        if not found:
+            raise
+        raise CommandError(
+            f"{arguments.file} holds nothing but text; `--codes text` takes {shortened_names(found)} as categories."
+        ) from error
 
 
 def text_notes(arguments: argparse.Namespace, table: Table, wanted: Wanted) -> list[str]:
