@@ -6,6 +6,7 @@ import json
 import os
 import pty
 import re
+import shlex
 import subprocess
 import sys
 import time
@@ -19,9 +20,10 @@ import pytest
 import zarr
 
 from files import write_fcs
-from latentviews import cli, diagnose, load, report
+from latentviews import MultiViewMixture, cli, diagnose, load, report
 from latentviews.cli import columns, main, wanted
 from latentviews.cli.common import in_options
+from latentviews.core import whitening
 from latentviews.datasets import make_multiview
 from latentviews.diagnosis.diagnose import Diagnosis, Finding
 from latentviews.io import InputError, read_table
@@ -65,11 +67,21 @@ def test_text_row_numbers_and_labels_are_left_out_with_a_sentence_each(people, c
     _, shown, summary = fitted(capsys, "people.csv")
 
     assert summary["columns"] == ["height", "weight", "rr", "pulse", "sex"]
-    assert "note: left out: name, which holds text; --codes takes categories in, `--codes text` all." in shown.err
-    assert "note: left out: row, which numbers the rows; --columns takes it in." in shown.err
+    assert "note: left out: name, which holds 200 words in 200 rows, too many for categories.\n" in shown.err
+    assert "--codes text" not in shown.err
+    assert "note: left out: row, which numbers the rows; --columns takes it in, with a list of all" in shown.err
     assert "left out: label, which holds whole numbers, 2 different ones (0, 1) and is taken for a label" in shown.err
-    assert "sex holds few different whole numbers, taken as numbers; --codes takes them as categories" in shown.err
+    assert "sex holds 2 different whole numbers, taken as numbers; --codes takes them as categories" in shown.err
     assert summary["notes"] == [line[6:] for line in shown.err.splitlines() if line.startswith("note: ")]
+
+
+def test_whole_numbers_that_may_be_categories_are_told_with_their_count(people, capsys):
+    some = people[["height", "weight", "rr"]].assign(sex=np.arange(200) % 2, births=np.arange(200) % 17)
+    some.to_csv("some.csv", index=False)
+
+    _, shown, _ = fitted(capsys, "some.csv", "--no-report")
+
+    assert "note: sex, births hold 2 to 17 different whole numbers each, taken as numbers; --codes takes" in shown.err
 
 
 def test_times_and_numbers_of_series_are_left_out(people, capsys):
@@ -80,7 +92,7 @@ def test_times_and_numbers_of_series_are_left_out(people, capsys):
     _, shown, summary = fitted(capsys, "timed.csv")
 
     assert summary["columns"] == ["height", "weight", "rr", "pulse", "sex"]
-    assert "left out: t, which rises by 0.0192308 from row to row; --columns takes it in." in shown.err
+    assert "left out: t, which rises by 0.0192308 from row to row; --columns takes it in, with a list" in shown.err
     assert "left out: series, which holds whole numbers" in shown.err
 
 
@@ -174,11 +186,32 @@ def test_suggested_views_leave_codes_alone(people, capsys):
         (["--views", "rr=pulse", "rr", "height"], "--views calls two views rr; give each a name of its own"),
         (["--views", "=rr", "pulse", "height"], "'=rr' has no name before its ="),
         (["--views", "rr"], "--views needs at least three views, or two with --dependence copula"),
-        (["--codes", "sex", "--dependence", "copula"], "With dependence, views are real columns"),
+        (["--codes", "sex", "--dependence", "copula"], "--dependence copula is for columns of numbers, and sex is"),
+        (["--codes", "sex,label", "--noise"], "--noise is for columns of numbers, and sex, label are taken as codes"),
     ],
 )  # fmt: skip
 def test_columns_that_cannot_be_are_one_sentence(argv, said, people, capsys):
     assert said in refused(capsys, *argv)
+
+
+@pytest.mark.parametrize(
+    ("options", "needed", "came"),
+    [
+        (["--columns", "rr"], "three views, or two with --dependence copula", "1, rr"),
+        (["--columns", "rr", "--dependence", "copula"], "two views with --dependence copula", "1, rr"),
+        (["--columns", "rr", "--noise"], "two views with --noise", "1, rr"),
+        (["--columns", "rr,sex", "--dependence", "none"], "three views, or two with --depend", "2, rr and sex"),
+        (["--columns", "rr,sex", "--codes", "sex"], "three views where some are codes", "2, rr and sex"),
+        (["--columns", "rr", "--views", "auto"], "three views, or two with --dependence copula", "1, rr"),
+        (["--views", "rr,pulse", "--dependence", "copula"], "two views with --dependence copula", "1, rr,pulse"),
+        (["--views", "rr", "sex", "--codes", "sex"], "three views where some are codes", "2, rr and sex"),
+    ],
+)  # fmt: skip
+def test_too_few_views_are_told_with_what_is_needed_and_what_came(options, needed, came, people, capsys):
+    said = refused(capsys, *options)
+
+    assert f"needs at least {needed}" in said
+    assert f", since fewer do not determine the classes; got {came}.\n" in said
 
 
 def test_a_column_with_an_equals_sign_goes_into_quotes():
@@ -234,7 +267,11 @@ def test_two_columns_are_enough_for_copulas(tmp_path, monkeypatch, capsys):
     assert "views may depend on each other inside classes (copula)" in out
     found = read_table("o/labels.csv").values[:, 1]
     assert max(np.mean(found == label), np.mean(found != label)) > 0.98
-    assert "<!DOCTYPE html>" in Path("o/report.html").read_text()
+    page = Path("o/report.html").read_text()
+    assert "<!DOCTYPE html>" in page
+    assert "latentviews fit two.csv -k 2 --out o" in page
+    assert ">-k<" in page
+    assert not re.search(">--(views|dependence)<", page)  # beside values of Python, which nobody can type there
 
 
 # ------------------------------------------------------------------------------------------------- labels in FCS files
@@ -348,11 +385,67 @@ def test_all_columns_of_text_are_codes_where_that_is_asked_for(people, capsys):
     assert fitted(capsys, "named.csv", "--codes", "text", "--force")[2]["codes"] == ["text"]
     table[["height", "weight"]].to_csv("numbers.csv", index=False)
     assert main(["fit", "numbers.csv", "-k", "2", "--codes", "text", "--out", "n"]) == 2
-    table[["height", "name"]].rename(columns={"name": "name, in full"}).to_csv("names.csv", index=False)
-    assert main(["fit", "names.csv", "-k", "2", "--codes", "text", "--out", "n"]) == 2
     err = capsys.readouterr().err
     assert "--codes text takes all columns that hold text, and there is none; leave it out.\n" in err
-    assert 'that hold text, and "name, in full" is taken for none, with so many different words; leave' in err
+
+
+def test_text_that_is_no_categories_is_left_out_of_codes_and_no_hint_is_given(people, capsys):
+    kept = people[["height", "weight", "rr"]].assign(**{"name, in full": people.name})
+    kept.to_csv("names.csv", index=False)
+
+    for options in ([], ["--codes", "text"]):
+        status, shown, summary = fitted(capsys, "names.csv", "--no-report", *options)
+        assert status == 0
+        assert summary["columns"] == ["height", "weight", "rr"]
+        note = 'note: left out: "name, in full", which holds 200 words in 200 rows, too many for categories.\n'
+        assert shown.err.count(note) == 1
+        assert "--codes" not in shown.err
+
+
+def test_info_tells_text_that_may_be_categories_from_names(people, capsys):
+    table = people[["height"]].assign(smokes=np.where(people.sex, "yes", "no"), name=people.name)
+    pd.concat([table, table.assign(name="q")]).to_csv("people.csv", index=False)
+
+    assert main(["info", "people.csv"]) == 0
+
+    said = capsys.readouterr().out
+    assert "text, which `fit` takes where --codes names it: smokes\n" in said
+    assert "of no use to `fit`: name (201 words, too many for categories)\n" in said
+
+
+def test_text_with_the_name_of_a_label_is_left_out_unless_it_is_named(people, capsys):
+    words = np.where(np.random.default_rng(1).random(200) < 0.2 + 0.6 * people.label, "yes", "no")
+    table = people[["height", "weight", "rr"]].assign(smokes=words, label=np.where(people.label, "ill", "well"))
+    table.to_csv("words.csv", index=False)
+    note = "left out: label, which holds text and is taken for a label; --codes takes it in by name."
+
+    _, shown, summary = fitted(capsys, "words.csv", "--no-report", "--codes", "text")
+    assert summary["codes"] == ["smokes"]
+    assert note in shown.err
+    _, shown, summary = fitted(capsys, "words.csv", "--no-report")
+    assert note in summary["notes"]
+    assert "left out: smokes, which holds text; --codes takes categories in, `--codes text` all." in summary["notes"]
+    assert fitted(capsys, "words.csv", "--no-report", "--codes", "text,label")[2]["codes"] == ["label", "smokes"]
+    columns = ["--columns", "height,weight,label"]
+    assert fitted(capsys, "words.csv", "--no-report", *columns, "--codes", "text")[2]["codes"] == ["label"]
+
+
+def test_codes_text_goes_with_views_and_with_tables_of_text_alone(people, capsys):
+    words = np.where(np.random.default_rng(1).random(200) < 0.2 + 0.6 * people.label, "yes", "no")
+    people.assign(smokes=words, drinks=words[::-1], eats=words)[["smokes", "drinks", "eats"]].to_csv("words.csv")
+    people.assign(smokes=words).to_csv("people.csv", index=False)
+
+    mixed = refused(capsys, "--views", "height,smokes", "weight", "rr", "--codes", "text")
+    assert "The view height,smokes holds codes and numbers" in mixed
+    none = refused(capsys, "--columns", "height,weight,rr", "--codes", "text")
+    assert "hold text, and there is none among those that are used; leave it out." in none
+    views = ["--views", "height", "weight", "smokes", "--codes", "text"]
+    assert fitted(capsys, "people.csv", "--no-report", *views)[2]["codes"] == ["smokes"]
+    found = fitted(capsys, "words.csv", "--no-report", "--codes", "text")[2]
+    assert found["columns"] == ["smokes", "drinks", "eats"]
+    assert main(["fit", "words.csv", "--out", "n"]) == 2
+    said = "words.csv holds nothing but text; `--codes text` takes smokes, drinks, eats as categories.\n"
+    assert said in capsys.readouterr().err
 
 
 def test_words_beyond_number_are_no_codes(people, capsys):
@@ -375,6 +468,33 @@ def test_values_far_from_all_others_are_told_with_their_row(people, capsys):
     assert len(told) == 1
     assert told[0].startswith("height holds 1e+149 in row 8, while nine in ten lie between")
     assert "Values lie outside the range" not in shown.out
+
+
+def test_answers_of_a_crowd_are_sent_to_the_command_for_them(people, capsys):
+    rng = np.random.default_rng(0)
+    answers = {"item": np.repeat(np.arange(1, 61), 5), "worker": np.tile(np.arange(5), 60)}
+    answers |= {"rating": rng.integers(1, 5, 300), "label": rng.integers(1, 5, 300)}
+    pd.DataFrame(answers).to_csv("my answers.csv", index=False)
+
+    _, shown, _ = fitted(capsys, "my answers.csv", "--no-report")
+
+    command = "latentviews crowd 'my answers.csv' --task item --worker worker --label rating"
+    assert f"note: item, worker and rating look like answers, one per row; `{command}` finds" in shown.err
+    assert main([*shlex.split(command)[1:], "--no-report", "--out", "crowd"]) == 0
+    assert not [note for note in fitted(capsys, "people.csv", "--no-report")[2]["notes"] if "crowd" in note]
+
+
+def test_counts_of_rows_are_told(people, capsys):
+    patterns = pd.DataFrame(
+        [[i & 1, i >> 1 & 1, i >> 2 & 1, i >> 3 & 1, i >> 4] for i in range(32)], columns=list("abcde")
+    )
+    patterns.assign(freq=np.arange(32) ** 2 % 37).to_csv("patterns.csv", index=False)
+    people[["height", "weight", "rr"]].round().assign(count=np.arange(200) % 37).to_csv("measured.csv", index=False)
+
+    _, shown, _ = fitted(capsys, "patterns.csv", "--no-report", "-k", "1")
+
+    assert "note: freq looks like counts, of objects that each row stands for, and is taken as a meas" in shown.err
+    assert "counts" not in fitted(capsys, "measured.csv", "--no-report")[1].err
 
 
 # ------------------------------------------------------------------------------------------------------- starting
@@ -487,14 +607,14 @@ def test_a_report_on_a_table_imports_no_other_models(people):
 
 def test_garbage_is_not_searched_for_while_libraries_are_imported():
     gc.unfreeze()
-    with cli._Importing(False):
+    with cli._Importing(False, own_process=True):
         assert not gc.isenabled()
 
     assert gc.isenabled()
     assert gc.get_freeze_count() > 0
     gc.unfreeze()
     gc.disable()
-    with cli._Importing(False):  # as its caller wants it
+    with cli._Importing(False, own_process=False):  # as its caller wants it
         pass
     assert not gc.isenabled()
     gc.enable()
@@ -589,5 +709,38 @@ def test_sentences_name_the_options_of_the_command_line():
     assert in_options("Is it ';'? The option `delimiter` sets another.") == "Is it ';'? --delimiter sets another."
     assert in_options("With dependence=None they have.") == "With --dependence none they have."
     assert in_options('Fit with dependence="auto".') == "Fit with --dependence auto."
-    few = 'Two views do not determine the classes, unless `MultiViewMixture` is given dependence="copula".'
-    assert in_options(few) == "Two views do not determine the classes; with --dependence copula they may."
+    with pytest.raises(ValueError, match="MultiViewMixture") as error:
+        MultiViewMixture(2).fit(np.eye(5)[:, :1])
+    assert in_options(str(error.value)) == "a fit needs at least three views, or two with --dependence copula; got 1."
+
+
+@pytest.mark.parametrize(
+    ("sentence", "said"),
+    [
+        (whitening._unsupported(1, 3), "support 1 class, not the 3 asked for: the symmetrised pair moment has no"),
+        (whitening._unsupported(2, 3), "3rd eigenvalue. Ask for fewer classes, or add rows."),
+        (whitening._unsupported(2, 11), "support 2 classes, not the 11 asked for: the symmetrised pair moment has no "),
+        (whitening._unsupported(2, 11), "11th eigenvalue."),
+        (whitening._unsupported(2, 22), "22nd eigenvalue."),
+        ("3 component(s) need at least 3 rows; got n_samples = 2.", "3 classes need at least 3 rows; got 2."),
+        ("with dependence, leave it out, or dependence at None.", "or take --dependence none."),
+        ("distributions of its own; exchangeable must be False.", "distributions of its own."),
+        ("Copulas(noise=True) smooth it as any other. With noise=False they have it.", "--noise smooths it as any"),
+        ("Copulas(noise=True) smooth it as any other. With noise=False they have it.", "Without --noise they have it."),
+        ("3 components need 3 features; the smallest has 1. Ask for fewer components.", "3 classes need 3 features; "),
+        ("in a first fit of 2 class(es) with", "a first fit of 2 classes with"),
+        ("do not support 1 classes, or 11 classes", "do not support 1 class, or 11 classes"),
+        ("Column 'a' (in view 0) is constant over 1 sample(s)", "Column 'a' is constant over 1 sample"),
+    ],
+)  # fmt: skip
+def test_sentences_of_the_library_have_no_words_of_python(sentence, said):
+    assert said in in_options(sentence)
+    assert in_options(in_options(sentence)) == in_options(sentence)
+
+
+def test_codes_say_why_no_dependence_is_looked_for(people, capsys):
+    options = ["--columns", "rr,pulse,sex", "--codes", "sex", "--dependence", "auto", "--no-report"]
+
+    _, shown, _ = fitted(capsys, "people.csv", *options)
+
+    assert "\nViews are taken as independent: copulas are for columns of numbers, and some are codes.\n" in shown.out

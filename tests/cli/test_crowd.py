@@ -1,6 +1,7 @@
 """``latentviews crowd``: from a file of answers to labels, workers and a report, or one sentence."""
 
 import json
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -71,7 +72,11 @@ def test_an_empty_cell_is_no_answer(tmp_path):
 
 BAD = {
     "absent": (["crowd", "nothing.csv"], "nothing.csv does not exist."),
-    "columns": (["crowd", "wide.csv"], "say which are tasks, workers and labels by --task, --worker and --label."),
+    "columns": (["crowd", "wide.csv"], "'d', and crowd takes one answer per row: --task, --worker and --label"),
+    "wide": (
+        ["crowd", "wide.csv"],
+        "`latentviews fit wide.csv --codes` and the names of those columns finds the classes",
+    ),
     "named": (["crowd", "labels.csv", "--task", "tusk"], "labels.csv has no column 'tusk'; did you mean 'task'?"),
     "labels": (
         ["crowd", "blank.csv"],
@@ -118,3 +123,16 @@ def test_info_says_what_a_model_of_answers_is(answers, capsys):
     said = capsys.readouterr().out
     assert "a fitted CrowdLabels, from `latentviews crowd`: 720 answers of 6 workers on 120 tasks" in said
     assert "spammers  1 of 6 workers" in said
+
+
+def test_one_is_one(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    Path("one.csv").write_text("task,worker,label\n1,a,yes\n2,a,\n")
+
+    assert main(["crowd", "one.csv", "--no-report"]) == 0
+    assert main(["info", "one"]) == 0
+
+    said = capsys.readouterr().out
+    assert "one.csv: 1 answer of 1 worker on 2 tasks" in said
+    assert "from `latentviews crowd`: 1 answer of 1 worker" in said
+    assert "of 1 worker\n" in said

@@ -1,7 +1,6 @@
 """Which columns of a file are used, in which views and as what: from options, names and what the columns hold."""
 
 import argparse
-import re
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
@@ -10,19 +9,16 @@ import numpy as np
 
 from latentviews.cli.common import read, sample
 from latentviews.cli.options import CommandError
-from latentviews.cli.wanted import Wanted, listed_names
+from latentviews.cli.texts import LABEL, text_alone_told, text_notes, with_texts
+from latentviews.cli.wanted import Wanted, shortened_names
 from latentviews.io import Reading, Table, Words
-from latentviews.io.words import MOST, word_counts
 
 FEW = 20  # a column of no more different whole numbers may hold categories
 FAR = 1e5  # times the width of nine in ten values, from which on others are far
 ROWS_PER_VALUE = 5  # fewer rows do not show that values come again and again
 ASKED = ("csv", "parquet", "npy", "zarr", "fcs")  # where labels may stand among the columns; AnnData keeps them in obs
-LABELS = "label|class|cluster|population|gate|group|target|batch|id|index|series|subject|patient"
-LABEL = re.compile(rf"(?:.*[\W_])?({LABELS})s?(?:[\W_].*)?", re.I)
+TAKEN_IN = "--columns takes it in, with a list of all columns that are wanted"
 OUT, CODES, NUMBER = "l", "c", "n"  # what may become of a column, by the letter that says so
-
-ALL_TEXTS = "text"  # of --codes: all columns that hold text
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,22 +38,21 @@ def read_columns(arguments: argparse.Namespace, wanted: Wanted) -> Chosen:
 
     Where the file is large and the options leave it to that, some rows are read, and the others stay where they are.
     """
-    wanted, notes = _with_texts(arguments, wanted)
-    table = sample(arguments, wanted.columns, wanted.excluded) if _some_do(arguments, wanted) else None
-    if table is None or len(table.columns) < 3:  # two views are left to copulas
-        table = read(arguments, wanted.columns, exclude=wanted.excluded, words=wanted.codes)
-    texts = [name for name in table.texts if name not in wanted.excluded] if wanted.columns is None else []
-    if texts:
-        hold = "holds" if len(texts) == 1 else "hold"
-        notes.append(f"left out: {_listed(texts)}, which {hold} text; --codes takes categories in, `--codes text` all.")
+    wanted = with_texts(arguments, wanted)
+    with text_alone_told(arguments, wanted):
+        table = sample(arguments, wanted.columns, wanted.excluded) if _some_do(arguments, wanted) else None
+        if table is None or len(table.columns) < 3:  # two views are left to copulas
+            table = read(arguments, wanted.columns, exclude=wanted.excluded, words=wanted.codes)
+    notes = text_notes(arguments, table, wanted)
     same = _constant(table, wanted.codes) if wanted.columns is None else []
     if same:
         rows = "all rows" if table.stored is None else f"all of {len(table.values):,} rows"
-        notes.append(f"left out: {_listed(same)}, with one value in {rows}, which tells no classes apart.")
+        notes.append(f"left out: {shortened_names(same)}, with one value in {rows}, which tells no classes apart.")
     for name, scale in zip(table.columns, table.reading.transforms, strict=True):
         if isinstance(scale, Words):
             codes = [f"{place} is {word}" for place, word in enumerate(scale.values)]
-            notes.append(f"{name} is taken as codes: {_shortened(codes, ', '.join)}.")
+            more = f" and {len(codes) - 10} more" if len(codes) > 10 else ""
+            notes.append(f"{name} is taken as codes: {', '.join(codes[:10])}{more}.")
     if table.stored is not None:
         notes.append(
             f"{table.source} has {table.n_rows:,} rows, which stay in it: classes are those of all of them; columns "
@@ -72,32 +67,6 @@ def _some_do(arguments: argparse.Namespace, wanted: Wanted) -> bool:
     two = 2 in (len(wanted.views) if isinstance(wanted.views, list) else 0, len(wanted.columns or ()))
     copulas = arguments.noise or arguments.dependence not in (None, "none") or two
     return not (copulas or wanted.codes or arguments.transform not in ("auto", "none"))
-
-
-def _with_texts(arguments: argparse.Namespace, wanted: Wanted) -> tuple[Wanted, list[str]]:
-    """The same with the columns that hold text among the codes, where `--codes text` asks for all; and notes.
-
-    Columns whose words are too many for categories, such as names, are left out unless they are named themselves.
-    """
-    if ALL_TEXTS not in wanted.codes:
-        return wanted, []
-    named = [name for name in wanted.codes if name != ALL_TEXTS]
-    table = read(arguments, wanted.columns, exclude=wanted.excluded, words=named)
-    if ALL_TEXTS in (*table.columns, *table.texts):  # a column of that name
-        return wanted, []
-    texts = [name for name in table.texts if name not in wanted.excluded]
-    counts = word_counts(arguments.file, texts, arguments.delimiter, arguments.header) if wanted.columns is None else {}
-    n_rows = len(table.values)
-    many = {name: count for name, count in counts.items() if count > min(MOST, n_rows / 2)}
-    codes = [name for name in texts if name not in many]
-    if not codes:
-        why = "there is none" if not many else f"{_listed(list(many))} is taken for none, with so many different words"
-        raise CommandError(f"--codes text takes all columns that hold text, and {why}; leave it out.")
-    notes = [
-        f"left out: {_listed([name])}, which holds {count:,} words in {n_rows:,} rows, too many for categories."
-        for name, count in many.items()
-    ]
-    return wanted._replace(codes=[*named, *codes], excluded=[*wanted.excluded, *many]), notes
 
 
 def _far_values(chosen: Chosen) -> Iterator[str]:
@@ -163,7 +132,8 @@ def settle(chosen: Chosen, ask: Callable[[str], str] | None) -> Chosen:
     A column of whole numbers that is named like a label is left out. Another with few different values is taken as
     numbers, and a sentence says what else it could be.
     """
-    out, codes, doubtful, notes = [], list(chosen.codes), [], list(chosen.notes)
+    out, codes, notes = [], list(chosen.codes), list(chosen.notes)
+    doubtful: dict[str, int] = {}
     for j, name in enumerate(chosen.table.columns):
         if name in chosen.codes:
             continue
@@ -173,7 +143,7 @@ def settle(chosen: Chosen, ask: Callable[[str], str] | None) -> Chosen:
             out.append(name)
             counted = step == 1 and column[0] - places[0] in (0, 1)
             how = "numbers the rows" if counted else f"rises by {step:g} from row to row"
-            notes.append(f"left out: {name}, which {how}; --columns takes it in.")
+            notes.append(f"left out: {name}, which {how}; {TAKEN_IN}.")
             continue
         what = _suspicion(name, column)
         if what is None:
@@ -183,16 +153,26 @@ def settle(chosen: Chosen, ask: Callable[[str], str] | None) -> Chosen:
         answer = answer.strip().casefold()[:1] or usual
         if answer == OUT:
             out.append(name)
-            notes.append(f"left out: {name}, which holds {what} and is taken for a label; --columns takes it in.")
+            notes.append(f"left out: {name}, which holds {what} and is taken for a label; {TAKEN_IN}.")
         elif answer == CODES:
             codes.append(name)
         elif ask is None:
-            doubtful.append(name)
+            doubtful[name] = len(np.unique(column[~np.isnan(column)]))
     if doubtful:
-        hold = f"{_listed(doubtful)} {'holds' if len(doubtful) == 1 else 'hold'} few different whole numbers"
-        notes.append(f"{hold}, taken as numbers; --codes takes them as categories, --exclude leaves them out.")
+        notes.append(_doubt(doubtful))
     kept = without(chosen.table, out)
     return _coded(replace(chosen, table=kept, codes=tuple(codes), notes=tuple(notes)))
+
+
+def _doubt(doubtful: dict[str, int]) -> str:
+    """What is taken as numbers and could be categories, by how many different ones columns hold."""
+    least, most = min(doubtful.values()), max(doubtful.values())
+    count = f"{least}" if least == most else f"{least} to {most}"
+    hold = f"{'holds' if len(doubtful) == 1 else 'hold'} {count} different whole numbers"
+    return (
+        f"{shortened_names(list(doubtful))} {hold}{' each' if len(doubtful) > 1 else ''}, taken as numbers; --codes "
+        "takes them as categories, --exclude leaves them out."
+    )
 
 
 def _question(usual: str) -> str:
@@ -250,11 +230,3 @@ def without(table: Table, names: list[str]) -> Table:
     return replace(
         table, values=table.values[:, kept], reading=smaller, left_out=(*table.left_out, *names), stored=stored
     )
-
-
-def _listed(names: list[str]) -> str:
-    return _shortened(names, listed_names)
-
-
-def _shortened(things: list[str], joined: Callable[[list[str]], str]) -> str:
-    return joined(things[:10]) + (f" and {len(things) - 10} more" if len(things) > 10 else "")

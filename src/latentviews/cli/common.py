@@ -5,12 +5,13 @@ import json
 import re
 import sys
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from latentviews._constants import COFACTOR
+from latentviews._sentences import counted
 from latentviews.cli.options import CommandError
 from latentviews.io import Reading, Table, read_table, sample_table
 
@@ -57,10 +58,29 @@ def n_in_file(table: Table) -> int | None:
     return None if table.stored is None else table.n_rows
 
 
-SPOKEN = (  # what sentences of the library call things, and what they are called here
+def _counted_classes(found: re.Match[str]) -> str:
+    """A count of components, columns and so on, with the noun as the number asks for; components are classes here."""
+    number, noun = int(found[1].replace(",", "")), found[2].replace("component", "class")
+    return counted(number, noun, "classes" if noun == "class" else "")
+
+
+def _ordinal(found: re.Match[str]) -> str:
+    """1st, 2nd, 3rd, 4th, 11th."""
+    number = int(found[1])
+    ends = {1: "st", 2: "nd", 3: "rd"} if number % 100 not in (11, 12, 13) else {}
+    return f"{number}{ends.get(number % 10, 'th')}"
+
+
+SPOKEN: tuple[
+    tuple[str, str | Callable[[re.Match[str]], str]], ...
+] = (  # what sentences of the library call things, and what they are called here
     (r"[Tt]he option `compensate`", "--no-compensation"),
     (r"[Tt]he option `(\w+)`", r"--\1"),
-    (r", unless `MultiViewMixture` is given dependence=\"copula\"", "; with --dependence copula they may"),
+    (
+        r"A multi-view model needs at least \w+ views; got (\d+) from n_features.* Two views do not determine the "
+        r"classes, unless `MultiViewMixture` is given dependence=\"copula\"",
+        r"a fit needs at least three views, or two with --dependence copula; got \1",
+    ),
     (r'dependence="(copula|auto)"', r"--dependence \1"),
     (r"dependence=None", "--dependence none"),
     (r", or see `agreement_` and `start_objectives_`", ", and see the report"),
@@ -74,10 +94,32 @@ SPOKEN = (  # what sentences of the library call things, and what they are calle
     (r"; raise its `max_iter`", "; in Python, raise its `max_iter`"),
     (r"without `dependence`", "with --dependence none"),
     (r"\bn_components\b", "-k"),
+    (
+        r"With dependence, views are real columns; view \d+ has a kernel for discrete data\. Leave the view out, or "
+        r"dependence at None\.",
+        "copulas are for columns of numbers, and some are codes.",
+    ),
+    (r"dependence at None", "take --dependence none"),
+    (r"; exchangeable must be False", ""),
+    (r"Copulas\(noise=True\) smooth it", "--noise smooths it"),
+    (r"With noise=False they have it", "Without --noise they have it"),
+    (r"n_features = (?=\d)", ""),
+    (r"got n_samples = (?=\d)", "got "),
+    (r"(?<![\d.,])(\d[\d,]*) (component|column|class|row|sample)\((?:s|es)\)", _counted_classes),
+    (r"(?<![\d.,])(\d[\d,]*) (component)s?\b", _counted_classes),
+    (r"(?<![\d.,])1 classes\b", "1 class"),
+    (r"\bcolumn\(s\)", "columns"),
+    (r"\bfewer components\b", "fewer classes"),
+    (r"\bof a component was\b", "of a class was"),
+    (r"(\d+)-th\b", _ordinal),
+    (r", add rows, or widen the bandwidth", ", or add rows"),
+    (r", or give that view more columns or landmarks", ", or give that view more columns"),
+    (r"; raise `pilot_size`, or leave the column out", "; leave the column out"),
+    (r" \(in view \d+\)", ""),
 )
 
 
-OPTIONS = {"n_components": "-k", "views": "--views", "dependence": "--dependence", "random_state": "--seed"}
+OPTIONS = {"n_components": "-k", "random_state": "--seed"}  # those whose values are written alike in Python and here
 
 
 def in_options(sentence: str) -> str:

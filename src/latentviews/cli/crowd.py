@@ -3,6 +3,7 @@
 import argparse
 import csv
 import json
+import shlex
 import time
 from pathlib import Path
 from typing import Any
@@ -61,16 +62,23 @@ def read_answers_file(arguments: argparse.Namespace) -> tuple[list[np.ndarray], 
         if twice:
             raise CommandError(f"{path} has more than one column {', '.join(map(repr, twice))}; rename one of them.")
         if len(source.names) != 3:
-            listed = ", ".join(map(repr, source.names[:20]))
-            raise CommandError(
-                f"{path} has the columns {listed}; say which are tasks, workers and labels by --task, --worker and "
-                "--label."
-            )
+            raise CommandError(_no_answers(path, source.names))
         places, taken = [0, 1, 2], [f"{column!r} for {name}s" for column, name in zip(source.names, NAMES, strict=True)]
         notes = [f"columns are taken by their order, {', '.join(taken)}; --task, --worker and --label name others."]
     else:
         places = source.find([asked[name] or name for name in NAMES], path)
     return list(source.read(places).T), notes
+
+
+def _no_answers(path: Path, names: list[str]) -> str:
+    """What can be done with a table whose columns are not tasks, workers and labels."""
+    listed = ", ".join(map(repr, names[:20])) + (", …" if len(names) > 20 else "")
+    wide = f"`latentviews fit {shlex.quote(str(path))} --codes` and the names of those columns"
+    return (
+        f"{path} has the columns {listed}, and crowd takes one answer per row: --task, --worker and --label name the "
+        "columns of tasks, workers and labels. Where there is one column per rater instead, and one row per task, "
+        f"{wide} finds the classes of rows; or write every answer on a row of its own."
+    )
 
 
 def write_tasks(path: Path, model: CrowdLabels) -> None:
@@ -134,8 +142,8 @@ def describe(summary: dict[str, Any], out: Path) -> str:
     named = f": {', '.join(spammers[:10])}{', …' if len(spammers) > 10 else ''}" if spammers else ""
     return "\n".join(
         [
-            f"{summary['file']}: {summary['n_answers']:,.0f} answers of {counted(summary['n_workers'], 'worker')} on "
-            f"{counted(summary['n_tasks'], 'task')}",
+            f"{summary['file']}: {counted(summary['n_answers'], 'answer')} of "
+            f"{counted(summary['n_workers'], 'worker')} on {counted(summary['n_tasks'], 'task')}",
             "",
             f"{'label':<{width}}   weight       tasks",
             *(f"{one['label']:<{width}}   {one['weight']:6.3f}   {one['n_tasks']:9,d}" for one in summary["classes"]),
@@ -170,9 +178,9 @@ def describe_model(summary: dict[str, Any]) -> str:
     weights = zip(summary["labels"], summary["weights"], strict=True)
     return "\n".join(
         [
-            f"a fitted {summary['class']}, from `latentviews crowd`: {summary['n_answers']:,.0f} answers of "
+            f"a fitted {summary['class']}, from `latentviews crowd`: {counted(summary['n_answers'], 'answer')} of "
             f"{counted(summary['n_workers'], 'worker')} on {counted(summary['n_tasks'], 'task')}",
             f"labels    {'  '.join(f'{label} {weight:.3f}' for label, weight in weights)}",
-            f"spammers  {summary['n_spammers']} of {summary['n_workers']:,} workers",
+            f"spammers  {summary['n_spammers']} of {counted(summary['n_workers'], 'worker')}",
         ]
     )

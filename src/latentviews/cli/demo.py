@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from latentviews._sentences import counted
 from latentviews.cli.options import FIGURE, REPORT, CommandError
 from latentviews.cli.output import output_directory
 from latentviews.datasets import MultiViewData, make_multiview
@@ -85,7 +86,7 @@ def describe_demo(result: DemoResult) -> str:
     spectrum = model.spectrum_[: k + 2] / model.spectrum_[0]
     return "\n".join(
         [
-            f"{n_rows:,} rows, {n_views} views, {k} hidden classes",
+            f"{counted(n_rows, 'row')}, {counted(n_views, 'view')}, {counted(k, 'hidden class', 'hidden classes')}",
             "",
             "class   weight found   weight true",
             *(

@@ -105,7 +105,7 @@ def suggested_views(frame: Any, k: int | str, codes: tuple[str, ...], seed: int)
         return [[j] for j in range(len(columns))], "Every column is a view: fewer than three hold numbers."
     found = suggest_views(frame[numbers], k, random_state=seed)
     groups = [[columns.index(numbers[j]) for j in view] for view in found.views]
-    return groups + [[columns.index(name)] for name in codes], found.summary()
+    return groups + [[columns.index(name)] for name in codes], in_options(found.summary())
 
 
 def in_table_order(views: Any, table: Table) -> list[list[int]]:

@@ -10,6 +10,7 @@ import numpy as np
 from latentviews._sentences import counted
 from latentviews.cli.common import gathered_warnings, read, tell
 from latentviews.cli.options import MODEL
+from latentviews.cli.texts import no_categories
 from latentviews.cli.wanted import listed_names, split_names
 from latentviews.io import InputError, Table, open_source, unusable_columns
 
@@ -38,7 +39,7 @@ def read_usable(arguments: argparse.Namespace) -> tuple[Table, dict[str, str]]:
         return read(arguments, split_names(arguments.columns)), {}
     try:
         table = read(arguments)
-        return table, dict.fromkeys(table.texts, TEXT)
+        return table, dict.fromkeys(table.texts, TEXT) | no_categories(arguments, table.texts)
     except InputError:
         source = open_source(arguments.file, compensate=False, delimiter=arguments.delimiter, header=arguments.header)
         unusable = unusable_columns(arguments.file, delimiter=arguments.delimiter, header=arguments.header)

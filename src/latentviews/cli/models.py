@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from latentviews._sentences import counted
 from latentviews.cli.common import in_options, read, sample
 from latentviews.cli.early import model_file
 from latentviews.cli.options import CommandError
@@ -93,7 +94,8 @@ def read_for(model: Any, arguments: argparse.Namespace) -> Table:
     table = read(arguments, None if names is None else list(map(str, names)))
     if len(table.columns) != model.n_features_in_:
         raise InputError(
-            f"{arguments.file} has {len(table.columns)} columns, but the model was fitted to {model.n_features_in_}."
+            f"{arguments.file} has {counted(len(table.columns), 'column')}, but the model was fitted to "
+            f"{model.n_features_in_}."
         )
     return table
 

@@ -1,11 +1,13 @@
 """``latentviews fit``: what is asked about a file is asked, and told, before the models are imported."""
 
 import argparse
+from dataclasses import replace
 
 from latentviews.cli.columns import ASKED, ask_at_terminal, read_columns, settle
 from latentviews.cli.common import gathered_warnings, tell
+from latentviews.cli.hints import layout_notes
 from latentviews.cli.progress import Progress
-from latentviews.cli.wanted import parse_columns
+from latentviews.cli.wanted import parse_columns, refuse_copulas, refuse_few
 
 
 def run(arguments: argparse.Namespace) -> None:
@@ -18,7 +20,11 @@ def run(arguments: argparse.Namespace) -> None:
         if wanted.columns is None and chosen.table.format in ASKED:
             with progress.paused():
                 chosen = settle(chosen, ask_at_terminal(arguments))
+                chosen = replace(chosen, notes=(*chosen.notes, *layout_notes(chosen.table, arguments.file)))
         progress.say(chosen.notes)
+        refuse_copulas(arguments, chosen.codes)
+        if not isinstance(wanted.views, list):  # every column is a view, or fewer are
+            refuse_few(chosen.table.columns, arguments, chosen.codes, f"{arguments.file}: a fit")
         with progress.paused(), progress.timed("starting"), arguments.importing():
             from latentviews.cli.fit import fit_and_write
         text, summary = fit_and_write(chosen, wanted, told, arguments, progress)

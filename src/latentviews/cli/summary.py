@@ -150,7 +150,7 @@ def describe(fitted: FitSummary, summary: dict[str, Any], out: Path) -> str:
         *(f"no row is most probably in class {one['class']}" for one in summary["classes"] if not one["n_rows"]),
         "",
         f"rows of no class above {CERTAIN}   {summary['uncertain_rows']:.1%}",
-        f"converged   {'yes' if summary['converged'] else 'no'}, after {summary['n_iter']} steps",
+        f"converged   {'yes' if summary['converged'] else 'no'}, after {counted(summary['n_iter'], 'step')}",
         verdict(summary),
         f"time   {summary['seconds']:.1f} s: " + ", ".join(f"{k} {v:.1f}" for k, v in summary["seconds_of"].items()),
         f"wrote   {out}: {', '.join(summary['files'])}",

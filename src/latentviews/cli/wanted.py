@@ -9,6 +9,8 @@ from typing import NamedTuple
 
 from latentviews.cli.options import CommandError
 
+ALL_TEXTS = "text"  # of --codes: all columns that hold text
+
 
 class Wanted(NamedTuple):
     """What the options say of columns."""
@@ -57,12 +59,12 @@ def parse_columns(arguments: argparse.Namespace) -> Wanted:
         both = [name for name in given if name in excluded]
         if both:
             raise CommandError(f"{option} and --exclude both name {', '.join(both)}; leave it out of one of them.")
-    stray = [name for name in codes if columns is not None and name not in columns]
+    stray = [name for name in codes if columns is not None and name not in (*columns, ALL_TEXTS)]
     if stray:
         raise CommandError(f"--codes names {', '.join(stray)}, which is not among the columns that are used.")
     if isinstance(views, list):
-        _refuse_few(len(views), arguments.dependence)
-        _refuse_mixed(views, codes)
+        refuse_few([",".join(view) for view in views], arguments, codes, "--views")
+        refuse_mixed(views, codes)
     return Wanted(views, names, columns, excluded, codes)
 
 
@@ -97,16 +99,30 @@ def _refuse_twice(option: str, names: list[str]) -> None:
         raise CommandError(f"{option} names {', '.join(twice)} more than once.")
 
 
-def _refuse_few(n_views: int, dependence: str | None) -> None:
-    """Three views determine the classes; with copulas two may."""
-    if n_views < 2 or (n_views == 2 and dependence == "none"):
-        raise CommandError(
-            f"--views needs at least three views, or two with --dependence copula, since fewer do not determine the "
-            f"classes; got {n_views}."
-        )
+def refuse_few(came: Sequence[str], arguments: argparse.Namespace, codes: Sequence[str], what: str) -> None:
+    """Three views determine the classes; with copulas, which are for numbers, two may."""
+    given = "--noise" if arguments.noise else f"--dependence {arguments.dependence}"
+    copulas = arguments.noise or arguments.dependence in ("copula", "auto")
+    alone = not copulas and (arguments.dependence == "none" or len(codes) > 0)
+    if len(came) >= (3 if alone else 2):
+        return
+    needed = f"two views with {given}" if copulas else "three views, or two with --dependence copula"
+    needed = "three views where some are codes" if codes and not copulas else needed
+    raise CommandError(
+        f"{what} needs at least {needed}, since fewer do not determine the classes; got {len(came)}, "
+        f"{' and '.join(came)}."
+    )
 
 
-def _refuse_mixed(views: list[list[str]], codes: list[str]) -> None:
+def refuse_copulas(arguments: argparse.Namespace, codes: Sequence[str]) -> None:
+    """Copulas are for numbers, whose order they follow."""
+    if codes and (arguments.noise or arguments.dependence == "copula"):
+        given = "--noise" if arguments.noise else "--dependence copula"
+        which, they = shortened_names(codes), "is" if len(codes) == 1 else "are"
+        raise CommandError(f"{given} is for columns of numbers, and {which} {they} taken as codes; leave one out.")
+
+
+def refuse_mixed(views: list[list[str]], codes: list[str]) -> None:
     """Codes and numbers have no distance between them, so that one view cannot hold both."""
     mixed = next((view for view in views if 0 < sum(name in codes for name in view) < len(view)), None)
     if mixed is not None:
@@ -116,6 +132,11 @@ def _refuse_mixed(views: list[list[str]], codes: list[str]) -> None:
 def listed_names(names: Sequence[str]) -> str:
     """Names as `split_names` reads them."""
     return ", ".join(f'"{name}"' if "," in name else name for name in names)
+
+
+def shortened_names(names: Sequence[str], most: int = 10) -> str:
+    """The first of them, and how many more there are."""
+    return listed_names(names[:most]) + (f" and {len(names) - most} more" if len(names) > most else "")
 
 
 def split_names(text: str) -> list[str]:
