@@ -83,13 +83,19 @@ def test_a_class_that_other_rows_lack_is_no_fault_of_the_fit(fitted):
 def test_one_class_more_is_advised_and_held_out_rows_decide(fitted):
     *_, diagnosis = fitted
 
-    said = next(text for text in doubts(replace(diagnosis, within=np.array([3, 1, 4]))) if "within" in text)
+    within = np.array([3, 1, 4])
+    said, counted = (
+        next(text for text in doubts(replace(diagnosis, within=within, counted=counted)) if "within" in text)
+        for counted in (False, True)
+    )
 
     assert "class 0 looks like 3, class 2 looks like 4" in said
     assert "the test cannot tell" in said
     assert "Fit 4 classes, and keep them only if held-out rows are likelier" in said
+    assert "-k auto on the command line" in said
     assert "dependence=" not in said
     assert "disagree" not in said
+    assert "(`likelihood_curve`; the fit itself counted 3)" in counted
 
 
 def test_dependence_comes_before_more_classes_where_it_is_flagged(fitted):

@@ -10,7 +10,7 @@ from sklearn.utils.validation import check_is_fitted
 from latentviews._arrays import to_numpy
 from latentviews._numbers import effective_rows
 from latentviews._sentences import counted
-from latentviews._validation import check_count
+from latentviews._validation import check_count, is_auto
 from latentviews.core import streams
 from latentviews.core.features.point_masses import which_mass
 from latentviews.core.point_masses import masses_of
@@ -108,6 +108,7 @@ class Diagnosis:
     tried: bool = False  # whether the fit could have allowed for dependence, and held-out rows spoke against it
     refused: bool = False  # whether no copulas can be had of such views
     exchangeable: bool = False  # whether views share their distributions
+    counted: bool = False  # whether the number of classes was left to the fit
     shares: np.ndarray = field(default_factory=lambda: np.empty(0))  # (k,), of these rows: means of their posteriors
     shifted: bool = False  # whether those are not the weights of the fit: then the rows are others
 
@@ -198,13 +199,10 @@ def diagnose(model: Any, X: Any, *, n_permutations: int = 199, random_state: Any
     rows = to_numpy(sample)
     classes = classes_of(model)
     posteriors, dependent = classes.posteriors(rows), classes.dependence is not None
-    spaces = [
-        kernel if component.domain is None else component.space
-        for component, kernel in zip(model.components_, getattr(model, "kernels_", model.components_), strict=True)
-    ]
+    kernels = zip(model.components_, getattr(model, "kernels_", model.components_), strict=True)
+    spaces = [kernel if component.domain is None else component.space for component, kernel in kernels]
     seen = [component for component in model.components_ if component.domain is not None]  # objects have no density
-    labels, certainty = most_probable(posteriors)
-    here = row_shares(model, posteriors)
+    (labels, certainty), here = most_probable(posteriors), row_shares(model, posteriors)
     drawn = drawn_classes(rows, columns, spaces, posteriors, rng)
     names = getattr(model, "feature_names_in_", range(rows.shape[1]))
     return Diagnosis(
@@ -219,19 +217,19 @@ def diagnose(model: Any, X: Any, *, n_permutations: int = 199, random_state: Any
         counts=np.bincount(labels[labels >= 0], minlength=posteriors.shape[1]),
         outside={str(names[j]): share for j, share in outside_range(model, rows).items()},
         dependence=within_class_dependence(drawn, len(columns), n_permutations, rng),
-        start_objectives=dict(getattr(model, "start_objectives_", {})),
+        start_objectives=dict(model.start_objectives_),
         converged=bool(model.converged_),
         agreement=model.agreement_ if dependent else None,
         within=None if dependent else classes_within(drawn, rng),
         exact=exact_values(model, rows, names),
-        **_about_copulas(model),
+        **_about_fit(model),
         shares=here.shares,
         shifted=here.shifted,
     )
 
 
-def _about_copulas(model: Any) -> dict[str, bool]:
-    """Whether copulas were tried, and whether they can be."""
+def _about_fit(model: Any) -> dict[str, bool]:
+    """Whether its classes were counted, and whether copulas were tried, or can be."""
     choice = getattr(model, "dependence_choice_", None)
     numbers = all(view.domain is not None and view.space.affine for view in model.components_)
     blocks = read_blocks(model.exchangeable, len(model.views_))
@@ -240,6 +238,7 @@ def _about_copulas(model: Any) -> dict[str, bool]:
         "tried": choice is not None and bool(np.isfinite(choice.copula)),
         "refused": not numbers or exchangeable or (choice is not None and not np.isfinite(choice.agreement)),
         "exchangeable": exchangeable,
+        "counted": is_auto(model.n_components),
     }
 
 

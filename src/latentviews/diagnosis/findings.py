@@ -189,11 +189,12 @@ def on_splits(diagnosis: "Diagnosis") -> Iterator[Finding]:
         if any(_speaks_for_fewer(diagnosis))
         else ""
     )
+    how = f"; the fit itself counted {k}" if diagnosis.counted else ", or -k auto on the command line"
     yield Finding(
         False,
         f"Classes within classes: {looks} (the rank of the dependence between views among its rows), which may be more "
         f"classes or views that depend inside one: the test cannot tell. {first} {k + 1} classes, and keep them only "
-        f"if held-out rows are likelier (`likelihood_curve`, or -k auto on the command line).{disagree}",
+        f"if held-out rows are likelier (`likelihood_curve`{how}).{disagree}",
     )
 
 

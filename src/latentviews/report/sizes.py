@@ -14,7 +14,7 @@ REFITS = 10  # bootstrap refits behind the intervals
 REFIT_ROWS = 1000  # rows of a refit
 OF_ROWS = (
     "Sizes are shares of these rows, the means of their posteriors: the fit had other rows, or counted them otherwise. "
-    "Intervals are of those means, and take the classes of the fit as known."
+    "Intervals are of those means, and take the classes of the fit, and their sizes there, as known."
 )
 
 
