@@ -62,7 +62,7 @@ def test_independent_columns_stay_apart(rng):
     found = suggest_views(make_multiview(800, 2, n_views=4, random_state=rng).X, 2, random_state=rng)
 
     assert found.views == ((0,), (1,), (2,), (3,))
-    assert found.summary().startswith("Every column is a view: in a first fit of 2 class(es)")
+    assert found.summary().startswith("Every column is a view: in a first fit of 2 classes")
 
 
 def test_three_columns_are_three_views():

@@ -22,10 +22,12 @@ from latentviews.core.kernels.spaces import Discrete, Real
 from latentviews.datasets import make_multiview
 from latentviews.plot.view_densities import row_densities
 from latentviews.report import contents as contents_module
+from latentviews.report import sizes as sizes_module
 from latentviews.report import write_report
-from latentviews.report.contents import AXES, POINTS, REFITS, VALUES, Wording, read_rows, report_contents
+from latentviews.report.contents import AXES, POINTS, VALUES, Wording, read_rows, report_contents
 from latentviews.report.markup import code_spans, join, script_json, tag
 from latentviews.report.page import page
+from latentviews.report.sizes import REFITS, fixed_errors
 from latentviews.report.svg import Scale, contours, number, round_numbers, rounded
 
 HOSTILE = (
@@ -247,7 +249,7 @@ def test_intervals_are_those_of_the_bootstrap(model, data, contents):
 def test_intervals_without_a_polish_are_multinomial_where_classes_are_certain():
     weights = np.array([0.5, 0.3, 0.2])
     posteriors = np.repeat(np.eye(3), [500, 300, 200], axis=0)
-    errors = contents_module._fixed_errors(weights, posteriors)
+    errors = fixed_errors(weights, posteriors)
     np.testing.assert_allclose(errors, np.sqrt(weights * (1 - weights)))
 
 
@@ -356,7 +358,7 @@ def test_a_large_sample_is_said_to_be_one(model, data, text, monkeypatch):
     small = len(text)
     many = np.tile(data, (8, 1))
     monkeypatch.setattr(contents_module, "ROWS", 4000)
-    monkeypatch.setattr(contents_module, "REFIT_ROWS", 500)
+    monkeypatch.setattr(sizes_module, "REFIT_ROWS", 500)
     found = gathered(model, many)
     text = page(found)
     assert found.n_classified == 4000

@@ -31,6 +31,11 @@ class WithinClassDependence:
     effect: np.ndarray  # (k, n_pairs), from 0, none, to 1
     pvalue: np.ndarray  # (k, n_pairs), corrected for the number of classes and pairs
     n_rows: np.ndarray  # (k, n_pairs)
+    floor: float = 0.0  # the smallest p-value that so many permutations can give
+
+    def said(self, pvalue: float) -> str:
+        """A p-value for people, which may be smaller where permutations give none below it."""
+        return f"at most {pvalue:.2g}" if pvalue <= self.floor * (1 + 1e-9) else f"{pvalue:.2g}"
 
     def matrix(self, component: int, values: str = "effect") -> np.ndarray:
         """``effect``, ``pvalue`` or ``n_rows`` of one class as a symmetric matrix over views, NaN on its diagonal."""
@@ -43,11 +48,11 @@ class WithinClassDependence:
     def flagged(self, level: float = LEVEL, least: float = WEAK) -> list[tuple[int, int, int]]:
         """(class, view, view) where the corrected p-value is at most ``level`` and the effect at least ``least``.
 
-        The strongest come first.
+        The most evident come first, those with the smallest p-value, and of these the strongest.
         """
         with np.errstate(invalid="ignore"):  # NaN is not flagged
             found = np.argwhere((self.pvalue <= level) & (self.effect >= least))
-        order = sorted(found.tolist(), key=lambda where: -self.effect[tuple(where)])
+        order = sorted(found.tolist(), key=lambda where: (self.pvalue[tuple(where)], -self.effect[tuple(where)]))
         return [(h, *self.pairs[p]) for h, p in order]
 
 
@@ -103,7 +108,7 @@ def within_class_dependence(
             effect[where], pvalue[where], n_rows[where] = test.effect, adjusted, test.n_rows
         if not np.any(corrected <= CLEAR):
             break
-    return WithinClassDependence(pairs, effect, pvalue, n_rows)
+    return WithinClassDependence(pairs, effect, pvalue, n_rows, 1 / (1 + size))
 
 
 def _tested(views: ClassViews, n_permutations: int, rng: np.random.Generator) -> dict[tuple[int, int], TestResult]:

@@ -2,39 +2,38 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from latentviews._arrays import to_numpy
 from latentviews._numbers import effective_rows
-from latentviews._validation import check_count
+from latentviews._sentences import counted
+from latentviews._validation import check_count, is_auto
 from latentviews.core import streams
 from latentviews.core.features.point_masses import which_mass
 from latentviews.core.point_masses import masses_of
 from latentviews.core.tables import read_table
 from latentviews.core.view_names import view_names
+from latentviews.core.views import read_blocks
+from latentviews.diagnosis import findings
 from latentviews.diagnosis.dependence import (
     FEWEST_MEMBERS,
     WithinClassDependence,
     drawn_classes,
     within_class_dependence,
 )
+from latentviews.diagnosis.findings import CERTAIN, Finding
 from latentviews.diagnosis.moments import MomentQuality, moment_quality
-from latentviews.diagnosis.point_masses import ExactValues, exact_sentences, exact_values
+from latentviews.diagnosis.point_masses import ExactValues, exact_values
+from latentviews.diagnosis.shares import row_shares
 from latentviews.diagnosis.splits import classes_within
-from latentviews.mixtures.problem import classes_of, hidden_sentence
+from latentviews.mixtures.problem import classes_of
 
 ROWS = 10_000  # rows looked at
-CERTAIN = 0.8  # a posterior below this is uncertain
 FAR = 0.01  # rows beyond the range of a fit that are too many
 SQUEEZED = 0.02  # of the spread in a fit: less is another scale
-AGREED = 0.7  # partitions of different starts this alike agree
-CLOSE = 3.0  # starts this near in total log-likelihood agree
-CLOSE_PER_ROW = 1e-4  # or this near per row, where rows are many: EM stops so far from its optimum
-STRONGEST = 3  # dependences are told one by one
-CLEAR_GAP = 1e6  # a singular value so many times the next has none beside it
 
 
 def most_probable(posteriors: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -77,22 +76,6 @@ def outside_sentence(found: dict[int, float], names: Sequence[str]) -> str:
     )
 
 
-class Finding(NamedTuple):
-    """One thing that was looked at.
-
-    Examples
-    --------
-    >>> from latentviews import MultiViewMixture, diagnose
-    >>> from latentviews.datasets import make_multiview
-    >>> X = make_multiview(100, 2, random_state=0).X
-    >>> diagnose(MultiViewMixture(2, polish=None, random_state=0).fit(X), X, random_state=0).findings[0].trusted
-    True
-    """
-
-    trusted: bool
-    text: str
-
-
 @dataclass(frozen=True, eq=False)
 class Diagnosis:
     """What `diagnose` finds: print ``summary()`` first; the fields hold the numbers behind it.
@@ -123,6 +106,11 @@ class Diagnosis:
     within: np.ndarray | None = None  # (k,), how many classes the rows of each look like; None where views may depend
     exact: dict[str, ExactValues] = field(default_factory=dict)  # values that many rows of a column have exactly
     tried: bool = False  # whether the fit could have allowed for dependence, and held-out rows spoke against it
+    refused: bool = False  # whether no copulas can be had of such views
+    exchangeable: bool = False  # whether views share their distributions
+    counted: bool = False  # whether the number of classes was left to the fit
+    shares: np.ndarray = field(default_factory=lambda: np.empty(0))  # (k,), of these rows: means of their posteriors
+    shifted: bool = False  # whether those are not the weights of the fit: then the rows are others
 
     @property
     def pi_min(self) -> float:
@@ -137,23 +125,32 @@ class Diagnosis:
     @property
     def findings(self) -> list[Finding]:
         """Everything that was looked at, in the order of the summary."""
-        parts = (_on_range, _on_exact, _on_moments, _on_components, _on_dependence, _on_splits, _on_starts, _on_rows)
+        parts: tuple[findings.Part, ...] = (
+            *(_on_range, findings.on_shares, findings.on_exact, findings.on_moments, findings.on_components),
+            *(findings.on_dependence, findings.on_splits, findings.on_views, findings.on_starts, findings.on_rows),
+        )
         return [finding for part in parts for finding in part(self)]
 
     @property
     def worst(self) -> str | None:
         """What speaks most against the fit: a failed assumption before a small class; None where nothing does."""
-        parts = (_on_range, _on_dependence, _on_splits, _on_moments, _on_starts, _on_components, _on_rows)
+        parts: tuple[findings.Part, ...] = (
+            *(_on_range, findings.on_shares, findings.on_dependence, findings.on_splits, findings.on_moments),
+            *(findings.on_starts, findings.on_components, findings.on_rows, findings.on_views),
+        )
         doubts = (finding.text for part in parts for finding in part(self) if not finding.trusted)
         return next(doubts, None)
 
     def summary(self) -> str:
         """What can be trusted, what cannot, and what to do, in plain sentences."""
         k, n_views = len(self.weights), len(self.view_names)
-        findings = self.findings
-        lines = [f"Diagnosis of {k} class(es) in {n_views} views, from {self.n_rows} rows."]
+        found = self.findings
+        lines = [
+            f"Diagnosis of {counted(k, 'class', 'classes')} in {counted(n_views, 'view')}, from "
+            f"{counted(self.n_rows, 'row')}."
+        ]
         for trusted, title in ((True, "What can be trusted:"), (False, "What cannot, and what to do:")):
-            texts = [finding.text for finding in findings if finding.trusted is trusted]
+            texts = [finding.text for finding in found if finding.trusted is trusted]
             lines += ["", title, *(f"- {text}" for text in texts or ["nothing was found."])]
         return "\n".join(lines)
 
@@ -202,12 +199,10 @@ def diagnose(model: Any, X: Any, *, n_permutations: int = 199, random_state: Any
     rows = to_numpy(sample)
     classes = classes_of(model)
     posteriors, dependent = classes.posteriors(rows), classes.dependence is not None
-    spaces = [
-        kernel if component.domain is None else component.space
-        for component, kernel in zip(model.components_, getattr(model, "kernels_", model.components_), strict=True)
-    ]
+    kernels = zip(model.components_, getattr(model, "kernels_", model.components_), strict=True)
+    spaces = [kernel if component.domain is None else component.space for component, kernel in kernels]
     seen = [component for component in model.components_ if component.domain is not None]  # objects have no density
-    labels, certainty = most_probable(posteriors)
+    (labels, certainty), here = most_probable(posteriors), row_shares(model, posteriors)
     drawn = drawn_classes(rows, columns, spaces, posteriors, rng)
     names = getattr(model, "feature_names_in_", range(rows.shape[1]))
     return Diagnosis(
@@ -222,13 +217,29 @@ def diagnose(model: Any, X: Any, *, n_permutations: int = 199, random_state: Any
         counts=np.bincount(labels[labels >= 0], minlength=posteriors.shape[1]),
         outside={str(names[j]): share for j, share in outside_range(model, rows).items()},
         dependence=within_class_dependence(drawn, len(columns), n_permutations, rng),
-        start_objectives=dict(getattr(model, "start_objectives_", {})),
+        start_objectives=dict(model.start_objectives_),
         converged=bool(model.converged_),
         agreement=model.agreement_ if dependent else None,
         within=None if dependent else classes_within(drawn, rng),
         exact=exact_values(model, rows, names),
-        tried=hasattr(model, "dependence_choice_"),
+        **_about_fit(model),
+        shares=here.shares,
+        shifted=here.shifted,
     )
+
+
+def _about_fit(model: Any) -> dict[str, bool]:
+    """Whether its classes were counted, and whether copulas were tried, or can be."""
+    choice = getattr(model, "dependence_choice_", None)
+    numbers = all(view.domain is not None and view.space.affine for view in model.components_)
+    blocks = read_blocks(model.exchangeable, len(model.views_))
+    exchangeable = len(set(blocks)) < len(blocks)
+    return {
+        "tried": choice is not None and bool(np.isfinite(choice.copula)),
+        "refused": not numbers or exchangeable or (choice is not None and not np.isfinite(choice.agreement)),
+        "exchangeable": exchangeable,
+        "counted": is_auto(model.n_components),
+    }
 
 
 def _effective_rows(posteriors: np.ndarray) -> np.ndarray:
@@ -237,164 +248,7 @@ def _effective_rows(posteriors: np.ndarray) -> np.ndarray:
     return np.minimum(expected, effective_rows(expected, (posteriors**2).sum(axis=0)))
 
 
-# ------------------------------------------------------------------------------------------- what a person reads
-
-
 def _on_range(diagnosis: Diagnosis) -> Iterator[Finding]:
     if diagnosis.outside:
         shares = dict(enumerate(diagnosis.outside.values()))
         yield Finding(False, outside_sentence(shares, list(diagnosis.outside)))
-
-
-def _on_exact(diagnosis: Diagnosis) -> Iterator[Finding]:
-    for sentence in exact_sentences(diagnosis.exact):
-        yield Finding(True, sentence)
-
-
-def _on_moments(diagnosis: Diagnosis) -> Iterator[Finding]:
-    k, moments = len(diagnosis.weights), diagnosis.moments
-    if k == 1 or len(diagnosis.view_names) < 3:  # the spectral step takes three views
-        return
-    if moments is None:
-        yield Finding(
-            False,
-            f"The moments of the views do not support {k} classes, so no theory stands behind the classes. Ask for "
-            "fewer, add rows or views, or widen `bandwidth`.",
-        )
-        return
-    clear = moments.sigma_k > 1.5 * moments.noise
-    following = f", and {moments.gap:.3g} times the next" if moments.gap < CLEAR_GAP else ""
-    yield Finding(
-        clear,
-        f"The number of classes: singular value {k} of the pair moment is {moments.sigma_k:.2g}, where sampling "
-        f"alone would make {moments.noise:.2g}{following}."
-        + ("" if clear else f" It does not stand out of the noise: fewer than {k} classes may explain the data."),
-    )
-    firm = moments.eps_t < moments.least_value / 2
-    rest = (
-        f"The spectral estimate: resampled, the whitened tensor differs by about {moments.eps_t:.2g}, beside a least "
-        f"eigenvalue of {moments.least_value:.2g}."
-        if np.isfinite(moments.eps_t)
-        else f"The spectral estimate: some resamples of the rows do not support {k} classes."
-    )
-    advice = " Its eigenvectors may mix classes: trust the polish, if any, only where starts agree, or add rows."
-    yield Finding(firm, rest + ("" if firm else advice))
-
-
-def _on_components(diagnosis: Diagnosis) -> Iterator[Finding]:
-    if diagnosis.mass.size:
-        clipped, off = float(diagnosis.clipped.max()), float(np.abs(diagnosis.mass - 1).max())
-        proper = clipped <= 0.05 and off <= 0.1
-        yield Finding(
-            proper,
-            f"The densities: at most {clipped:.1%} of a component was negative, and masses are within {off:.2g} of one."
-            + ("" if proper else " A polish, a wider `bandwidth` or more rows would help; fewer classes might."),
-        )
-    fewest = int(diagnosis.effective_rows.argmin())
-    count = float(diagnosis.effective_rows[fewest])
-    yield Finding(
-        count >= 50,
-        f"The size of classes: the least supported, class {fewest}, rests on about {count:.0f} rows."
-        + ("" if count >= 50 else " That is few for a density; merge it with another, or add rows."),
-    )
-
-
-def _on_dependence(diagnosis: Diagnosis) -> Iterator[Finding]:
-    dependence, names = diagnosis.dependence, diagnosis.view_names
-    tested = int(np.isfinite(dependence.pvalue).sum())
-    untested, flagged = dependence.pvalue.size - tested, dependence.flagged()
-    rest = f" {untested} more have too few rows, or too little variation, to be tested." if untested else ""
-    if not tested and untested:
-        yield Finding(False, f"{untested} pairs and classes have too few rows, or too little variation, to be tested.")
-    elif tested and not flagged:
-        weak = len(dependence.flagged(least=0.0))
-        yield Finding(
-            True,
-            f"Independence inside classes: none of {tested} tests of a class and a pair of views finds dependence that "
-            f"matters (smallest corrected p-value {np.nanmin(dependence.pvalue):.2g}"
-            + (f"; {weak} significant but weak)." if weak else ").")
-            + rest,
-        )
-    elif flagged and diagnosis.agreement is not None:
-        h, s, t = flagged[0]
-        yield Finding(
-            True,
-            f"Dependence inside classes: {len(flagged)} of {tested} pairs and classes show it (most of all views "
-            f"{names[s]} and {names[t]} in class {h}), and the fit allows for it.{rest}",
-        )
-    else:
-        yield from _on_pairs(diagnosis, flagged, tested, rest)
-
-
-def _on_pairs(diagnosis: Diagnosis, flagged: list[tuple[int, int, int]], tested: int, rest: str) -> Iterator[Finding]:
-    """The strongest dependences one by one; how many more there are is said with the last."""
-    both = 'Fit with dependence="auto", which allows for it where that helps, or put'
-    advice = "Copulas, which allow for it, were tried and not taken; put" if diagnosis.tried else both
-    more = len(flagged) - STRONGEST
-    if more > 0:
-        rest = f" So do {more} more of {tested} pairs and classes; see `dependence.flagged()`.{rest}"
-    shown = flagged[:STRONGEST]
-    names = diagnosis.view_names
-    for number, (h, s, t) in enumerate(shown, start=1):
-        effect, pvalue = (diagnosis.dependence.matrix(h, values)[s, t] for values in ("effect", "pvalue"))
-        yield Finding(
-            False,
-            f"Views {names[s]} and {names[t]} depend on each other inside class {h} (strength {effect:.2f} of 1, "
-            f"corrected p-value {pvalue:.2g}). {advice} their columns into one view; if it is weak, the class may be a "
-            f"mixture: try more classes.{rest if number == len(shown) else ''}",
-        )
-
-
-def _on_splits(diagnosis: Diagnosis) -> Iterator[Finding]:
-    k, within = len(diagnosis.weights), diagnosis.within
-    if within is None or not within.any():
-        return
-    more = np.flatnonzero(within > 1)
-    if not len(more):
-        yield Finding(True, "Classes within classes: no class looks like two.")
-        return
-    looks = ", ".join(f"class {h} looks like {within[h]}" for h in more)
-    yield Finding(
-        False,
-        f"Classes within classes: {looks} (the rank of the dependence between views among its rows). Fit "
-        f'{k + int((within[more] - 1).sum())} classes; where a class is one but its views depend, dependence="auto".',
-    )
-
-
-def _on_starts(diagnosis: Diagnosis) -> Iterator[Finding]:
-    if diagnosis.agreement is not None:
-        yield _on_agreement(diagnosis.agreement)
-        return
-    if not diagnosis.converged:
-        yield Finding(False, "The polish had not converged; raise its `max_iter`.")
-    reached = diagnosis.start_objectives
-    if len(diagnosis.weights) == 1 or not reached:
-        return
-    best = max(reached.values())
-    near = [name for name, value in reached.items() if best - value <= max(CLOSE / diagnosis.n_rows, CLOSE_PER_ROW)]
-    agree = len(near) > 1
-    text = f"Starts: {len(near)} of {len(reached)} ({', '.join(near)}) reached the best likelihood."
-    yield Finding(
-        agree, text + ("" if agree else " A single one did, so a better optimum may exist: refit with other seeds.")
-    )
-
-
-def _on_agreement(agreement: float) -> Finding:
-    good = agreement >= AGREED
-    text = f"Starts: partitions from several agree with the one chosen to {agreement:.2f} (adjusted Rand index)."
-    return Finding(
-        good, text + ("" if good else " Other classes explain the rows as well: try another number of them.")
-    )
-
-
-def _on_rows(diagnosis: Diagnosis) -> Iterator[Finding]:
-    share = diagnosis.uncertain
-    shares = "" if diagnosis.dependence.flagged() else ", their shares are still good"
-    yield Finding(
-        share <= 0.2,
-        f"The classes of rows: {share:.1%} have no class of posterior above {CERTAIN}."
-        + ("" if share <= 0.2 else f" Use `predict_proba`, not `predict`: classes overlap{shares}."),
-    )
-    hidden = hidden_sentence(diagnosis.counts, diagnosis.weights)
-    if hidden:
-        yield Finding(False, hidden)

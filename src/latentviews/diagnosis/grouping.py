@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from latentviews._arrays import to_numpy
+from latentviews._sentences import counted
 from latentviews.core import streams
 from latentviews.core.categories import chosen_codes
 from latentviews.core.kernels.discrete import Delta
@@ -42,7 +43,7 @@ class ViewSuggestion:
     def summary(self) -> str:
         """What was chosen and why, in plain sentences."""
         joined = [view for view in self.views if len(view) > 1]
-        told = f"in a first fit of {self.n_components} class(es) with one view per column"
+        told = f"in a first fit of {counted(self.n_components, 'class', 'classes')} with one view per column"
         if joined:
             parts = [f"{self._named(view)} (tied by {self._within(view):.2f} of 1)" for view in joined]
             return f"Put together: {'; '.join(parts)}, {told}; every other column is a view."

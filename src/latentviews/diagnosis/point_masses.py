@@ -7,6 +7,7 @@ import numpy as np
 
 from latentviews.core.features.point_masses import find_point_masses
 from latentviews.core.point_masses import masses_of
+from latentviews.mixtures.problem import classes_of
 
 
 class ExactValues(NamedTuple):
@@ -15,11 +16,12 @@ class ExactValues(NamedTuple):
     values: np.ndarray  # (A,)
     shares: np.ndarray  # (A,), of the rows that have the column
     separate: bool  # whether the fit has them as point masses; if not, it smooths them as all others
+    allowed: bool = False  # whether it would have, had they stood out among its own rows
 
 
 def exact_values(model: Any, rows: np.ndarray, names: Any) -> dict[str, ExactValues]:
     """The point masses of a fitted model, and those that it might have had, by the names of their columns."""
-    known, found = masses_of(model), {}
+    known, found, noise = masses_of(model), {}, classes_of(model).noise_class
     for columns, view in zip(model.views_, model.components_, strict=True):
         if model.point_masses is None or view.domain is None or not view.space.ordered:
             continue
@@ -28,22 +30,29 @@ def exact_values(model: Any, rows: np.ndarray, names: Any) -> dict[str, ExactVal
             values = known.get(j, find_point_masses(x))
             shares = np.array([np.mean(x == value) for value in values])
             if len(values):
-                found[str(names[j])] = ExactValues(values, shares, j in known)
+                found[str(names[j])] = ExactValues(values, shares, j in known, len(columns) == 1 and not noise)
     return found
 
 
 def exact_sentences(found: Mapping[str, ExactValues]) -> Iterator[str]:
-    """What is said of them: those that are point masses of the fit, then those that are not."""
-    listed: dict[bool, list[str]] = {True: [], False: []}
-    for name, (values, shares, separate) in found.items():
+    """What is said of them: those that are point masses of the fit, then those that are not, and why."""
+    listed: dict[str, list[str]] = {"separate": [], "smoothed": [], "unseen": []}
+    for name, (values, shares, separate, allowed) in found.items():
         column = f"column {name}" if name.isdigit() else name
-        listed[separate] += [f"{m:.0%} of {column} are exactly {v:g}" for v, m in zip(values, shares, strict=True)]
-    if listed[True]:
-        yield f"Point masses: {_some(listed[True])}. They are treated as point masses of the densities."
-    if listed[False]:
+        told = [f"{m:.0%} of {column} are exactly {v:g}" for v, m in zip(values, shares, strict=True)]
+        listed["separate" if separate else "unseen" if allowed else "smoothed"] += told
+    if listed["separate"]:
+        yield f"Point masses: {_some(listed['separate'])}. They are treated as point masses of the densities."
+    smooth = "They are smoothed as all others, so that densities are too wide there."
+    if listed["smoothed"]:
         yield (
-            f"Values that many rows have: {_some(listed[False])}. They are smoothed as all others, so that densities "
-            "are too wide there. Views of one column have them as point masses, unless noise is a class."
+            f"Values that many rows have: {_some(listed['smoothed'])}. {smooth} Views of one column have them as point "
+            "masses, unless noise is a class."
+        )
+    if listed["unseen"]:
+        yield (
+            f"Values that many of these rows have: {_some(listed['unseen'])}. {smooth} They did not stand out among "
+            "the rows that the fit looked for them in; where it had the same ones, name them in `point_masses`."
         )
 
 

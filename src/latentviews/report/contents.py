@@ -9,9 +9,8 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy import stats
 
-from latentviews._numbers import TINY, as_shares
+from latentviews._numbers import as_shares
 from latentviews._validation import UnsupportedError
 from latentviews.core import streams
 from latentviews.core.kernels.space import Space
@@ -20,8 +19,9 @@ from latentviews.core.selection import RankTest, table_rank
 from latentviews.core.tables import read_table
 from latentviews.core.view_names import view_names
 from latentviews.diagnosis.diagnose import Diagnosis, Finding, diagnose, most_probable
-from latentviews.mixtures.problem import classes_of
+from latentviews.diagnosis.shares import RowShares, row_shares
 from latentviews.plot.view_densities import ViewDensities, row_densities, view_densities
+from latentviews.report.sizes import Sizes, class_sizes, of_sample
 
 ROWS = 200_000  # rows that are classified; more would not change a picture
 POINTS = 20_000  # rows in the scatter plot
@@ -33,18 +33,8 @@ RANK_VIEWS = 12  # views among which dependence is counted
 RANK_ROWS = 2000  # and rows
 PERMUTATIONS = 99  # of tests at a level of a twentieth: more would hardly find more
 BEYOND = 7  # directions of a view that it is counted in, beside those that the classes of the model have
-REFITS = 10  # bootstrap refits behind the intervals
-REFIT_ROWS = 1000  # rows of a refit
+BELOW = "; the table below the checks has all"  # where a sentence for elsewhere names the report
 STEPS = (0.99, 0.95, 0.8)  # posteriors that part certain rows from less certain ones
-
-
-class Sizes(NamedTuple):
-    """How common the classes are."""
-
-    weights: np.ndarray  # (k,)
-    lower: np.ndarray
-    upper: np.ndarray
-    method: str  # where the intervals come from, in a sentence
 
 
 class Column(NamedTuple):
@@ -121,13 +111,15 @@ class Contents:
     panel_views: list[int]  # the view of every panel
     diagnosis: Diagnosis
     rank: RankTest | None
+    counted: bool  # whether that is the test of the fit, on its rows
     points: Points
     wording: Wording
 
     @property
     def findings(self) -> list[Finding]:
         """What `diagnose` looked at, in the words of whoever asked."""
-        return [finding._replace(text=self.wording.say(finding.text)) for finding in self.diagnosis.findings]
+        said = [(finding, self.wording.say(finding.text)) for finding in self.diagnosis.findings]
+        return [finding._replace(text=text.replace("; see the report", BELOW)) for finding, text in said]
 
 
 def report_contents(
@@ -148,6 +140,7 @@ def report_contents(
     (some,) = streams.sample(table, ROWS, rng)
     posteriors = plain.predict_proba(some)
     labels, k = most_probable(posteriors)[0], posteriors.shape[1]
+    here = row_shares(plain, posteriors)
     counts = np.bincount(labels[labels >= 0], minlength=k)
     if k > CLASSES:
         raise ValueError(f"A report shows at most {CLASSES} classes; the model has {k}.")
@@ -169,15 +162,16 @@ def report_contents(
         columns=described,
         view_names=named,
         named_views=isinstance(getattr(model, "views", None), Mapping),
-        sizes=_of_sample(_sizes(plain, table, posteriors, rng), len(table), n_in_file),
+        sizes=of_sample(class_sizes(plain, table, posteriors, here, rng), len(table), n_in_file),
         counts=counts,
         n_noise=int(np.sum(labels < 0)),
         certainty=_certainty(posteriors, labels),
         confused=_confused(posteriors),
         panels=[panel for _, panel in panels],
         panel_views=[t for t, _ in panels],
-        diagnosis=_diagnosis(plain, table, rng, names, counts),
+        diagnosis=_diagnosis(plain, table, rng, names, counts, here),
         rank=_rank(plain, table, rng),
+        counted=getattr(plain, "rank_test_", None) is not None,
         points=_points(described, plain, some, posteriors, rng),
         wording=Wording() if wording is None else wording,
     )
@@ -231,45 +225,6 @@ def _settings(model: Any) -> dict[str, tuple[str, bool]]:
 # ------------------------------------------------------------------------------------------------- classes and rows
 
 
-def _sizes(model: Any, table: np.ndarray, posteriors: np.ndarray, rng: np.random.Generator) -> Sizes:
-    """Weights with 95 % intervals, by refits of the polish where there is one."""
-    weights = model.weights_
-    k = len(weights)
-    if not classes_of(model).can_refit or k == 1:
-        errors = _fixed_errors(weights, posteriors) / np.sqrt(len(table))
-        width = stats.norm.isf(0.025) * errors
-        method = (
-            "Intervals are asymptotic and take the densities of the classes as known: they are somewhat too narrow."
-        )
-    else:
-        size = int(np.clip(20_000 // (k * len(model.views_)), 500, REFIT_ROWS))
-        (rows,) = streams.sample(table, size, rng)
-        draws = model.bootstrap(rows, REFITS, random_state=rng).weights
-        width = stats.t.isf(0.025, REFITS - 1) * draws.std(axis=0, ddof=1) * np.sqrt(len(rows) / len(table))
-        method = f"Intervals come from {REFITS} refits to resampled rows, each started at the fit (a bootstrap" + (
-            f" of {len(rows):,} rows, scaled to all {len(table):,})." if len(rows) < len(table) else ")."
-        )
-    return Sizes(weights, np.maximum(weights - width, 0.0), np.minimum(weights + width, 1.0), method)
-
-
-def _of_sample(sizes: Sizes, n_rows: int, n_in_file: int | None) -> Sizes:
-    """The same, with a sentence where the rows that intervals are of are a sample of those in a file."""
-    if n_in_file is None:
-        return sizes
-    said = (
-        f"Intervals are those of a sample of {n_rows:,} rows; all {n_in_file:,} of the file would give narrower ones."
-    )
-    return sizes._replace(method=f"{sizes.method} {said}")
-
-
-def _fixed_errors(weights: np.ndarray, posteriors: np.ndarray) -> np.ndarray:
-    """Standard errors of the weights times √n, densities known: the inverse of E[s sᵀ], s_h = p_h/p - p_k/p."""
-    ratios = posteriors / np.maximum(weights, TINY)
-    scores = ratios[:, :-1] - ratios[:, -1:]
-    covariance = np.linalg.pinv(scores.T @ scores / len(scores))
-    return np.sqrt([*np.diag(covariance), covariance.sum()])
-
-
 def _certainty(posteriors: np.ndarray, labels: np.ndarray) -> np.ndarray:
     """The shares of every class's rows whose largest posterior lies between `STEPS`, (k, 4)."""
     counts = np.zeros((posteriors.shape[1], len(STEPS) + 1))
@@ -280,9 +235,9 @@ def _certainty(posteriors: np.ndarray, labels: np.ndarray) -> np.ndarray:
 
 
 def _confused(posteriors: np.ndarray) -> tuple[int, int, float] | None:
-    """The pair of classes with most of Σ_i r_ig r_ih, and its share over all pairs."""
+    """The pair of classes with most of Σ_i r_ig r_ih, and its share over all pairs; None where there is one pair."""
     doubt = np.triu(posteriors.T @ posteriors, 1)
-    if not doubt.sum() > 0:
+    if len(doubt) < 3 or not doubt.sum() > 0:
         return None
     g, h = np.unravel_index(doubt.argmax(), doubt.shape)
     return int(g), int(h), float(doubt[g, h] / doubt.sum())
@@ -350,13 +305,14 @@ def _points(
 
 
 def _diagnosis(
-    model: Any, table: np.ndarray, rng: np.random.Generator, names: list[str], counts: np.ndarray
+    model: Any, table: np.ndarray, rng: np.random.Generator, names: list[str], counts: np.ndarray, here: RowShares
 ) -> Diagnosis:
-    """What `diagnose` says with these names."""
+    """What `diagnose` says with these names, and of as many rows as were classified."""
     found = diagnose(model, table, n_permutations=PERMUTATIONS, random_state=rng)
     outside = {names[int(j)]: share for j, share in found.outside.items()}
     exact = {names[int(j)]: values for j, values in found.exact.items()}
-    return replace(found, view_names=view_names(model, names), counts=counts, outside=outside, exact=exact)
+    named = replace(found, view_names=view_names(model, names), outside=outside, exact=exact)
+    return replace(named, counts=counts, shares=here.shares, shifted=here.shifted)
 
 
 def _rank(model: Any, table: np.ndarray, rng: np.random.Generator) -> RankTest | None:

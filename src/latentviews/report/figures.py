@@ -28,6 +28,7 @@ LEFT = 60  # where a panel begins, with room for the numbers of its axis
 NAMES = 64  # where bars begin, with room for the names of classes
 WIDTH = 440  # of a figure that is not one of many
 POINTS = 800  # rows beneath the contours of a view
+SHOWN, LEAST = 10, 1e-5  # singular values, and how far below the first
 RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 ROW_CERTAINTIES = {"sure": "over 95 %", "some": "80 to 95 %", "doubt": "under 80 %"}  # as report.js draws them
 CERTAINTIES = ("over 99 %", "95 to 99 %", "80 to 95 %", "under 80 %")
@@ -62,7 +63,8 @@ def sizes_figure(contents: Contents) -> Html:
     for h in range(k):
         y = 8 + step * h
         low, place, high = (float(scale(ends[h])) for ends in (sizes.lower, sizes.weights, sizes.upper))
-        text = f"{percent(sizes.weights[h])} ({100 * sizes.lower[h]:.1f} – {100 * sizes.upper[h]:.1f})"
+        interval = f" ({100 * sizes.lower[h]:.1f} – {100 * sizes.upper[h]:.1f})" if k > 1 else ""
+        text = percent(sizes.weights[h]) + interval
         parts += [
             label(0, y + 15, f"class {h}", class_="name"),
             tag(
@@ -105,9 +107,11 @@ def _curves(view: ViewDensities, weights: np.ndarray) -> Html:
             at, top = x(ticks), y(heights[:, h])
             parts.append(line(at, top, class_=class_names(h, "curve")))
         tops.append((at, top))
-    parts += [_peak_label(h, *places) for h, places in enumerate(tops)]
+    within = _within(view, 0)
+    parts += [_peak_label(h, at[within], top[within]) for h, (at, top) in enumerate(tops)]
     parts += _mass_stems(view, weights, x, y)
-    modes = ", ".join(f"class {h} at {number(ticks[heights[:, h].argmax()])}" for h in range(len(weights)))
+    peaks = ticks[within][heights[within].argmax(axis=0)]
+    modes = ", ".join(f"class {h} at {number(peak)}" for h, peak in enumerate(peaks))
     kind = "Shares of the values" if view.discrete else "Densities"
     title = f"{kind} of {view.names[0]} in every class, over a histogram of the rows. Highest: {modes}."
     for value, masses in zip(view.values, view.masses, strict=True):
@@ -119,6 +123,15 @@ def _curves(view: ViewDensities, weights: np.ndarray) -> Html:
         y_axis(y, LEFT, "weight × share" if view.discrete else "weight × density"),
     )
     return picture(360, 214, title, *parts, *axes)
+
+
+def _within(view: ViewDensities, column: int) -> np.ndarray:
+    """Which points of an axis lie within the range of the rows; all where none does, or values are codes."""
+    ticks = view.ticks[column]
+    if view.discrete or view.rows is None or not len(view.rows):
+        return np.ones(len(ticks), dtype=bool)
+    inside = (ticks >= view.rows[:, column].min()) & (ticks <= view.rows[:, column].max())
+    return inside if inside.any() else ~inside
 
 
 def _mass_stems(view: ViewDensities, weights: np.ndarray, x: Scale, y: Scale) -> list[Html]:
@@ -166,14 +179,14 @@ def _planes(view: ViewDensities, weights: np.ndarray) -> Html:
         some = some[inside.all(axis=1)]
         parts.append(dots(x(some[:, 0]), y(some[:, 1]), class_="rows dot"))
     steps = [(ticks[-1] - ticks[0]) / (len(ticks) - 1) for ticks in view.ticks]
-    centers = []
+    centers, within = [], [_within(view, column) for column in range(2)]
     for h in range(len(weights)):
         density = view.densities[:, :, h]
         for level in levels(density):
             for loop in contours(density, level):
                 at = x(x.low + steps[0] * loop[:, 0]), y(y.low + steps[1] * loop[:, 1])
                 parts.append(line(*at, close=True, class_=class_names(h, "curve")))
-        peak = np.unravel_index(density.argmax(), density.shape)
+        peak = np.unravel_index(np.where(np.outer(*within), density, -1.0).argmax(), density.shape)
         centers.append(tuple(float(ticks[p]) for ticks, p in zip(view.ticks, peak, strict=True)))
     for h, (a, b) in enumerate(centers):
         parts.append(label(float(x(a)), float(y(b)) + 4, h, text_anchor="middle", class_=class_names(h, "peak")))
@@ -203,11 +216,17 @@ def certainty_figure(contents: Contents) -> Html:
     return join([picture(WIDTH, 4 + step * k, title, *parts, class_="wide"), tag("p", key, class_="keys")])
 
 
+def is_below(test: RankTest) -> bool:
+    """Whether singular values that are drawn are too small for a logarithmic axis."""
+    values = test.spectra[test.strongest][:SHOWN]
+    return bool(values.min() < max(float(values[0]) * LEAST, TINY))
+
+
 def spectrum_figure(test: RankTest, names: list[str]) -> Html:
     """The singular values of the views that show most classes, over what chance alone makes."""
     pair = test.strongest
-    values, null, limit = test.spectra[pair][:10], test.nulls[pair], max(test.thresholds[pair], TINY)
-    floor = max(min(float(values.min()), float(null.min())), float(values[0]) * 1e-5, TINY)
+    values, null, limit = test.spectra[pair][:SHOWN], test.nulls[pair], max(test.thresholds[pair], TINY)
+    floor = max(min(float(values.min()), float(null.min())), float(values[0]) * LEAST, TINY)
     logs = np.log10(np.maximum(values, floor))
     top = max(float(logs[0]), np.log10(limit)) + 0.15
     x, y = Scale(0.5, len(values) + 0.5, 54, WIDTH - 6), Scale(np.log10(floor) - 0.15, top, 196, 10)

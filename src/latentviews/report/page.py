@@ -16,6 +16,7 @@ from latentviews.report import sections
 from latentviews.report.contents import Contents
 from latentviews.report.figures import class_title
 from latentviews.report.markup import Html, name, script_json, tag
+from latentviews.report.trust import trust_section
 
 SECTIONS = {
     "answer": "The answer",
@@ -54,7 +55,7 @@ def page(contents: Contents) -> str:
             sections.densities_section(contents),
             sections.rows_section(contents),
             tag("div", sections.certainty_section(contents), sections.number_section(contents), class_="pair"),
-            sections.trust_section(contents),
+            trust_section(contents),
             sections.fit_section(contents),
             sections.python_section(contents),
         ),
@@ -118,7 +119,7 @@ def _header(contents: Contents) -> Html:
     facts = [
         f"{k} {'class' if k == 1 else 'classes'}{' and noise' if contents.n_noise else ''} in "
         + counted(contents.n_rows, "row"),
-        f"{n_views} views of {len(contents.columns)} columns",
+        f"{counted(n_views, 'view')} of {counted(len(contents.columns), 'column')}",
         f"{contents.made.day} {contents.made:%B %Y, %H:%M}",
     ]
     links = [tag("a", text, href=f"#{key}") for key, text in SECTIONS.items()]

@@ -8,8 +8,8 @@ import scipy
 import sklearn
 
 from latentviews import __version__
+from latentviews._sentences import counted
 from latentviews.core.selection import compared_name
-from latentviews.diagnosis.dependence import LEVEL, WEAK
 from latentviews.report import figures
 from latentviews.report.contents import AXES, PANELS, Column, Contents
 from latentviews.report.figures import percent
@@ -31,12 +31,12 @@ def figure(content: Html, caption: Any, behind: Html | None = None, class_: str 
 def answer_section(contents: Contents) -> Html:
     """The sizes of the classes, whether to trust them, and what is typical of each."""
     sizes, counts = contents.sizes, contents.counts
-    whole = contents.n_classified == contents.n_rows
+    whole, alone = contents.n_classified == contents.n_rows, len(counts) == 1
     rows = [
         (
             figures.class_title(h),
             percent(sizes.weights[h]),
-            f"{percent(sizes.lower[h])} to {percent(sizes.upper[h])}",
+            "–" if alone else f"{percent(sizes.lower[h])} to {percent(sizes.upper[h])}",
             f"{counts[h]:,}",
             percent(counts[h] / contents.n_classified),
             f"{contents.diagnosis.effective_rows[h]:,.0f}",
@@ -48,7 +48,7 @@ def answer_section(contents: Contents) -> Html:
         rows.append((Html("noise"), "–", "–", f"{noise:,}", percent(noise / contents.n_classified), "–"))
     head = ["class", "size", "95 % interval", "rows most probably in it", "share of rows", "rows it rests on"]
     behind = table(head, rows, "Sizes of the classes")
-    caption = "The size of every class with its 95 % interval. " + sizes.method
+    caption = ("" if alone else "The size of every class with its 95 % interval. ") + sizes.method
     if contents.n_noise:
         caption += " Sizes are shares of what is not noise."
     if not whole:
@@ -129,7 +129,7 @@ def densities_section(contents: Contents) -> Html:
         parts.append(tag("figure", tag("h3", title), figures.view_figure(view, contents.sizes.weights)))
     said = (
         "The distribution of every view inside each class, times the size of the class, over all rows in grey. "
-        "Numbers mark where a class is highest."
+        "Numbers mark where a class is highest within the range of the rows."
     )
     if any(len(view.values) for view in contents.panels):
         said += " Stems stand at values that many rows have exactly: as high as the share of the class that has them, "
@@ -222,12 +222,14 @@ def number_section(contents: Contents) -> Html:
     if test is None:
         return section("number", title, tag("p", "No two views occur in the same rows, so this could not be tested."))
     names = contents.view_names
-    agrees = "as many as were fitted" if test.n_components == k else f"while {k} were fitted"
+    agrees = "as many as were fitted" if test.n_components == k else f"while {k} {'was' if k == 1 else 'were'} fitted"
+    found = counted(test.n_components, "class", "classes")
+    rows_of = "in the rows of the fit " if contents.counted else ""
     said = (
-        f"Classes make views depend on each other: {k} classes in up to {k - 1} directions. Singular values "
-        "above what chance alone makes (the band, 95 % of permutations of the rows) speak for "
-        f"{test.n_components} classes, {agrees}. Views that depend on each other inside classes add to the "
-        "count, and small classes may not show."
+        "Classes make views depend on each other, in at most one direction fewer than there are classes. Singular "
+        f"values {rows_of}above what chance alone makes (the band, 95 % of permutations of the rows) speak for "
+        f"{found}, {agrees}. Views that depend on each other inside classes add to the count, and small classes may "
+        "not show."
     )
     rows = [
         (
@@ -240,73 +242,17 @@ def number_section(contents: Contents) -> Html:
     ]
     head = ["views", "above chance", "first", "second", "third", "fourth", "chance"]
     rows = [row[:2] + row[2:-1] + ("–",) * (4 - len(row[2:-1])) + row[-1:] for row in rows]
-    behind = table(head, rows, "Leading singular values of every pair of views, and of groups of views")
-    caption = "Singular values of the views that show most classes; filled ones count. The axis is logarithmic."
+    behind = table(head, rows, f"Leading singular values {rows_of}of every pair of views, and of groups of views")
+    caption = (
+        f"Singular values {rows_of}of the views that show most classes; filled ones count. The axis is logarithmic"
+    )
+    caption += ", and what is too small for it is drawn at its foot." if figures.is_below(test) else "."
     return section(
         "number", title, tag("p", said, class_="lead"), figure(figures.spectrum_figure(test, names), caption, behind)
     )
 
 
 # ----------------------------------------------------------------------------------------------- what it rests on
-
-
-def trust_section(contents: Contents) -> Html:
-    """Every check, and the numbers behind those of dependence and starts."""
-    findings = contents.findings
-    items = [
-        tag(
-            "li",
-            tag(
-                "span",
-                "passed" if finding.trusted else "care",
-                class_="badge " + ("good" if finding.trusted else "care"),
-            ),
-            tag("span", code_spans(finding.text)),
-        )
-        for finding in findings
-    ]
-    n_rows = contents.diagnosis.n_rows
-    lead = tag("p", f"What the assumptions behind the fit are worth, from {n_rows:,} of these rows.", class_="lead")
-    return section(
-        "trust", "The checks", lead, tag("ul", *items, class_="checks"), _dependence(contents), _starts(contents)
-    )
-
-
-def _dependence(contents: Contents) -> Html:
-    """How strongly every pair of views is tied inside every class, the strongest first."""
-    found, names = contents.diagnosis.dependence, contents.view_names
-    order = np.argsort(-np.nan_to_num(found.effect).max(axis=0), kind="stable")[:30]
-    rows = []
-    for p in order.tolist():
-        s, t = found.pairs[p]
-        cells = [_effect(found.effect[h, p], found.pvalue[h, p]) for h in range(len(found.effect))]
-        rows.append((join([name(names[s]), " and ", name(names[t])]), *cells))
-    caption = (
-        "How strongly two views depend on each other inside a class, from 0 to 1. Bold with a star: not by chance "
-        f"(corrected p-value at most {LEVEL:g}) and strong enough to matter (at least {WEAK:g})."
-    )
-    if len(order) < len(found.pairs):
-        caption += f" The {len(order)} strongest of {len(found.pairs)} pairs."
-    return table(["views", *(figures.class_title(h) for h in range(len(found.effect)))], rows, caption, "heat")
-
-
-def _effect(effect: float, pvalue: float) -> Html:
-    if np.isnan(effect):
-        return tag("td", "not tested")
-    text = f"{effect:.2f}"
-    flagged = pvalue <= LEVEL and effect >= WEAK
-    return tag(
-        "td", tag("b", text + " *") if flagged else text, style=f"--shade:{round(100 * min(max(effect, 0), 1))}%"
-    )
-
-
-def _starts(contents: Contents) -> Html | None:
-    reached = contents.diagnosis.start_objectives
-    if not reached:
-        return None
-    best = max(reached.values())
-    rows = [(start, f"{value:.5f}", f"{best - value:.5f}") for start, value in reached.items()]
-    return table(["start", "log-likelihood per row", "below the best"], rows, "What every start of the fit reached")
 
 
 def fit_section(contents: Contents) -> Html:
@@ -374,7 +320,7 @@ def python_section(contents: Contents) -> Html:
         f"model = latentviews.load({file!r})\n{read}"
         "model.predict(X)        # the most probable class of every row\n"
         "model.predict_proba(X)  # the posterior probability of every class\n"
-        "model.weights_          # the sizes of the classes\n"
+        "model.weights_          # the sizes of the classes in the fit\n"
         "model.components_[0].density(x)  # the densities of view 0 in every class, one column per class"
     )
     changed = ", ".join(f"{key}={value}" for key, (value, other) in contents.settings.items() if other)

@@ -1,0 +1,50 @@
+"""How common the classes are among some rows, and whether a fit had other ones."""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy import stats
+
+from latentviews._numbers import TINY
+from latentviews.mixtures.problem import classes_of
+
+LEVEL = 1e-3  # the chance of calling rows others where they are drawn as those of the fit
+APART = (
+    0.03  # a polish leaves its weights nearer than this to the shares of its own rows (by .023 at most in 11 tables)
+)
+APART_SPECTRAL = 0.1  # and moments alone nearer than this
+TOLD = 3  # classes whose shares are told
+
+
+class RowShares(NamedTuple):
+    """How common the classes are among some rows."""
+
+    shares: np.ndarray  # (k,), the means of posteriors; of what is not noise
+    errors: np.ndarray  # (k,), their standard errors
+    shifted: bool  # whether they differ from the weights of the fit by more than chance
+
+
+def row_shares(model: Any, posteriors: np.ndarray) -> RowShares:
+    """The mean posteriors of rows, which are the weights of a fit where the rows are those it had.
+
+    So it is at an optimum of the likelihood, and nearly so after it. Others have as many of a class only by chance,
+    whose size is that of the mean of so many rows.
+    """
+    total = max(float(posteriors.sum()), TINY)
+    shares = posteriors.sum(axis=0) / total
+    spread = posteriors - shares * posteriors.sum(axis=1, keepdims=True)  # of a ratio of two sums
+    errors = np.sqrt((spread**2).sum(axis=0)) / total
+    classes = classes_of(model)
+    polished = classes.can_refit or classes.dependence is not None
+    limit = np.maximum(stats.norm.isf(LEVEL / (2 * len(shares))) * errors, APART if polished else APART_SPECTRAL)
+    return RowShares(shares, errors, bool(np.any(np.abs(shares - model.weights_) > limit)))
+
+
+def shift_sentence(shares: np.ndarray, weights: np.ndarray) -> str:
+    """The classes whose shares differ most, and what that means."""
+    order = np.argsort(-np.abs(shares - weights), kind="stable")[:TOLD]
+    told = [f"class {h} in {shares[h]:.1%}, the fit had {weights[h]:.1%}" for h in order if shares[h] != weights[h]]
+    return (
+        f"The shares of classes: these rows have {'; '.join(told)}. They are not the rows of the fit, or count "
+        "otherwise: what is said of them holds only where the classes themselves are as they were."
+    )

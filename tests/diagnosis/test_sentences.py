@@ -1,0 +1,252 @@
+"""What a diagnosis says is true of the fit and of the rows at hand."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from latentviews import Delta, MultiViewMixture, diagnose
+from latentviews.datasets import make_multiview
+from latentviews.diagnosis.point_masses import ExactValues
+from latentviews.diagnosis.shares import row_shares
+
+
+@pytest.fixture(scope="module")
+def fitted():
+    X, y, _ = make_multiview(1500, 3, random_state=0)
+    model = MultiViewMixture(3, random_state=0).fit(X)
+    return model, X, y, diagnose(model, X, n_permutations=19, random_state=0)
+
+
+def tied(diagnosis, pvalue=0.01, effect=0.5, **changes):
+    """A diagnosis whose views depend on each other in every class."""
+    k, size = diagnosis.dependence.pvalue.shape
+    own = {"pvalue": np.full((k, size), pvalue), "effect": np.full((k, size), effect)}
+    return replace(diagnosis, dependence=replace(diagnosis.dependence, **own), **changes)
+
+
+def doubts(diagnosis):
+    return [finding.text for finding in diagnosis.findings if not finding.trusted]
+
+
+# ------------------------------------------------------------------------------------------- other rows than the fit's
+
+
+def test_rows_with_other_shares_of_classes_are_noticed(fitted):
+    model, X, _, own = fitted
+    labels = model.predict(X)
+    others = np.vstack([X[labels == 0][:50], X[labels == 1], X[labels == 2]])
+
+    found = diagnose(model, others, n_permutations=19, random_state=0)
+
+    assert not own.shifted
+    assert found.shifted
+    np.testing.assert_allclose(found.shares, model.predict_proba(others).mean(axis=0))
+    said = next(text for text in doubts(found) if "The shares of classes" in text)
+    assert f"class 0 in {found.shares[0]:.1%}, the fit had {model.weights_[0]:.1%}" in said
+    assert found.worst == said
+
+
+@pytest.mark.parametrize("settings", [{}, {"polish": None}, {"dependence": "copula"}])
+def test_rows_of_the_fit_and_some_of_them_are_not_called_others(settings, fitted):
+    _, X, *_ = fitted
+    model = MultiViewMixture(3, random_state=0, **settings).fit(X)
+
+    for rows in (X, X[::3], X[:100]):
+        assert not row_shares(model, model.predict_proba(rows)).shifted
+
+
+def test_errors_of_shares_are_binomial_where_classes_are_certain(fitted):
+    model, *_ = fitted
+    posteriors = np.repeat(np.eye(3), [500, 300, 200], axis=0)
+
+    found = row_shares(model, posteriors)
+
+    np.testing.assert_allclose(found.shares, [0.5, 0.3, 0.2])
+    np.testing.assert_allclose(found.errors, np.sqrt(found.shares * (1 - found.shares) / 1000))
+
+
+def test_a_class_that_other_rows_lack_is_no_fault_of_the_fit(fitted):
+    model, X, *_ = fitted
+    others = X[model.predict_proba(X)[:, 2] < 0.01]
+
+    said = " ".join(doubts(diagnose(model, others, n_permutations=19, random_state=0)))
+
+    assert "The shares of classes" in said
+    assert "Try fewer classes" not in said
+    assert "merge it" not in said
+
+
+# ----------------------------------------------------------------------------------------------- the number of classes
+
+
+def test_one_class_more_is_advised_and_held_out_rows_decide(fitted):
+    *_, diagnosis = fitted
+
+    within = np.array([3, 1, 4])
+    said, counted = (
+        next(text for text in doubts(replace(diagnosis, within=within, counted=counted)) if "within" in text)
+        for counted in (False, True)
+    )
+
+    assert "class 0 looks like 3, class 2 looks like 4" in said
+    assert "the test cannot tell" in said
+    assert "Fit 4 classes, and keep them only if held-out rows are likelier" in said
+    assert "-k auto on the command line" in said
+    assert "dependence=" not in said
+    assert "disagree" not in said
+    assert "(`likelihood_curve`; the fit itself counted 3)" in counted
+
+
+def test_dependence_comes_before_more_classes_where_it_is_flagged(fitted):
+    *_, diagnosis = fitted
+    within = np.array([2, 1, 1])
+
+    first, tried, refused = (
+        next(text for text in doubts(tied(diagnosis, within=within, **changes)) if "within" in text)
+        for changes in ({}, {"tried": True}, {"refused": True})
+    )
+
+    assert 'Fit with dependence="auto" first, and then 4 classes' in first
+    assert "dependence=" not in tried
+    assert "dependence=" not in refused
+
+
+def test_checks_for_fewer_and_for_more_classes_say_that_they_disagree(fitted):
+    *_, diagnosis = fitted
+    within = np.array([2, 1, 1])
+    noisy = replace(diagnosis.moments, noise=diagnosis.moments.sigma_k)
+    few = {"moments": None}, {"moments": noisy}, {"effective_rows": np.array([900.0, 600.0, 9.0])}
+    for changes in (*few, {"counts": np.array([900, 600, 0])}):
+        said = next(text for text in doubts(replace(diagnosis, within=within, **changes)) if "within" in text)
+        assert "Other checks speak for fewer classes: they disagree" in said, changes
+
+
+def test_a_singular_value_near_the_noise_is_told_with_the_rule(fitted):
+    *_, diagnosis = fitted
+    near = replace(diagnosis.moments, noise=diagnosis.moments.sigma_k / 1.3)
+
+    said = " ".join(doubts(replace(diagnosis, moments=near)))
+
+    assert "less than one and a half times that noise: fewer than 3 classes may explain the data" in said
+
+
+def test_two_views_are_said_not_to_determine_classes(fitted):
+    _, X, *_ = fitted
+    model = MultiViewMixture(2, views=[[0], [1]], dependence="copula", random_state=0).fit(X[:400])
+
+    found = diagnose(model, X[:400], n_permutations=19, random_state=0)
+
+    assert sum("Two views do not determine classes by themselves" in text for text in doubts(found)) == 1
+    assert "in 2 views" in found.summary()
+
+
+def test_one_class_is_not_to_be_merged(rng):
+    X = rng.normal(size=(40, 3))
+    found = diagnose(MultiViewMixture(1, random_state=0).fit(X), X, n_permutations=19, random_state=0)
+
+    assert "the only one, rests on about 40 rows. That is few for a density; add rows." in found.summary()
+    assert found.summary().startswith("Diagnosis of 1 class in 3 views, from 40 rows.")
+
+
+# ----------------------------------------------------------------------------------------------------------- dependence
+
+
+def test_copulas_that_were_refused_are_neither_tried_nor_advised(rng):
+    codes = rng.integers(2, size=(400, 1))
+    X = np.where(rng.random((400, 4)) < 0.9, codes, 1 - codes).astype(float)
+    model = MultiViewMixture(2, kernel=Delta(), dependence="auto", random_state=0).fit(X)
+    found = diagnose(model, X, n_permutations=19, random_state=0)
+    assert (found.tried, found.refused, found.exchangeable) == (False, True, False)
+
+    said = tied(found).summary()
+
+    assert "tried and not taken" not in said
+    assert 'dependence="auto"' not in said
+    assert "their columns into one view" in said
+
+
+def test_exchangeable_views_are_not_to_be_put_together():
+    X = make_multiview(400, 2, identical=True, n_views=4, random_state=0).X
+    model = MultiViewMixture(2, exchangeable=True, polish=None, random_state=0).fit(X)
+    found = diagnose(model, X, n_permutations=19, random_state=0)
+
+    said = tied(found).summary()
+
+    assert "depend on each other" in said
+    assert "into one view" not in said
+    assert 'dependence="auto"' not in said
+
+
+def test_a_p_value_that_permutations_cannot_beat_is_a_bound(fitted):
+    *_, diagnosis = fitted
+    assert diagnosis.dependence.floor == 1 / 20
+
+    at, above = tied(diagnosis, pvalue=0.05).summary(), tied(diagnosis, pvalue=0.05)
+    above = replace(above, dependence=replace(above.dependence, floor=0.01)).summary()
+
+    assert "corrected p-value at most 0.05)" in at
+    assert "corrected p-value 0.05)" in above
+
+
+def test_what_is_most_evident_comes_before_what_is_strongest(fitted):
+    *_, diagnosis = fitted
+    pvalue, effect = np.full((3, 3), 0.5), np.full((3, 3), 0.2)
+    pvalue[0, 0], effect[0, 0], pvalue[1, 1], effect[1, 1], pvalue[2, 2] = 0.04, 0.9, 0.005, 0.3, 0.005
+
+    found = replace(diagnosis.dependence, pvalue=pvalue, effect=effect).flagged()
+
+    assert [h for h, *_ in found] == [1, 2, 0]
+
+
+def test_what_was_not_tested_at_all_is_no_failure(fitted):
+    *_, diagnosis = fitted
+
+    assert not any("to be tested" in text for text in doubts(tied(diagnosis, np.nan, np.nan)))
+    assert "9 pairs and classes have too few rows" in tied(diagnosis, np.nan, np.nan).summary()
+
+
+def test_counts_of_one_are_singular(fitted):
+    *_, diagnosis = fitted
+    four = np.full((3, 3), 0.5)
+    four.flat[:4] = 0.01
+    one = np.full((3, 3), np.nan)
+    one[0, 0] = 0.5
+    several, single = (
+        replace(diagnosis, dependence=replace(diagnosis.dependence, pvalue=p, effect=np.full((3, 3), 0.5))).summary()
+        for p in (four, one)
+    )
+
+    assert "So does 1 more of 9 pairs and classes" in several
+    assert "the one test of a class and a pair of views does not find dependence that matters" in single
+
+
+# --------------------------------------------------------------------------------------------------- starts and values
+
+
+def test_a_single_start_is_not_a_failed_check(fitted):
+    *_, diagnosis = fitted
+
+    for name, said in {"k-means": "(k-means)", "splits": "(from splits of the classes counted first)"}.items():
+        found = replace(diagnosis, start_objectives={name: -3.0})
+        assert not any("Starts" in text for text in doubts(found))
+        assert f"Starts: one was made {said}" in found.summary()
+
+
+def test_values_that_a_fit_did_not_see_as_point_masses_are_told_so(fitted):
+    *_, diagnosis = fitted
+    values = np.array([0.0]), np.array([0.06])
+
+    wide, narrow = (replace(diagnosis, exact={"FL4": ExactValues(*values, False, alone)}) for alone in (False, True))
+
+    assert "Views of one column have them as point masses" in wide.summary()
+    assert "Views of one column" not in narrow.summary()
+    assert "did not stand out among the rows that the fit looked for them in" in narrow.summary()
+
+
+def test_a_view_of_one_column_whose_masses_come_with_other_rows_is_told_so(rng):
+    X = rng.normal(size=(400, 3)) + 3 * rng.integers(2, size=(400, 1))
+    model = MultiViewMixture(2, random_state=0).fit(X)
+    X[:100, 1] = 0.0
+
+    assert diagnose(model, X, n_permutations=19, random_state=0).exact["1"].allowed
