@@ -8,11 +8,13 @@ from docutils import nodes
 from docutils.parsers.rst import Directive
 from sphinx.application import Sphinx
 
+from latentviews import __version__
+
 BENCHMARKS = Path(__file__).resolve().parent.parent.parent / "benchmarks"
 
 
 class Measured(Directive):
-    """A line under a table for every saved result that is named: command, commit, date, machine, versions."""
+    """A line under a table for every saved result: command, commit, date, machine, versions, and whether of this one."""
 
     required_arguments = 1
     final_argument_whitespace = True
@@ -33,8 +35,9 @@ class Measured(Directive):
         line = nodes.paragraph()
         line += nodes.Text("Measured by ")
         line += nodes.literal(text=record["command"])
+        earlier = "" if versions["latentviews"] == __version__ else ", before this version"
         line += nodes.Text(
-            f" at commit {record['commit'][:8]} on {record['date']}; {machine['cpu'].replace('(R)', '')}, "
+            f" at commit {record['commit'][:8]} on {record['date']}{earlier}; {machine['cpu'].replace('(R)', '')}, "
             f"{machine['cores']} cores; {told}. Saved in "
         )
         line += nodes.literal(text=f"benchmarks/{name}")
