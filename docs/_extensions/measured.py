@@ -14,7 +14,7 @@ BENCHMARKS = Path(__file__).resolve().parent.parent.parent / "benchmarks"
 
 
 class Measured(Directive):
-    """A line under a table for every saved result: command, commit, date, machine, versions, and whether of this one."""
+    """A line under a table for every saved result: command, commit, date, machine, versions, and whether it is old."""
 
     required_arguments = 1
     final_argument_whitespace = True
