@@ -21,15 +21,6 @@ def open_words(path: Path, *, delimiter: str | None = None, header: bool | None 
     return _open_parquet(path) if parquet else _open_text(path, delimiter, header)
 
 
-def word_counts(path: Path, names: Sequence[str], delimiter: str | None, header: bool | None) -> dict[str, int]:
-    """How many different words columns hold."""
-    source = open_words(path, delimiter=delimiter, header=header)
-    columns = source.read(source.find(list(names), path)).T
-    return {
-        name: len({word for word in column if word is not None}) for name, column in zip(names, columns, strict=True)
-    }
-
-
 def coded_columns(
     path: Path, names: Sequence[str], known: Mapping[str, Any], delimiter: str | None, header: bool | None
 ) -> dict[str, tuple[Words, np.ndarray]]:
@@ -57,7 +48,7 @@ def _open_parquet(path: Path) -> Source:
     parquet, pyarrow = (require(name, "Reading Parquet files") for name in ("pyarrow.parquet", "pyarrow"))
     try:
         table = parquet.read_table(path)
-    except (pyarrow.ArrowInvalid, OSError) as error:
+    except (pyarrow.ArrowInvalid, UnicodeDecodeError, OSError) as error:
         raise InputError(f"{path} is not a whole Parquet file ({str(error).splitlines()[0]}).") from error
     return Source("parquet", list(table.column_names), lambda columns: _words(table, columns))
 
