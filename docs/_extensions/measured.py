@@ -35,7 +35,7 @@ class Measured(Directive):
         line = nodes.paragraph()
         line += nodes.Text("Measured by ")
         line += nodes.literal(text=record["command"])
-        earlier = "" if versions["latentviews"] == __version__ else ", before this version"
+        earlier = "" if versions.get("latentviews") == __version__ else ", before this version"
         line += nodes.Text(
             f" at commit {record['commit'][:8]} on {record['date']}{earlier}; {machine['cpu'].replace('(R)', '')}, "
             f"{machine['cores']} cores; {told}. Saved in "
