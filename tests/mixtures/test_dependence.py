@@ -599,7 +599,7 @@ def test_a_class_that_wins_no_row_is_a_warning_and_held_against_the_fit(one_rng)
     )
     with pytest.warns(IdentifiabilityWarning, match=r"No row is most probably in class 1, of size 0\.0%"):
         warn_of_hidden(np.array([1.0, 0.0]), hidden.log_joint, X)
-    model.dependent_ = hidden
+    model.dependent_, model.weights_ = hidden, np.array([1.0, 0.0])
     summary = diagnose(model, X, n_permutations=9, random_state=0).summary()
     assert "No row is most probably in class 1" in summary
     far = diagnose(model, 100 * X, n_permutations=9, random_state=0)

@@ -9,10 +9,8 @@ from latentviews._numbers import TINY
 from latentviews.mixtures.problem import classes_of
 
 LEVEL = 1e-3  # the chance of calling rows others where they are drawn as those of the fit
-APART = (
-    0.03  # a polish leaves its weights nearer than this to the shares of its own rows (by .023 at most in 11 tables)
-)
-APART_SPECTRAL = 0.1  # and moments alone nearer than this
+APART = 0.03  # a polish of independent views leaves weights nearer than this to the shares of its rows,
+APART_OTHERWISE = 0.1  # copulas and moments alone nearer than this: at most .023, .061 and .076 in eleven tables
 TOLD = 3  # classes whose shares are told
 
 
@@ -35,8 +33,8 @@ def row_shares(model: Any, posteriors: np.ndarray) -> RowShares:
     spread = posteriors - shares * posteriors.sum(axis=1, keepdims=True)  # of a ratio of two sums
     errors = np.sqrt((spread**2).sum(axis=0)) / total
     classes = classes_of(model)
-    polished = classes.can_refit or classes.dependence is not None
-    limit = np.maximum(stats.norm.isf(LEVEL / (2 * len(shares))) * errors, APART if polished else APART_SPECTRAL)
+    near = APART if classes.can_refit and classes.dependence is None else APART_OTHERWISE
+    limit = np.maximum(stats.norm.isf(LEVEL / (2 * len(shares))) * errors, near)
     return RowShares(shares, errors, bool(np.any(np.abs(shares - model.weights_) > limit)))
 
 
