@@ -23,9 +23,10 @@ LANDMARK_ROWS = 10_000  # landmarks and bandwidths are sought among at most this
 WEAKEST = 1e-6  # of a whitened kernel: directions with so small a share of its trace are lost in the penalty
 FEWEST_ROWS = 4  # fewer have fewer than twenty permutations, and no test at 5 % can reject
 PENALTY = 0.01  # of the covariance of whitened kernels
-SCALES = {4.0: 0.78, 0.12: 0.04, 0.06: 0.04}  # bandwidths to try whitened, in median distances, and weights,
-CURVES = {1.0: 0.14}  # and those less what is linear, which the widest has seen
-TWO_SAMPLE_WEIGHTS = (*SCALES.values(), *CURVES.values())
+PLAIN = {2.0: 0.41}  # bandwidths to try, in median distances, and weights; it sees means, of heavy tails too,
+SCALES = {8.0: 0.41, 0.12: 0.03, 0.06: 0.03}  # those to try whitened, of which the widest sees nothing but means,
+CURVES = {1.0: 0.12}  # and those less what is linear
+TWO_SAMPLE_WEIGHTS = (*PLAIN.values(), *SCALES.values(), *CURVES.values())
 WIDE, CURVED = 4.0, 2.0  # of independence: bandwidths that see lines, and curves less what is linear,
 MIDDLE, FINE = 1.0, 0.4  # and whitened ones for what is finer
 N_DEPENDENCE = 3
@@ -192,11 +193,12 @@ def whitened(kernel: Any, rows: np.ndarray, n_landmarks: int) -> WhitenedKernel:
 
 
 def several_kernels(rows: np.ndarray, n_landmarks: int) -> list[Any]:
-    """The kernels that are tried where none is named, whitened: Gaussians from wide to narrow, and one for curves."""
+    """The kernels that are tried where none is named: a Gaussian, others whitened, and one for curves."""
     middle = np.asarray(middle_gaussian(rows).bandwidth)
-    plain = [Gaussian(middle * scale) for scale in SCALES]
+    plain = [UnitHeight(Gaussian(middle * scale)) for scale in PLAIN]
+    wide_to_narrow = [Gaussian(middle * scale) for scale in SCALES]
     bent = [curved(Gaussian(middle * scale), rows, n_landmarks) for scale in CURVES]
-    return [whitened(kernel, rows, n_landmarks) for kernel in (*plain, *bent)]
+    return plain + [whitened(kernel, rows, n_landmarks) for kernel in (*wide_to_narrow, *bent)]
 
 
 def dependence_kernels(rows: np.ndarray, n_landmarks: int, *, of_pair: bool) -> list[Any]:

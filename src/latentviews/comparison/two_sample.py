@@ -61,9 +61,10 @@ def two_sample_test(
     x, y : arrays of shape (m, d) and (n, d), vectors, or iterables of batches that can be read more than once
         Arrays of PyTorch or CuPy are compared where they are.
     kernel : Kernel, list of kernels, or None
-        None tries four Gaussians whitened by the covariance of their features: of 4 median distances (in standard
-        deviations of the columns), which sees means, of 1 less what is linear, which sees spreads and correlations, and
-        of .12 and .06, which see small shapes. Rules are resolved on the pooled rows.
+        None tries five Gaussians, their bandwidths in median distances and these in standard deviations of the columns:
+        of 2, and of 8 whitened by the covariance of its features, which see means; and whitened too, of 1 less what
+        is linear, which sees spreads and correlations, and of .12 and .06, which see small shapes. Rules are resolved
+        on the pooled rows.
     statistic : QuadraticMMD(), LandmarkMMD(), BlockMMD() or None
         None takes the Gram matrix of up to 1,000 rows and landmarks of more. From 50,000 rows, and for streams, the
         null is the statistic's limit, Σ_i λ_i χ²_1 with the eigenvalues of the pooled covariance, in place of
