@@ -4,7 +4,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 LOWEST ?= tests/core/test_tensors.py tests/core/test_moments.py tests/core/test_streams.py tests/core/test_spaces.py tests/io/test_readers.py  # LOWEST= for all
 
-.PHONY: demo test coverage lint docs site evidence wheel properties lowest mutants changelog clean
+.PHONY: demo test coverage lint docs site evidence peers wheel properties lowest mutants changelog clean
 
 demo: .venv/ready
 	$(BIN)/latentviews demo --out demo
@@ -29,8 +29,10 @@ docs: .venv/ready
 site: docs  # the built pages in Chromium: links, pictures, the console, a phone's width, the search
 	$(BIN)/python docs/check_site.py
 
-evidence: .venv/ready  # small sizes, in minutes; FULL=1 measures everything again, in hours
-	OPENBLAS_NUM_THREADS=1 $(BIN)/python benchmarks/evidence.py $(if $(FULL),--full)
+evidence: $(if $(FULL),build/peers/ready,.venv/ready)  # small sizes, in minutes; FULL=1 measures everything again, in hours
+	OPENBLAS_NUM_THREADS=1 $(if $(FULL),build/peers/bin,$(BIN))/python benchmarks/evidence.py $(if $(FULL),--full --lanes 2)
+
+peers: build/peers/ready  # an environment with all that the benchmarks compare with
 
 wheel: .venv/ready  # sdist and wheel in dist/, and the wheel, made from the sdist, in an environment of its own
 	rm -rf dist build/wheel
@@ -58,6 +60,13 @@ changelog: .venv/ready  # what the next release would say
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "latentviews needs Python 3.11 or newer; set PYTHON=python3.x")'
 	$(PYTHON) -m venv --clear .venv
 	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev,docs]'
+	touch $@
+
+build/peers/ready: pyproject.toml constraints.txt benchmarks/peers.txt
+	$(PYTHON) -m venv --clear build/peers
+	grep -v '^pandas==' constraints.txt > build/constraints.txt
+	build/peers/bin/pip install --quiet --disable-pip-version-check -c build/constraints.txt -r benchmarks/peers.txt -e '.[dev]'
+	rm -rf build/peers/lib/python*/site-packages/tests  # PhenoGraph's, which would hide ours
 	touch $@
 
 clean:
