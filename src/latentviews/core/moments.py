@@ -291,9 +291,9 @@ def _buffered_sums(project: Projection, maps: Embed | None, size: int, dtype: An
     )
 
     def on_grids(batch: np.ndarray) -> tuple[Any, ...]:
-        z = look_up(batch)
-        counts = _counts(None, None, None, (n, n_views, len(batch)))
-        return (*counts, *_products(z, z), *gather(batch, look_up.z[:, : len(batch)]))
+        z, counts = look_up(batch), _counts(None, None, None, (n, n_views, len(batch)))
+        products = look_up.products(len(batch)) if n == 3 else _products(z, z)
+        return (*counts, *products, *gather(batch, look_up.z[:-1, : len(batch)]))
 
     return on_grids
 

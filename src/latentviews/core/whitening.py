@@ -11,7 +11,7 @@ from itertools import permutations
 
 import numpy as np
 
-from latentviews._numbers import size_of, sketched_svd, thin_svd
+from latentviews._numbers import leading_svd, size_of, sketched_svd, thin_svd
 from latentviews._sentences import warn_user
 from latentviews._validation import IdentifiabilityWarning, UnsupportedError
 from latentviews.core.moments import Pairs, WhitenedMoments
@@ -47,24 +47,20 @@ def whiten(pairs: Pairs, rank: int, reference: int | None = None) -> Whitening:
     if reference is not None:
         orders = [order for order in orders if reference in order[2]]
     candidates = [(order, *_cross_moments(pairs, scale, order)) for order in orders]
-    found = [sketched_svd(c_ab) if min(c_ab.shape) > LARGE else None for _, c_ab, _, _ in candidates]
-    spectra = [
-        np.linalg.svd(c_ab, compute_uv=False) if svd is None else np.pad(svd[1], (0, min(c_ab.shape) - len(svd[1])))
-        for svd, (_, c_ab, _, _) in zip(found, candidates, strict=True)
-    ]
-    best_first = sorted(range(len(orders)), key=lambda i: -_conditioning(spectra[i], rank))
-    _check_spectrum(spectra[best_first[0]], rank)
+    found = [leading_svd(c_ab, rank) for _, c_ab, _, _ in candidates]
+    best_first = sorted(range(len(orders)), key=lambda i: -_conditioning(found[i][1], rank))
+    _check_spectrum(found[best_first[0]][1], rank)
     failure: UnsupportedError | None = None
     for i in best_first:
         order, c_ab, c_ca, c_cb = candidates[i]
         try:
-            maps = triple_whitening(found[i] or thin_svd(c_ab), c_ca, c_cb, rank)
+            maps = triple_whitening(found[i], c_ca, c_cb, rank)
         except UnsupportedError as error:
-            error.spectrum = spectra[i]
-            failure = failure or error
+            if failure is None:
+                failure, error.spectrum = error, _spectrum(c_ab, found[i][1])
             continue
         down = _unstack(order, maps, pairs, scale)
-        return Whitening(order, down, _up(pairs, order, down), spectra[i])
+        return Whitening(order, down, _up(pairs, order, down), _spectrum(c_ab, found[i][1]))
     raise failure or UnsupportedError("No reference view to whiten with.")
 
 
@@ -176,6 +172,15 @@ def _scales(pairs: Pairs, n_views: int) -> list[float]:
     """The size of every view's features, so that none drowns the others of its group."""
     norms = {pair: size_of(c) for pair, c in pairs.items()}
     return [np.sqrt(np.mean([norm for pair, norm in norms.items() if t in pair])) or 1.0 for t in range(n_views)]
+
+
+def _spectrum(c_ab: np.ndarray, leading: np.ndarray) -> np.ndarray:
+    """All singular values of a pair moment of which some, or all, are known."""
+    size = min(c_ab.shape)
+    if len(leading) == size:
+        return leading
+    values = sketched_svd(c_ab)[1] if size > LARGE else np.linalg.svd(c_ab, compute_uv=False)
+    return np.pad(values, (0, size - len(values)))
 
 
 def _conditioning(spectrum: np.ndarray, rank: int) -> float:

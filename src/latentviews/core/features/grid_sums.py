@@ -9,6 +9,7 @@ from scipy import sparse
 from latentviews.core.features.bins import BinnedFeatures, GridFeatures
 
 ROWS = 16_000  # of a batch at most; no power of two, whose multiples share lines of a cache
+IN_CACHE = 2**16  # numbers
 
 
 class GridCells:
@@ -19,16 +20,19 @@ class GridCells:
         self.grids = grids
         self.place, self.whole, self.left = np.zeros(size), np.zeros(size), np.zeros(size, dtype=numbers)
 
-    def cells(self, rows: np.ndarray, t: int) -> tuple[np.ndarray, np.ndarray]:
-        """The grid points to the left of the values of column t, and their distances in steps, in the buffers."""
-        grid, size = self.grids[t], len(rows)
-        place, whole, left = self.place[:size], self.whole[:size], self.left[:size]
+    def places(self, rows: np.ndarray, t: int) -> tuple[np.ndarray, np.ndarray]:
+        """The grid points to the left of the values of column t, and where on the grid these are, in the buffers."""
+        grid, place, left = self.grids[t], self.place[: len(rows)], self.left[: len(rows)]
         np.subtract(rows[:, self.columns[t]], grid[0], out=place)
         place *= 1 / (grid[1] - grid[0])
         np.clip(place, 0.0, np.nextafter(len(grid) - 1.0, 0.0), out=place)  # its whole part is no last grid point
-        np.floor(place, out=whole)
-        np.copyto(left, whole, casting="unsafe")
-        place -= whole
+        np.copyto(left, place, casting="unsafe")
+        return left, place
+
+    def cells(self, rows: np.ndarray, t: int) -> tuple[np.ndarray, np.ndarray]:
+        """The grid points to the left of the values of column t, and their distances in steps, in the buffers."""
+        left, place = self.places(rows, t)
+        place -= np.floor(place, out=self.whole[: len(rows)])
         return left, place
 
 
@@ -44,12 +48,12 @@ class LookedUp(GridCells):
         size: int,
     ):
         super().__init__(columns, grids, size, np.intp)  # what `take` takes
-        # values at the left ends of cells, and the steps to the right ones as imaginary parts: one take for both
-        self.tables = [table.T[:, :-1] + 1j * np.diff(table.T, axis=1) for table in tables]  # (k, G_t - 1)
+        self.tables = [_straight(table.T) for table in tables]  # (k, G_t - 1)
         self.groups = groups
         self.rank = tables[0].shape[1]
-        self.z, self.more = np.empty((len(groups) * self.rank, size)), np.empty(size)
+        self.z, self.more = np.ones((len(groups) * self.rank + 1, size)), np.empty(size)  # the last row stays one
         self.taken = np.empty(size, dtype=complex)
+        self.pairs = np.empty((self.rank**2, min(size, max(IN_CACHE // self.rank**2, 1))))
 
     def __call__(self, rows: np.ndarray) -> list[np.ndarray]:
         """The z_g, (k, n) each, in the buffer."""
@@ -61,14 +65,35 @@ class LookedUp(GridCells):
 
     def _add(self, z: np.ndarray, rows: np.ndarray, t: int, *, first: bool) -> None:
         """The functions of view t in place of z, or added to it."""
-        left, share = self.cells(rows, t)
+        left, place = self.places(rows, t)
         more, taken = self.more[: len(rows)], self.taken[: len(rows)]
         for one, table in zip(z, self.tables[t], strict=True):
             table.take(left, out=taken, mode="clip")
             here = one if first else more
-            np.add(np.multiply(taken.imag, share, out=here), taken.real, out=here)
+            np.add(np.multiply(taken.imag, place, out=here), taken.real, out=here)
             if not first:
                 one += more
+
+    def products(self, n_rows: int) -> tuple[np.ndarray, np.ndarray]:
+        """Σ_rows z_i z_jᵀ of three groups, zero for i = j, and Σ_rows z_1 ⊗ z_2 ⊗ z_3, of the z in the buffer."""
+        k, z = self.rank, self.z[:, :n_rows]
+        width = self.pairs.shape[1]
+        found = np.zeros((k * k, k + 1))
+        for start in range(0, n_rows, width):
+            first, second, third = np.split(z[:, start : start + width], [k, 2 * k])
+            both = self.pairs[:, : first.shape[1]]
+            np.multiply(first[:, None, :], second, out=both.reshape(k, k, -1))
+            found += both @ third.T  # a product with the third and, of the row of ones, a sum
+        upper = np.zeros((3 * k, 3 * k))
+        upper[:k, k : 2 * k] = found[:, k].reshape(k, k)
+        upper[: 2 * k, 2 * k :] = z[: 2 * k] @ z[2 * k : -1].T
+        return upper + upper.T, found[:, :k].reshape(k, k, k)
+
+
+def _straight(values: np.ndarray) -> np.ndarray:
+    """The lines between values (k, G) at 0, 1, 2, …: a real part plus the imaginary one times the place, one take for both."""
+    steps = np.diff(values, axis=1)
+    return values[:, :-1] - steps * np.arange(steps.shape[1]) + 1j * steps
 
 
 class Gathered(GridCells):
@@ -92,16 +117,17 @@ class Gathered(GridCells):
         self.points, self.shares = np.zeros((size, entries), dtype=np.int32), np.zeros((size, entries))
         starts = np.arange(0, entries * size + 1, entries, dtype=np.int32)
         self.matrix = sparse.csc_array((self.shares.ravel(), self.points.ravel(), starts), shape=(n_cells, size))
-        self.rank, self.rows = rank, np.zeros((size, len(groups) * rank))
+        self.rank, self.width = rank, len(groups) * rank
+        self.rows = np.zeros((size, self.width + self.width % 2))  # even, for the processor's vectors
         self.own = [next(g for g, group in enumerate(groups) if t in group) for t in range(len(grids))]
 
     def __call__(self, rows: np.ndarray, z: np.ndarray) -> list[np.ndarray]:
         """The sums of all z_g, (n_groups k, n), for every column: (G_t, n_groups k), zero for its own group."""
-        self.rows[: len(rows)] = z.T
+        self.rows[: len(rows), : self.width] = z.T
         self.rows[len(rows) :] = 0.0
         for t in range(len(self.grids)):
             self._fill(rows, t)
-        found = np.split(self.matrix @ self.rows, self.first[1:])
+        found = np.split((self.matrix @ self.rows)[:, : self.width], self.first[1:])
         for own, sums in zip(self.own, found, strict=True):
             sums[:, own * self.rank : (own + 1) * self.rank] = 0.0
         return found

@@ -8,7 +8,7 @@ import numpy as np
 from scipy import fft, optimize, special
 from scipy.spatial.distance import pdist
 
-from latentviews._numbers import TINY, as_shares, quartile_spread, smoothed_bins, thinned
+from latentviews._numbers import NORMAL_QUARTILES, TINY, as_shares, quartile_spread, smoothed_bins, thinned
 from latentviews._parameters import Bandwidth, NoneOr
 from latentviews.core.kernels.once import distinct, once, quantiles
 
@@ -80,9 +80,14 @@ def scott(x: np.ndarray) -> np.ndarray:
 def silverman(x: np.ndarray) -> np.ndarray:
     """Silverman's rule of thumb with his robust spread, one bandwidth per column."""
     n, d = x.shape
-    deviation, quartiles = x.std(axis=0), quartile_spread(x)
+    deviation, quartiles = x.std(axis=0), _column_quartiles(x) if d == 1 else quartile_spread(x)
     spread = np.where(quartiles > 0, np.minimum(deviation, quartiles), deviation)
     return spread * (4 / (n * (d + 2))) ** (1 / (d + 4))
+
+
+def _column_quartiles(x: np.ndarray) -> np.ndarray:
+    """`quartile_spread` of one column (n, 1), off its order, which other rules ask for, too."""
+    return np.array([np.ptp(quantiles(x[:, 0], [0.25, 0.75])) / NORMAL_QUARTILES])
 
 
 def isj(x: np.ndarray, low: float = -np.inf, high: float = np.inf) -> np.ndarray:
