@@ -6,16 +6,18 @@ import numpy as np
 import pytest
 from scipy.ndimage import gaussian_filter1d
 
-from latentviews import LowRankDensity
+from latentviews import LowRankDensity, _numbers
 from latentviews._numbers import (
     as_shares,
     drawn_labels,
     effective_rows,
     evenly,
+    leading_svd,
     posteriors_of,
     quartile_spread,
     row_shares,
     smoothed_bins,
+    thin_svd,
     thinned,
 )
 from latentviews._sentences import warn_user
@@ -113,3 +115,41 @@ def test_a_warning_from_inside_skips_the_frames_of_the_package_only():
         inside["two"]()
 
     assert [one.filename for one in caught] == ["theirs.py", __file__]
+
+
+SPECTRA = {
+    "five and noise": np.append([1.0, 0.2, 0.1, 0.05, 0.03], 1e-4 * 0.98 ** np.arange(195)),
+    "of low rank": np.append([1.0, 0.5, 0.4, 0.3, 1e-6], np.zeros(195)),
+    "of lower rank": np.append([1.0, 0.5], np.zeros(198)),
+    "flat": np.linspace(1.0, 0.9, 200),
+    "zero": np.zeros(200),
+}
+
+
+@pytest.mark.parametrize("shape", [(200, 230), (230, 200)])
+@pytest.mark.parametrize("values", SPECTRA.values(), ids=SPECTRA)
+def test_leading_singular_vectors_are_those_of_the_whole_decomposition(values, shape, rng):
+    """Their space is so up to rounding over the gap to the next singular value."""
+    left, right = (np.linalg.qr(rng.normal(size=(size, 200)))[0] for size in shape)
+    matrix = (left * values) @ right.T
+
+    u, found, vt = leading_svd(matrix, 5)
+
+    whole = np.linalg.svd(matrix, compute_uv=False)
+    np.testing.assert_allclose(found[:5], whole[:5], atol=1e-14)
+    np.testing.assert_allclose(u[:, :5].T @ u[:, :5], np.eye(5), atol=1e-13)
+    np.testing.assert_allclose(matrix @ vt[:5].T, u[:, :5] * found[:5], atol=1e-13)
+    if whole[4] > 2 * whole[5] > 0:
+        space, limit = left[:, :5] @ left[:, :5].T, 1e-13 / (whole[4] - whole[5])
+        np.testing.assert_allclose(u[:, :5] @ u[:, :5].T, space, atol=limit)
+
+
+@pytest.mark.parametrize(("name", "asked"), [("five and noise", 0), ("of low rank", 0), ("flat", 1)])
+def test_the_whole_decomposition_is_asked_for_only_where_few_vectors_do_not_settle(name, asked, rng, monkeypatch):
+    left, right = (np.linalg.qr(rng.normal(size=(200, 200)))[0] for _ in range(2))
+    matrix, sizes = (left * SPECTRA[name]) @ right.T, []
+    monkeypatch.setattr(_numbers, "thin_svd", lambda one: sizes.append(one.shape) or thin_svd(one))
+
+    leading_svd(matrix, 5)
+
+    assert sizes.count((200, 200)) == asked

@@ -12,6 +12,10 @@ LINE = 90  # characters of a value that a record shows in full
 LARGEST = 1e150  # values beyond have squares that overflow
 FEW_COLUMNS = 4  # of long tables, along which loops cost more than sums
 SKETCH = 256  # random vectors, whose products span a matrix of lower rank
+MORE = 10  # random vectors than singular ones that are wanted
+FEW_OF_MANY = 10  # times as many rows and columns, and it pays to ask for some singular vectors only
+PASSES = 12  # after which all singular vectors cost no more
+SETTLED = 1e-14  # of the first singular value: rounding
 NORMAL_QUARTILES = 1.349  # from the first quartile to the third of a normal law, in standard deviations
 
 
@@ -127,6 +131,26 @@ def sketched_svd(matrix: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray
         return thin_svd(matrix)
     u, values, vt = thin_svd(inside)
     return basis @ u, values, vt
+
+
+def leading_svd(matrix: np.ndarray, rank: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """`thin_svd` cut to the first ``rank``; all of it where the matrix is small, or where they do not settle soon.
+
+    Products with random vectors and back, until nothing but rounding is left (Halko, Martinsson & Tropp 2011,
+    algorithm 4.4).
+    """
+    size = rank + MORE
+    if min(matrix.shape) < FEW_OF_MANY * size:
+        return thin_svd(matrix)
+    v, _ = np.linalg.qr(np.random.default_rng(0).normal(size=(matrix.shape[1], size)))
+    for _ in range(PASSES):
+        u, _ = np.linalg.qr(matrix @ v)
+        v, inside = np.linalg.qr(matrix.T @ u)  # uᵀ A = insideᵀ vᵀ
+        left, values, right = thin_svd(inside.T)
+        first = u @ left[:, :rank], values[:rank], right[:rank] @ v.T
+        if size_of(matrix @ first[2].T - first[0] * first[1]) <= SETTLED * values[0]:
+            return first
+    return thin_svd(matrix)
 
 
 def largest_singular_value(matrix: np.ndarray) -> float:

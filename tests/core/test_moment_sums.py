@@ -10,6 +10,7 @@ import pytest
 from sklearn.base import clone
 
 from latentviews.core import moments
+from latentviews.core.features import grid_sums
 from latentviews.core.features.bins import BinnedFeatures
 from latentviews.core.features.fourier import FourierFeatures
 from latentviews.core.features.indicators import OneHotFeatures
@@ -130,7 +131,7 @@ def test_moments_of_five_views_are_the_literal_ones(phi, groups, missing, weight
         np.testing.assert_allclose(one, other, atol=1e-10)
 
 
-def grid_sums(rng, size):
+def buffered_sums(rng, size):
     """Sums of three columns on grids, by buffers for at most so many rows."""
     X = rng.normal(size=(200, 3))
     views = Views(([0], [1], [2]), tuple(BinnedFeatures(Gaussian(0.7), 64).fit(X[:, [t]]) for t in range(3)))
@@ -139,8 +140,8 @@ def grid_sums(rng, size):
 
 
 def test_batches_go_by_buffers_where_these_are_long_enough_and_nothing_is_missing(rng):
-    X, sums = grid_sums(rng, 50)
-    _, general = grid_sums(np.random.default_rng(0), 0)
+    X, sums = buffered_sums(rng, 50)
+    _, general = buffered_sums(np.random.default_rng(0), 0)
     general.project = sums.project
     gaps = X[:40].copy()
     gaps[3, 1] = np.nan
@@ -158,8 +159,31 @@ def test_batches_go_by_buffers_where_these_are_long_enough_and_nothing_is_missin
     assert not general._buffered
 
 
+@pytest.mark.parametrize("rank", [1, 2, 3, 4])
+@pytest.mark.parametrize("in_cache", [1, 40, 2**16])
+def test_products_of_three_groups_at_once_are_those_of_each_two_and_three(rank, in_cache, rng, monkeypatch):
+    monkeypatch.setattr(grid_sums, "IN_CACHE", in_cache)
+    X, grid = rng.normal(size=(30, 3)), np.linspace(-2, 2, 9)
+    tables = [rng.normal(size=(9, rank)) for _ in range(3)]
+    look_up = grid_sums.LookedUp([0, 1, 2], [grid] * 3, tables, ((1,), (0,), (2,)), 40)
+
+    z = look_up(X)
+    pairs, triple = look_up.products(30)
+
+    literal = [np.stack([np.interp(X[:, t], grid, f) for f in tables[t].T]) for t in (1, 0, 2)]
+    np.testing.assert_allclose(z, np.concatenate(literal), atol=1e-12)
+    blocks = [[(a @ b.T) * (i != j) for j, b in enumerate(literal)] for i, a in enumerate(literal)]
+    np.testing.assert_allclose(pairs, np.block(blocks), atol=1e-11)
+    np.testing.assert_allclose(triple, np.einsum("an,bn,cn->abc", *literal), atol=1e-11)
+
+
+@pytest.mark.parametrize(("width", "rows"), [(3, 32_000), (9, 32_000), (30, 16_666), (10**6, 1)])
+def test_batches_are_shorter_where_rows_have_many_coordinates(width, rows):
+    assert grid_sums.grid_rows(width) == rows
+
+
 def test_buffers_stay_behind_where_sums_are_sent(rng):
-    X, sums = grid_sums(rng, 50)
+    X, sums = buffered_sums(rng, 50)
     expected = sums(X[:50], None)
 
     sent = pickle.loads(pickle.dumps(sums))

@@ -5,7 +5,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from latentviews.core import moments
+from latentviews.core.features import grid_sums
 from latentviews.core.features.base import FactoredFeatureMap, FeatureMap, raw_vectors, tail_of
 from latentviews.core.features.bins import BinnedFeatures, GridFeatures
 from latentviews.core.features.fourier import FourierFeatures
@@ -142,7 +142,7 @@ def test_columns_on_grids_have_the_sums_that_sparse_matrices_have(groups, rng, m
     maps = Views(columns, tuple(grids))
 
     quick = whitened_total(X, views, whitening, component_maps=maps)
-    monkeypatch.setattr(moments, "ROWS", 64)
+    monkeypatch.setattr(grid_sums, "ROWS", 64)
     in_parts = whitened_total(X, views, whitening, component_maps=maps)
     plain = whitened_total(X, views, whitening, np.ones(len(X)), maps)  # weights take the other way
 

@@ -40,6 +40,27 @@ def test_a_column_is_read_once_inside_and_every_time_outside(rng):
     assert asked == [1, 2, 1, 1, 1, 1]
 
 
+def test_columns_that_differ_anywhere_are_read_apart_also_where_one_was_changed_since(rng):
+    asked = []
+
+    @once
+    def total(x):
+        asked.append(len(x))
+        return float(x.sum())
+
+    @reading_once
+    def fit(x):
+        for place in range(0, len(x), 7):
+            before = total(x)
+            x[place] += 1.0
+            assert total(x) == pytest.approx(before + 1.0)
+        assert total(x[:0]) == 0.0
+        assert total(x[:, None]) == total(x)
+
+    fit(rng.normal(size=100))
+    assert asked == [100] * 16 + [0, 100]
+
+
 @pytest.mark.parametrize("size", [0, 1, 30])
 def test_distinct_values_and_counts_are_those_of_numpy(rng, size):
     x = np.round(rng.normal(size=size), 1)

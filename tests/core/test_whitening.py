@@ -5,6 +5,7 @@ import warnings
 import numpy as np
 import pytest
 
+from latentviews._numbers import thin_svd
 from latentviews.core import whitening
 from latentviews.core.moments import WhitenedMoments
 from latentviews.core.whitening import (
@@ -109,6 +110,29 @@ def test_a_large_pair_of_low_rank_is_whitened_as_a_small_one_is(rng, monkeypatch
     np.testing.assert_allclose(quick.spectrum, slow.spectrum, atol=1e-12)
     np.testing.assert_array_equal(quick.spectrum[256:], 0.0)
     for a, b in zip(quick.up, slow.up, strict=True):  # the same but for signs of coordinates
+        np.testing.assert_allclose(a @ a.T, b @ b.T, atol=1e-10)
+
+
+def test_a_pair_of_many_features_is_decomposed_once_and_only_for_its_spectrum(rng, monkeypatch):
+    """Of the pairs among which a reference is chosen, k singular vectors are found; the answer is that of all."""
+    tables = tables_of([300, 310, 320], rng)
+    pairs = {pair: c + 1e-6 * rng.normal(size=c.shape) for pair, c in exact_pairs(tables).items()}
+    whole, svd = [], np.linalg.svd
+
+    def counted(matrix, *args, **kwargs):
+        if min(matrix.shape) >= 300:
+            whole.append(kwargs.get("compute_uv", True))
+        return svd(matrix, *args, **kwargs)
+
+    monkeypatch.setattr(np.linalg, "svd", counted)
+    quick = whiten(pairs, 3)
+    assert whole == [False]
+    monkeypatch.setattr(whitening, "leading_svd", lambda matrix, rank: thin_svd(matrix))
+    slow = whiten(pairs, 3)
+
+    assert quick.groups == slow.groups
+    np.testing.assert_allclose(quick.spectrum, slow.spectrum, atol=1e-14)
+    for a, b in zip((*quick.up, *quick.down), (*slow.up, *slow.down), strict=True):  # the same but for signs
         np.testing.assert_allclose(a @ a.T, b @ b.T, atol=1e-10)
 
 

@@ -19,7 +19,7 @@ from scipy import sparse
 from latentviews._arrays import by_columns, in_doubles, in_library_of, is_foreign, moved_to, namespace, to_numpy
 from latentviews._numbers import TINY
 from latentviews._validation import UnsupportedError
-from latentviews.core.features.grid_sums import ROWS, Gathered, LookedUp, column_grids
+from latentviews.core.features.grid_sums import FEW_CLASSES, Gathered, LookedUp, column_grids, grid_rows
 from latentviews.core.features.landmark_sums import ROWS as LANDMARK_ROWS
 from latentviews.core.features.landmark_sums import LandmarkSums, sees_from_landmarks
 from latentviews.core.streams import BATCH, Total, is_array, rows_at_once, total, weigh
@@ -262,7 +262,7 @@ def _buffered_rows(project: Projection, maps: Embed | None) -> int | None:
     """The most rows of a batch whose sums go by buffers: single columns on grids, or views seen from landmarks."""
     both = project.embed, maps or project.embed
     if all(column_grids(views) is not None for views in both):
-        return ROWS
+        return grid_rows(len(project.groups) * project.rank)
     if not all(sees_from_landmarks(views) for views in both):
         return None
     columns = sum(phi.landmarks_.shape[1] for views in both for phi in views.features)  # type: ignore[attr-defined]
@@ -285,15 +285,14 @@ def _buffered_sums(project: Projection, maps: Embed | None, size: int, dtype: An
             return (*_counts(None, None, None, (n, n_views, len(batch))), *_products(z, z), *seen.gather(batch))
 
         return from_landmarks
-    look_up, gather = (
-        LookedUp(*here, tables, project.groups, size),
-        Gathered(*there, project.groups, project.rank, size),
-    )
+    look_up = LookedUp(*here, tables, project.groups, size)
+    gather = Gathered(*there, project.groups, project.rank, size)
+    at_once = n == 3 and project.rank <= FEW_CLASSES
 
     def on_grids(batch: np.ndarray) -> tuple[Any, ...]:
-        z = look_up(batch)
-        counts = _counts(None, None, None, (n, n_views, len(batch)))
-        return (*counts, *_products(z, z), *gather(batch, look_up.z[:, : len(batch)]))
+        z, counts = look_up(batch), _counts(None, None, None, (n, n_views, len(batch)))
+        products = look_up.products(len(batch)) if at_once else _products(np.split(z, n), np.split(z, n))
+        return (*counts, *products, *gather(batch, z))
 
     return on_grids
 

@@ -11,7 +11,7 @@ from itertools import permutations
 
 import numpy as np
 
-from latentviews._numbers import size_of, sketched_svd, thin_svd
+from latentviews._numbers import leading_svd, size_of, sketched_svd, thin_svd
 from latentviews._sentences import warn_user
 from latentviews._validation import IdentifiabilityWarning, UnsupportedError
 from latentviews.core.moments import Pairs, WhitenedMoments
@@ -46,25 +46,22 @@ def whiten(pairs: Pairs, rank: int, reference: int | None = None) -> Whitening:
     orders = [order for order in permutations(groups) if order[0] < order[1]]
     if reference is not None:
         orders = [order for order in orders if reference in order[2]]
-    candidates = [(order, *_cross_moments(pairs, scale, order)) for order in orders]
-    found = [sketched_svd(c_ab) if min(c_ab.shape) > LARGE else None for _, c_ab, _, _ in candidates]
-    spectra = [
-        np.linalg.svd(c_ab, compute_uv=False) if svd is None else np.pad(svd[1], (0, min(c_ab.shape) - len(svd[1])))
-        for svd, (_, c_ab, _, _) in zip(found, candidates, strict=True)
-    ]
-    best_first = sorted(range(len(orders)), key=lambda i: -_conditioning(spectra[i], rank))
-    _check_spectrum(spectra[best_first[0]], rank)
+    c_abs = [_cross_moment(pairs, scale, a, b) for a, b, _ in orders]
+    found = [leading_svd(c_ab, rank) for c_ab in c_abs]
+    best_first = sorted(range(len(orders)), key=lambda i: -_conditioning(found[i][1], rank))
+    _check_spectrum(found[best_first[0]][1], rank)
     failure: UnsupportedError | None = None
     for i in best_first:
-        order, c_ab, c_ca, c_cb = candidates[i]
+        order = orders[i]
+        c_ca, c_cb = (_cross_moment(pairs, scale, order[2], group) for group in order[:2])
         try:
-            maps = triple_whitening(found[i] or thin_svd(c_ab), c_ca, c_cb, rank)
+            maps = triple_whitening(found[i], c_ca, c_cb, rank)
         except UnsupportedError as error:
-            error.spectrum = spectra[i]
-            failure = failure or error
+            if failure is None:
+                failure, error.spectrum = error, _spectrum(c_abs[i], found[i][1])
             continue
         down = _unstack(order, maps, pairs, scale)
-        return Whitening(order, down, _up(pairs, order, down), spectra[i])
+        return Whitening(order, down, _up(pairs, order, down), _spectrum(c_abs[i], found[i][1]))
     raise failure or UnsupportedError("No reference view to whiten with.")
 
 
@@ -178,6 +175,15 @@ def _scales(pairs: Pairs, n_views: int) -> list[float]:
     return [np.sqrt(np.mean([norm for pair, norm in norms.items() if t in pair])) or 1.0 for t in range(n_views)]
 
 
+def _spectrum(c_ab: np.ndarray, leading: np.ndarray) -> np.ndarray:
+    """All singular values of a pair moment of which some, or all, are known."""
+    size = min(c_ab.shape)
+    if len(leading) == size:
+        return leading
+    values = sketched_svd(c_ab)[1] if size > LARGE else np.linalg.svd(c_ab, compute_uv=False)
+    return np.pad(values, (0, size - len(values)))
+
+
 def _conditioning(spectrum: np.ndarray, rank: int) -> float:
     return float(spectrum[rank - 1] / spectrum[0]) if len(spectrum) >= rank and spectrum[0] > 0 else 0.0
 
@@ -186,16 +192,10 @@ def _pair(pairs: Pairs, s: int, t: int) -> np.ndarray:
     return pairs[s, t] if s < t else pairs[t, s].T
 
 
-def _cross_moments(
-    pairs: Pairs, scale: Sequence[float], order: Sequence[Sequence[int]]
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """C_ab, C_ca and C_cb of groups of scaled views."""
-
-    def block(first: Sequence[int], second: Sequence[int]) -> np.ndarray:
-        return np.block([[_pair(pairs, s, t) / (scale[s] * scale[t]) for t in second] for s in first])
-
-    a, b, c = order
-    return block(a, b), block(c, a), block(c, b)
+def _cross_moment(pairs: Pairs, scale: Sequence[float], first: Sequence[int], second: Sequence[int]) -> np.ndarray:
+    """C_ab of two groups of scaled views."""
+    parts = [[_pair(pairs, s, t) / (scale[s] * scale[t]) for t in second] for s in first]
+    return parts[0][0] if len(first) == len(second) == 1 else np.block(parts)
 
 
 def _unstack(

@@ -8,7 +8,7 @@ import numpy as np
 from scipy import fft, optimize, special
 from scipy.spatial.distance import pdist
 
-from latentviews._numbers import TINY, as_shares, quartile_spread, smoothed_bins, thinned
+from latentviews._numbers import NORMAL_QUARTILES, TINY, as_shares, quartile_spread, smoothed_bins, thinned
 from latentviews._parameters import Bandwidth, NoneOr
 from latentviews.core.kernels.once import distinct, once, quantiles
 
@@ -16,7 +16,7 @@ SCALES = 2500  # bandwidths that a grid can hold
 STAGES = 7  # of improved Sheather–Jones
 TIMES = 0.1 * 0.5 ** np.arange(37)  # squared bandwidths over the range of the data, tried from above
 IRREGULAR = 2.4  # the median ratio of neighbouring gaps above which values were not rounded
-UNDERFLOW = 745.0  # exp(-745) is zero
+UNDERFLOW = 300.0  # exp(-300) times any term, 1e60 at most, is nothing beside their sum
 FLAT = 1e-250  # no derivative is smaller
 FACTORS = np.geomspace(0.05, 2.5, 24)  # of Silverman's rule, among which held-out rows choose
 FEW = 200  # values whose differences are formed rather than counted
@@ -80,9 +80,14 @@ def scott(x: np.ndarray) -> np.ndarray:
 def silverman(x: np.ndarray) -> np.ndarray:
     """Silverman's rule of thumb with his robust spread, one bandwidth per column."""
     n, d = x.shape
-    deviation, quartiles = x.std(axis=0), quartile_spread(x)
+    deviation, quartiles = x.std(axis=0), _column_quartiles(x) if d == 1 else quartile_spread(x)
     spread = np.where(quartiles > 0, np.minimum(deviation, quartiles), deviation)
     return spread * (4 / (n * (d + 2))) ** (1 / (d + 4))
+
+
+def _column_quartiles(x: np.ndarray) -> np.ndarray:
+    """`quartile_spread` of one column (n, 1), off its order, which other rules ask for, too."""
+    return np.array([np.ptp(quantiles(x[:, 0], [0.25, 0.75])) / NORMAL_QUARTILES])
 
 
 def isj(x: np.ndarray, low: float = -np.inf, high: float = np.inf) -> np.ndarray:
