@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.stats import binom, binomtest, norm
 
-from latentviews import MultiViewMixture
+from latentviews import IdentifiabilityWarning, MultiViewMixture
 from latentviews.mixtures import problem
 from latentviews.mixtures.inference import expectation, share_interval
 
@@ -115,3 +115,17 @@ def test_refits_to_many_rows_of_overlapping_classes_go_to_their_end(monkeypatch)
     monkeypatch.setattr(problem, "SETTLED", 0.0)
 
     assert np.all(spread > 0.8 * model.bootstrap(X, 6, random_state=0).weights.std(axis=0))
+
+
+def test_a_hundred_rows_are_asked_whether_every_class_wins_some_and_more_only_where_they_do_not():
+    asked = []
+
+    def log_joint(rows):
+        asked.append(len(rows))
+        return np.column_stack([rows, 0.5 + 0.0 * rows])
+
+    problem.warn_of_hidden(np.array([0.5, 0.5]), log_joint, 1.0 * (np.arange(10_000) % 3 > 0))
+    problem.warn_of_hidden(np.array([0.5, 0.5]), log_joint, np.r_[np.ones(9_999), 0.0])
+    assert asked == [100, 100, 2000, 10_000]
+    with pytest.warns(IdentifiabilityWarning, match="No row is most probably in class 1"):
+        problem.warn_of_hidden(np.array([1.0, 0.0]), log_joint, np.ones(50))
