@@ -6,13 +6,14 @@
 2,000 rows, separation 2, k = 3, Gaussian and Gaussian/Gamma in turn; the first class is the smallest, a sixth of the
 rows. Intervals for the weights and for the mean of the first view in every class come from
 `MultiViewMixture.bootstrap`; those for the mean, and for the share of a class above the middle of all means, a step
-function, from `MultiViewMixture.expectation`, whose standard errors come from signed weights.
+function, from `MultiViewMixture.expectation` by signed weights. Coverage of those shares is also given by how near the
+true share is to zero or one.
 """
 
 import argparse
 import sys
-from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -23,14 +24,17 @@ from latentviews import MultiViewMixture
 from latentviews.datasets import make_multiview
 from latentviews.metrics import match_components
 
+SHARE = "share above the middle, signed weights"
+BANDS = {"within .02 of 0 or 1": (0.0, 0.02), "within .1": (0.02, 0.1), "between": (0.1, 0.5)}
+
 
 def first(x: np.ndarray) -> np.ndarray:
     """The first column."""
     return x[:, 0]
 
 
-def covered(seed: int, resamples: int, rows: int) -> dict[str, np.ndarray]:
-    """Whether each interval of one draw covers, by class."""
+def covered(seed: int, resamples: int, rows: int) -> tuple[dict[str, np.ndarray], np.ndarray]:
+    """Whether each interval of one draw covers, by class, and the true shares of the step function."""
     design = ("gaussian", "gamma")[seed % 2]
     X, _, truth = make_multiview(rows, 3, design=design, separation=2, random_state=seed)
     model = MultiViewMixture(3, random_state=0).fit(X)
@@ -42,19 +46,27 @@ def covered(seed: int, resamples: int, rows: int) -> dict[str, np.ndarray]:
     above = np.array([law.sf(middle) for law in laws])
     draws = model.bootstrap(X, resamples, first, random_state=seed)
 
-    def by_errors(function: Callable[[np.ndarray], np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
-        values, errors = model.expectation(function, X)
-        return values - 1.96 * errors, values + 1.96 * errors
-
     def inside(interval: tuple[np.ndarray, np.ndarray], true: np.ndarray) -> np.ndarray:
         return (interval[0][match] <= true) & (true <= interval[1][match])
 
-    return {
+    found = {
         "weights": inside(draws.interval(), truth.weights),
         "mean, bootstrap": inside(draws.value_interval(), means),
-        "mean, signed weights": inside(by_errors(first), means),
-        "share above the middle, signed weights": inside(by_errors(lambda x: 1.0 * (x[:, 0] > middle)), above),
+        "mean, signed weights": inside(model.expectation(first, X).interval(), means),
+        SHARE: inside(model.expectation(lambda x: x[:, 0] > middle, X).interval(), above),
     }
+    return found, above
+
+
+def by_true_share(hits: np.ndarray, shares: np.ndarray) -> dict[str, dict[str, float]]:
+    """How many shares there are at each distance from zero or one, and how often intervals cover them."""
+    distances = np.minimum(shares, 1 - shares)
+    found = {}
+    for name, (low, high) in BANDS.items():
+        here = (low <= distances) & (distances <= high)
+        if here.any():
+            found[name] = {"intervals": int(here.sum()), "coverage": float(hits[here].mean())}
+    return found
 
 
 def main() -> None:
@@ -64,19 +76,23 @@ def main() -> None:
     parser.add_argument("--resamples", type=int, default=100)
     parser.add_argument("--rows", type=int, default=2000)
     arguments = parser.parse_args()
-    results = [
+    drawn = [
         covered(seed, arguments.resamples, arguments.rows) for seed in range(FIRST_DRAW, FIRST_DRAW + arguments.draws)
     ]
-    table = {
+    results = [result for result, _ in drawn]
+    table: dict[str, Any] = {
         name: {
             "coverage": float(np.mean([result[name] for result in results])),
             "by class": np.mean([result[name] for result in results], axis=0).round(3).tolist(),
         }
         for name in results[0]
     }
+    shares = np.array([above for _, above in drawn])
+    table[SHARE]["by true share"] = by_true_share(np.array([result[SHARE] for result in results]), shares)
     for name, row in table.items():
         met = "met" if 0.9 <= row["coverage"] <= 0.99 else "NOT MET"
         print(f"{name:38} coverage {row['coverage']:.3f} (bar .90 to .99: {met}), by class {row['by class']}")
+    print(table[SHARE]["by true share"])
     name = "intervals.json" if arguments.rows == 2000 else f"intervals_{arguments.rows}.json"
     save(Path(__file__).parent / "results" / name, {**vars(arguments), "intervals": table})
 

@@ -10,9 +10,10 @@ import numpy as np
 from scipy import fft
 from sklearn.base import clone
 
-from latentviews._arrays import counts_there, in_doubles, is_foreign, namespace, to_numpy
+from latentviews._arrays import counts_there, in_doubles, in_library_of, is_foreign, namespace, to_numpy
 from latentviews._numbers import LARGEST, TINY
 from latentviews.core.components import BACKGROUND, HIGHEST, LEAST_SHARE, Components, as_rows, evaluate
+from latentviews.core.features.base import is_factored
 from latentviews.core.features.bins import BinnedFeatures, GridFeatures, linear_bins
 from latentviews.core.kernels.bandwidths import weighted_isj
 from latentviews.core.kernels.base import Kernel
@@ -73,7 +74,18 @@ class Embedding(Components):
         x = as_rows(x)
         if not x.shape[0]:
             return np.empty((0, self.n_components))
-        return np.concatenate([to_numpy(self.features.transform(rows)) @ self.vectors for rows, _ in batches(x)])
+        return np.concatenate([self._products(rows) for rows, _ in batches(x)])
+
+    def _products(self, rows: Any) -> np.ndarray:
+        """Of some rows; where φ(x) = raw(x) @ tail, the tail is multiplied by the few vectors and not by all rows."""
+        if not is_factored(self.features):
+            return to_numpy(self.features.transform(rows)) @ self.vectors
+        raw = self.features.raw(rows)
+        return to_numpy(raw @ in_library_of(self._tail_vectors, raw))
+
+    @cached_property
+    def _tail_vectors(self) -> np.ndarray:
+        return self.features.tail_ @ self.vectors
 
     @property
     def n_parameters(self) -> np.ndarray:

@@ -87,13 +87,13 @@ class Gaussians(NamedTuple):
 
     @property
     def coefficients(self) -> np.ndarray:
-        """What takes the products of a row's columns to log weights_b N(x; μ_b, Σ_b), (·, M)."""
+        """What takes the products of a row's columns to log weights_b N(x; μ_b, Σ_b), (M, ·)."""
         precisions = np.linalg.inv(self.covariances)
         slopes = np.einsum("bij,bj->bi", precisions, self.means)
         twice = (slopes * self.means).sum(axis=1) + np.linalg.slogdet(self.covariances)[1]
         constant = np.log(self.weights) - (twice + self.means.shape[1] * np.log(2 * np.pi)) / 2
         i, j = np.triu_indices(self.means.shape[1])
-        return np.hstack([precisions[:, i, j] * np.where(i == j, -0.5, -1.0), slopes, constant[:, None]]).T
+        return np.hstack([precisions[:, i, j] * np.where(i == j, -0.5, -1.0), slopes, constant[:, None]])
 
 
 def fit_gaussians(x: np.ndarray, labels: np.ndarray) -> Gaussians:
@@ -106,18 +106,18 @@ def fit_gaussians(x: np.ndarray, labels: np.ndarray) -> Gaussians:
     kept = [_products(x)] if len(pieces) == 1 else None  # where these are many, they are made again for every step
     guess = np.eye(labels.max() + 1)[labels]
     starts = zip(kept or map(_products, pieces), np.array_split(guess, len(pieces)), strict=True)
-    found, reached = _gaussians_of(sum(products.T @ part for products, part in starts)), -np.inf
+    found, reached = _gaussians_of(sum(part.T @ products for products, part in starts)), -np.inf
     for _ in range(STEPS):
         coefficients, before, reached = found.coefficients, reached, 0.0
         moments = np.zeros_like(coefficients)
         for products in kept or map(_products, pieces):
-            shares = products @ coefficients  # their logs, and all that follows in place
-            largest = shares.max(axis=1, keepdims=True)
+            shares = coefficients @ products.T  # their logs, and all that follows in place
+            largest = shares.max(axis=0)  # over the first axis, which is many times as quick as over the last
             shares -= largest
             np.exp(shares, out=shares)
-            sums = shares.sum(axis=1, keepdims=True)
+            sums = shares.sum(axis=0)
             shares /= sums
-            moments += products.T @ shares
+            moments += shares @ products
             reached += float((np.log(sums) + largest).sum()) / len(x)
         found = _gaussians_of(moments)
         if abs(reached - before) < ENOUGH:
@@ -132,13 +132,13 @@ def _products(x: np.ndarray) -> np.ndarray:
 
 
 def _gaussians_of(sums: np.ndarray) -> Gaussians:
-    """Gaussians from sums of products of columns (·, M), weighted by the rows' posteriors."""
-    counts = sums[-1] + TINY
-    dim = int((np.sqrt(8 * len(sums) + 1) - 3) / 2)
-    means = (sums[-dim - 1 : -1] / counts).T
+    """Gaussians from sums of products of columns (M, ·), weighted by the rows' posteriors."""
+    counts = sums[:, -1] + TINY
+    dim = int((np.sqrt(8 * sums.shape[1] + 1) - 3) / 2)
+    means = sums[:, -dim - 1 : -1] / counts[:, None]
     i, j = np.triu_indices(dim)
     covariances = np.empty((len(counts), dim, dim))
-    covariances[:, i, j] = covariances[:, j, i] = (sums[: -dim - 1] / counts).T - means[:, i] * means[:, j]
+    covariances[:, i, j] = covariances[:, j, i] = sums[:, : -dim - 1] / counts[:, None] - means[:, i] * means[:, j]
     covariances[:, range(dim), range(dim)] = np.maximum(np.einsum("bii->bi", covariances), 0.0) + RIDGE
     return Gaussians(counts / counts.sum(), means, covariances)
 

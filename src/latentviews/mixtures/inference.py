@@ -7,6 +7,7 @@ from typing import Any, NamedTuple, Protocol, Self
 
 import numpy as np
 from scipy.optimize import linear_sum_assignment
+from scipy.special import ndtri
 
 from latentviews._numbers import TINY, brief, drawn_labels
 from latentviews.core.components import Components, evaluate
@@ -86,10 +87,12 @@ class Classes(Protocol):
         """The shares (n, k) of the rows in the classes after refits, from this fit, to rows that count so often."""
 
 
-class Expectation(NamedTuple):
-    """E[f(x_t) | h] for every class, with standard errors.
+@dataclass(frozen=True, eq=False)
+class Expectation:
+    """E[f(x_t) | h] for every class, with standard errors and intervals.
 
-    ``MultiViewMixture.expectation`` gives it, by the signed weights of Bonhomme, Jochmans & Robin (2016).
+    ``MultiViewMixture.expectation`` gives it, by the signed weights of Bonhomme, Jochmans & Robin (2016). It unpacks to
+    values and standard errors.
 
     Examples
     --------
@@ -100,10 +103,61 @@ class Expectation(NamedTuple):
     >>> squares = model.expectation(lambda x: x[:, 0] ** 2, X, view=1)
     >>> squares.values.shape, bool((squares.standard_errors > 0).all())
     ((2,), True)
+    >>> lower, upper = model.expectation(lambda x: x[:, 0] > 0, X, view=1).interval()  # of a share
+    >>> bool((lower >= 0).all() and (upper <= 1).all())
+    True
     """
+
+    def __repr__(self) -> str:
+        return brief(self)
 
     values: np.ndarray  # (k,)
     standard_errors: np.ndarray  # (k,)
+    rows: np.ndarray  # (k,), how many each class has
+    variances: np.ndarray  # (k,), of the values by the rows alone, without any that are added
+    two_values: tuple[float, float] | None = None  # of the function, the lower first; None where it has others
+
+    def __iter__(self) -> Iterator[np.ndarray]:
+        return iter((self.values, self.standard_errors))
+
+    def interval(self, level: float = 0.95) -> tuple[np.ndarray, np.ndarray]:
+        """Lower and upper ends for every class.
+
+        For a function of two values they are those of a share, which err to the side where there is room; for others
+        the normal quantile times the standard error is what they leave on both sides.
+
+        Parameters
+        ----------
+        level : float, default=0.95
+            How often the interval is to contain the truth.
+
+        Returns
+        -------
+        lower, upper : arrays of shape (k,)
+        """
+        quantile = float(ndtri((1 + check_level(level)) / 2))
+        if self.two_values is None:
+            return self.values - quantile * self.standard_errors, self.values + quantile * self.standard_errors
+        low, high = self.two_values
+        unit = high - low
+        lower, upper = share_interval((self.values - low) / unit, self.variances / unit**2, self.rows, quantile)
+        return low + unit * lower, low + unit * upper
+
+
+def share_interval(
+    shares: np.ndarray, variances: np.ndarray, rows: np.ndarray, quantile: float
+) -> tuple[np.ndarray, np.ndarray]:
+    """All p with (p̂ - p)² ≤ z² (p (1 - p) / rows + c): Wilson's (1927), with what rows of other classes add, c.
+
+    The variance of an estimated share p̂ is that of a share of as many rows, which goes with the true share p, and c,
+    which does not: signed weights cancel other classes on average only.
+    """
+    estimate = np.clip(shares, 0.0, 1.0)
+    others = np.maximum(variances - estimate * (1 - estimate) / rows, 0.0)
+    curve = quantile**2 / rows
+    middle = (estimate + curve / 2) / (1 + curve)
+    half = np.sqrt(np.maximum(middle**2 - (estimate**2 - quantile**2 * others) / (1 + curve), 0.0))
+    return np.clip(middle - half, 0.0, 1.0), np.clip(middle + half, 0.0, 1.0)
 
 
 def signed_weights(posteriors: np.ndarray, others: np.ndarray, row_weights: np.ndarray) -> np.ndarray:
@@ -121,7 +175,7 @@ def signed_weights(posteriors: np.ndarray, others: np.ndarray, row_weights: np.n
 def expectation(values: np.ndarray, weights: np.ndarray) -> Expectation:
     """The ratio of means E[ω f] / E[ω], and its standard error by the delta method.
 
-    Where a function of few values has one of them only in all rows of a class, others are not ruled out. So variances
+    Where a function of few values has one of them only in all rows of a class, others are not ruled out. So errors
     are estimated with some more rows, of no class in particular: four where the function has two values, as Agresti &
     Coull (1998) add four rows to those of a proportion, and none where no two rows have the same value.
     """
@@ -130,8 +184,17 @@ def expectation(values: np.ndarray, weights: np.ndarray) -> Expectation:
     influence = weights * (values[:, None] - estimate) / mass
     rows = len(values) * np.clip(mass / mass.sum(), TINY, 1.0)
     more, spread = _tied_rows(values, weights.sum(axis=1))
-    variances = (rows * influence.var(axis=0) / len(values) + more * spread / rows) / (rows + more)
-    return Expectation(estimate, np.sqrt(variances))
+    variances = influence.var(axis=0) / len(values)
+    errors = np.sqrt((rows * variances + more * spread / rows) / (rows + more))
+    return Expectation(estimate, errors, rows, variances, _two_values(values))
+
+
+def _two_values(values: np.ndarray) -> tuple[float, float] | None:
+    """The only two values that a function has; zero and one also where all rows have one of them."""
+    low, high = float(values.min()), float(values.max())
+    if low in (0.0, 1.0) and high in (0.0, 1.0):
+        low, high = 0.0, 1.0
+    return (low, high) if low < high and np.all((values == low) | (values == high)) else None
 
 
 def _tied_rows(values: np.ndarray, counts: np.ndarray) -> tuple[float, float]:
@@ -235,9 +298,15 @@ class Bootstrap(NamedTuple):
         return _interval(self.values, level)
 
 
-def _interval(draws: np.ndarray, level: float) -> tuple[np.ndarray, np.ndarray]:
+def check_level(level: Any) -> float:
+    """A level of intervals, strictly between zero and one."""
     if not isinstance(level, int | float | np.number) or not 0 < level < 1:
         raise ValueError(f"level must be between 0 and 1; got {level!r}.")
+    return float(level)
+
+
+def _interval(draws: np.ndarray, level: float) -> tuple[np.ndarray, np.ndarray]:
+    level = check_level(level)
     # "weibull" leaves the stated share outside on average; the default quantiles are too close for few draws
     lower, upper = np.quantile(draws, [(1 - level) / 2, (1 + level) / 2], axis=0, method="weibull")
     return lower, upper

@@ -29,7 +29,7 @@ KNOWN_ROWS = 20_000  # rows with known labels that name the classes
 REFIT_STEPS = 1000  # of EM on resampled rows, which ends where all rows together gain less in a hundred steps,
 REFIT_GAIN = 0.2  # a log-likelihood that is small beside what a standard error of a weight costs, one half,
 SETTLED = 3e-4  # or where a step moves every weight by less of its standard error
-FEW_ROWS = 2000  # rows that are asked first whether every class wins some
+FEW_ROWS = (100, 2000)  # rows that are asked first whether every class wins some
 
 
 @dataclass(frozen=True, eq=False)
@@ -207,14 +207,13 @@ def hidden_sentence(counts: np.ndarray, weights: np.ndarray) -> str | None:
 
 def warn_of_hidden(weights: np.ndarray, log_joint: Callable[[Any], np.ndarray], rows: Any) -> None:
     """Warn of classes that no row is most probably in, given the joint density of rows and classes."""
-
-    def said(some: Any) -> str | None:
+    for few in (*FEW_ROWS, len(rows)):  # a few rows mostly show every class, and then no more are asked
+        some = rows[:: max(len(rows) // few, 1)]
         counts = np.bincount(log_joint(some).argmax(axis=1), minlength=len(weights))[: len(weights)]
-        return hidden_sentence(counts, weights)
-
-    sentence = said(rows[:: max(len(rows) // FEW_ROWS, 1)]) and said(rows)  # a few of them mostly show every class
-    if sentence:
-        warn_user(sentence, IdentifiabilityWarning)
+        sentence = hidden_sentence(counts, weights)
+        if sentence is None:
+            return
+    warn_user(str(sentence), IdentifiabilityWarning)
 
 
 class PosteriorMixin(DensityMixin):

@@ -58,7 +58,7 @@ class ViewQuestionsMixin:
         Returns
         -------
         Expectation
-            Values and standard errors, one per class.
+            Values and standard errors, one per class, and intervals.
         """
         table, view = self._table(X), self._view_index(view)
         columns = self.views_[view]
