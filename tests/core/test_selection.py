@@ -124,3 +124,14 @@ def test_the_rank_of_given_directions_counts_what_the_views_share(rng):
 
     assert directions_rank(views, rng, 0.05, 19).n_components == 3
     assert directions_rank(apart, rng, 0.01, 99).n_components == 1
+
+
+@pytest.mark.cheap
+def test_leading_directions_of_bins_are_those_of_their_features(rng):
+    x = rng.gamma(2.0, size=(300, 1))
+    phi = BinnedFeatures(Gaussian(0.3)).fit(x)
+
+    found, expected = _leading_features(phi, x, 5), _leading(phi.transform(x), 5)
+
+    assert found.shape == expected.shape
+    np.testing.assert_allclose(np.abs(found), np.abs(expected), atol=1e-8 * np.abs(expected).max())
