@@ -3,7 +3,8 @@ import pandas as pd
 import pytest
 
 from latentviews import Delta, Gaussian, HalfLine, MultiViewMixture, likelihood_curve, rank_test
-from latentviews.core.selection import _limits, compared_name, directions_rank
+from latentviews.core.features.bins import BinnedFeatures
+from latentviews.core.selection import _leading, _leading_features, _limits, compared_name, directions_rank
 from latentviews.datasets import make_multiview
 
 
