@@ -318,9 +318,7 @@ def _diagnosis(
     return replace(named, counts=counts, shares=here.shares, shifted=here.shifted)
 
 
-def _rank(
-    model: Any, table: np.ndarray, moments: MomentQuality | None, rng: np.random.Generator
-) -> RankTest | None:
+def _rank(model: Any, table: np.ndarray, moments: MomentQuality | None, rng: np.random.Generator) -> RankTest | None:
     """The test that counted the classes, or the same test now; None where no two views share rows.
 
     It is in the feature maps of the moments, where there are some.
@@ -338,9 +336,7 @@ def _rank(
         return None
 
 
-def _rank_of_table(
-    model: Any, rows: np.ndarray, n_views: int, n_directions: int, rng: np.random.Generator
-) -> RankTest:
+def _rank_of_table(model: Any, rows: np.ndarray, n_views: int, n_directions: int, rng: np.random.Generator) -> RankTest:
     """The test in feature maps of its own."""
 
     def own(setting: str) -> Any:
