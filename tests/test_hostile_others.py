@@ -640,6 +640,7 @@ def test_rows_that_weigh_nothing_are_shared_between_halves(rng):
         (600, "CrowdLabels", 129),
         (1000, "PredictiveStateModel", 59),
         (1200, "HSICSelector", 21),
+        (2100, "PredictiveStateModel", 160),
     ],
     ids=str,
 )

@@ -4,11 +4,14 @@
 
 A CSV of ten columns and, with twice the rows, a Parquet file of three; three classes, whose number is left to the fit.
 Beside them stands the time that pyarrow takes to read the same file alone. Memory is the peak of the whole command.
-Linux only.
+To start is also the time until a terminal shows a first word. Of small tables, what the report takes over the fit, as
+the command itself tells its times. Linux only.
 """
 
 import argparse
+import json
 import os
+import pty
 import subprocess
 import sys
 import tempfile
@@ -30,6 +33,9 @@ RESULTS = Path(__file__).with_name("results") / "report.json"
 CLASSES = 3
 CPU = itemgetter("processor seconds")
 COMMAND = "from latentviews.cli import main; raise SystemExit(main())"
+ENVIRONMENT = {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"}  # as installed packages have it
+TICK = os.sysconf("SC_CLK_TCK")
+SMALL = {"2000 rows": (2000, "3"), "20000 rows": (20_000, "3"), "2000 rows, classes counted": (2000, "auto")}
 READING = {
     "csv": "import pyarrow.csv; pyarrow.csv.read_csv({!r})",
     "parquet": "import pyarrow.parquet; pyarrow.parquet.read_table({!r})",
@@ -51,7 +57,7 @@ def write_table(path: Path, rows: int, columns: int) -> None:
 def run(*arguments: str) -> dict[str, float]:
     """Seconds of the clock and of the processor, and the peak memory, of a Python command."""
     began = time.perf_counter()
-    process = subprocess.Popen([sys.executable, *arguments], stdout=subprocess.DEVNULL)
+    process = subprocess.Popen([sys.executable, *arguments], stdout=subprocess.DEVNULL, env=ENVIRONMENT)
     _, status, usage = os.wait4(process.pid, 0)
     if status:
         raise RuntimeError(f"{arguments} failed")
@@ -60,6 +66,40 @@ def run(*arguments: str) -> dict[str, float]:
         "processor seconds": usage.ru_utime + usage.ru_stime,
         "peak megabytes": usage.ru_maxrss / 1024,
     }
+
+
+def first_word(*arguments: str) -> dict[str, float]:
+    """Seconds of the clock and of the processor until a Python command shows something on a terminal."""
+    ours, theirs = pty.openpty()
+    began = time.perf_counter()
+    process = subprocess.Popen(
+        [sys.executable, *arguments], stdout=subprocess.DEVNULL, stderr=theirs, env={**ENVIRONMENT, "TERM": "xterm"}
+    )
+    os.close(theirs)
+    os.read(ours, 1)
+    seconds = time.perf_counter() - began
+    ticks = Path(f"/proc/{process.pid}/stat").read_text().rpartition(")")[2].split()[11:13]  # user, system
+    try:
+        while os.read(ours, 4096):
+            pass
+    except OSError:  # nobody has the other end any more
+        os.close(ours)
+    if process.wait():
+        raise RuntimeError(f"{arguments} failed")
+    return {"seconds": seconds, "processor seconds": sum(map(int, ticks)) / TICK}
+
+
+def report_share(rows: int, classes: str, repeats: int = 5) -> float:
+    """What the report takes over what the fit takes, as ``summary.json`` tells both; the median of some runs."""
+    shares = []
+    with tempfile.TemporaryDirectory() as folder:
+        table, out = Path(folder) / "table.csv", Path(folder) / "out"
+        write_table(table, rows, 5)
+        for _ in range(repeats):
+            run("-c", COMMAND, "fit", str(table), "-k", classes, "--out", str(out), "--quiet", "--force")
+            seconds = json.loads((out / "summary.json").read_text())["seconds_of"]
+            shares.append(seconds["report"] / seconds["fitting"])
+    return float(np.median(shares))
 
 
 def measure(kind: str, rows: int, columns: int) -> dict[str, Any]:
@@ -81,18 +121,22 @@ def measure(kind: str, rows: int, columns: int) -> dict[str, Any]:
 
 
 def starting() -> dict[str, dict[str, float]]:
-    """The shortest commands: help, info, a fit of 200 rows without a report; beside scikit-learn's import."""
+    """The shortest commands: help, info, a fit of 200 rows without a report; beside scikit-learn's import.
+
+    Of that fit also the time until it shows a first word.
+    """
     with tempfile.TemporaryDirectory() as folder:
         table, out = Path(folder) / "table.csv", Path(folder) / "out"
         write_table(table, 200, 3)
-        fit = ("-c", COMMAND, "fit", str(table), "-k", "2", "--out", str(out), "--quiet", "--no-report", "--force")
+        fit = ("-c", COMMAND, "fit", str(table), "-k", "2", "--out", str(out), "--no-report", "--force")
         works = {
             "help": ("-c", COMMAND, "--help"),
             "info": ("-c", COMMAND, "info", str(table)),
-            "fit": fit,
+            "fit": (*fit, "--quiet"),
             "scikit-learn": ("-c", "import sklearn.mixture"),
         }
-        return {name: min((run(*words) for _ in range(5)), key=CPU) for name, words in works.items()}
+        found = {name: min((run(*words) for _ in range(5)), key=CPU) for name, words in works.items()}
+        return {**found, "first word": min((first_word(*fit) for _ in range(5)), key=CPU)}
 
 
 def main() -> None:
@@ -100,7 +144,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rows", type=int, default=1_000_000)
     rows = parser.parse_args().rows
-    found = {"starting": starting(), **measure("csv", rows, 10), "parquet": measure("parquet", 2 * rows, 3)}
+    shares = {name: report_share(*small) for name, small in SMALL.items()}
+    small = {"starting": starting(), "report over fit": shares}
+    found = {**small, **measure("csv", rows, 10), "parquet": measure("parquet", 2 * rows, 3)}
     print(found)
     _record.save(RESULTS, found)
 

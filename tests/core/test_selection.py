@@ -3,7 +3,8 @@ import pandas as pd
 import pytest
 
 from latentviews import Delta, Gaussian, HalfLine, MultiViewMixture, likelihood_curve, rank_test
-from latentviews.core.selection import _limits, compared_name, directions_rank
+from latentviews.core.features.bins import BinnedFeatures
+from latentviews.core.selection import _leading, _leading_features, _limits, compared_name, directions_rank
 from latentviews.datasets import make_multiview
 
 
@@ -124,3 +125,14 @@ def test_the_rank_of_given_directions_counts_what_the_views_share(rng):
 
     assert directions_rank(views, rng, 0.05, 19).n_components == 3
     assert directions_rank(apart, rng, 0.01, 99).n_components == 1
+
+
+@pytest.mark.cheap
+def test_leading_directions_of_bins_are_those_of_their_features(rng):
+    x = rng.gamma(2.0, size=(300, 1))
+    phi = BinnedFeatures(Gaussian(0.3)).fit(x)
+
+    found, expected = _leading_features(phi, x, 5), _leading(phi.transform(x), 5)
+
+    assert found.shape == expected.shape
+    np.testing.assert_allclose(np.abs(found), np.abs(expected), atol=1e-8 * np.abs(expected).max())

@@ -70,6 +70,18 @@ def test_operators_are_conditional_embeddings_of_the_rows_around_one(rng):
     np.testing.assert_allclose(found.operators @ now.T, expected, atol=1e-10 * np.abs(expected).max())
 
 
+@pytest.mark.cheap
+def test_a_factor_of_features_moves_no_state(rng):
+    past, now, ahead = rng.normal(size=(3, 60, 4)) + 3  # whose masses are no rounding
+    found = ObservableOperators().from_triples(past, now, ahead, now, np.full(60, 1 / 60), (3, 1e-3), 1)
+    states = np.tile(found.start, (5, 1))
+
+    moved = found.step(states, now[:5])
+
+    assert np.abs(moved - found.start).max() > 1e-3
+    np.testing.assert_allclose(found.step(states, 1e298 * now[:5]), moved, rtol=1e-9)
+
+
 def waves(n, rng):
     """A wave whose next rows depend on more than the last one, with noise."""
     phase = np.cumsum(0.3 + 0.05 * rng.normal(size=n))

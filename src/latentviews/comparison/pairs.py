@@ -5,8 +5,9 @@ from itertools import combinations
 
 import numpy as np
 
-from latentviews.comparison.features import LANDMARKS, block_sums, mapped, some_rows
+from latentviews.comparison.features import LANDMARKS, block_sums, some_rows
 from latentviews.comparison.results import Draws, TestResult
+from latentviews.core.features.base import check_inside, raw_vectors
 from latentviews.core.features.landmarks import LandmarkFeatures
 from latentviews.core.kernels.base import Kernel
 
@@ -21,7 +22,9 @@ def leading_features(rows: np.ndarray, kernel: Kernel, rng: np.random.Generator)
     """
     some = some_rows(rows, rng)
     maps = LandmarkFeatures(kernel.adapt(some), LANDMARKS, selection="cholesky", tol=REST / 100)
-    phi = mapped(maps.fit(some[:SOME]), rows)
+    maps.fit(some[:SOME])
+    check_inside(maps.kernel_, rows)
+    phi = raw_vectors(maps, rows) @ maps.tail_
     phi = phi - phi.mean(axis=0)
     variances, directions = np.linalg.eigh(phi.T @ phi)
     left = np.cumsum(variances)  # what is lost with a direction and all smaller ones
@@ -36,17 +39,18 @@ def pairwise_tests(
     A draw permutes every view on its own and serves all pairs: one product of matrices instead of one per pair, and
     draws that are those of all pairs together where all views are independent.
     """
-    n, starts = len(features[0]), np.cumsum([0, *(phi.shape[1] for phi in features)])
-    shuffled = np.hstack(features)
+    n = len(features[0])
 
-    def statistics() -> np.ndarray:
-        return block_sums((shuffled.T @ shuffled / n) ** 2, features, features)
+    def statistics(views: Sequence[np.ndarray]) -> np.ndarray:
+        side_by_side = np.hstack(views)
+        return block_sums((side_by_side.T @ side_by_side / n) ** 2, features, features)
 
-    found, null = statistics(), np.empty((n_permutations, len(features), len(features)))
+    def shuffled(phi: np.ndarray) -> np.ndarray:
+        return np.take(phi, rng.permutation(n), axis=0)
+
+    found, null = statistics(features), np.empty((n_permutations, len(features), len(features)))
     for draw in null:
-        for phi, start, end in zip(features[1:], starts[1:-1], starts[2:], strict=True):
-            shuffled[:, start:end] = phi[rng.permutation(n)]
-        draw[:] = statistics()
+        draw[:] = statistics([features[0], *map(shuffled, features[1:])])
     results = {}
     for s, t in combinations(range(len(features)), 2):
         draws = Draws(float(found[s, t]), null[:, s, t], float(np.sqrt(found[s, s] * found[t, t])))

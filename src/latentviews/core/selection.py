@@ -5,6 +5,7 @@ from itertools import combinations
 from typing import Any, NamedTuple
 
 import numpy as np
+from scipy import sparse
 from sklearn.base import BaseEstimator
 
 from latentviews._arrays import to_numpy
@@ -13,6 +14,7 @@ from latentviews._parameters import AutoOr, NoneOr, Numbers
 from latentviews._validation import UnsupportedError, check_count
 from latentviews.core import streams
 from latentviews.core.categories import chosen_codes
+from latentviews.core.features.base import raw_vectors, tail_of
 from latentviews.core.shuffles import PairedDirections, permuted_norms
 from latentviews.core.tables import check_spaces, check_varying, read_table
 from latentviews.core.views import Views, feature_prototypes, fit_views, fitting_maps, with_bandwidth
@@ -298,10 +300,21 @@ def _wide(phi: Any, x: np.ndarray) -> Any:
 def _directions(phi: Any, x: np.ndarray, size: int) -> np.ndarray:
     """A view's features in their leading principal directions, (n, at most size); NaN where the view is missing."""
     here = ~np.isnan(x).any(axis=1)
-    found = _leading(to_numpy(phi.transform(x[here])), size)
+    found = _leading_features(phi, x[here], size)
     directions = np.full((len(x), found.shape[1]), np.nan)
     directions[here] = found
     return directions
+
+
+def _leading_features(phi: Any, x: np.ndarray, size: int) -> np.ndarray:
+    """Centred features of rows in their leading principal directions; of bins, from the covariance of their cells."""
+    raw, tail = raw_vectors(phi, x), tail_of(phi)
+    if tail is None or not sparse.issparse(raw):
+        return _leading(to_numpy(raw if tail is None else raw @ tail), size)
+    mean = raw.sum(axis=0) @ tail / len(x)
+    _, vectors = np.linalg.eigh(tail.T @ (raw.T @ raw @ tail) - len(x) * np.outer(mean, mean))
+    leading = vectors[:, ::-1][:, :size]
+    return raw @ (tail @ leading) - mean @ leading
 
 
 def _two_whole(
@@ -319,8 +332,9 @@ def _in_common(first: Sequence[np.ndarray], second: Sequence[np.ndarray], size: 
     kept = ~np.any([np.isnan(x[:, 0]) for x in (*first, *second)], axis=0)
     if kept.sum() < 2:
         return None
-    a, b = (_side([x[kept] for x in side], size) for side in (first, second))
-    return PairedDirections(a, b, None if kept.all() else kept)
+    every = bool(kept.all())
+    a, b = (_side([x if every else x[kept] for x in side], size) for side in (first, second))
+    return PairedDirections(a, b, None if every else kept)
 
 
 def _side(views: Sequence[np.ndarray], size: int) -> np.ndarray:

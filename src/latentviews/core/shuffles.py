@@ -5,6 +5,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+BUFFER = 2**17  # numbers of a side whose rows are permuted at once
+
 
 class PairedDirections(NamedTuple):
     """The directions of two views, or groups of them, in the rows that have both."""
@@ -33,11 +35,13 @@ def _norms_of_one_side(pairs: Sequence[PairedDirections], orders: Sequence[np.nd
     first, _, kept = pairs[0]
     width = max(pair.second.shape[1] for pair in pairs)
     seconds = np.hstack([np.pad(pair.second, ((0, 0), (0, width - pair.second.shape[1]))) for pair in pairs])
-    found = np.empty((len(orders), len(pairs)))
-    for values, order in zip(found, orders, strict=True):
-        own = order if kept is None else np.argsort(order[kept])
-        moment = np.take(first, own, axis=0).T @ seconds / len(first)
-        each = np.ascontiguousarray(moment.reshape(len(moment), -1, width).transpose(1, 2, 0))  # (pairs, w, d)
-        squares = np.linalg.eigvalsh(each @ each.transpose(0, 2, 1))[:, -1]  # a third of the time of an SVD
-        values[:] = np.sqrt(np.maximum(squares, 0.0))
-    return found
+    at_once, found = max(1, BUFFER // max(first.size, 1)), []
+    for start in range(0, len(orders), at_once):
+        own = np.stack(orders[start : start + at_once])
+        own = own if kept is None else np.argsort(own[:, kept], axis=1)
+        moments = np.take(first, own, axis=0).transpose(0, 2, 1) @ seconds / len(first)  # (orders, d, pairs · w)
+        each = moments.reshape(*moments.shape[:2], -1, width).transpose(0, 2, 3, 1)
+        each = np.ascontiguousarray(each)  # (orders, pairs, w, d)
+        squares = np.linalg.eigvalsh(each @ each.swapaxes(2, 3))[..., -1]  # a third of the time of an SVD
+        found.append(np.sqrt(np.maximum(squares, 0.0)))
+    return np.concatenate(found)

@@ -1,8 +1,8 @@
 """Dependence between views inside every class, tested on rows drawn by their posteriors."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from itertools import combinations
+from dataclasses import dataclass, replace
+from itertools import combinations, pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -100,15 +100,22 @@ def within_class_dependence(
     """Every class and pair of views tested, by a few permutations where they leave no doubt that nothing is there."""
     pairs = tuple(combinations(range(n_views), 2))
     effect, pvalue, n_rows = (np.full((len(classes), len(pairs)), empty) for empty in (np.nan, np.nan, 0))
-    for size in sorted({min(FIRST, n_permutations), n_permutations}):
-        tests = [_tested(views, size, rng) for views in classes]
-        found = {(h, p): own[pair] for h, own in enumerate(tests) for p, pair in enumerate(pairs) if pair in own}
+    found: dict[tuple[int, int], TestResult] = {}
+    for before, size in pairwise([0, *sorted({min(FIRST, n_permutations), n_permutations})]):
+        tests = [_tested(views, size - before, rng) for views in classes]
+        now = {(h, p): own[pair] for h, own in enumerate(tests) for p, pair in enumerate(pairs) if pair in own}
+        found = {where: _more_draws(test, found.get(where)) for where, test in now.items()}
         corrected = corrected_pvalues(list(found.values()))
         for (where, test), adjusted in zip(found.items(), corrected, strict=True):
             effect[where], pvalue[where], n_rows[where] = test.effect, adjusted, test.n_rows
         if not np.any(corrected <= CLEAR):
             break
     return WithinClassDependence(pairs, effect, pvalue, n_rows, 1 / (1 + size))
+
+
+def _more_draws(test: TestResult, before: TestResult | None) -> TestResult:
+    """The test with the null draws of one before it too."""
+    return test if before is None else replace(test, null=np.concatenate([before.null, test.null]))
 
 
 def _tested(views: ClassViews, n_permutations: int, rng: np.random.Generator) -> dict[tuple[int, int], TestResult]:

@@ -37,6 +37,7 @@ class MomentQuality:
     residual: float  # the share of the tensor that k classes leave unexplained
     bound: float  # the theorem's bound of ε_T, with probability 95 %; nearly always far too large, or infinite
     rank: int
+    views: Views | None = field(default=None, repr=False)  # with the feature maps that all this is in
 
     @property
     def sigma_k(self) -> float:
@@ -86,6 +87,7 @@ def moment_quality(model: Any, rows: np.ndarray, columns: Columns, rng: np.rando
         residual=found.decomposition.residual,
         bound=tensor_error_bound(len(rows), ratio, float(spectrum[rank - 1]), float(model.weights_.min())),
         rank=rank,
+        views=views,
     )
 
 

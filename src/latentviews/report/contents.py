@@ -15,10 +15,11 @@ from latentviews._validation import UnsupportedError
 from latentviews.core import streams
 from latentviews.core.kernels.space import Space
 from latentviews.core.kernels.spaces import Discrete
-from latentviews.core.selection import RankTest, table_rank
+from latentviews.core.selection import RankTest, dependence_rank, table_rank
 from latentviews.core.tables import read_table
 from latentviews.core.view_names import view_names
 from latentviews.diagnosis.diagnose import Diagnosis, Finding, diagnose, most_probable
+from latentviews.diagnosis.moments import MomentQuality
 from latentviews.diagnosis.shares import RowShares, row_shares
 from latentviews.plot.view_densities import ViewDensities, row_densities, view_densities
 from latentviews.report.sizes import Sizes, class_sizes, of_sample
@@ -31,6 +32,7 @@ PANELS = 48  # views whose densities are drawn
 AXES = 60  # columns to choose from in the scatter plot
 RANK_VIEWS = 12  # views among which dependence is counted
 RANK_ROWS = 2000  # and rows
+RANK_DRAWS = 19  # and permutations, for a level of a twentieth
 PERMUTATIONS = 99  # of tests at a level of a twentieth: more would hardly find more
 BEYOND = 7  # directions of a view that it is counted in, beside those that the classes of the model have
 BELOW = "; the table below the checks has all"  # where a sentence for elsewhere names the report
@@ -147,6 +149,7 @@ def report_contents(
     named = list(view_names(plain, names))
     described = _columns(plain, table, some, labels, k, names)
     drawn = range(min(len(plain.views_), PANELS))
+    diagnosis = _diagnosis(plain, table, rng, names, counts, here)
     panels = [(t, panel) for t in drawn for panel in _panels(plain, t, some, posteriors, names)]
     return Contents(
         title=title or (f"Hidden classes in {source}" if source else "Hidden classes"),
@@ -169,8 +172,8 @@ def report_contents(
         confused=_confused(posteriors),
         panels=[panel for _, panel in panels],
         panel_views=[t for t, _ in panels],
-        diagnosis=_diagnosis(plain, table, rng, names, counts, here),
-        rank=_rank(plain, table, rng),
+        diagnosis=diagnosis,
+        rank=_rank(plain, table, diagnosis.moments, rng),
         counted=getattr(plain, "rank_test_", None) is not None,
         points=_points(described, plain, some, posteriors, rng),
         wording=Wording() if wording is None else wording,
@@ -315,20 +318,31 @@ def _diagnosis(
     return replace(named, counts=counts, shares=here.shares, shifted=here.shifted)
 
 
-def _rank(model: Any, table: np.ndarray, rng: np.random.Generator) -> RankTest | None:
-    """The test that counted the classes, or the same test now; None where no two views share rows."""
+def _rank(model: Any, table: np.ndarray, moments: MomentQuality | None, rng: np.random.Generator) -> RankTest | None:
+    """The test that counted the classes, or the same test now; None where no two views share rows.
+
+    It is in the feature maps of the moments, where there are some.
+    """
     if getattr(model, "rank_test_", None) is not None:
         return model.rank_test_
-    views = model.views_[:RANK_VIEWS]
     (rows,) = streams.sample(table, RANK_ROWS, rng)
+    n_views, n_directions = min(len(model.views_), RANK_VIEWS), len(model.weights_) + BEYOND
+    try:
+        if moments is not None and moments.views is not None:
+            views = moments.views.some(range(n_views))
+            return dependence_rank(rows, views, rng, n_permutations=RANK_DRAWS, n_directions=n_directions)
+        return _rank_of_table(model, rows, n_views, n_directions, rng)
+    except UnsupportedError:
+        return None
+
+
+def _rank_of_table(model: Any, rows: np.ndarray, n_views: int, n_directions: int, rng: np.random.Generator) -> RankTest:
+    """The test in feature maps of its own."""
 
     def own(setting: str) -> Any:
         value = getattr(model, setting, None)
-        return list(value)[: len(views)] if isinstance(value, list | tuple) else value
+        return list(value)[:n_views] if isinstance(value, list | tuple) else value
 
     kernel = "kernels_" if hasattr(model, "kernels_") and model.features is None else "kernel"
-    masses, n_directions = getattr(model, "point_masses", "auto"), len(model.weights_) + BEYOND
-    try:
-        return table_rank(rows, views, own(kernel), own("features"), masses, 0.05, 19, rng, n_directions)
-    except UnsupportedError:
-        return None
+    views, masses = model.views_[:n_views], getattr(model, "point_masses", "auto")
+    return table_rank(rows, views, own(kernel), own("features"), masses, 0.05, RANK_DRAWS, rng, n_directions)

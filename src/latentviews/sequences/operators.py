@@ -39,9 +39,11 @@ class OperatorDynamics:
 
         The embedding of a distribution is no longer than the longest feature vector. Where sampling error leads
         beyond that, or a row is so unlikely that its mass is rounding, it moves the state as if it were not seen;
-        where that is no better, the state starts again.
+        where that is no better, the state starts again. A factor of φ(x) is one of the mass too: features are
+        made small first, since operators of those far beyond the fit have squares that no float holds.
         """
         size = len(self.start)
+        phi = phi / np.maximum(np.abs(phi).max(axis=1, keepdims=True), 1.0)
         operators = (phi @ self.operators.reshape(size * size, -1).T).reshape(-1, size, size)
         found = self.start
         for moves in (self.drift[None], operators):

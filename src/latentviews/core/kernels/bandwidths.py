@@ -20,6 +20,7 @@ UNDERFLOW = 300.0  # exp(-300) times any term, 1e60 at most, is nothing beside t
 FLAT = 1e-250  # no derivative is smaller
 FACTORS = np.geomspace(0.05, 2.5, 24)  # of Silverman's rule, among which held-out rows choose
 FEW = 200  # values whose differences are formed rather than counted
+NEAR = 8  # differences per value, near their median, that are formed
 ROWS = 2000  # the median of two million distances is as good as the median of all
 SOME = 2**15  # of many numbers, to say about where their median is
 ANGLES = 1000  # rows of angles among which held-out ones choose
@@ -52,23 +53,31 @@ def middle_value(values: np.ndarray) -> float:
 
 
 def _median_gap(x: np.ndarray) -> float:
-    """The median of the positive differences of sorted numbers, by counting rather than forming them."""
+    """The median of the positive differences of sorted numbers: most are counted, those near the middle formed."""
     n, places = len(x), np.arange(len(x))
-    tied = int((np.searchsorted(x, x, "right") - 1 - places).sum())
+    low, high, upto = 0.0, float(x[-1] - x[0]), np.full(len(x), len(x))
+    below = np.searchsorted(x, x, "right")
+    tied = int((below - 1 - places).sum())
     total = n * (n - 1) // 2 - tied
     if not total:
         return 0.0
-
-    def smallest(rank: int) -> float:
-        """The difference with ``rank`` positive ones at or below it."""
-        low, high = 0.0, float(x[-1] - x[0])
-        for _ in range(64):
-            middle = (low + high) / 2
-            within = int((np.searchsorted(x, x + middle, "right") - 1 - places).sum()) - tied
-            low, high = (low, middle) if within >= rank else (middle, high)
+    ranks = np.array([(total - 1) // 2, total // 2])
+    for _ in range(64):
+        middle = (low + high) / 2
+        reach = np.searchsorted(x, x + middle, "right")
+        within = int((reach - 1 - places).sum()) - tied
+        if within > ranks[1]:
+            high, upto = middle, reach
+        elif within <= ranks[0]:
+            low, below = middle, reach
+        counts = upto - below
+        if counts.sum() <= NEAR * n or ranks[0] < within <= ranks[1]:
+            break
+    else:  # differences that are all the same
         return high
-
-    return (smallest((total + 1) // 2) + smallest(total // 2 + 1)) / 2
+    others = np.arange(counts.sum()) + np.repeat(below - np.cumsum(counts) + counts, counts)
+    ranks -= int((below - 1 - places).sum()) - tied
+    return float(np.partition(x[others] - np.repeat(x, counts), ranks)[ranks].mean())
 
 
 def scott(x: np.ndarray) -> np.ndarray:
