@@ -1,5 +1,7 @@
 """Means of functions in classes and their standard errors, from weights of rows."""
 
+from functools import partial
+
 import numpy as np
 import pytest
 from scipy.stats import binom, binomtest, norm
@@ -7,6 +9,7 @@ from scipy.stats import binom, binomtest, norm
 from latentviews import IdentifiabilityWarning, MultiViewMixture
 from latentviews.mixtures import problem
 from latentviews.mixtures.inference import expectation, share_interval
+from latentviews.mixtures.sieve import accelerated_em, em_step
 
 pytestmark = pytest.mark.cheap
 
@@ -115,6 +118,18 @@ def test_refits_to_many_rows_of_overlapping_classes_go_to_their_end(monkeypatch)
     monkeypatch.setattr(problem, "SETTLED", 0.0)
 
     assert np.all(spread > 0.8 * model.bootstrap(X, 6, random_state=0).weights.std(axis=0))
+
+
+def test_weights_of_overlapping_classes_are_where_more_steps_leave_them():
+    off = []
+    for seed in range(4):
+        rng = np.random.default_rng(seed)
+        X = rng.normal(size=(20_000, 3)) + 0.8 * (rng.random((20_000, 1)) < 0.4)
+        polished = MultiViewMixture(2, random_state=0).fit(X).polished_
+        step = partial(em_step, polished.cells(X))
+        last = accelerated_em(step, polished.fit.parameters, 1000, 1e-7).parameters.weights
+        off.append(abs(polished.fit.parameters.weights - last).max() / np.sqrt(last.prod() / len(X)))
+    assert np.mean(off) < 1.5  # standard errors of a weight; 4 where likelihood alone says when to stop
 
 
 def test_a_hundred_rows_are_asked_whether_every_class_wins_some_and_more_only_where_they_do_not():

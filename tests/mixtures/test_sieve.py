@@ -7,10 +7,12 @@ from latentviews.mixtures.sieve import (
     SieveParameters,
     SieveRows,
     accelerated_em,
+    at_rest,
     em_step,
     em_sums,
     em_update,
     initial_parameters,
+    moves_little,
     posterior,
     smoothing_step,
 )
@@ -95,14 +97,39 @@ def test_extrapolation_reaches_what_plain_em_reaches_in_fewer_steps(rng):
 def test_em_ends_where_a_step_is_too_small_for_what_is_asked(rng):
     cells, parameters = problem(rng, k=2)
 
-    def settled(before, after):
-        return bool(np.all(np.abs(after.weights - before.weights) < 1e-3))
+    def settled(before, after, small=False):
+        return moves_little(before, after, 300, 0.05)
 
-    ended = accelerated_em(lambda m: em_step(cells, m), parameters, 600, 0.0, settled=settled)
+    ended = accelerated_em(lambda m: em_step(cells, m), parameters, 600, 0.0, ends=settled)
 
     assert ended.converged
     assert ended.n_iter < 600
     assert settled(ended.parameters, em_step(cells, ended.parameters)[0])
+
+
+def test_a_small_gain_is_no_end_before_weights_rest(rng):
+    cells, parameters = problem(rng, k=2)
+    early, late = (
+        accelerated_em(lambda m: em_step(cells, m), parameters, 2000, 1e6, ends=at_rest(300, share))
+        for share in (1e6, 1e-4)
+    )
+    assert early.n_iter == 2  # the gain is called small at once
+    assert late.converged
+    assert late.n_iter > 2
+    assert moves_little(late.parameters, em_step(cells, late.parameters)[0], 300, 1e-3)
+
+
+def test_a_step_is_judged_by_the_standard_errors_of_weights():
+    before, after = (SieveParameters(np.array([0.5 + shift, 0.5 - shift]), ()) for shift in (0.0, 0.01))
+    error = np.sqrt(0.51 * 0.49 / 400)
+    assert moves_little(before, after, 400, 1.01 * 0.01 / error)
+    assert not moves_little(before, after, 400, 0.99 * 0.01 / error)
+
+
+def test_laws_of_chains_need_not_rest():
+    before, after = (SieveParameters(np.full((2, 3), share), ()) for share in (0.5, 0.4))
+    assert at_rest(400, 1e-3)(before, after, True)
+    assert not at_rest(400, 1e-3)(before, after, False)
 
 
 def test_weights_count_as_repetitions(rng):

@@ -4,6 +4,7 @@ A polish takes rows and guesses of their posteriors, and gives a way to the post
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from types import MappingProxyType
 from typing import Any, ClassVar, NamedTuple, Protocol, Self
 
@@ -43,6 +44,7 @@ from latentviews.mixtures.sieve import (
     SieveParameters,
     SieveRows,
     accelerated_em,
+    at_rest,
     em_step,
     em_sums,
     em_update,
@@ -240,7 +242,8 @@ class Sieve(BaseEstimator):
     max_iter : int, default=1000
         The most EM steps; none is one posterior-weighted re-estimation from the best start.
     tol : float, default=1e-3
-        EM stops when a hundred plain steps would gain less log-likelihood per row.
+        EM stops when a hundred plain steps would gain less log-likelihood per row, and one moves no class weight by
+        so many standard errors.
     trial_rows : int, default=4000
         Rows on which starts and widths are compared.
     n_init : int or "auto", default="auto"
@@ -325,13 +328,9 @@ class Sieve(BaseEstimator):
         near = rivals(objectives)
         tried = self._try(trial, chosen, [guesses[i] for i in near], 4 * SHORT, n_jobs)
         cells = rows.cells(chosen)
-        fit = accelerated_em(
-            lambda parameters: rows.step(cells, parameters),
-            tried[_best(tried)].parameters,
-            self.max_iter,
-            self.tol,
-            lambda n_iter, objective: report("polish", n_iter, objective),
-        )
+        best, told = tried[_best(tried)].parameters, partial(report, "polish")
+        rest = at_rest(len(starts[0]), self.tol)
+        fit = accelerated_em(partial(rows.step, cells), best, self.max_iter, self.tol, told, rest)
         return Polished(chosen, fit, factor, near[_best(tried)], objectives)
 
     def _further(self, tried: Sequence[EMFit], n_rows: int, rows: FitRows) -> int:

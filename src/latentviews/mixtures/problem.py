@@ -23,7 +23,7 @@ from latentviews.core.views import ViewFits, Views
 from latentviews.mixtures.functionals import functional_posteriors, judged_by_functionals
 from latentviews.mixtures.inference import Classes, Conditional, signed_weights
 from latentviews.mixtures.polish import Polished
-from latentviews.mixtures.sieve import SieveParameters, accelerated_em, posterior
+from latentviews.mixtures.sieve import SieveParameters, accelerated_em, moves_little, posterior
 
 KNOWN_ROWS = 20_000  # rows with known labels that name the classes
 REFIT_STEPS = 1000  # of EM on resampled rows, which ends where all rows together gain less in a hundred steps,
@@ -179,14 +179,13 @@ class Estimate(NamedTuple):
                 "bootstrap refits the polish, and this model was fitted with polish=None; fit it with one."
             )
         cells, start = self.polished.cells(table), self.polished.fit.parameters
-        small = SETTLED * np.sqrt(start.weights * (1 - start.weights) / len(table))
 
-        def settled(before: SieveParameters, after: SieveParameters) -> bool:
-            return bool(np.all(np.abs(after.weights - before.weights) < small))
+        def ends(before: SieveParameters, after: SieveParameters, small: bool) -> bool:
+            return small or moves_little(before, after, len(table), SETTLED)
 
         for weights in counts:
             step = partial(self.polished.step, cells, weights=weights)
-            fit = accelerated_em(step, start, REFIT_STEPS, REFIT_GAIN / len(table), settled=settled)
+            fit = accelerated_em(step, start, REFIT_STEPS, REFIT_GAIN / len(table), ends=ends)
             yield posterior(cells, fit.parameters)[0] * weights[:, None]
 
 
