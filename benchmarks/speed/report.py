@@ -35,6 +35,7 @@ CPU = itemgetter("processor seconds")
 COMMAND = "from latentviews.cli import main; raise SystemExit(main())"
 ENVIRONMENT = {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"}  # as installed packages have it
 TICK = os.sysconf("SC_CLK_TCK")
+STAGES = ("report", "checks")  # the report is what --no-report saves, and checks are made without one, too
 SMALL = {"2000 rows": (2000, "3"), "20000 rows": (20_000, "3"), "2000 rows, classes counted": (2000, "auto")}
 READING = {
     "csv": "import pyarrow.csv; pyarrow.csv.read_csv({!r})",
@@ -89,8 +90,8 @@ def first_word(*arguments: str) -> dict[str, float]:
     return {"seconds": seconds, "processor seconds": sum(map(int, ticks)) / TICK}
 
 
-def report_share(rows: int, classes: str, repeats: int = 5) -> float:
-    """What the report takes over what the fit takes, as ``summary.json`` tells both; the median of some runs."""
+def shares_of_fit(rows: int, classes: str, repeats: int = 5) -> dict[str, float]:
+    """What report and checks take over what the fit takes, as ``summary.json`` tells; medians of some runs."""
     shares = []
     with tempfile.TemporaryDirectory() as folder:
         table, out = Path(folder) / "table.csv", Path(folder) / "out"
@@ -98,8 +99,8 @@ def report_share(rows: int, classes: str, repeats: int = 5) -> float:
         for _ in range(repeats):
             run("-c", COMMAND, "fit", str(table), "-k", classes, "--out", str(out), "--quiet", "--force")
             seconds = json.loads((out / "summary.json").read_text())["seconds_of"]
-            shares.append(seconds["report"] / seconds["fitting"])
-    return float(np.median(shares))
+            shares.append([seconds[stage] / seconds["fitting"] for stage in STAGES])
+    return dict(zip(STAGES, np.median(shares, axis=0).tolist(), strict=True))
 
 
 def measure(kind: str, rows: int, columns: int) -> dict[str, Any]:
@@ -144,8 +145,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rows", type=int, default=1_000_000)
     rows = parser.parse_args().rows
-    shares = {name: report_share(*small) for name, small in SMALL.items()}
-    small = {"starting": starting(), "report over fit": shares}
+    shares = {name: shares_of_fit(*small) for name, small in SMALL.items()}
+    small = {"starting": starting(), "over fit": shares}
     found = {**small, **measure("csv", rows, 10), "parquet": measure("parquet", 2 * rows, 3)}
     print(found)
     _record.save(RESULTS, found)

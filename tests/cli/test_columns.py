@@ -108,6 +108,15 @@ def test_a_column_of_one_value_is_left_out_and_checks_are_called_so(people, caps
     assert "report" not in summary["seconds_of"]
 
 
+def test_checks_are_the_same_without_a_report_and_have_a_time_of_their_own(people, capsys):
+    people[["height", "weight", "rr"]].to_csv("people.csv", index=False)
+
+    without, whole = (fitted(capsys, "people.csv", "--force", *more)[2] for more in (("--no-report",), ()))
+
+    assert whole["checks"] == without["checks"]
+    assert list(whole["seconds_of"])[-3:] == ["checks", "report", "the rest"]
+
+
 def test_a_warning_of_the_reader_is_one_line(people, capsys, recwarn):
     store = zarr.create_array("cells.zarr", shape=(200, 3), chunks=(150, 3), dtype="f8")
     store[:] = people[["height", "weight", "rr"]].to_numpy()

@@ -9,11 +9,12 @@ import pandas as pd
 import pytest
 
 from latentviews import diagnose, load, report
-from latentviews.cli import common, fit, main
+from latentviews.cli import common, main
 from latentviews.cli.columns import read_columns
 from latentviews.cli.options import build_parser
 from latentviews.cli.wanted import parse_columns
 from latentviews.datasets import make_multiview
+from latentviews.diagnosis import checked_rows
 from latentviews.io import Table, sample_table
 
 N = 3000
@@ -55,7 +56,7 @@ def test_a_large_file_is_fitted_as_if_it_were_in_memory(name, frame, large, tmp_
         asked.append(len(rows))
         return diagnose(model, rows, n_permutations=19, random_state=0)
 
-    monkeypatch.setattr(fit, "diagnose", judged)
+    monkeypatch.setattr(checked_rows, "diagnose", judged)
     run("fit", name, "-k", "2", "--no-report", "--out", "pieces")
     monkeypatch.setattr("latentviews.io.LARGE", 10**9)
     run("fit", name, "-k", "2", "--no-report", "--out", "whole")

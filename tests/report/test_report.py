@@ -20,11 +20,13 @@ from sklearn.preprocessing import StandardScaler
 from latentviews import Delta, Gaussian, MultiViewMixture, VonMises
 from latentviews.core.kernels.spaces import Discrete, Real
 from latentviews.datasets import make_multiview
+from latentviews.diagnosis import checked_rows as checked_rows_module
+from latentviews.diagnosis.checked_rows import read_rows
 from latentviews.plot.view_densities import row_densities
 from latentviews.report import contents as contents_module
 from latentviews.report import sizes as sizes_module
 from latentviews.report import write_report
-from latentviews.report.contents import AXES, POINTS, VALUES, Wording, read_rows, report_contents
+from latentviews.report.contents import AXES, POINTS, VALUES, Wording, report_contents
 from latentviews.report.markup import code_spans, join, script_json, tag
 from latentviews.report.page import page
 from latentviews.report.sizes import REFITS, fixed_errors
@@ -357,7 +359,7 @@ def test_many_rows_and_columns_stay_few_points():
 def test_a_large_sample_is_said_to_be_one(model, data, text, monkeypatch):
     small = len(text)
     many = np.tile(data, (8, 1))
-    monkeypatch.setattr(contents_module, "ROWS", 4000)
+    monkeypatch.setattr(checked_rows_module, "ROWS", 4000)
     monkeypatch.setattr(sizes_module, "REFIT_ROWS", 500)
     found = gathered(model, many)
     text = page(found)

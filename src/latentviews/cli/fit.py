@@ -22,7 +22,8 @@ from latentviews.cli.summary import FitSummary, Tally, describe, summarize
 from latentviews.cli.wanted import Wanted, parse_classes
 from latentviews.core.kernels.discrete import Delta
 from latentviews.core.view_names import short_name
-from latentviews.diagnosis.diagnose import Diagnosis, diagnose, most_probable
+from latentviews.diagnosis.checked_rows import checked_rows
+from latentviews.diagnosis.diagnose import Diagnosis, most_probable
 from latentviews.diagnosis.grouping import suggest_views
 from latentviews.io import InputError, Table, write_labels
 from latentviews.io.labels import labels_file, write_labelled
@@ -48,8 +49,7 @@ def fit_and_write(
             with blamed_on(arguments.file), gathered_warnings(fitted.warnings):
                 place = aside / LABELS[arguments.labels_format]
                 label_pieces(place, None, fitted.model, chosen.table, fitted.tally, progress, scored=True)
-        with progress.stage("checks" if arguments.no_report else "report"):
-            diagnosis = judge(aside, fitted, arguments)
+        diagnosis = judge(aside, fitted, arguments, progress)
         summary = summarize(fitted, diagnosis, arguments, names + files, progress.seconds())
         (aside / SUMMARY).write_text(json.dumps(summary, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
     return describe(fitted, summary, out), summary
@@ -203,24 +203,28 @@ def write_results(aside: Path, fitted: FitSummary, arguments: argparse.Namespace
     return [copy]
 
 
-def judge(aside: Path, fitted: FitSummary, arguments: argparse.Namespace) -> Diagnosis:
+def judge(aside: Path, fitted: FitSummary, arguments: argparse.Namespace, progress: Progress) -> Diagnosis:
     """What the fit is worth, as the report says it; the report is written where it is wanted."""
-    frame = fitted.table.frame()
+    frame, columns, rng = fitted.table.frame(), list(fitted.table.columns), np.random.default_rng(arguments.seed)
+    with progress.stage("checks"):
+        checked = checked_rows(fitted.model, frame, columns, rng)
     if arguments.no_report:
-        return diagnose(fitted.model, frame, random_state=arguments.seed)
-    from latentviews.report import write_contents  # with all that it draws, where it is wanted
-    from latentviews.report.contents import Wording, report_contents
+        return checked.diagnosis
+    with progress.stage("report"):
+        from latentviews.report import write_contents  # with all that it draws, where it is wanted
+        from latentviews.report.contents import Wording, report_contents
 
-    contents = report_contents(
-        fitted.model,
-        frame,
-        columns=list(fitted.table.columns),
-        source=source_of(fitted.table),
-        title=None,
-        saved=MODEL,
-        random_state=arguments.seed,
-        wording=Wording(in_options, OPTIONS, shlex.join(["latentviews", *arguments.words])),
-        n_in_file=n_in_file(fitted.table),
-    )
-    write_contents(contents, aside / REPORT)
-    return contents.diagnosis
+        contents = report_contents(
+            fitted.model,
+            frame,
+            columns=columns,
+            source=source_of(fitted.table),
+            title=None,
+            saved=MODEL,
+            random_state=rng,
+            wording=Wording(in_options, OPTIONS, shlex.join(["latentviews", *arguments.words])),
+            n_in_file=n_in_file(fitted.table),
+            checked=checked,
+        )
+        write_contents(contents, aside / REPORT)
+    return checked.diagnosis

@@ -1,5 +1,6 @@
 """What the moments of a data set can carry: the ingredients of Theorem 2 of Song et al. (2014)."""
 
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -9,7 +10,7 @@ from scipy.linalg import polar
 
 from latentviews._arrays import to_numpy
 from latentviews._numbers import TINY, largest_singular_value, thin_svd
-from latentviews._validation import UnsupportedError
+from latentviews._validation import IdentifiabilityWarning, UnsupportedError
 from latentviews.core.moments import Pairs, WhitenedMoments, feature_vectors, pair_moments, resampled_moments
 from latentviews.core.spectral import SpectralFit, spectral_fit
 from latentviews.core.tables import Columns
@@ -66,7 +67,9 @@ def moment_quality(model: Any, rows: np.ndarray, columns: Columns, rng: np.rando
     solver = JointDiagonalization() if model.solver is None else model.solver
     shared = len(set(blocks)) == 1
     try:
-        found = spectral_fit(rows, views, rank, solver, rng, exchangeable=shared, reference=model.reference)
+        with warnings.catch_warnings():  # the fit has said so, and the diagnosis says it again
+            warnings.simplefilter("ignore", IdentifiabilityWarning)
+            found = spectral_fit(rows, views, rank, solver, rng, exchangeable=shared, reference=model.reference)
     except UnsupportedError:
         return None
     rho = np.array([_supremum(rows[:, view], phi) for view, phi in zip(columns, views.features, strict=True)])

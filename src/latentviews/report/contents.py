@@ -1,10 +1,9 @@
 """The numbers of a report: what was fitted, on what, what was found, and what it is worth."""
 
-import copy
 import datetime
 import inspect
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
@@ -16,15 +15,13 @@ from latentviews.core import streams
 from latentviews.core.kernels.space import Space
 from latentviews.core.kernels.spaces import Discrete
 from latentviews.core.selection import RankTest, dependence_rank, table_rank
-from latentviews.core.tables import read_table
 from latentviews.core.view_names import view_names
-from latentviews.diagnosis.diagnose import Diagnosis, Finding, diagnose, most_probable
+from latentviews.diagnosis.checked_rows import CheckedRows, checked_rows
+from latentviews.diagnosis.diagnose import Diagnosis, Finding, most_probable
 from latentviews.diagnosis.moments import MomentQuality
-from latentviews.diagnosis.shares import RowShares, row_shares
 from latentviews.plot.view_densities import ViewDensities, row_densities, view_densities
 from latentviews.report.sizes import Sizes, class_sizes, of_sample
 
-ROWS = 200_000  # rows that are classified; more would not change a picture
 POINTS = 20_000  # rows in the scatter plot
 VALUES = 600_000  # and at most this many of their values, 2 bytes each
 CLASSES = 254  # more would not fit a byte, or a reader
@@ -33,7 +30,6 @@ AXES = 60  # columns to choose from in the scatter plot
 RANK_VIEWS = 12  # views among which dependence is counted
 RANK_ROWS = 2000  # and rows
 RANK_DRAWS = 19  # and permutations, for a level of a twentieth
-PERMUTATIONS = 99  # of tests at a level of a twentieth: more would hardly find more
 BEYOND = 7  # directions of a view that it is counted in, beside those that the classes of the model have
 BELOW = "; the table below the checks has all"  # where a sentence for elsewhere names the report
 STEPS = (0.99, 0.95, 0.8)  # posteriors that part certain rows from less certain ones
@@ -135,21 +131,20 @@ def report_contents(
     random_state: Any,
     wording: Wording | None = None,
     n_in_file: int | None = None,
+    checked: CheckedRows | None = None,
 ) -> Contents:
-    """Everything a report on ``model`` and the rows ``X`` says; these may be a sample of so many in a file."""
+    """Everything a report on ``model`` and the rows ``X`` says; these may be a sample of so many in a file.
+
+    ``checked`` is what `checked_rows` found of them, where that is known.
+    """
     rng = np.random.default_rng(random_state)
-    plain, table, names = read_rows(model, X, columns)
-    (some,) = streams.sample(table, ROWS, rng)
-    posteriors = plain.predict_proba(some)
+    plain, table, names, some, posteriors, here, diagnosis = checked or checked_rows(model, X, columns, rng)
     labels, k = most_probable(posteriors)[0], posteriors.shape[1]
-    here = row_shares(plain, posteriors)
-    counts = np.bincount(labels[labels >= 0], minlength=k)
     if k > CLASSES:
         raise ValueError(f"A report shows at most {CLASSES} classes; the model has {k}.")
     named = list(view_names(plain, names))
     described = _columns(plain, table, some, labels, k, names)
     drawn = range(min(len(plain.views_), PANELS))
-    diagnosis = _diagnosis(plain, table, rng, names, counts, here)
     panels = [(t, panel) for t in drawn for panel in _panels(plain, t, some, posteriors, names)]
     return Contents(
         title=title or (f"Hidden classes in {source}" if source else "Hidden classes"),
@@ -166,7 +161,7 @@ def report_contents(
         view_names=named,
         named_views=isinstance(getattr(model, "views", None), Mapping),
         sizes=of_sample(class_sizes(plain, table, posteriors, here, rng), len(table), n_in_file),
-        counts=counts,
+        counts=diagnosis.counts,
         n_noise=int(np.sum(labels < 0)),
         certainty=_certainty(posteriors, labels),
         confused=_confused(posteriors),
@@ -178,45 +173,6 @@ def report_contents(
         points=_points(described, plain, some, posteriors, rng),
         wording=Wording() if wording is None else wording,
     )
-
-
-def read_rows(model: Any, X: Any, columns: Sequence[str] | None) -> tuple[Any, np.ndarray, list[str]]:
-    """The model without names for its columns, the rows as the array that it takes, and the names.
-
-    Where the model was fitted to named columns they are found by name, in any order, others left out.
-    """
-    known = getattr(model, "feature_names_in_", None)
-    given = getattr(X, "columns", None) if columns is None else columns
-    names = None if given is None else [str(each) for each in given]
-    if names is not None and len(names) != np.shape(X)[1]:
-        raise ValueError(f"columns must name every column of X, {np.shape(X)[1]}; got {len(names)} names.")
-    places = None
-    if known is not None and names is not None:
-        absent = [each for each in known if each not in names]
-        if absent:
-            raise ValueError(f"The model was fitted to columns {absent} that the rows lack; they have {names}.")
-        places = [names.index(each) for each in known]
-    if hasattr(X, "columns"):
-        X = X[[list(X.columns)[j] for j in places]] if places else X
-        reader = _named(model, list(X.columns))
-    else:
-        X = np.asarray(X) if places is None else np.asarray(X)[:, places]
-        reader = _named(model, None)
-    table, _ = read_table(reader, X, reset=False)
-    if not isinstance(table, np.ndarray):
-        raise TypeError(f"A report takes rows as an array or a data frame; got {type(X).__name__}.")
-    if known is not None:
-        names = [str(each) for each in known]
-    return _named(model, None), table, names or [f"column {j}" for j in range(table.shape[1])]
-
-
-def _named(model: Any, names: list[Any] | None) -> Any:
-    """A copy of the model that expects columns of these names, or none."""
-    other = copy.copy(model)
-    vars(other).pop("feature_names_in_", None)
-    if names is not None and all(isinstance(each, str) for each in names):
-        other.feature_names_in_ = np.array(names, dtype=object)
-    return other
 
 
 def _settings(model: Any) -> dict[str, tuple[str, bool]]:
@@ -305,17 +261,6 @@ def _points(
 
 
 # ------------------------------------------------------------------------------------------------------------ tests
-
-
-def _diagnosis(
-    model: Any, table: np.ndarray, rng: np.random.Generator, names: list[str], counts: np.ndarray, here: RowShares
-) -> Diagnosis:
-    """What `diagnose` says with these names, and of as many rows as were classified."""
-    found = diagnose(model, table, n_permutations=PERMUTATIONS, random_state=rng)
-    outside = {names[int(j)]: share for j, share in found.outside.items()}
-    exact = {names[int(j)]: values for j, values in found.exact.items()}
-    named = replace(found, view_names=view_names(model, names), outside=outside, exact=exact)
-    return replace(named, counts=counts, shares=here.shares, shifted=here.shifted)
 
 
 def _rank(model: Any, table: np.ndarray, moments: MomentQuality | None, rng: np.random.Generator) -> RankTest | None:
