@@ -641,6 +641,7 @@ def test_rows_that_weigh_nothing_are_shared_between_halves(rng):
         (1000, "PredictiveStateModel", 59),
         (1200, "HSICSelector", 21),
         (2100, "PredictiveStateModel", 160),
+        (2400, "HistogramSpectral", 4),
     ],
     ids=str,
 )

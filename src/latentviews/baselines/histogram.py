@@ -11,7 +11,7 @@ from latentviews._numbers import TINY, as_shares, log_cauchy
 from latentviews._parameters import Ability, Constraint, Count, NoneOr, OneOf, Seed, WithData
 from latentviews._validation import UnsupportedError, all_or_nothing, check_count, is_auto
 from latentviews.baselines._shared import OneColumnViews, log_joint
-from latentviews.core.components import as_rows
+from latentviews.core.components import HIGHEST, as_rows
 from latentviews.core.features.indicators import OneHotFeatures
 from latentviews.core.spectral import spectral_fit
 from latentviews.core.tensors import JointDiagonalization, Solver
@@ -33,7 +33,7 @@ class HistogramView:
     def density(self, x: Any) -> np.ndarray:
         """The densities, (n, k): constant in a bin, zero outside."""
         x = np.asarray(as_rows(x))[:, 0]
-        heights = self.probabilities / np.diff(self.edges)[:, None]
+        heights = self.probabilities / np.maximum(np.diff(self.edges), 1 / HIGHEST)[:, None]
         inside = (x >= self.edges[0]) & (x <= self.edges[-1])
         return np.where(inside[:, None], heights[_codes(x, self.edges)], 0.0)
 

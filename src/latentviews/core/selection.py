@@ -300,6 +300,10 @@ def _wide(phi: Any, x: np.ndarray) -> Any:
 def _directions(phi: Any, x: np.ndarray, size: int) -> np.ndarray:
     """A view's features in their leading principal directions, (n, at most size); NaN where the view is missing."""
     here = ~np.isnan(x).any(axis=1)
+    if not here.any():
+        raise UnsupportedError(
+            f"A view has no value in any of the {len(x)} rows in which classes are counted; leave it out, or add rows."
+        )
     found = _leading_features(phi, x[here], size)
     directions = np.full((len(x), found.shape[1]), np.nan)
     directions[here] = found

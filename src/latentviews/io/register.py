@@ -30,6 +30,7 @@ CLASSES = {
     "ChainRows": "sequences.baum_welch",
     "ChainStream": "sequences.streaming",
     "ChangePoints": "comparison.change_points",
+    "CheckedRows": "diagnosis.checked_rows",
     "Choice": "mixtures.dependence.partitions",
     "Circle": "core.kernels.spaces",
     "ClassAssignment": "discrete.three_step",
