@@ -642,6 +642,7 @@ def test_rows_that_weigh_nothing_are_shared_between_halves(rng):
         (1200, "HSICSelector", 21),
         (2100, "PredictiveStateModel", 160),
         (2400, "HistogramSpectral", 4),
+        (2500, "LatentTreeSpectral", 7),
     ],
     ids=str,
 )

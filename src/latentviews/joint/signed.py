@@ -204,7 +204,7 @@ def _relative(values: np.ndarray, logs: np.ndarray) -> np.ndarray:
 
 def in_range(widths: np.ndarray) -> bool:
     """Whether products of kernels with these bandwidths, one per column, are within the range of numbers."""
-    return bool(abs(np.log(np.sqrt(2 * np.pi) * widths).sum()) < LOG_RANGE)
+    return bool(abs(np.log(np.maximum(np.sqrt(2 * np.pi) * widths, TINY)).sum()) < LOG_RANGE)
 
 
 def column_features(kernel: Kernel, x: np.ndarray, n_landmarks: int) -> Any:
