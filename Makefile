@@ -62,7 +62,7 @@ changelog: .venv/ready  # what the next release would say
 	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev,docs]'
 	touch $@
 
-build/peers/ready: pyproject.toml constraints.txt benchmarks/peers.txt
+build/peers/ready: .venv/ready benchmarks/peers.txt
 	$(PYTHON) -m venv --clear build/peers
 	grep -v '^pandas==' constraints.txt > build/constraints.txt
 	build/peers/bin/pip install --quiet --disable-pip-version-check -c build/constraints.txt -r benchmarks/peers.txt -e '.[dev]'

@@ -643,6 +643,8 @@ def test_rows_that_weigh_nothing_are_shared_between_halves(rng):
         (2100, "PredictiveStateModel", 160),
         (2400, "HistogramSpectral", 4),
         (2500, "LatentTreeSpectral", 7),
+        (2500, "MultiViewMixture-dependent", 138),
+        (2500, "KernelHMM", 451),
     ],
     ids=str,
 )

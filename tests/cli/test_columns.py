@@ -117,6 +117,13 @@ def test_checks_are_the_same_without_a_report_and_have_a_time_of_their_own(peopl
     assert list(whole["seconds_of"])[-3:] == ["checks", "report", "the rest"]
 
 
+def test_more_classes_than_a_report_shows_are_refused_before_the_fit(people, capsys):
+    pd.concat([people[["height", "weight", "rr"]]] * 2).to_csv("people.csv", index=False)
+
+    assert main(["fit", "people.csv", "-k", "300", "--out", "o"]) == 2
+    assert "A report shows at most 254 classes; -k 300 needs --no-report." in capsys.readouterr().err
+
+
 def test_a_warning_of_the_reader_is_one_line(people, capsys, recwarn):
     store = zarr.create_array("cells.zarr", shape=(200, 3), chunks=(150, 3), dtype="f8")
     store[:] = people[["height", "weight", "rr"]].to_numpy()

@@ -220,3 +220,11 @@ def test_held_out_likelihoods_of_binned_rows_are_those_of_all_pairs(rng):
     others = np.where(fold[:, None] != fold, np.abs(z - z.T), np.inf)
     wide = others.min(axis=1).max() / 6 < FACTORS  # narrower ones leave far rows to rounding
     np.testing.assert_allclose(binned[wide], pairwise[wide] - constant, atol=2e-3)
+
+
+@pytest.mark.parametrize("far", [1e18, 9.97e36, 1e150])
+def test_one_value_far_out_does_not_move_the_median_distance(far, rng):
+    x = rng.normal(size=(500, 1))
+    x[0] = far
+
+    np.testing.assert_allclose(median(x), median(x[1:]), rtol=0.02)

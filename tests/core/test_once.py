@@ -100,3 +100,17 @@ def test_quantiles_off_the_order_of_a_column_are_numpys(n, decimals, rng):
     shares = [0.0, 0.005, 0.25, 0.5, 0.75, 0.995, 1.0]
 
     np.testing.assert_array_equal(quantiles(x, shares), np.quantile(x, shares))
+
+
+def test_a_column_with_missing_values_is_found_again():
+    asked = []
+
+    @once
+    def size(x):
+        asked.append(x)
+        return x.size
+
+    column = np.r_[np.nan, np.arange(300.0)][:, None]
+
+    assert reading_once(lambda: (size(column), size(column.copy()), size(np.array(2.0))))() == (301, 301, 1)
+    assert len(asked) == 2

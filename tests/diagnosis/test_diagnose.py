@@ -19,6 +19,8 @@ from latentviews import (
     Precomputed,
     VonMises,
     diagnose,
+    load,
+    save,
     spectrum_gram,
 )
 from latentviews.baselines import HistogramSpectral
@@ -513,3 +515,21 @@ def test_objects_that_are_alike_in_a_class_are_left_out_there():
     pairs = [i for i, pair in enumerate(found.dependence.pairs) if 0 in pair]
     assert np.isnan(found.dependence.effect[alike, pairs]).all()
     assert np.isfinite(found.dependence.effect[1 - alike, pairs]).all()
+
+
+def test_rows_without_any_value_of_a_view_are_diagnosed_without_moments():
+    X = make_multiview(300, 2, random_state=0).X
+    model = MultiViewMixture(2, random_state=0).fit(X)
+    lacking = X.copy()
+    lacking[:, 2] = np.nan
+
+    assert diagnose(model, lacking, n_permutations=19, random_state=0).moments is None
+
+
+def test_a_saved_diagnosis_has_no_feature_maps(tmp_path):
+    X = make_multiview(300, 2, random_state=0).X
+    found = diagnose(MultiViewMixture(2, random_state=0).fit(X), X, n_permutations=19, random_state=0)
+    save(found, tmp_path / "found")
+
+    assert found.moments.views is not None
+    assert load(tmp_path / "found").moments.views is None

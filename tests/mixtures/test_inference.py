@@ -7,8 +7,9 @@ import pytest
 from scipy.stats import binom, binomtest, norm
 
 from latentviews import IdentifiabilityWarning, MultiViewMixture
+from latentviews.datasets import make_multiview
 from latentviews.mixtures import problem
-from latentviews.mixtures.inference import expectation, share_interval
+from latentviews.mixtures.inference import Expectation, expectation, share_interval
 from latentviews.mixtures.sieve import accelerated_em, em_step
 
 pytestmark = pytest.mark.cheap
@@ -144,3 +145,22 @@ def test_a_hundred_rows_are_asked_whether_every_class_wins_some_and_more_only_wh
     assert asked == [100, 100, 2000, 10_000]
     with pytest.warns(IdentifiabilityWarning, match="No row is most probably in class 1"):
         problem.warn_of_hidden(np.array([1.0, 0.0]), log_joint, np.ones(50))
+
+
+@pytest.mark.parametrize("function", [lambda x: x[:, 0] > 100, lambda x: x[:, 0] > 0], ids=["none", "some"])
+def test_rows_without_weight_are_as_absent_for_intervals_of_shares(function):
+    X = make_multiview(300, 2, random_state=0).X
+    model = MultiViewMixture(2, random_state=0).fit(X)
+    weights = np.repeat([1.0, 0.0], [40, 260])
+
+    some, weighted = model.expectation(function, X[:40]), model.expectation(function, X, sample_weight=weights)
+
+    np.testing.assert_allclose(weighted.interval(), some.interval(), rtol=1e-9)
+
+
+def test_an_expectation_is_still_a_pair_and_an_old_one_has_the_normal_interval():
+    old = Expectation(np.array([0.5]), np.array([0.1]))
+
+    assert len(old) == 2
+    assert old[1] is old.standard_errors
+    np.testing.assert_allclose(np.ravel(old.interval()), [0.304, 0.696], atol=1e-3)

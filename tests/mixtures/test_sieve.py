@@ -3,7 +3,10 @@ import pytest
 from scipy import sparse
 from scipy.special import logsumexp, softmax
 
+from latentviews import MultiViewMixture
+from latentviews.datasets import make_multiview
 from latentviews.mixtures.sieve import (
+    PATIENCE,
     SieveParameters,
     SieveRows,
     accelerated_em,
@@ -107,7 +110,8 @@ def test_em_ends_where_a_step_is_too_small_for_what_is_asked(rng):
     assert settled(ended.parameters, em_step(cells, ended.parameters)[0])
 
 
-def test_a_small_gain_is_no_end_before_weights_rest(rng):
+def test_a_small_gain_is_no_end_before_weights_rest(rng, monkeypatch):
+    monkeypatch.setattr("latentviews.mixtures.sieve.PATIENCE", 1000)
     cells, parameters = problem(rng, k=2)
     early, late = (
         accelerated_em(lambda m: em_step(cells, m), parameters, 2000, 1e6, ends=at_rest(300, share))
@@ -124,6 +128,15 @@ def test_a_step_is_judged_by_the_standard_errors_of_weights():
     error = np.sqrt(0.51 * 0.49 / 400)
     assert moves_little(before, after, 400, 1.01 * 0.01 / error)
     assert not moves_little(before, after, 400, 0.99 * 0.01 / error)
+
+
+def test_weights_that_never_rest_are_waited_for_no_longer_than_patience():
+    X = make_multiview(10_000, 2, separation=2, random_state=3).X
+
+    model = MultiViewMixture(3, random_state=0).fit(X)
+
+    assert model.converged_
+    assert model.n_iter_ < 35 + 4 * PATIENCE
 
 
 def test_laws_of_chains_need_not_rest():

@@ -289,7 +289,7 @@ def test_a_class_without_rows_is_held_against_the_fit(contents):
 
 
 def test_more_classes_than_fit_are_refused(model, data, monkeypatch):
-    monkeypatch.setattr(contents_module, "CLASSES", 2)
+    monkeypatch.setattr(contents_module, "REPORTED_CLASSES", 2)
     with pytest.raises(ValueError, match="at most 2 classes; the model has 3"):
         gathered(model, data)
 

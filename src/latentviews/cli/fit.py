@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from latentviews._constants import REPORTED_CLASSES
 from latentviews._sentences import counted
 from latentviews.cli.columns import Chosen
 from latentviews.cli.common import OPTIONS, blamed_on, gathered_warnings, in_options, n_in_file, source_of
@@ -75,6 +76,8 @@ def fit_table(
     if isinstance(k, int) and k > len(table.values):
         rows = counted(len(table.values), "row")
         raise CommandError(f"{arguments.file} has {rows}, too few for the {k} classes of -k.")
+    if isinstance(k, int) and k > REPORTED_CLASSES and not arguments.no_report:
+        raise CommandError(f"A report shows at most {REPORTED_CLASSES} classes; -k {k} needs --no-report.")
     frame, suggestion = table.frame(), None
     told: list[str] = []
     with blamed_on(arguments.file), gathered_warnings(told):

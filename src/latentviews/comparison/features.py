@@ -23,9 +23,10 @@ LANDMARK_ROWS = 10_000  # landmarks and bandwidths are sought among at most this
 WEAKEST = 1e-6  # of a whitened kernel: directions with so small a share of its trace are lost in the penalty
 FEWEST_ROWS = 4  # fewer have fewer than twenty permutations, and no test at 5 % can reject
 PENALTY = 0.01  # of the covariance of whitened kernels
-PLAIN = {2.0: 0.41}  # bandwidths to try, in median distances, and weights; it sees means, of heavy tails too,
-SCALES = {8.0: 0.41, 0.12: 0.03, 0.06: 0.03}  # those to try whitened, of which the widest sees nothing but means,
-CURVES = {1.0: 0.12}  # and those less what is linear
+# bandwidths that two samples are compared with, in median distances, and their weights
+PLAIN = {2.0: 0.41}  # sees means, of heavy tails too
+SCALES = {8.0: 0.41, 0.12: 0.03, 0.06: 0.03}  # whitened: the widest sees means alone, the others small shapes
+CURVES = {1.0: 0.12}  # whitened, less what is linear: spreads and correlations
 TWO_SAMPLE_WEIGHTS = (*PLAIN.values(), *SCALES.values(), *CURVES.values())
 WIDE, CURVED = 4.0, 2.0  # of independence: bandwidths that see lines, and curves less what is linear,
 MIDDLE, FINE = 1.0, 0.4  # and whitened ones for what is finer

@@ -114,7 +114,7 @@ def within_class_dependence(
 
 
 def _more_draws(test: TestResult, before: TestResult | None) -> TestResult:
-    """The test with the null draws of one before it too."""
+    """The test with the null draws of one before it too, from which `corrected_pvalues` are."""
     return test if before is None else replace(test, null=np.concatenate([before.null, test.null]))
 
 

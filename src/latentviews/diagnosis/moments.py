@@ -38,7 +38,7 @@ class MomentQuality:
     residual: float  # the share of the tensor that k classes leave unexplained
     bound: float  # the theorem's bound of ε_T, with probability 95 %; nearly always far too large, or infinite
     rank: int
-    views: Views | None = field(default=None, repr=False)  # with the feature maps that all this is in
+    views: Views | None = field(default=None, repr=False, metadata={"saved": False})  # with the maps that this is in
 
     @property
     def sigma_k(self) -> float:
@@ -53,8 +53,8 @@ class MomentQuality:
 
 
 def moment_quality(model: Any, rows: np.ndarray, columns: Columns, rng: np.random.Generator) -> MomentQuality | None:
-    """The model's spectral step on ``rows``, and again on resamples; None where it fails, or there are two views."""
-    if len(columns) < 3:
+    """The spectral step on ``rows``, and again on resamples; None where it fails, or views are two or have no rows."""
+    if len(columns) < 3 or any(np.isnan(rows[:, list(view)]).any(axis=1).all() for view in columns):
         return None
     rank = len(model.weights_)
     blocks = read_blocks(model.exchangeable, len(columns))

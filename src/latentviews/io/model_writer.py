@@ -104,7 +104,7 @@ def _state(value: Any) -> Mapping[str, Any]:
     if isinstance(value, BaseEstimator):
         return {name: part for name, part in vars(value).items() if name not in PASSING}
     if is_dataclass(value):
-        return {field.name: getattr(value, field.name) for field in fields(value)}
+        return {field.name: getattr(value, field.name) for field in fields(value) if field.metadata.get("saved", True)}
     return value._asdict()
 
 

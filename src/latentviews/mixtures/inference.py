@@ -9,7 +9,7 @@ import numpy as np
 from scipy.optimize import linear_sum_assignment
 from scipy.special import ndtri
 
-from latentviews._numbers import TINY, brief, drawn_labels
+from latentviews._numbers import TINY, brief, drawn_labels, effective_rows
 from latentviews.core.components import Components, evaluate
 from latentviews.core.tables import Columns
 from latentviews.mixtures.quantiles import check_levels, mixture_quantiles
@@ -113,18 +113,24 @@ class Expectation:
 
     values: np.ndarray  # (k,)
     standard_errors: np.ndarray  # (k,)
-    rows: np.ndarray  # (k,), how many each class has
-    variances: np.ndarray  # (k,), of the values by the rows alone, without any that are added
+    rows: np.ndarray | None = None  # (k,), how many of equal weight say as much as those of each class
+    variances: np.ndarray | None = None  # (k,), of the values by the rows alone, without any that are added
     two_values: tuple[float, float] | None = None  # of the function, the lower first; None where it has others
 
     def __iter__(self) -> Iterator[np.ndarray]:
         return iter((self.values, self.standard_errors))
 
+    def __len__(self) -> int:
+        return 2
+
+    def __getitem__(self, place: int) -> np.ndarray:
+        return (self.values, self.standard_errors)[place]
+
     def interval(self, level: float = 0.95) -> tuple[np.ndarray, np.ndarray]:
         """Lower and upper ends for every class.
 
-        For a function of two values they are those of a share, which err to the side where there is room; for others
-        the normal quantile times the standard error is what they leave on both sides.
+        For a function of two values these are Wilson's ends of a share, which stay between the two values; for
+        others, the value give or take the normal quantile times the standard error.
 
         Parameters
         ----------
@@ -136,11 +142,11 @@ class Expectation:
         lower, upper : arrays of shape (k,)
         """
         quantile = float(ndtri((1 + check_level(level)) / 2))
-        if self.two_values is None:
+        if self.two_values is None or self.rows is None or self.variances is None:
             return self.values - quantile * self.standard_errors, self.values + quantile * self.standard_errors
         low, high = self.two_values
         unit = high - low
-        lower, upper = share_interval((self.values - low) / unit, self.variances / unit**2, self.rows, quantile)
+        lower, upper = share_interval((self.values - low) / unit, self.variances / unit / unit, self.rows, quantile)
         return low + unit * lower, low + unit * upper
 
 
@@ -182,11 +188,12 @@ def expectation(values: np.ndarray, weights: np.ndarray) -> Expectation:
     mass = weights.mean(axis=0)
     estimate = values @ weights / len(values) / mass
     influence = weights * (values[:, None] - estimate) / mass
-    rows = len(values) * np.clip(mass / mass.sum(), TINY, 1.0)
-    more, spread = _tied_rows(values, weights.sum(axis=1))
+    counts = weights.sum(axis=1)
+    rows = effective_rows(counts.sum(), np.sum(counts**2)) * np.clip(mass / mass.sum(), TINY, 1.0)
+    more, spread = _tied_rows(values, counts)
     variances = influence.var(axis=0) / len(values)
     errors = np.sqrt((rows * variances + more * spread / rows) / (rows + more))
-    return Expectation(estimate, errors, rows, variances, _two_values(values))
+    return Expectation(estimate, errors, rows, variances, _two_values(values[counts != 0]))
 
 
 def _two_values(values: np.ndarray) -> tuple[float, float] | None:

@@ -242,8 +242,8 @@ class Sieve(BaseEstimator):
     max_iter : int, default=1000
         The most EM steps; none is one posterior-weighted re-estimation from the best start.
     tol : float, default=1e-3
-        EM stops when a hundred plain steps would gain less log-likelihood per row, and one moves no class weight by
-        so many standard errors.
+        EM stops when a hundred plain steps would gain less log-likelihood per row and a step moves no class weight by
+        more than ``tol`` of its standard error, or has not long after.
     trial_rows : int, default=4000
         Rows on which starts and widths are compared.
     n_init : int or "auto", default="auto"

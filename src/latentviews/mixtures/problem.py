@@ -28,7 +28,9 @@ from latentviews.mixtures.sieve import SieveParameters, accelerated_em, moves_li
 KNOWN_ROWS = 20_000  # rows with known labels that name the classes
 REFIT_STEPS = 1000  # of EM on resampled rows, which ends where all rows together gain less in a hundred steps,
 REFIT_GAIN = 0.2  # a log-likelihood that is small beside what a standard error of a weight costs, one half,
-SETTLED = 2e-3  # or where a step moves every weight by less of its standard error: smaller ones give the same errors
+SETTLED = (
+    2e-3  # or where a step moves every weight by less of its error: smaller steps lead to the same standard errors
+)
 FEW_ROWS = (100, 2000)  # rows that are asked first whether every class wins some
 
 

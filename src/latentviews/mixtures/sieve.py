@@ -18,6 +18,7 @@ from latentviews._arrays import in_library_of, namespace, to_numpy
 from latentviews._numbers import TINY, as_shares, at_least, column_sums, row_sums, scaled_columns, where_present
 
 DENSE = 2**16  # values of atoms at rows up to which their table is dense
+PATIENCE = 60  # rounds of EM, of two or three steps, in which weights move on while the gain is small
 FLOOR = 1e-100  # least density of a row: three views of it, and one over it, are still numbers
 
 
@@ -244,11 +245,14 @@ def moves_little(before: SieveParameters, after: SieveParameters, n_rows: int, s
 def at_rest(n_rows: int, share: float) -> Callable[[SieveParameters, SieveParameters, bool], bool]:
     """When to end: where the gain is small and weights rest, which of overlapping classes move for longer.
 
-    Laws in several columns, of chains, are not asked: that of the first state of few sequences never rests.
+    Those of more classes than there are may never rest, so they are waited for no longer than ``PATIENCE`` times. Laws
+    in several columns, of chains, are not asked: that of the first state of few sequences never rests.
     """
+    waits = iter(range(PATIENCE))
 
     def ends(before: SieveParameters, after: SieveParameters, small: bool) -> bool:
-        return small and (after.weights.ndim > 1 or moves_little(before, after, n_rows, share))
+        rests = after.weights.ndim > 1 or moves_little(before, after, n_rows, share)
+        return small and (rests or next(waits, None) is None)
 
     return ends
 
@@ -273,8 +277,8 @@ def accelerated_em(
     """EM sped up by squared extrapolation (Varadhan & Roland 2008); the likelihood never falls.
 
     A gain is small where a step of plain EM, scaled to a hundred of them, gains less than ``tol`` per row. It stops
-    then, or as ``ends`` says of a step from some parameters to others and of whether its gain is small, or as
-    ``report`` says.
+    where ``ends`` says so of a step and of whether its gain is small (by default, where it is), or where ``report``
+    says so.
     """
     current, (first, objective) = start, step(start)
     n_iter, longest = 0, 4.0

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from latentviews._constants import REPORTED_CLASSES
 from latentviews._numbers import as_shares
 from latentviews._validation import UnsupportedError
 from latentviews.core import streams
@@ -24,7 +25,6 @@ from latentviews.report.sizes import Sizes, class_sizes, of_sample
 
 POINTS = 20_000  # rows in the scatter plot
 VALUES = 600_000  # and at most this many of their values, 2 bytes each
-CLASSES = 254  # more would not fit a byte, or a reader
 PANELS = 48  # views whose densities are drawn
 AXES = 60  # columns to choose from in the scatter plot
 RANK_VIEWS = 12  # views among which dependence is counted
@@ -140,8 +140,8 @@ def report_contents(
     rng = np.random.default_rng(random_state)
     plain, table, names, some, posteriors, here, diagnosis = checked or checked_rows(model, X, columns, rng)
     labels, k = most_probable(posteriors)[0], posteriors.shape[1]
-    if k > CLASSES:
-        raise ValueError(f"A report shows at most {CLASSES} classes; the model has {k}.")
+    if k > REPORTED_CLASSES:
+        raise ValueError(f"A report shows at most {REPORTED_CLASSES} classes; the model has {k}.")
     named = list(view_names(plain, names))
     described = _columns(plain, table, some, labels, k, names)
     drawn = range(min(len(plain.views_), PANELS))

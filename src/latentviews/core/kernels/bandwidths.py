@@ -62,8 +62,7 @@ def _median_gap(x: np.ndarray) -> float:
     if not total:
         return 0.0
     ranks = np.array([(total - 1) // 2, total // 2])
-    for _ in range(64):
-        middle = (low + high) / 2
+    while low < (middle := (low + high) / 2) < high:  # however far out the farthest is
         reach = np.searchsorted(x, x + middle, "right")
         within = int((reach - 1 - places).sum()) - tied
         if within > ranks[1]:
@@ -74,7 +73,8 @@ def _median_gap(x: np.ndarray) -> float:
         if counts.sum() <= NEAR * n or ranks[0] < within <= ranks[1]:
             break
     else:  # differences that are all the same
-        return high
+        i = int(np.argmax(counts))
+        return float(x[upto[i] - 1] - x[i])
     others = np.arange(counts.sum()) + np.repeat(below - np.cumsum(counts) + counts, counts)
     ranks -= int((below - 1 - places).sum()) - tied
     return float(np.partition(x[others] - np.repeat(x, counts), ranks)[ranks].mean())
@@ -139,9 +139,10 @@ def isj_binned(counts: np.ndarray, step: float, n_samples: float) -> float:
 
     Of several roots the largest is taken: rounded values have spurious ones, which resolve the rounding.
     """
-    if np.count_nonzero(counts) < 3 or not n_samples > 0:
+    total = float(counts.sum())
+    if np.count_nonzero(counts) < 3 or not n_samples > 0 or not 0 < total < np.inf:
         return np.nan
-    squares = (fft.dct(counts / counts.sum())[1:] / 2) ** 2
+    squares = (fft.dct(counts / total)[1:] / 2) ** 2
     rates = np.pi**2 * np.arange(1, len(counts), dtype=float) ** 2
     terms = list(accumulate([2 * squares, *[rates] * STAGES], np.multiply))  # 2 rates^s squares
 
@@ -290,7 +291,7 @@ def _fixed_point(t: float, n: float, rates: np.ndarray, terms: list[np.ndarray])
     """
 
     def norm(s: int, t: float) -> float:
-        size = int(math.sqrt(UNDERFLOW / t) / math.pi) + 1  # rates are π² j²
+        size = int(math.sqrt(UNDERFLOW / max(TINY, t)) / math.pi) + 1  # rates are π² j²
         return max(float(terms[s][:size] @ np.exp(-t * rates[:size])), FLAT)
 
     derivative = norm(STAGES, t)

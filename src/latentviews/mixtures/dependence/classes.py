@@ -14,7 +14,7 @@ from scipy.special import logsumexp
 
 from latentviews._arrays import to_numpy
 from latentviews._numbers import as_shares, brief, drawn_labels, posteriors_of
-from latentviews.core.components import BACKGROUND, Components, as_rows
+from latentviews.core.components import BACKGROUND, HIGHEST, Components, as_rows
 from latentviews.core.features.bins import BinnedFeatures
 from latentviews.core.features.landmarks import LandmarkFeatures
 from latentviews.core.kernels.quadrature import Quadrature
@@ -220,7 +220,8 @@ class DependentView(Components):
         x = to_numpy(as_rows(x))
         if x.shape[1] != len(self._alone.margins.grids.columns):
             raise ValueError(f"This view has {len(self._alone.margins.grids.columns)} column(s); got {x.shape[1]}.")
-        return np.exp(self._alone.log_joint(self._alone.margins.grids.cells(x))) @ self._inside
+        logs = self._alone.log_joint(self._alone.margins.grids.cells(x))
+        return np.exp(np.minimum(logs, np.log(HIGHEST))) @ self._inside
 
     def sample(self, component: int, size: int, rng: np.random.Generator) -> np.ndarray:
         """Rows drawn from one class."""
