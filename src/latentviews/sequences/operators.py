@@ -58,8 +58,9 @@ class OperatorDynamics:
 
     def _proper(self, moved: np.ndarray, sizes: np.ndarray) -> np.ndarray:
         """Where states, of numbers of such sizes, have a mass that is no rounding, and are no longer than features."""
-        known = np.abs(moved @ self.mass) > ROUNDING * sizes * np.linalg.norm(self.mass)
-        return (known & (np.sum(self._scaled(moved) ** 2, axis=1) <= self.limit**2))[:, None]
+        masses = np.abs(moved @ self.mass)
+        known = masses > ROUNDING * sizes * np.linalg.norm(self.mass)
+        return (known & (np.linalg.norm(moved, axis=1) <= self.limit * masses))[:, None]
 
 
 class ObservableOperators(BaseEstimator):
