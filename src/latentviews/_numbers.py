@@ -134,7 +134,7 @@ def sketched_svd(matrix: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray
 
 
 def leading_svd(matrix: np.ndarray, rank: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """`thin_svd` cut to the first ``rank``; all of it where the matrix is small, or where they do not settle soon.
+    """`thin_svd` cut to the first ``rank``; uncut where the matrix is small, or where they do not settle soon.
 
     Products with random vectors and back, until nothing but rounding is left (Halko, Martinsson & Tropp 2011,
     algorithm 4.4).
@@ -150,7 +150,7 @@ def leading_svd(matrix: np.ndarray, rank: int) -> tuple[np.ndarray, np.ndarray, 
         first = u @ left[:, :rank], values[:rank], right[:rank] @ v.T
         if size_of(matrix @ first[2].T - first[0] * first[1]) <= SETTLED * values[0]:
             return first
-    return thin_svd(matrix)
+    return sketched_svd(matrix)  # few rows have a long flat spectrum, with an end
 
 
 def largest_singular_value(matrix: np.ndarray) -> float:

@@ -157,3 +157,37 @@ def test_numbers_of_fcs_that_are_none_are_read_without_noise(tmp_path):
     with warnings.catch_warnings():
         warnings.simplefilter("error", RuntimeWarning)
         assert np.isnan(read_table(path).values).any()
+
+
+def test_a_parquet_file_whose_row_groups_hold_fewer_rows_than_it_says_is_a_sentence(tmp_path):
+    path = tmp_path / "cells.parquet"
+    pd.DataFrame(VALUES, columns=["a", "b", "c"]).to_parquet(path)
+    data = bytearray(path.read_bytes())
+    footer = len(data) - 8 - int.from_bytes(data[-8:-4], "little")
+    rows = data.index(b"\x16\x06\x19", footer)  # Thrift: the number of rows, twice three, before the list of groups
+    data[rows + 1] = 10
+    path.write_bytes(data)
+
+    with pytest.raises(InputError, match="it says that it holds 5 rows, its row groups 3"):
+        read_table(path)
+
+
+def test_a_matrix_with_more_columns_than_variables_is_a_sentence(tmp_path):
+    path = tmp_path / "cells.h5ad"
+    write_h5ad(path, VALUES, kind="csr")
+    with h5py.File(path, "r+") as file:
+        file["X"].attrs["shape"] = [3, 603_979_779]
+
+    with pytest.raises(InputError, match="X has 603,979,779 columns for 3 variables"):
+        read_table(path)
+
+
+def test_a_scale_of_fcs_without_an_end_is_a_sentence(tmp_path):
+    path = tmp_path / "cells.fcs"
+    write_fcs(path)
+    data = path.read_bytes()
+    assert b"262144" in data
+    path.write_bytes(data.replace(b"262144", b"1.e400"))
+
+    with pytest.raises(InputError, match="ends at inf"):
+        read_table(path)

@@ -229,7 +229,7 @@ def test_of_many_columns_with_point_masses_the_eight_with_fewest_are_joined(rng)
     off = mixture.correlations[0] - np.eye(d)
     assert np.all(off[-2:] == 0)
     assert np.all(off[:4, :4][~np.eye(4, dtype=bool)] > 0.6)
-    assert len(grids.cells(X).patterns()) <= 2**JOINED
+    assert len(grids.cells(X).patterns) <= 2**JOINED
 
 
 def test_a_choice_says_that_it_does_not_rest_on_point_masses(data):

@@ -24,6 +24,12 @@ def open_parquet(path: Path) -> Source:
         schema = file.schema_arrow
     except (pyarrow.ArrowInvalid, UnicodeDecodeError, OSError) as error:  # a name may be no text
         raise InputError(f"{path} is not a whole Parquet file; it may be cut short ({_first_line(error)}).") from error
+    n_rows = file.metadata.num_rows
+    held = sum(file.metadata.row_group(group).num_rows for group in range(file.num_row_groups))
+    if held != n_rows:
+        raise InputError(
+            f"{path} is damaged: it says that it holds {n_rows:,} rows, its row groups {held:,}. Write it again."
+        )
     hidden = {"__index_level_0__"}  # what pandas writes an unnamed index as
     usual = [j for j, name in enumerate(schema.names) if name not in hidden]
 
@@ -52,7 +58,6 @@ def open_parquet(path: Path) -> Source:
                 raise InputError(f"{path}, {place}: it cannot be read to its end ({_first_line(error)}).") from error
 
     texts = [j for j, one in enumerate(schema) if not _is_number(one.type)]
-    n_rows = file.metadata.num_rows
     more: dict[str, Any] = {"mixed": partial(_mixed_groups, path, file, texts), "count": lambda: n_rows}
     return Source("parquet", list(schema.names), read, usual=usual, texts=texts, pieces=pieces, **more)
 

@@ -1,5 +1,6 @@
 """FCS 2.0, 3.0 and 3.1: what flow cytometers write."""
 
+import math
 import re
 import warnings
 from pathlib import Path
@@ -45,7 +46,7 @@ def _source(path: Path, flow: Any, compensate: bool) -> Source:
         lambda columns: values[:, columns],
         aliases=dict(zip(detectors, names, strict=True)),
         usual=[j for j, name in enumerate(detectors) if not TIME.match(name)],
-        tops={names[j]: _top(flow, j) for j in dyes},
+        tops={names[j]: _top(path, flow, j) for j in dyes},
         compensated=matrix is not None,
     )
 
@@ -74,11 +75,14 @@ def _names(flow: Any) -> list[str]:
     ]
 
 
-def _top(flow: Any, j: int) -> float:
+def _top(path: Path, flow: Any, j: int) -> float:
     """The upper end of a channel's scale."""
     channel = flow.channels[j + 1]
     decades, first = channel["pne"]
-    return float(first * 10**decades if decades > 0 else channel["pnr"] / (channel["png"] or 1.0))
+    top = float(first * 10**decades if decades > 0 else channel["pnr"] / (channel["png"] or 1.0))
+    if not math.isfinite(top):
+        raise InputError(f"{path} is damaged: the scale of {flow.pnn_labels[j]!r} ends at {top}. Export it again.")
+    return top
 
 
 def _spillover(path: Path, flow: Any) -> tuple[list[int], np.ndarray] | None:

@@ -32,11 +32,15 @@ def open_h5ad(path: Path) -> Source:
                     f"{path} is an HDF5 file, but not of AnnData's layout; write it with AnnData 0.7 or newer."
                 )
             names = [str(name) for name in _strings(file["var"][file["var"].attrs["_index"]])]
-            n_rows = _shape(file["X"])[0]
+            n_rows, n_columns = _shape(file["X"])
     except InputError:
         raise
     except Exception as error:  # damage can fail anywhere in HDF5
         raise InputError(f"{path} is not a whole AnnData file; it may be cut short ({error}).") from error
+    if n_columns != len(names):
+        raise InputError(
+            f"{path} is damaged: X has {n_columns:,} columns for {len(names):,} variables. Write it again."
+        )
     if not n_rows:
         raise InputError(f"{path} holds no observations.")
 

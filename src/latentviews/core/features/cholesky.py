@@ -50,7 +50,7 @@ def _columns(kernel: Kernel, x: np.ndarray) -> Callable[[int], np.ndarray]:
     if x.shape[1] == 1 and len(x) <= AT_ONCE:
         whole = kernel.gram(x, x)
         return lambda pivot: whole[pivot]  # the same, and numbers side by side
-    if type(kernel) is Gaussian and x.shape[1] > 1 and not kernel.space.bordered:
+    if type(kernel) is Gaussian and not kernel.space.bordered:
         return _gaussian_columns(kernel, x)
     return lambda pivot: kernel.gram(x, x[[pivot]])[:, 0]
 

@@ -150,7 +150,7 @@ class DependentClasses:
         n_components, width = len(self.groups), len(target)
         means = np.zeros((len(table), n_components, width))
         covariances = np.empty((len(table), n_components, width, width))
-        for rows, known in cells.patterns():
+        for rows, known in cells.patterns:
             slopes, rest = regression(self.mixture.correlations, known, target)
             means[rows] = (slopes @ scores[:, known][:, :, rows]).transpose(2, 0, 1)
             covariances[rows] = rest
@@ -305,7 +305,7 @@ class DependentConditional:
         cells = replace(margins.grids, columns=list(range(x.shape[1]))).cells(x)
         log_product, scores = margins.at(cells)
         total = np.zeros((len(self.means), len(x)))
-        for points, columns in cells.patterns():
+        for points, columns in cells.patterns:
             for j, z in enumerate(scores):
                 own = block(self.covariances[:, j], columns, columns)
                 log_ratio = log_copula(z[None, columns][:, :, points], own, self.means[:, j][:, columns])

@@ -257,7 +257,7 @@ def _log_joint(
 ) -> np.ndarray:
     """Log (1 - noise) π_j f_j of the rows, (n, J), from their margins; rows with the same columns together."""
     joint = log_product + (np.log(np.maximum(weights, TINY)) + np.log1p(-noise))[:, None]
-    for rows, columns in cells.patterns():
+    for rows, columns in cells.patterns:
         z = scores if len(columns) == scores.shape[1] and isinstance(rows, slice) else scores[:, columns][:, :, rows]
         joint[:, rows] += log_copula(z, block(correlations, columns, columns))
     return joint.T

@@ -8,9 +8,10 @@ be apart from both (`masses`).
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
+from scipy import sparse
 from scipy.special import ndtr, ndtri
 
 from latentviews._numbers import TINY, smoothed_bins, standardised
@@ -160,7 +161,8 @@ class ColumnGrids:
         return np.where(out, np.where(below, low - away, high + away), rows)
 
 
-class GridRows(NamedTuple):
+@dataclass(frozen=True, eq=False)
+class GridRows:
     """Some rows of a table on the grids of its columns."""
 
     bins: list[Any]  # one sparse (n, B) per column, with the shares of the grid points beside a value
@@ -177,7 +179,22 @@ class GridRows(NamedTuple):
 
     def shares(self, posteriors: np.ndarray) -> np.ndarray:
         """Σ_i posteriors_ij over the rows in a cell, (d, B, J)."""
-        return np.stack([part.T @ posteriors for part in self.bins])
+        return (self._beside.T @ posteriors).reshape(len(self.bins), -1, posteriors.shape[1])
+
+    @cached_property
+    def _beside(self) -> Any:
+        """The bins of all columns beside each other, (n, d B)."""
+        return sparse.hstack(self.bins, format="csr")
+
+    @cached_property
+    def _apart(self) -> Any:
+        """The bins of every column in rows and columns of their own, (d n, d B)."""
+        return sparse.block_diag(self.bins, format="csr")
+
+    def read(self, tables: np.ndarray) -> np.ndarray:
+        """What tables on the grids (d, B, m) say at the rows, (d, n, m)."""
+        flat = tables.reshape(-1, tables.shape[2])
+        return (self._apart @ flat).reshape(len(self.bins), self.n_rows, -1)
 
     def at_masses(self, posteriors: np.ndarray, n_masses: int) -> np.ndarray:
         """Σ_i posteriors_ij over the rows at a point mass, (d, A, J)."""
@@ -185,6 +202,7 @@ class GridRows(NamedTuple):
             return np.zeros((len(self.bins), 0, posteriors.shape[1]))
         return np.stack([[posteriors[state == a].sum(axis=0) for a in range(n_masses)] for state in self.states])
 
+    @cached_property
     def patterns(self) -> list[Pattern]:
         """The rows by the columns they have."""
         present = np.ones((self.n_rows, len(self.bins)), dtype=bool) if self.present is None else self.present.T
@@ -260,12 +278,9 @@ class GridMargins:
     def at(self, cells: GridRows) -> tuple[np.ndarray, np.ndarray]:
         """Log Π_t f_jt(x_t), (J, n), and the normal scores z, (J, d, n); zero where a value is missing."""
         n_components = self.shares.shape[2]
-        log_product = np.zeros((n_components, cells.n_rows))
-        scores = np.empty((n_components, len(cells.bins), cells.n_rows))
-        for t, (bins, *tables) in enumerate(zip(cells.bins, *self.tables, strict=True)):
-            values = (bins @ np.hstack(tables)).T
-            log_product += values[:n_components]
-            scores[:, t] = values[n_components:]
+        values = cells.read(np.concatenate(self.tables, axis=2))
+        log_product = np.ascontiguousarray(values[:, :, :n_components].sum(axis=0).T)
+        scores = np.ascontiguousarray(values[:, :, n_components:].transpose(2, 0, 1))
         log_product[:, cells.outside] += self._beyond(cells.beyond)
         if self.masses is not None and cells.states is not None:
             log_product += self.masses.log_chances(cells.states)
