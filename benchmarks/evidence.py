@@ -4,6 +4,7 @@
     python benchmarks/evidence.py --full    # all of it, in place, from one commit; then the figures of the pages
     python benchmarks/evidence.py --full --lanes 2   # two scripts at a time; those of speed/ stay alone
     python benchmarks/evidence.py --full --since --minutes 60   # what is not of today's code, as far as an hour goes
+    python benchmarks/evidence.py --full --only topics crowds   # the commands with one of these words
     python benchmarks/evidence.py --list    # which command makes which file, of today's code or earlier, and the pages
 
 A result is of today's code where neither its script has changed since nor any file of the package that the script
@@ -288,14 +289,15 @@ def _same_command(made_by: str, command: str) -> bool:
     return [word for word in shlex.split(made_by)[2:] if not word.endswith("shared/data")] == own[1:]
 
 
-def full(since: bool, minutes: float, lanes: int) -> list[str]:
+def full(since: bool, minutes: float, lanes: int, only: list[str]) -> list[str]:
     """The commands that failed, and the results that are not of the code that was checked out at the start."""
     if git("status", "--porcelain", "--", "src", "benchmarks"):
         sys.exit("The full run is of one commit: commit or set aside the changes in src/ and benchmarks/ first.")
     end = time.monotonic() + 60 * minutes
 
     def failure(step: Step) -> list[str]:
-        due = time.monotonic() < end and not (since and is_current(step))
+        asked = not only or any(word in step.command for word in only)
+        due = asked and time.monotonic() < end and not (since and is_current(step))
         return [step.command] if due and not afresh(step) else []
 
     *measuring, summing_up = STEPS
@@ -317,6 +319,7 @@ def main() -> int:
     parser.add_argument("--since", action="store_true", help="only what is not of today's code")
     parser.add_argument("--minutes", type=float, default=float("inf"), help="after which no script is started")
     parser.add_argument("--lanes", type=int, default=1, help="how many scripts of accuracy/ run at a time")
+    parser.add_argument("--only", nargs="+", default=[], help="words, one of which a command has")
     chosen = parser.parse_args()
     if chosen.list:
         for step in STEPS:
@@ -324,7 +327,7 @@ def main() -> int:
                 own = "current" if is_current(step) else "earlier"
                 print(f"{own} {step.command.replace(DATA, 'DATA'):45s} {name:40s} {' '.join(pages(name))}")
         return 0
-    failed = full(chosen.since, chosen.minutes, chosen.lanes) if chosen.full else quick()
+    failed = full(chosen.since, chosen.minutes, chosen.lanes, chosen.only) if chosen.full else quick()
     for command in failed:
         print(f"FAILED: {command}")
     return 1 if failed else 0
