@@ -37,7 +37,8 @@ def save(path: Path, results: Any, packages: tuple[str, ...] = PACKAGES) -> None
 
 def command() -> str:
     """The command that is running, from the root of the repository."""
-    return shlex.join(["python", str(_from_root(Path(sys.argv[0]))), *sys.argv[1:]])
+    words = [os.path.relpath(word, ROOT) if os.path.isabs(word) else word for word in sys.argv[1:]]
+    return shlex.join(["python", str(_from_root(Path(sys.argv[0]))), *words])
 
 
 def machine() -> dict[str, Any]:
