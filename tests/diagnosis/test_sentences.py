@@ -250,3 +250,24 @@ def test_a_view_of_one_column_whose_masses_come_with_other_rows_is_told_so(rng):
     X[:100, 1] = 0.0
 
     assert diagnose(model, X, n_permutations=19, random_state=0).exact["1"].allowed
+
+
+def test_values_far_from_all_others_may_stand_for_missing_ones(rng):
+    X = rng.normal(size=(400, 4)) + 3 * rng.integers(2, size=(400, 1)) + 20
+    X[:3, 1], X[5:11, 2] = 0.0, 99.0
+    X[:2, 3] = 0.0  # two rows may be chance
+    model = MultiViewMixture(2, random_state=0).fit(X)
+
+    found = diagnose(model, X, n_permutations=19, random_state=0)
+
+    assert {name: value[:2] for name, value in found.apart.items()} == {"1": (0.0, 3), "2": (99.0, 6)}
+    assert "3 rows of column 1 are exactly 0, next to 1" in found.summary()
+    assert 'If they stand for "not measured", make them NaN' in found.summary()
+
+
+def test_ends_of_scales_and_ratings_are_not_apart(rng):
+    X = np.clip(rng.normal(size=(400, 3)) + 3 * rng.integers(2, size=(400, 1)), -2, 4)
+    X[:, 2] = np.round(X[:, 2])
+    model = MultiViewMixture(2, random_state=0).fit(X)
+
+    assert not diagnose(model, X, n_permutations=19, random_state=0).apart

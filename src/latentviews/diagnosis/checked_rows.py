@@ -47,7 +47,8 @@ def _diagnosis(
     found = diagnose(model, table, n_permutations=PERMUTATIONS, random_state=rng)
     outside = {names[int(j)]: share for j, share in found.outside.items()}
     exact = {names[int(j)]: values for j, values in found.exact.items()}
-    named = replace(found, view_names=view_names(model, names), outside=outside, exact=exact)
+    apart = {names[int(j)]: value for j, value in found.apart.items()}
+    named = replace(found, view_names=view_names(model, names), outside=outside, exact=exact, apart=apart)
     return replace(named, counts=counts, shares=here.shares, shifted=here.shifted)
 
 

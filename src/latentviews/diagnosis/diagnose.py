@@ -26,7 +26,7 @@ from latentviews.diagnosis.dependence import (
 )
 from latentviews.diagnosis.findings import CERTAIN, Finding
 from latentviews.diagnosis.moments import MomentQuality, moment_quality
-from latentviews.diagnosis.point_masses import ExactValues, exact_values
+from latentviews.diagnosis.point_masses import ExactValues, apart_values, exact_values
 from latentviews.diagnosis.shares import row_shares
 from latentviews.diagnosis.splits import classes_within
 from latentviews.mixtures.problem import classes_of
@@ -105,6 +105,7 @@ class Diagnosis:
     agreement: float | None = None  # of the starts' partitions, where the fit allows for dependence
     within: np.ndarray | None = None  # (k,), how many classes the rows of each look like; None where views may depend
     exact: dict[str, ExactValues] = field(default_factory=dict)  # values that many rows of a column have exactly
+    apart: dict[str, tuple[float, int, float]] = field(default_factory=dict)  # values of some rows far from all others
     tried: bool = False  # whether the fit could have allowed for dependence, and held-out rows spoke against it
     refused: bool = False  # whether no copulas can be had of such views
     exchangeable: bool = False  # whether views share their distributions
@@ -222,6 +223,7 @@ def diagnose(model: Any, X: Any, *, n_permutations: int = 199, random_state: Any
         agreement=model.agreement_ if dependent else None,
         within=None if dependent else classes_within(drawn, rng),
         exact=exact_values(model, rows, names),
+        apart=apart_values(model, rows, names),
         **_about_fit(model),
         shares=here.shares,
         shifted=here.shifted,

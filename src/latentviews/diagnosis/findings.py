@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from latentviews._sentences import counted
-from latentviews.diagnosis.point_masses import exact_sentences
+from latentviews.diagnosis.point_masses import apart_sentence, exact_sentences
 from latentviews.diagnosis.shares import shift_sentence
 from latentviews.mixtures.problem import hidden_sentence
 
@@ -50,9 +50,12 @@ def on_shares(diagnosis: "Diagnosis") -> Iterator[Finding]:
 
 
 def on_exact(diagnosis: "Diagnosis") -> Iterator[Finding]:
-    """Values that many rows have."""
+    """Values that many rows have, or some rows far from all others."""
     for sentence in exact_sentences(diagnosis.exact):
         yield Finding(True, sentence)
+    apart = {name: value for name, value in diagnosis.apart.items() if name not in diagnosis.exact}
+    if apart:
+        yield Finding(True, apart_sentence(apart))
 
 
 def on_moments(diagnosis: "Diagnosis") -> Iterator[Finding]:

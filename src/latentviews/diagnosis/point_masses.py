@@ -9,6 +9,10 @@ from latentviews.core.features.point_masses import find_point_masses
 from latentviews.core.point_masses import masses_of
 from latentviews.mixtures.problem import classes_of
 
+REPEATED = 3  # rows at one value are no chance where all others are far away
+FAR_OFF = 1.0  # standard deviations of the others are far
+VARIED = 10  # other values make a column of measurements
+
 
 class ExactValues(NamedTuple):
     """Values of one column that many rows have exactly."""
@@ -34,15 +38,49 @@ def exact_values(model: Any, rows: np.ndarray, names: Any) -> dict[str, ExactVal
     return found
 
 
+def apart_values(model: Any, rows: np.ndarray, names: Any) -> dict[str, tuple[float, int, float]]:
+    """Values at an end of a column that some rows have exactly, how many, and the value next to them.
+
+    They are a standard deviation of all others or more away from these, as zeros or 999s for "not measured" are.
+    """
+    found = {}
+    for columns, view in zip(model.views_, model.components_, strict=True):
+        for c, j in enumerate(columns):
+            if view.domain is None or not view.space.column(c).ordered:
+                continue
+            values, counts = np.unique(rows[~np.isnan(rows[:, j]), j], return_counts=True)
+            for end, others in ((0, slice(1, None)), (-1, slice(None, -1))):
+                if counts[others].size < VARIED or counts[end] < REPEATED:
+                    continue
+                center = np.average(values[others], weights=counts[others])
+                spread = np.sqrt(np.average((values[others] - center) ** 2, weights=counts[others]))
+                beside = values[others][end]
+                if abs(beside - values[end]) > FAR_OFF * spread:
+                    found[str(names[j])] = (float(values[end]), int(counts[end]), float(beside))
+    return found
+
+
+def apart_sentence(found: Mapping[str, tuple[float, int, float]]) -> str:
+    """What is said of them."""
+    told = [
+        f"{n} rows of {_column(name)} are exactly {v:g}, next to {beside:g}" for name, (v, n, beside) in found.items()
+    ]
+    return (
+        f'Values apart from all others: {_some(told)}. If they stand for "not measured", make them NaN and fit again.'
+    )
+
+
 def exact_sentences(found: Mapping[str, ExactValues]) -> Iterator[str]:
     """What is said of them: those that are point masses of the fit, then those that are not, and why."""
     listed: dict[str, list[str]] = {"separate": [], "smoothed": [], "unseen": []}
     for name, (values, shares, separate, allowed) in found.items():
-        column = f"column {name}" if name.isdigit() else name
-        told = [f"{m:.0%} of {column} are exactly {v:g}" for v, m in zip(values, shares, strict=True)]
+        told = [f"{m:.0%} of {_column(name)} are exactly {v:g}" for v, m in zip(values, shares, strict=True)]
         listed["separate" if separate else "unseen" if allowed else "smoothed"] += told
     if listed["separate"]:
-        yield f"Point masses: {_some(listed['separate'])}. They are treated as point masses of the densities."
+        yield (
+            f"Point masses: {_some(listed['separate'])}. They are treated as point masses of the densities. If one "
+            'stands for "not measured", make it NaN and fit again.'
+        )
     smooth = "They are smoothed as all others, so that densities are too wide there."
     if listed["smoothed"]:
         yield (
@@ -58,3 +96,7 @@ def exact_sentences(found: Mapping[str, ExactValues]) -> Iterator[str]:
 
 def _some(sentences: list[str]) -> str:
     return "; ".join(sentences[:5]) + (f"; and {len(sentences) - 5} more" if len(sentences) > 5 else "")
+
+
+def _column(name: str) -> str:
+    return f"column {name}" if name.isdigit() else name
