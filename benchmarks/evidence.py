@@ -8,7 +8,7 @@
     python benchmarks/evidence.py --list    # which command makes which file, of today's code or earlier, and the pages
 
 A result is of today's code where neither its script has changed since nor any file of the package that the script
-imports, in whatever depth, but for docstrings and comments.
+imports, in whatever depth, but for docstrings and comments; and for readers of files (io/) where it reads none by them.
 
 The full run wants a checkout without changes, the recorded data (LATENTVIEWS_DATA), and the peers that
 benchmarks/README.md names; a script that fails is named at the end, and the others go on.
@@ -115,6 +115,7 @@ STEPS = (
     Step("speed/chunks.py", "speed/chunks"),
     Step("accuracy/claims.py", "accuracy/claims"),
 )  # fmt: skip
+READING = ("latentviews.io", "load_flowcap", "read_table", ".parquet", ".npy", ".zarr", ".fcs")  # files are read by it
 APART = {  # of several commits of the package, of a GPU, or of the tests: by hand
     "accuracy/answers": "python benchmarks/answers.py history …",
     "speed/trees": "python benchmarks/speed/trees.py ../before/src src",
@@ -236,12 +237,23 @@ def package_files(script: str) -> tuple[str, ...]:
     """The files of the package that a script imports, and those that they import; all where it runs commands."""
     if "latentviews.cli" in (HERE / script).read_text():
         return ("src",)
-    graph = grimp.build_graph("latentviews", cache_dir=None)
+    graph = _imports(
+        reading=any(one.read_text().find(word) >= 0 for one in _with_helpers(HERE / script) for word in READING)
+    )
     front = {"latentviews", "latentviews._public"}  # hand on whatever is asked for
     asked = (set().union(*map(_imported, _with_helpers(HERE / script))) - front) & graph.modules
     needed = asked.union(*(graph.find_upstream_modules(module) for module in asked)) - front
     stems = [f"src/{module.replace('.', '/')}" for module in sorted(needed)]
     return tuple(path for stem in stems for path in (f"{stem}.py", f"{stem}/__init__.py")) or ("src",)
+
+
+@functools.cache
+def _imports(reading: bool) -> grimp.ImportGraph:
+    """Which module of the package imports which; without the readers of files unless they are asked for."""
+    graph = grimp.build_graph("latentviews", cache_dir=None)
+    for module in set() if reading else {one for one in graph.modules if one.startswith("latentviews.io")}:
+        graph.remove_module(module)
+    return graph
 
 
 def _with_helpers(path: Path) -> set[Path]:

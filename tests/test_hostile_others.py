@@ -646,6 +646,7 @@ def test_rows_that_weigh_nothing_are_shared_between_halves(rng):
         (2500, "MultiViewMixture-dependent", 138),
         (2500, "KernelHMM", 451),
         (2600, "PredictiveStateModel", 309),
+        (2900, "KernelHMM", 102),
     ],
     ids=str,
 )

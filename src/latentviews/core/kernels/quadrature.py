@@ -9,6 +9,8 @@ from scipy import stats
 from scipy.stats import qmc
 from sklearn.metrics.pairwise import euclidean_distances
 
+from latentviews._numbers import standardised
+
 GRID = 2**15  # at most this many nodes in a product grid; beyond it, importance sampling
 DRAWS = 2**14  # nodes all over a torus
 NEAR = 2**12  # nodes around the rows: masses are good to a hundredth
@@ -81,7 +83,7 @@ def importance_nodes(
     picked = centers[(uniform[:, 0] * len(centers)).astype(int)]
     nodes = picked + scale * stats.norm.ppf(uniform[:, 1:].clip(1e-12, 1 - 1e-12))
     origin = np.median(centers, axis=0)  # far from it, distances would lose their digits
-    near = [np.clip((points - origin) / scale, -FAR, FAR) for points in (nodes, centers)]
+    near = [np.clip(standardised(points, origin, scale), -FAR, FAR) for points in (nodes, centers)]
     squares = euclidean_distances(*near, squared=True)
     nearest = squares.min(axis=1, keepdims=True)
     squares -= nearest  # in place: it is large

@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 import numpy as np
 from scipy.stats import qmc
 
-from latentviews._numbers import TINY, log_cauchy
+from latentviews._numbers import TINY, log_cauchy, standardised
 from latentviews.core.kernels import bandwidths
 from latentviews.core.kernels.once import quantiles
 from latentviews.core.kernels.quadrature import (
@@ -59,7 +59,7 @@ class Real(Space):
         """A grid where it is not too large, else nodes around the rows."""
         low, high = self.clipped(x.min(axis=0) - 6 * scale, x.max(axis=0) + 6 * scale)
         per_bandwidth = 4 if x.shape[1] == 1 else 2
-        counts = np.ceil(per_bandwidth * (high - low) / scale) + 1
+        counts = np.ceil(per_bandwidth * standardised(high, low, scale)) + 1
         counts = np.maximum(counts, 1024 if x.shape[1] == 1 else 64)
         lower, center, upper = np.array([quantiles(column, [0.25, 0.5, 0.75]) for column in x.T]).T
         spread = np.maximum(x.std(axis=0), upper - lower) + scale
