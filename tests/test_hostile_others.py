@@ -647,6 +647,10 @@ def test_rows_that_weigh_nothing_are_shared_between_halves(rng):
         (2500, "KernelHMM", 451),
         (2600, "PredictiveStateModel", 309),
         (2900, "KernelHMM", 102),
+        (2900, "KernelHMM", 258),
+        (3000, "ChangePoints", 137),
+        (3000, "MultiViewMixture", 109),
+        (3000, "MultiViewMixture-dependent", 35),
     ],
     ids=str,
 )

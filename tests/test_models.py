@@ -14,7 +14,19 @@ from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from catalogue import BORDERED, EXPECTED_FAILURES, FEATURES, LABELS, MODELS, OF_OTHER_ROWS, ROWS, VARIANTS, Batches
+from catalogue import (
+    BORDERED,
+    EXPECTED_FAILURES,
+    FEATURES,
+    LABELS,
+    MODELS,
+    OF_OTHER_ROWS,
+    QUICK_POLISH,
+    ROWS,
+    VARIANTS,
+    Batches,
+    Model,
+)
 from latentviews import KernelHMM, LowRankDensity, Stack
 from latentviews._arrays import to_numpy
 
@@ -67,6 +79,13 @@ def test_a_model_that_was_saved_elsewhere_answers_the_same_and_a_clone_nothing(m
     np.testing.assert_allclose(model.answers(by_skops(fitted)), answers, rtol=1e-12)
     with pytest.raises(NotFittedError):
         model.answers(clone(fitted))
+
+
+@pytest.mark.parametrize("model", [*VARIANTS, Model(KernelHMM("auto", polish=QUICK_POLISH), "predict_proba")], ids=repr)
+def test_models_made_of_other_parts_are_saved_by_skops(model):
+    fitted = model.fit()
+
+    np.testing.assert_allclose(model.answers(by_skops(fitted)), model.answers(fitted), rtol=1e-9, atol=1e-12)
 
 
 @every_way

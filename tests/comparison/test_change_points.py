@@ -118,6 +118,7 @@ def test_one_row_is_a_segment():
     ("options", "message"),
     [
         ({"n_changes": 9}, "10 rows in segments of at least 2 have room for 4 changes; n_changes asks for 9"),
+        ({"n_changes": 4, "n_candidates": 3}, "The 2 places that n_candidates=3 leaves have room for 2 changes"),
         ({"penalty": -1.0}, "penalty must be"),
         ({"false_alarm": 1.5}, "false_alarm must be"),
     ],

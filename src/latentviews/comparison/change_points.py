@@ -149,6 +149,12 @@ class ChangePoints(BaseEstimator):
             self.penalty_ = self._penalty(sums, rng) if self.penalty == "auto" else float(self.penalty)
             changes = _best_penalised(sums.costs(), self.penalty_)
         else:
+            if int(self.n_changes) > sums.room:
+                raise ValueError(
+                    f"The {len(sums.places) - 2} places that n_candidates={self.n_candidates} leaves have room for "
+                    f"{sums.room} changes with segments of at least {self.min_size} rows; n_changes asks for "
+                    f"{self.n_changes}. Take more candidates."
+                )
             changes = _best_of_number(sums.costs(), int(self.n_changes))
         self.changes_ = sums.settled(sums.places[changes], self.penalty_)
         self.cost_ = sums.total(self.changes_)
@@ -242,6 +248,15 @@ class RunningSums:
         spread = norms[None, :] + norms[:, None] - 2 * self.sums @ self.sums.T
         cost = self.squares[None, :] - self.squares[:, None] - spread / np.maximum(length, 1)
         return np.where(length >= self.min_size, np.maximum(cost, 0.0), np.inf)
+
+    @property
+    def room(self) -> int:
+        """The most changes that segments leave room for."""
+        count, place, last = -1, 0, self.places[-1] - self.min_size
+        while place <= last:
+            place = self.places[np.searchsorted(self.places, place + self.min_size)]
+            count += 1
+        return max(count, 0)
 
     def best_gain(self) -> float:
         """What the best single change saves, |S_t − (t/n) S_n|² n / (t (n − t)) at its largest."""

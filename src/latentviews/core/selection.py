@@ -1,8 +1,9 @@
 """How many classes, by the rank of the views' dependence."""
 
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 from itertools import combinations
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from scipy import sparse
@@ -30,7 +31,8 @@ HALVES = 4  # random halves of more than three views
 Compared = tuple[Any, ...]  # two views, or groups of views as tuples; a third entry is the width of their kernels
 
 
-class RankTest(NamedTuple):
+@dataclass(frozen=True, eq=False, repr=False)
+class RankTest:
     """The number of classes, and what it rests on: a spectrum and its null for every two views or groups of views.
 
     Keys are the numbers of two views, (0, 1); groups of views are tuples, (0, (1, 2)), and (0, 1, 2.0) are two views
@@ -45,13 +47,20 @@ class RankTest(NamedTuple):
     (2, 1)
     """
 
-    def __repr__(self) -> str:
-        return brief(self)
-
     n_components: int
     spectra: dict[Compared, np.ndarray]  # singular values of the centred cross-covariance
     nulls: dict[Compared, np.ndarray]  # the largest singular value under permutation, sorted
     thresholds: dict[Compared, float]  # what a singular value must exceed to count
+
+    def __repr__(self) -> str:
+        return brief(self)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """What pickle and skops keep: pairs in place of dicts whose keys are no text."""
+        return {name: list(part.items()) if isinstance(part, dict) else part for name, part in self.__dict__.items()}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update({name: dict(part) if isinstance(part, list) else part for name, part in state.items()})
 
     @property
     def strongest(self) -> Compared:
@@ -206,7 +215,7 @@ def _tested(
         dict(zip(sides, np.sort(null, axis=0).T, strict=True)),
         dict(zip(sides, limits.tolist(), strict=True)),
     )
-    return test._replace(n_components=1 + max(test.count(pair) for pair in sides))
+    return replace(test, n_components=1 + max(test.count(pair) for pair in sides))
 
 
 def _limits(null: np.ndarray, level: float) -> np.ndarray:

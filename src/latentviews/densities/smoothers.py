@@ -246,7 +246,7 @@ def uncorrelating(x: np.ndarray, weights: np.ndarray, ridge: np.ndarray) -> np.n
     """A map (d, d) that makes the weighted covariance, plus a diagonal, the identity."""
     weights = weights / weights.max()
     centred = x - np.average(x, axis=0, weights=weights)
-    reach = np.abs(centred).max(axis=0)
+    reach = np.maximum(np.abs(centred).max(axis=0), np.sqrt(ridge))
     reach = np.where(reach > 0, reach, 1.0)  # products of columns in these units are at most 1
     centred = centred / reach
     covariance = centred.T @ (centred * weights[:, None]) / weights.sum() + np.diag(ridge / reach / reach)

@@ -89,7 +89,9 @@ def _split(half: Half, rng: np.random.Generator) -> Half | None:
 
 def _two_parts(table: np.ndarray, members: np.ndarray, rng: np.random.Generator) -> np.ndarray:
     """A guess of how rows share themselves out between two clusters of the members of a class, (n, 2)."""
-    inside = table[members]
-    spread = np.nanstd(inside, axis=0)
-    scaled = np.nan_to_num((table - np.nanmean(inside, axis=0)) / np.where(spread > 0, spread, 1.0))
+    known = ~np.isnan(table[members])
+    count = np.maximum(known.sum(axis=0), 1)  # a column may be missing in all of them
+    center = np.where(known, table[members], 0.0).sum(axis=0) / count
+    spread = np.sqrt(np.where(known, (table[members] - center) ** 2, 0.0).sum(axis=0) / count)
+    scaled = np.nan_to_num((table - center) / np.where(spread > 0, spread, 1.0))
     return cluster_posteriors(kmeans(scaled[members], 2, int(rng.integers(2**31))), scaled)

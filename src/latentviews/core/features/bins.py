@@ -122,7 +122,9 @@ def uniform_grid(x: np.ndarray, width: float, most: int = 4096, space: Space | N
         high = min(inner[1] + margin, max(middle + reach, inner[1] + 2 * width))
     low, high = (low, high) if space is None else space.clipped(low, high)
     finest = max(width, (high - low) / most)  # a width may be so small that their ratio is no number
-    return np.linspace(low, high, int(np.clip(4 * (high - low) / finest, min(256, most), most)))
+    size = int(np.clip(4 * (high - low) / finest, min(256, most), most))
+    short = max(size * float(np.spacing(max(abs(low), abs(high)))) - (high - low) / 2, 0.0)
+    return np.linspace(low - short, high + short, size)  # points are two floats apart at least
 
 
 def grid_and_kernel(x: np.ndarray, kernel: Kernel, most: int) -> tuple[np.ndarray, Kernel]:

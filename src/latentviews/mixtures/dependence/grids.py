@@ -58,6 +58,8 @@ class ColumnGrids:
         inner = np.nanquantile(x, [0.005, 0.995], axis=0)
         low = np.maximum(np.nanmin(x, axis=0), inner[0] - reach) - bandwidths / 2
         high = np.minimum(np.nanmax(x, axis=0), inner[1] + reach) + bandwidths / 2
+        floats = np.spacing(np.maximum(np.abs(low), np.abs(high)))
+        bandwidths = np.maximum(bandwidths, N_BINS / MARGIN * floats)  # grid points are two floats apart at least
         return cls(list(columns), low, high, bandwidths, inner if boxed else None, least)
 
     @cached_property
