@@ -114,11 +114,15 @@ def test_one_row_is_a_segment():
     assert len(ChangePoints(random_state=0).fit(np.ones((1, 2))).changes_) == 0
 
 
+def test_candidates_that_have_no_room_for_the_changes_asked_for_are_refused(rng):
+    with pytest.raises(ValueError, match="The 9 places that n_candidates=10 leaves have room for 9 changes"):
+        ChangePoints(min_size=12, n_changes=11, n_candidates=10).fit(rng.normal(size=(150, 1)))
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [
         ({"n_changes": 9}, "10 rows in segments of at least 2 have room for 4 changes; n_changes asks for 9"),
-        ({"n_changes": 4, "n_candidates": 3}, "The 2 places that n_candidates=3 leaves have room for 2 changes"),
         ({"penalty": -1.0}, "penalty must be"),
         ({"false_alarm": 1.5}, "false_alarm must be"),
     ],
