@@ -22,7 +22,7 @@ SMALL = {"n_epochs": 1, "n_blocks": 2, "n_directions": 8, "n_frequencies": 16, "
 DYNAMICS = lv.TwoStageRegression(sizes=(5,), memories=(5,), window=3)
 FEW = lv.FourierFeatures(n_frequencies=5, random_state=0)
 SCORES = lv.Gaussian("median", space=lv.Interval(np.floor(WIDE.min()), np.ceil(WIDE.max())))
-ANSWERS = ("predict_proba", "transform", "filter", "predict", "score_samples")
+ANSWERS = ("predict_proba", "transform", "filter", "predict", "score_samples", "segments")
 RNG = np.random.default_rng(0)
 KINDS = np.repeat([0, 1], 30)
 CODES = (RNG.random((60, 5)) < np.where(KINDS, 0.8, 0.2)[:, None]).astype(float)
@@ -78,9 +78,16 @@ MODELS = {
     "words": (lv.MultiViewMixture(2, kernel=lv.Delta(), random_state=0), WORDS),
     "objects": (lv.MultiViewMixture(2, kernel=lv.Precomputed(GRAM), polish=None, random_state=0), IDS),
     "conditional": (lv.ConditionalEmbedding(lv.Gaussian(0.5), lv.Gaussian(0.5), 0.01), X[:40, :1], X[:40, 1]),
+    "counted": (lv.MultiViewMixture("auto", polish=None, random_state=0), X[:60]),
+    "whitened": (lv.WhitenScale(), X),
+    "transformed": (lv.TransformedDensity(lv.LowRankDensity(2, method=lv.SignedTrain(0.5), random_state=0)), X[:40]),
+    "changes": (lv.ChangePoints(n_permutations=20, n_landmarks=20, random_state=0), SERIES[:60]),
+    "drift": (lv.DriftMonitor(5, n_landmarks=20, random_state=0), X),
+    "selected": (lv.HSICSelector(2), X, (X[:, 0] > 0).astype(int)),
+    "propagation": (lv.KernelBeliefPropagation(random_state=0), X[:40]),
 }
 
-NEWER = {"durations", "duration_chain", "score_density", "signed_scores", *list(MODELS)[-11:]}  # than format 1
+NEWER = {"durations", "duration_chain", "score_density", "signed_scores", *list(MODELS)[-18:]}  # than format 1
 
 
 def write(folder: Path) -> None:
