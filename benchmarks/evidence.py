@@ -1,7 +1,7 @@
 """Every saved result again: ``make evidence`` in minutes with small sizes, ``make evidence FULL=1`` in hours.
 
     python benchmarks/evidence.py           # quick: in a copy of this folder, nothing that is saved is touched
-    python benchmarks/evidence.py --full    # all of it, in place, from one commit; then the figures of the pages
+    python benchmarks/evidence.py --full    # all of it, in place, from one commit; then the figures and pictures of the pages
     python benchmarks/evidence.py --full --lanes 2   # two scripts at a time; those of speed/ stay alone
     python benchmarks/evidence.py --full --since --minutes 60   # what is not of today's code, as far as an hour goes
     python benchmarks/evidence.py --full --only topics crowds   # the commands with one of these words
@@ -317,7 +317,8 @@ def full(since: bool, minutes: float, lanes: int, only: list[str]) -> list[str]:
         failed = list(pool.map(failure, [step for step in measuring if step.command.startswith("accuracy/")]))
     failed += [failure(step) for step in measuring if step.command.startswith("speed/")]  # alone, for their times
     failed.append(failure(summing_up))
-    run(ROOT, "docs/figures.py")
+    for page_maker in ("docs/figures.py", "docs/draw_pictures.py"):
+        run(ROOT, page_maker)
     return [command for commands in failed for command in commands] + [
         f"{step.saves} is not of today's code" for step in STEPS if not is_current(step)
     ]
