@@ -1,7 +1,7 @@
 """Every saved result again: ``make evidence`` in minutes with small sizes, ``make evidence FULL=1`` in hours.
 
     python benchmarks/evidence.py           # quick: in a copy of this folder, nothing that is saved is touched
-    python benchmarks/evidence.py --full    # all of it, in place, from one commit; then the figures and pictures of the pages
+    python benchmarks/evidence.py --full    # all of it, in place, from one commit; then figures and pictures
     python benchmarks/evidence.py --full --lanes 2   # two scripts at a time; those of speed/ stay alone
     python benchmarks/evidence.py --full --since --minutes 60   # what is not of today's code, as far as an hour goes
     python benchmarks/evidence.py --full --only topics crowds   # the commands with one of these words
