@@ -12,6 +12,8 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+from _seeds import seeds
+
 ROOT = Path(__file__).resolve().parent.parent
 FIRST_DRAW = 200  # seeds of made-up data: no draw from here on was looked at while a choice was made
 PACKAGES = ("latentviews", "numpy", "scipy", "scikit-learn")
@@ -23,6 +25,7 @@ def save(path: Path, results: Any, packages: tuple[str, ...] = PACKAGES) -> None
         "command": command(),
         "date": datetime.now(UTC).date().isoformat(),
         "commit": COMMIT,
+        "seeds": seeds(command()),
         "seconds": round(time.monotonic() - BEGAN),
         "machine": machine(),
         "versions": {"python": platform.python_version(), **{name: version(name) for name in packages}},

@@ -1,6 +1,7 @@
 """The directive ``measured``: where the figures of a table come from, read from the saved results themselves."""
 
 import json
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -11,10 +12,13 @@ from sphinx.application import Sphinx
 from latentviews import __version__
 
 BENCHMARKS = Path(__file__).resolve().parent.parent.parent / "benchmarks"
+sys.path.insert(0, str(BENCHMARKS))
+
+from _seeds import seeds
 
 
 class Measured(Directive):
-    """A line under a table for every saved result: command, commit, date, machine, versions, and whether it is old."""
+    """A line under a table for every saved result: how, when and where it was measured, and whether it is old."""
 
     required_arguments = 1
     final_argument_whitespace = True
@@ -38,7 +42,7 @@ class Measured(Directive):
         earlier = "" if versions.get("latentviews") == __version__ else ", before this version"
         line += nodes.Text(
             f" at commit {record['commit'][:8]} on {record['date']}{earlier}; {machine['cpu'].replace('(R)', '')}, "
-            f"{machine['cores']} cores; {told}. Saved in "
+            f"{machine['cores']} cores; {told}; {record.get('seeds') or seeds(record['command'])}. Saved in "
         )
         line += nodes.literal(text=f"benchmarks/{name}")
         line += nodes.Text(".")
