@@ -271,3 +271,14 @@ def test_ends_of_scales_and_ratings_are_not_apart(rng):
     model = MultiViewMixture(2, random_state=0).fit(X)
 
     assert not diagnose(model, X, n_permutations=19, random_state=0).apart
+
+
+def test_rows_of_a_fit_are_known_however_far_its_weights_are_from_their_posteriors(rng):
+    """Densities smoothed after the polish have other posteriors than the polish had."""
+    together = rng.normal(size=(600, 1))
+    X = np.hstack([together + 0.3 * rng.normal(size=(600, 8)), -together + 0.3 * rng.normal(size=(600, 8))])
+    model = MultiViewMixture(4, random_state=0).fit(X)
+
+    np.testing.assert_allclose(model.shares_, model.predict_proba(X).mean(axis=0), atol=1e-12)
+    assert not diagnose(model, X, n_permutations=19, random_state=0).shifted
+    assert diagnose(model, X[model.predict(X) != 0], n_permutations=19, random_state=0).shifted

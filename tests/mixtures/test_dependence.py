@@ -432,6 +432,9 @@ def test_the_likelier_way_is_taken_unless_independent_views_are_unstable(agreeme
         (-1.01, (0.85, 0.89), 0.2, "copula", "more stable"),
         (-1.01, (0.89, 0.85), 0.2, "independence", "more stable"),
         (-0.99, (0.89, 0.85), 0.2, "copula", "likelier"),  # independence assumes more
+        (-0.99, (0.89, 0.45), 0.2, "independence", "whose classes are unstable"),
+        (-0.94, (0.89, 0.45), 0.2, "copula", "likelier"),
+        (-0.99, (0.45, 0.35), 0.2, "copula", "likelier"),
         (-0.99, (0.95, 0.98), 0.95, "independence", "leads to the same classes"),
         (-1.01, (0.3, 0.94), 0.95, "copula", "more stable"),
     ],
@@ -456,6 +459,14 @@ def test_independence_that_rows_refute_is_to_be_likelier_by_more(copula, between
     found, sentence = _judged(-1.0, copula, 0.4, (0.8, 0.3), between, p_value)
     assert found == taken
     assert ("refute" in sentence) == (taken == "copula")
+
+
+def test_a_choice_says_how_many_classes_either_way_leads_to():
+    _, sentence = _judged(-1.0, -2.0, 1.0, (0.9, 1.0), 0.0, 1.0, (3, 1))
+    _, same = _judged(-1.0, -2.0, 1.0, (0.9, 1.0), 0.0, 1.0, (3, 3))
+
+    assert sentence.endswith("Copulas lead to 1 class, independent views to 3 classes.")
+    assert "lead to 3" not in same
 
 
 def test_point_masses_are_values_more_common_than_all_near_them(one_rng):
@@ -599,7 +610,7 @@ def test_a_class_that_wins_no_row_is_a_warning_and_held_against_the_fit(one_rng)
     )
     with pytest.warns(IdentifiabilityWarning, match=r"No row is most probably in class 1, of size 0\.0%"):
         warn_of_hidden(np.array([1.0, 0.0]), hidden.log_joint, X)
-    model.dependent_, model.weights_ = hidden, np.array([1.0, 0.0])
+    model.dependent_, model.weights_, model.shares_ = hidden, np.array([1.0, 0.0]), np.array([1.0, 0.0])
     summary = diagnose(model, X, n_permutations=9, random_state=0).summary()
     assert "No row is most probably in class 1" in summary
     far = diagnose(model, 100 * X, n_permutations=9, random_state=0)

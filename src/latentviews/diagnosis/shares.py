@@ -9,6 +9,7 @@ from latentviews._numbers import TINY
 from latentviews.mixtures.problem import classes_of
 
 LEVEL = 1e-3  # the chance of calling rows others where they are drawn as those of the fit
+SAMPLED = 0.01  # shares of the same rows differ by less, of which some were taken each time
 APART = 0.03  # a polish of independent views leaves weights nearer than this to the shares of its rows,
 APART_OTHERWISE = 0.1  # copulas and moments alone nearer than this: at most .023, .061 and .076 in eleven tables
 TOLD = 3  # classes whose shares are told
@@ -23,19 +24,20 @@ class RowShares(NamedTuple):
 
 
 def row_shares(model: Any, posteriors: np.ndarray) -> RowShares:
-    """The mean posteriors of rows, which are the weights of a fit where the rows are those it had.
+    """The mean posteriors of rows, which are those of the fit where the rows are those it had.
 
-    So it is at an optimum of the likelihood, and nearly so after it. Others have as many of a class only by chance,
-    whose size is that of the mean of so many rows.
+    Others have as many of a class only by chance, whose size is that of the mean of so many rows. A fit that does not
+    know its own has its weights instead, which are equal at an optimum of the likelihood, and nearly so after it.
     """
     total = max(float(posteriors.sum()), TINY)
     shares = posteriors.sum(axis=0) / total
     spread = posteriors - shares * posteriors.sum(axis=1, keepdims=True)  # of a ratio of two sums
     errors = np.sqrt((spread**2).sum(axis=0)) / total
-    classes = classes_of(model)
+    classes, had = classes_of(model), getattr(model, "shares_", None)
     near = APART if classes.can_refit and classes.dependence is None else APART_OTHERWISE
-    limit = np.maximum(stats.norm.isf(LEVEL / (2 * len(shares))) * errors, near)
-    return RowShares(shares, errors, bool(np.any(np.abs(shares - model.weights_) > limit)))
+    near = near if had is None else SAMPLED
+    limit = np.maximum(np.sqrt(2) * stats.norm.isf(LEVEL / (2 * len(shares))) * errors, near)  # both are of some rows
+    return RowShares(shares, errors, bool(np.any(np.abs(shares - (model.weights_ if had is None else had)) > limit)))
 
 
 def shift_sentence(shares: np.ndarray, weights: np.ndarray) -> str:

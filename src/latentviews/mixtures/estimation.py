@@ -164,8 +164,10 @@ def starts(problem: Problem, spectral_start: SpectralStart, factors: Sequence[fl
     """Spectral at some bandwidths, and k-means; a warning where the moments support no spectral start of a ``step``."""
     found, summary, failure = _spectral_starts(problem, spectral_start, factors)
     if failure is not None and not found and problem.rank > 1:
+        counted = f"The moments of the views do not support the {problem.rank} classes that were counted."
         warn_user(
-            f"{failure} {step} started from k-means alone, so its answer may be a local optimum.",
+            f"{failure if problem.rank_test is None else counted} {step} started from k-means alone, so its answer may "
+            "be a local optimum.",
             IdentifiabilityWarning,
         )
     if problem.rank > 1 or not found:

@@ -9,6 +9,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.metaestimators import available_if
 
 from latentviews._arrays import to_numpy
+from latentviews._numbers import TINY, evenly
 from latentviews._parameters import (
     Ability,
     AutoOr,
@@ -53,6 +54,8 @@ from latentviews.mixtures.questions import ViewQuestionsMixin
 from latentviews.mixtures.reading import PILOT, by_likelihood, read_problem
 from latentviews.mixtures.streaming import StreamFit, start_stream
 from latentviews.mixtures.without_density import coordinate_classes
+
+MANY = 10_000  # rows tell how common classes are
 
 
 class MultiViewMixture(CallbackSupportMixin, ViewQuestionsMixin, PosteriorMixin, BaseEstimator):
@@ -134,6 +137,8 @@ class MultiViewMixture(CallbackSupportMixin, ViewQuestionsMixin, PosteriorMixin,
     n_iter_ : int
     start_objectives_ : dict
         What every start of the polish reached; agreement is a good sign.
+    shares_ : array of shape (n_components,)
+        How common the classes are among the rows of the fit by their posteriors, which is near ``weights_``.
     rank_test_ : RankTest
         Where ``n_components="auto"``: the spectra of all pairs of views, their null bands, and the count.
     agreement_ : float
@@ -245,14 +250,22 @@ class MultiViewMixture(CallbackSupportMixin, ViewQuestionsMixin, PosteriorMixin,
         """
         check_parameters(self)
         report, finish = reporter(self, self.verbose)
-        for name in ("rank_test_", "stream_", "dependence_choice_"):  # an earlier fit's
+        for name in ("rank_test_", "stream_", "dependence_choice_", "shares_"):  # an earlier fit's
             self.__dict__.pop(name, None)
         problem = (self._fit_either if is_auto(self.dependence) else self._fit_rows)(X, y, sample_weight, report)
         if all(view.domain is not None and view.smooths for view in self.components_):  # others have no densities
             warn_of_hidden(self.weights_, classes_of(self).log_joint, problem.pilot)
+            self.shares_: np.ndarray = self._shares(problem)
         self._name_classes(y)
         finish()
         return self
+
+    def _shares(self, problem: Problem) -> np.ndarray:
+        """How common the classes are among the rows by their posteriors, of what is not noise."""
+        some = evenly(len(problem.pilot), MANY)
+        posteriors, weights = classes_of(self).posteriors(problem.pilot[some]), problem.pilot_weights
+        sums = posteriors.sum(axis=0) if weights is None else weights[some] @ posteriors
+        return sums / max(float(sums.sum()), TINY)
 
     def _name_classes(self, y: Any) -> None:
         """Names for all classes, where ``y`` names some."""
@@ -319,6 +332,7 @@ class MultiViewMixture(CallbackSupportMixin, ViewQuestionsMixin, PosteriorMixin,
                 "number or a rule."
             )
         check_one_batch(X)
+        self.__dict__.pop("shares_", None)  # of rows that are not kept
         if not hasattr(self, "stream_"):
             problem = read_problem(self, X, None, sample_weight)
             self._keep_read(problem)

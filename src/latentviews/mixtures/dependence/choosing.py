@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from latentviews._sentences import counted
 from latentviews.core.tables import Columns, FewViewsError
 from latentviews.metrics import adjusted_rand
 from latentviews.mixtures.dependence.consensus import WIDEST, point_masses
@@ -74,9 +75,10 @@ def choose_way(model: Any, fit: Fit, rows: Any, labels: Any, weights: Any) -> tu
     Independence assumes more, so it is to be the likelier by a margin: where it is hardly so, it is not taken if
     held-out rows refute it, and else that way is taken whose partition changes less with half of the rows. Where both
     are about as likely and lead to the same classes, independence is taken. Independent views whose partition is
-    unstable are not taken where that of copulas is stable; the converse does not hold, since classes of views that are
-    not independent may be found again and again, and be wrong. Where copulas cannot be had, independence is taken. Two
-    views, which would not determine classes inside which they are independent, are left to copulas.
+    unstable are not taken where that of copulas is stable; the converse holds only where both are about as likely,
+    since classes of views that are not independent may be found again and again, and be wrong. Where copulas cannot be
+    had, independence is taken. Two views, which would not determine classes inside which they are independent, are left
+    to copulas.
     """
     try:
         plain = _way(model, None, fit, rows, labels, weights)
@@ -93,7 +95,8 @@ def choose_way(model: Any, fit: Fit, rows: Any, labels: Any, weights: Any) -> tu
     between = adjusted_rand(*(_partition(way.model, plain.problem.pilot) for way in (plain, copulas)))
     stability = of_plain.stability, of_copulas.stability
     numbers = (of_plain.likelihood, of_copulas.likelihood, float(copulas.model.agreement_), stability, between)
-    taken, sentence = _judged(*numbers, of_plain.p_value)
+    counts = plain.model.n_components_, copulas.model.n_components_
+    taken, sentence = _judged(*numbers, of_plain.p_value, counts)
     pilot = plain.problem.pilot
     if not np.array_equal(without_points(pilot, plain.problem.columns), pilot, equal_nan=True):
         sentence += SPREAD
@@ -108,14 +111,18 @@ def _judged(
     stability: tuple[float, float],
     between: float,
     p_value: float = 1.0,
+    counts: tuple[int, int] = (2, 2),
 ) -> tuple[str, str]:
     """What is taken, and why."""
+    plural = [counted(n, "class", "classes") for n in counts]
+    found = f" Copulas lead to {plural[1]}, independent views to {plural[0]}." if counts[0] != counts[1] else ""
     numbers = (
         f"log-likelihood of held-out rows {copula:.2f} per row with copulas and {independence:.2f} without; half of "
         f"the rows lead to the same classes to {stability[1]:.2f} with copulas and {stability[0]:.2f} without, other "
-        f"starts of copulas to {agreement:.2f}, and the two ways to {between:.2f} (adjusted Rand index)."
+        f"starts of copulas to {agreement:.2f}, and the two ways to {between:.2f} (adjusted Rand index).{found}"
     )
     unstable = stability[0] < STABLE <= min(agreement, stability[1])
+    shaky = 0 <= copula - independence < ALIKE and stability[1] < STABLE <= stability[0]
     if abs(copula - independence) < ALIKE and between >= SAME and not unstable:
         taken, why = False, "about as likely as the other, which leads to the same classes"
     elif 0 <= independence - copula < NARROWER and p_value < REFUTED:
@@ -125,6 +132,8 @@ def _judged(
         taken, why = stability[1] > stability[0], "about as likely as the other, and more stable"
     elif 0 <= independence - copula < NARROWER and stability[1] > stability[0] + STABLER:
         taken, why = True, "hardly less likely than the other, and far more stable"
+    elif shaky:
+        taken, why = False, "about as likely as copulas, whose classes are unstable"
     else:
         taken, why = copula > independence, "the likelier model"
     if unstable and not taken:
