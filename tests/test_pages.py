@@ -143,8 +143,8 @@ def test_a_figure_is_written_as_its_comment_asks(place, how, figure, monkeypatch
     assert FIGURES.written("a/results/b.json", place, how) == figure
 
 
-UNIT = r"(?:%|(?:times|ns|µs|ms|s|seconds|minutes|hours|[kMGT]B|per cent|rows (?:a|per) second)\b)"
-COUNT = r"(?:\d[\d,]*|two|three|four|five|six|seven|eight|nine|ten|twenty|fifty|hundred|thousand)"
+UNIT = r"(?:%|(?:times|ns|µs|ms|s|seconds|minutes|hours|[kMGT]i?B|per cent|rows (?:a|per) second)\b)"
+COUNT = r"(?:\d[\d,]*|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|twenty|fifty|hundred|thousand)"
 CLAIM = re.compile(rf"\d*\.\d+|10⁻[⁰¹²³⁴-⁹]+|\de[-−]\d+|\b{COUNT}(?: (?:to|and|or|–) (?:#|[\d.,]+))* {UNIT}")
 HIDDEN = (  # code and output, what is indented as such, code in a line, formulas
     BLOCK,
@@ -173,8 +173,8 @@ NOT_MEASURED = {  # words around numbers that stand in no result, by why they do
         "probability above 0.8", "from 64 MB on", "every two seconds", "right three times in four",
     ),
     "a number of bytes, or of chunks, that follows from that of rows": (
-        "about 2.1 MB (2¹⁸ numbers)", "800 MB of them at 10,000", "| 10⁹ | 24 GB |", "| 10¹¹ | 2.4 TB |",
-        "10⁹ rows are 12 GB", "10¹¹ rows 1.2 TB", "10⁷ rows with ten times as many",
+        "about 2.1 MB (2¹⁸ numbers)", "asks for 37 GiB", "800 MB of them at 10,000", "| 10⁹ | 24 GB |",
+        "| 10¹¹ | 2.4 TB |", "10⁹ rows are 12 GB", "10¹¹ rows 1.2 TB", "10⁷ rows with ten times as many",
     ),
     "no claim": ("Python 3.11", "The first ten minutes", "three times of the location"),
 }  # fmt: skip
