@@ -5,10 +5,15 @@ Behind a figure stands, unseen by readers, where it comes from:
     1.04<!-- accuracy/results/parametric.json > normal, 10000 rows, separation 4 > summary > ratio > .2f -->
 
 The file is below benchmarks/, steps lead into its ``results``, and the last part says how the number is written. A
-step is a key, a place in a list, ``*`` for all entries, or ``field=value`` for the records that have this value
-(``*`` and ``?`` stand for any letters). Of several numbers ``mean``, ``median``, ``min``, ``max`` or ``count``,
-before the format, makes one; ``x100`` gives per cent. A test fails where a page differs from what this script would
-write.
+step is a key, a place in a list, ``*`` for all entries, ``field=value`` for the records that have this value, or
+``largest field`` for the first of those in which it is largest (``*`` and ``?`` in keys and values stand for any
+letters, ``[ab]`` for one of these). Of several numbers ``mean``, ``median``, ``min``, ``max``, ``sd`` or ``count``,
+before the format, makes one; ``x100`` gives per cent, and other factors other units; ``.1e`` is written 1.2 · 10⁻³. A
+ratio has two places, of as many numbers each:
+
+    2.4<!-- speed/results/a.json > seconds > ours over speed/results/a.json > seconds > theirs > .1f -->
+
+A test fails where a page differs from what this script would write, and where a figure has no such comment.
 """
 
 import json
@@ -19,16 +24,19 @@ from decimal import ROUND_HALF_UP, Decimal, localcontext
 from fnmatch import fnmatchcase
 from functools import cache
 from pathlib import Path
-from statistics import fmean, median
+from statistics import fmean, median, stdev
 from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
-FIGURE = re.compile(r"([-−]?[\d.,]*\d)?(<!-- (\w+/results/\S+\.json) > ([^<]*) > ([^<>]*) -->)")
+FIGURE = re.compile(r"([-−]?[\d.,]*\d(?: · 10⁻?[⁰¹²³⁴-⁹]+)?)?(<!-- (\w+/results/\S+\.json) > ([^<]*) > ([^<>]*) -->)")
+OVER = re.compile(r" over (\w+/results/\S+\.json) > ")
+RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 SUMMARIES: dict[str, Callable[[list[float]], float]] = {
     "mean": fmean,
     "median": median,
     "min": min,
     "max": max,
+    "sd": stdev,
     "count": len,
 }
 
@@ -49,27 +57,43 @@ def step(values: list[Any], name: str) -> list[Any]:
     """Where a step leads from all of the values."""
     if name == "*":
         return [entry for value in values for entry in (value.values() if isinstance(value, dict) else value)]
-    if name.isdigit() and isinstance(values[0], list):
+    if name.isdigit() and all(isinstance(value, list) for value in values):
         return [value[int(name)] for value in values]
     records = [record for value in values for record in (value if isinstance(value, list) else [value])]
-    chosen = re.fullmatch(r"(\w+)=(.*)", name)
-    if chosen:
-        return [record for record in records if fnmatchcase(str(record[chosen[1]]), chosen[2])]
-    return [record[name] for record in records]
+    if not records or name in records[0]:
+        return [record[name] for record in records]
+    keys = [key for key in records[0] if fnmatchcase(key, name)]
+    if keys:
+        return [record[key] for record in records for key in keys]
+    if name.startswith("largest "):
+        return [max(records, key=lambda record: record[name.removeprefix("largest ")])]
+    field, _, value = name.partition("=")
+    return [record for record in records if field in record and fnmatchcase(str(record[field]), value)]
+
+
+def numbers(name: str, steps: str) -> list[float]:
+    """What is at a place of a saved file, all of it, or what is there over what is at another."""
+    place, *other = OVER.split(steps, maxsplit=1)
+    found = [results(name)]
+    for part in place.split(" > "):
+        found = step(found, part)
+    return [one / below for one, below in zip(found, numbers(*other), strict=True)] if other else found
 
 
 def written(name: str, steps: str, how: str) -> str:
     """A figure as the results have it, in the way that is asked for."""
-    numbers = [results(name)]
-    for part in steps.split(" > "):
-        numbers = step(numbers, part)
+    found = numbers(name, steps)
     *words, style = how.split()
     summary = next((SUMMARIES[word] for word in words if word in SUMMARIES), None)
-    if summary is None and len(numbers) != 1:
-        raise ValueError(f"{name} > {steps} has {len(numbers)} numbers; say mean, median, min, max or count.")
-    number = summary(numbers) if summary else numbers[0]
+    if not found or (summary is None and len(found) != 1):
+        raise ValueError(f"{name} > {steps} has {len(found)} numbers; say mean, median, min, max, sd or count.")
+    number = Decimal(repr(summary(found) if summary else found[0]))
+    for factor in (word[1:] for word in words if word[0] == "x"):
+        number *= Decimal(factor)
     with localcontext(rounding=ROUND_HALF_UP):  # as people round
-        return format(Decimal(repr(number)) * (100 if "x100" in words else 1), style).replace("-", "−")
+        text = format(number, style)
+    digits, _, power = text.partition("e")
+    return (f"{digits} · 10{str(int(power)).translate(RAISED)}" if power else text).replace("-", "−")
 
 
 def refreshed(text: str) -> str:

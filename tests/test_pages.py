@@ -21,7 +21,7 @@ from latentviews import cli
 ROOT = Path(__file__).parent.parent
 README = ROOT / "README.md"
 PAGES = [README, *(page for page in sorted((ROOT / "docs").rglob("*.md")) if "_build" not in page.parts)]
-BLOCK = re.compile(r"^```(\S*)[ \t]*\n(.*?)^```[ \t]*$", flags=re.DOTALL | re.MULTILINE)
+BLOCK = re.compile(r"^```(\S*).*\n((?s:.*?))^```[ \t]*$", flags=re.MULTILINE)
 LINK = re.compile(r"\]\((?![a-z]+:|#)([^)\s#]+)")
 SAME = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 
@@ -107,7 +107,9 @@ def test_a_page_states_the_figures_of_the_saved_results(page):
     text = page.read_text()
 
     assert FIGURES.refreshed(text) == text, "`python docs/figures.py` writes the figures that the results have"
-    assert text.count(".json > ") == len(FIGURES.FIGURE.findall(text)), "a reference that cannot be read"
+    assert len(re.findall(r"<!-- \w+/results/", text)) == len(FIGURES.FIGURE.findall(text)), (
+        "a place that cannot be read"
+    )
 
 
 def test_a_figure_that_the_results_do_not_have_is_seen():
@@ -119,18 +121,141 @@ def test_a_figure_that_the_results_do_not_have_is_seen():
 
 
 @pytest.mark.parametrize(
-    ("page", "heading"), [("README.md", "## How good it is"), ("docs/evidence/claims.md", "# The papers")]
+    ("place", "how", "figure"),
+    [
+        ("times > ours > seconds", ".1f", "2.5"),
+        ("times > ours > seconds", "x0.01 .2f", "0.03"),
+        ("times > ours > apart", ".1e", "1.2 · 10⁻¹⁴"),
+        ("times > * > seconds", "max .0f", "10"),
+        ("times > [op]* > seconds", "count .0f", "2"),
+        ("cells > flagged", "sd .1f", "0.1"),
+        ("cells > rows of it=2? > flagged", ".1f", "0.3"),
+        ("cells > largest flagged > rows of it", ".0f", "20"),
+        ("times > ours > seconds over a/results/b.json > times > peers > seconds", ".2f", "0.25"),
+    ],
 )
-def test_no_figure_of_the_headlines_is_without_its_source(page, heading):
-    _, _, section = (ROOT / page).read_text().partition(heading)
-    section = section.partition("\n## More")[0].partition("```{measured}")[0]
+def test_a_figure_is_written_as_its_comment_asks(place, how, figure, monkeypatch):
+    times = {"ours": {"seconds": 2.5, "apart": 1.17e-14}, "peers": {"seconds": 10}}
+    cells = [{"rows of it": 10, "flagged": 0.1}, {"rows of it": 20, "flagged": 0.3}, {"flagged": 0.2}]
+    kept = {"times": times, "cells": cells}
+    monkeypatch.setattr(FIGURES, "results", lambda name: kept)
 
-    assert len(FIGURES.FIGURE.findall(section)) > 10
-    assert not re.findall(r"\d*\.\d+", re.sub(r"\(.*?\)", "", FIGURES.FIGURE.sub("", section)))
+    assert FIGURES.written("a/results/b.json", place, how) == figure
+
+
+UNIT = r"(?:%|(?:times|ns|µs|ms|s|seconds|minutes|hours|[kMGT]i?B|per cent|rows (?:a|per) second)\b)"
+COUNT = r"(?:\d[\d,]*|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|twenty|fifty|hundred|thousand)"
+CLAIM = re.compile(rf"\d*\.\d+|10⁻[⁰¹²³⁴-⁹]+|\de[-−]\d+|\b{COUNT}(?: (?:to|and|or|–) (?:#|[\d.,]+))* {UNIT}")
+HIDDEN = (  # code and output, what is indented as such, code in a line, formulas
+    BLOCK,
+    re.compile(r"(?<=\n\n)(?: {4}.*\n)+"),
+    re.compile(r"`+[^`]*`+"),
+    re.compile(r"\$\$[^$]*\$\$|\$[^$]*\$"),
+)
+NOT_MEASURED = {  # words around numbers that stand in no result, by why they do not
+    "a level that is asked for": (
+        "test at 5 %", "one at 5 %", "level of 5 %", ", 5 % by default", "streams at 5 % and at 1 %", "95 % quantile",
+        "90 % intervals", "95 % intervals", "instead of 95 %", "moments at 95 %", "triples at 95 %",
+    ),
+    "how data were made, or cut into groups": (
+        "4, 2 or 1.2 standard", "| 2 | 1.2 |", "separation of 1.2", "within .02 of zero", "from .02 to .1 away",
+        "2 apart | .15 |", "the same | .3 |", "the same | .6 |", "correlation 0 | .5 | .9 |", "correlation of .15",
+        "one of .3 in", "coupling of .2. At .24,", "0 | 0.1 | #", "|---:| | 0.1 | #", "for 0.1, 1 and 10", "α₀ = 0.1",
+        "chance of about .85", "linked by .3 inside and .05 between",
+    ),
+    "what theory says": (
+        "theory has −0.5", "200 resamples errs by 5 % itself, over 1,500 by 2 %", "which err by 2 % themselves",
+        "about 0.8 bandwidths times the slope", "at zero hours is 2.0",
+    ),
+    "printed by the page itself": ("the model says 1.6", "as 4.1 is"),
+    "a setting of the code": (
+        "more than 10 s on fewer than 300 rows", "below 2.5 times the noise", "agree to less than .7",
+        "probability above 0.8", "from 64 MB on", "every two seconds", "right three times in four",
+    ),
+    "a number of bytes, or of chunks, that follows from that of rows": (
+        "about 2.1 MB (2¹⁸ numbers)", "asks for 37 GiB", "800 MB of them at 10,000", "| 10⁹ | 24 GB |",
+        "| 10¹¹ | 2.4 TB |", "10⁹ rows are 12 GB", "10¹¹ rows 1.2 TB", "10⁷ rows with ten times as many",
+    ),
+    "no claim": ("Python 3.11", "The first ten minutes", "three times of the location"),
+}  # fmt: skip
+
+
+def prose(text):
+    """A page in one line, without code, output, formulas and links; # for every figure that names its place."""
+    text = FIGURES.FIGURE.sub("#", text)
+    for hidden in HIDDEN:
+        text = hidden.sub(" § ", text)
+    return " ".join(re.sub(r"\]\([^)]*\)", "]", text).split())
+
+
+def without_source(text):
+    """Figures of a page that name no place in a result and are not excepted, each with some words around it."""
+    text = prose(text)
+    for phrase in (phrase for phrases in NOT_MEASURED.values() for phrase in phrases):
+        text = text.replace(phrase, " ")
+    return [text[max(found.start() - 40, 0) : found.end() + 20] for found in CLAIM.finditer(text)]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
+def test_no_figure_is_without_its_source(page):
+    assert without_source(page.read_text()) == [], "name its place in a result, or say in NOT_MEASURED why it has none"
+
+
+SOURCE = "<!-- speed/results/gpu.json > device > .1f -->"
+
+
+@pytest.mark.parametrize(
+    "claim",
+    [
+        "It errs by .04 less.", "| ours | 1.5 |", "0.3 s", "24 to 36 times smaller", f"24 to 36{SOURCE} times smaller",
+        "four times as long", "in 95 % of draws", "12 MB", "less than 10⁻¹⁴", "the same to 4e-10", "50 rows a second",
+    ],
+)  # fmt: skip
+def test_a_figure_without_its_source_is_seen(claim):
+    assert without_source(f"A page.\n\n{claim}\n")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "```python\nx = 1.5\n```", "```{measured} speed/1.5.json\n```", "`x=1.5`", "$x = 1.5$", "[page](v1.5.md)",
+        f"2.5{SOURCE} s", f"1.2 · 10⁻³{SOURCE}", "a test at 5 %", "300 rows",
+    ],
+)  # fmt: skip
+def test_what_is_no_figure_or_names_its_source_is_left_alone(text):
+    assert without_source(f"A page.\n\n{text}\n") == []
+
+
+def test_every_exception_is_on_a_page():
+    pages = "\n".join(prose(page.read_text()) for page in PAGES)
+
+    assert [phrase for phrases in NOT_MEASURED.values() for phrase in phrases if phrase not in pages] == []
 
 
 def test_the_claims_are_those_of_the_other_results():
     assert json.loads(json.dumps(from_root("benchmarks/accuracy/claims.py").claims())) == saved("claims")
+
+
+TABLES = {  # Markdown beside the results, and what its script writes of them
+    "cytometry": lambda script: script.summary(saved("cytometry")),
+    "lowrank": lambda script: script.table(saved("lowrank")),
+    "mixtures": lambda script: script.markdown(),
+    "series": lambda script: script.table(saved("series")["measured"]),
+    "uci_table1": lambda script: script.report(saved("uci_table1")),
+}
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_a_saved_table_states_what_the_saved_results_have(name):
+    table = (ROOT / f"benchmarks/accuracy/results/{name}.md").read_text()
+    again = TABLES[name](from_root(f"benchmarks/accuracy/{name}.py"))
+
+    command = re.compile(r"`python [^`]*`")  # the last that was run, which may have been of a part
+    assert command.sub("", again).splitlines() == command.sub("", table).splitlines()
+
+
+def test_every_saved_table_is_compared_with_its_results():
+    assert {path.stem for path in ROOT.glob("benchmarks/*/results/*.md")} == set(TABLES)
 
 
 def test_every_saved_result_has_a_command_that_makes_it():
