@@ -1,6 +1,7 @@
 """A diagnosis finds what was broken on purpose, and leaves sound data alone."""
 
 from dataclasses import replace
+from itertools import permutations
 
 import numpy as np
 import pandas as pd
@@ -31,8 +32,10 @@ from latentviews.datasets import make_multiview
 from latentviews.diagnosis.dependence import (
     FEWEST_MEMBERS,
     LEVEL,
+    _traces,
     corrected_pvalues,
     drawn_classes,
+    null_moments,
     within_class_dependence,
 )
 from latentviews.diagnosis.diagnose import ROWS
@@ -108,10 +111,40 @@ def test_corrected_pvalues_of_many_tests_keep_the_level(rng):
     for _ in range(300):
         draws = rng.chisquare(3, size=(20, 100))
         tests = [TestResult(row[0], 0.0, row[1:], 1.0, 10) for row in draws]
-        smallest.append(corrected_pvalues(tests).min())
+        smallest.append(corrected_pvalues(tests, [(3.0, 6**0.5)] * 20).min())
 
     low, high = stats.binom.ppf([FALSE_ALARM / 2, 1 - FALSE_ALARM / 2], 300, 0.1)
     assert low <= np.sum(np.array(smallest) <= 0.1 + 1e-12) <= high
+
+
+def test_moments_of_permutations_are_those_of_all_of_them(rng):
+    a, b = (rng.exponential(size=(6, width)) for width in (2, 3))
+    a, b = a - a.mean(axis=0), b - b.mean(axis=0)
+    every = [np.sum((a.T @ b[list(order)] / 6) ** 2) for order in permutations(range(6))]
+
+    found = null_moments(_traces(a), _traces(b))
+
+    np.testing.assert_allclose(found, [np.mean(every), np.std(every)], rtol=1e-12)
+
+
+def test_dependence_is_seen_beside_many_columns_that_hardly_vary(rng):
+    """A rare value makes null draws far larger than others, which are not to hide what is evident."""
+    together = rng.normal(size=(150, 1))
+    rare = (rng.random((150, 40)) < 0.02).astype(float)
+    X = np.hstack([together + 0.3 * rng.normal(size=(150, 3)), rare])
+    columns, spaces = [[j] for j in range(X.shape[1])], [Real()] * X.shape[1]
+
+    found = within_class_dependence(drawn_classes(X, columns, spaces, np.ones((150, 1)), rng), X.shape[1], 99, rng)
+
+    assert {(0, 0, 1), (0, 0, 2), (0, 1, 2)} <= set(found.flagged())
+
+
+def test_a_column_in_which_few_rows_differ_is_not_tested(rng):
+    X = np.hstack([rng.normal(size=(150, 2)), (np.arange(150) < 5)[:, None]])
+
+    (views,) = drawn_classes(X, COLUMNS, [Real()] * 3, np.ones((150, 1)), rng)
+
+    assert list(views.features) == [0, 1]
 
 
 def test_one_test_needs_no_correction(rng):
@@ -119,11 +152,11 @@ def test_one_test_needs_no_correction(rng):
         rng.normal(size=50), rng.normal(size=50), kernel=Gaussian("median"), n_permutations=99, random_state=0
     )
 
-    assert corrected_pvalues([test]) == pytest.approx([test.pvalue])
+    assert corrected_pvalues([test], [(0.0, 1.0)]) == pytest.approx([test.pvalue])
 
 
 def test_no_tests_have_no_pvalues():
-    assert corrected_pvalues([]).shape == (0,)
+    assert corrected_pvalues([], []).shape == (0,)
 
 
 def test_effective_rows_are_the_rows_of_separated_classes():

@@ -16,6 +16,7 @@ from latentviews.core.tables import Columns
 
 CLASS_ROWS = 1000  # members of a class in a test: more would find dependence too weak to matter
 FEWEST_MEMBERS = 20  # and fewer would find nothing
+FEWEST_OTHERS = 10  # of them apart from the commonest value of a column, or a single row would make its null draws
 FIRST, CLEAR = 19, 0.3  # permutations at first, which do where no corrected p-value is below this
 LEVEL = 0.05  # the chance of flagging any dependence where there is none
 WEAK = (
@@ -56,12 +57,36 @@ class WithinClassDependence:
         return [(h, *self.pairs[p]) for h, p in order]
 
 
+class _Moments(NamedTuple):
+    """Of a statistic over all permutations."""
+
+    mean: float
+    spread: float
+
+
 class ClassViews(NamedTuple):
     """Rows of a class, drawn by their posteriors, in the views that vary among them."""
 
     n_rows: int
     here: dict[int, np.ndarray]  # (n_rows,), which of them have the view
     features: dict[int, np.ndarray]  # centred, of those that have it; the leading direction first
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether no row lacks a view."""
+        return all(own.all() for own in self.here.values())
+
+    @property
+    def pairs(self) -> list[tuple[int, int]]:
+        """The views of which enough rows have both."""
+        every = combinations(self.features, 2)
+        return [(s, t) for s, t in every if np.sum(self.here[s] & self.here[t]) >= FEWEST_MEMBERS]
+
+    def both(self, s: int, t: int) -> list[np.ndarray]:
+        """Centred features of two views of the rows that have both."""
+        shared = self.here[s] & self.here[t]
+        parts = [self.features[v][shared[self.here[v]]] for v in (s, t)]
+        return [phi - phi.mean(axis=0) for phi in parts]
 
 
 def drawn_classes(
@@ -90,8 +115,8 @@ def drawn_classes(
 
 
 def _varies(x: np.ndarray) -> bool:
-    """Whether all columns of a view have several values."""
-    return bool(np.ptp(x, axis=0).all())
+    """Whether enough rows have another value than the commonest in all columns of a view."""
+    return all(len(x) - np.unique(column, return_counts=True)[1].max() >= FEWEST_OTHERS for column in x.T)
 
 
 def within_class_dependence(
@@ -101,11 +126,12 @@ def within_class_dependence(
     pairs = tuple(combinations(range(n_views), 2))
     effect, pvalue, n_rows = (np.full((len(classes), len(pairs)), empty) for empty in (np.nan, np.nan, 0))
     found: dict[tuple[int, int], TestResult] = {}
+    moments = {(h, pairs.index(pair)): own for h, views in enumerate(classes) for pair, own in _moments(views).items()}
     for before, size in pairwise([0, *sorted({min(FIRST, n_permutations), n_permutations})]):
         tests = [_tested(views, size - before, rng) for views in classes]
         now = {(h, p): own[pair] for h, own in enumerate(tests) for p, pair in enumerate(pairs) if pair in own}
         found = {where: _more_draws(test, found.get(where)) for where, test in now.items()}
-        corrected = corrected_pvalues(list(found.values()))
+        corrected = corrected_pvalues(list(found.values()), [moments[where] for where in found])
         for (where, test), adjusted in zip(found.items(), corrected, strict=True):
             effect[where], pvalue[where], n_rows[where] = test.effect, adjusted, test.n_rows
         if not np.any(corrected <= CLEAR):
@@ -120,31 +146,56 @@ def _more_draws(test: TestResult, before: TestResult | None) -> TestResult:
 
 def _tested(views: ClassViews, n_permutations: int, rng: np.random.Generator) -> dict[tuple[int, int], TestResult]:
     """The tests of all pairs of views on the members of a class, each on the rows that have both."""
-    _, here, features = views
-    usable = list(features)
-    if len(usable) > 1 and all(own.all() for own in here.values()):
-        tests = pairwise_tests(list(features.values()), n_permutations, rng)
+    usable = list(views.features)
+    if views.is_whole:
+        tests = pairwise_tests(list(views.features.values()), n_permutations, rng) if len(usable) > 1 else {}
         return {(usable[s], usable[t]): test for (s, t), test in tests.items()}
-    found = {}
-    for s, t in combinations(usable, 2):
-        both = here[s] & here[t]
-        if both.sum() >= FEWEST_MEMBERS:
-            pair = [features[v][both[here[v]]] for v in (s, t)]
-            centred = [phi - phi.mean(axis=0) for phi in pair]
-            found[s, t] = pairwise_tests(centred, n_permutations, rng)[0, 1]
-    return found
+    return {pair: pairwise_tests(views.both(*pair), n_permutations, rng)[0, 1] for pair in views.pairs}
 
 
-def corrected_pvalues(tests: Sequence[TestResult]) -> np.ndarray:
+def _moments(views: ClassViews) -> dict[tuple[int, int], _Moments]:
+    """Of the same tests."""
+    if views.is_whole:
+        traces = {t: _traces(phi) for t, phi in views.features.items()}
+        return {(s, t): null_moments(traces[s], traces[t]) for s, t in views.pairs}
+    return {pair: null_moments(*map(_traces, views.both(*pair))) for pair in views.pairs}
+
+
+class _Traces(NamedTuple):
+    """What the moments of permutations rest on, of a Gram matrix S = Φ Φᵀ of centred features."""
+
+    n_rows: int
+    first: float  # tr S
+    second: float  # tr S²
+    diagonal: float  # Σ_i S_ii²
+
+
+def _traces(phi: np.ndarray) -> _Traces:
+    squares = np.sum(phi**2, axis=1)
+    return _Traces(len(phi), float(squares.sum()), float(np.sum((phi.T @ phi) ** 2)), float(np.sum(squares**2)))
+
+
+def null_moments(a: _Traces, b: _Traces) -> _Moments:
+    """The mean and variance of HSIC, tr(S P T Pᵀ) / n², over all permutations P (Kazi-Aoual et al. 1995, section 3)."""
+    n = a.n_rows
+    pairs = [(n - 1) * one.second - one.first**2 for one in (a, b)]
+    diagonals = [n * (n + 1) * one.diagonal - (n - 1) * (one.first**2 + 2 * one.second) for one in (a, b)]
+    variance = 2 * pairs[0] * pairs[1] / ((n - 1) ** 2 * (n + 1) * (n - 2))
+    variance += diagonals[0] * diagonals[1] / ((n + 1) * n * (n - 1) * (n - 2) * (n - 3))
+    return _Moments(a.first * b.first / (n - 1) / n**2, float(np.sqrt(max(variance, 0.0))) / n**2)
+
+
+def corrected_pvalues(tests: Sequence[TestResult], moments: Sequence[_Moments]) -> np.ndarray:
     """P-values for many independent tests together: against the largest null draw (Westfall & Young 1993, 2.6).
 
     The chance that any of them is at most α is at most α if all hypotheses hold. Unlike Bonferroni's, the smallest
-    does not grow with the number of tests, so few permutations serve many.
+    does not grow with the number of tests, so few permutations serve many. Tests are compared in standard deviations of
+    all permutations: among those of the draws themselves the largest would always be about as large.
     """
     if not tests:
         return np.empty(0)
     draws = np.array([[test.statistic, *test.null] for test in tests])
-    spread = draws.std(axis=1, keepdims=True)
-    standard = (draws - draws.mean(axis=1, keepdims=True)) / np.where(spread > 0, spread, 1.0)
+    mean, spread = np.array(moments).T[:, :, None]
+    standard = (draws - mean) / np.where(spread > 0, spread, 1.0)
     largest = standard[:, 1:].max(axis=0)
     return (1 + np.sum(largest >= standard[:, :1] - 1e-10, axis=1)) / (1 + len(largest))
