@@ -5,10 +5,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from latentviews import Delta, MultiViewMixture, diagnose
+from latentviews import Delta, LowRankDensity, MultiViewMixture, diagnose
 from latentviews.datasets import make_multiview
 from latentviews.diagnosis.point_masses import ExactValues
 from latentviews.diagnosis.shares import row_shares
+from latentviews.diagnosis.splits import clumps_within
 
 
 @pytest.fixture(scope="module")
@@ -92,7 +93,7 @@ def test_one_class_more_is_advised_and_held_out_rows_decide(fitted):
     assert "class 0 looks like 3, class 2 looks like 4" in said
     assert "the test cannot tell" in said
     assert "Fit 4 classes, and keep them only if held-out rows are likelier" in said
-    assert "-k auto on the command line" in said
+    assert "command line" not in said
     assert "dependence=" not in said
     assert "disagree" not in said
     assert "(`likelihood_curve`; the fit itself counted 3)" in counted
@@ -262,7 +263,8 @@ def test_values_far_from_all_others_may_stand_for_missing_ones(rng):
 
     assert {name: value[:2] for name, value in found.apart.items()} == {"1": (0.0, 3), "2": (99.0, 6)}
     assert "3 rows of column 1 are exactly 0, next to 1" in found.summary()
-    assert 'If they stand for "not measured", make them NaN' in found.summary()
+    assert 'If they stand for "not measured", leave these cells empty' in found.summary()
+    assert any("Values apart" in text for text in doubts(found))
 
 
 def test_ends_of_scales_and_ratings_are_not_apart(rng):
@@ -282,3 +284,61 @@ def test_rows_of_a_fit_are_known_however_far_its_weights_are_from_their_posterio
     np.testing.assert_allclose(model.shares_, model.predict_proba(X).mean(axis=0), atol=1e-12)
     assert not diagnose(model, X, n_permutations=19, random_state=0).shifted
     assert diagnose(model, X[model.predict(X) != 0], n_permutations=19, random_state=0).shifted
+
+
+def test_a_column_that_is_another_one_in_other_units_is_told(rng):
+    X = rng.normal(size=(400, 4)) + 3 * rng.integers(2, size=(400, 1))
+    X[:, 3] = np.round(2.54 * X[:, 1] + 7, 3)
+    X[:5, 1] = np.nan
+    model = MultiViewMixture(2, random_state=0).fit(X)
+
+    found = diagnose(model, X, n_permutations=19, random_state=0)
+
+    assert found.copies == (("1", "3"),)
+    assert "Copies: 1 and 3 say the same thing twice" in found.worst
+    together = MultiViewMixture(2, views=[[0], [1, 3], [2]], random_state=0).fit(X)
+    assert not diagnose(together, X, n_permutations=19, random_state=0).copies
+
+
+def test_two_clumps_in_one_class_of_copulas_are_told(rng):
+    X = rng.normal(size=(300, 3)) + 6 * (np.arange(300) < 100)[:, None]
+
+    one, two = (
+        diagnose(MultiViewMixture(k, dependence="copula", random_state=0).fit(X), X, n_permutations=19, random_state=0)
+        for k in (1, 2)
+    )
+
+    assert one.within.tolist() == [2]
+    assert "class 0 looks like 2, since the density dips between two clumps" in one.worst
+    assert two.within.tolist() == [1, 1]
+
+
+@pytest.mark.parametrize("law", ["normal", "standard_exponential", "uniform", "lognormal"])
+def test_a_clump_of_any_shape_is_one(law, rng):
+    for n, d in ((60, 2), (300, 8)):
+        X = getattr(rng, law)(size=(n, d)) @ rng.normal(size=(d, d))
+        assert clumps_within(X, np.ones((n, 1)), rng).tolist() == [1]
+
+
+def test_a_fit_that_had_not_converged_is_held_against_it(fitted):
+    *_, diagnosis = fitted
+    dependent = replace(diagnosis, converged=False, agreement=0.9)
+
+    assert any("raise `max_iter` of `Copulas`" in text for text in doubts(dependent))
+
+
+def test_the_spectral_estimate_is_not_held_against_a_polish_whose_starts_agree(fitted):
+    *_, diagnosis = fitted
+    loose = replace(diagnosis, moments=replace(diagnosis.moments, eps_t=np.inf))
+    near, apart = ({"spectral × 1": -3.0, "k-means": last} for last in (-3.0, -4.0))
+
+    assert not any("spectral estimate" in text for text in doubts(replace(loose, start_objectives=near)))
+    assert any("spectral estimate" in text for text in doubts(replace(loose, start_objectives=apart)))
+    assert "spectral estimate" not in replace(loose, agreement=0.9).summary()
+
+
+def test_other_models_are_told_where_their_checks_are(rng):
+    model = LowRankDensity(2, random_state=0).fit(rng.normal(size=(50, 3)))
+
+    with pytest.raises(TypeError, match=r"got a LowRankDensity\. For it see `score` of held-out rows"):
+        diagnose(model, rng.normal(size=(5, 3)))

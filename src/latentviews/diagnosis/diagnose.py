@@ -18,6 +18,7 @@ from latentviews.core.tables import read_table
 from latentviews.core.view_names import view_names
 from latentviews.core.views import read_blocks
 from latentviews.diagnosis import findings
+from latentviews.diagnosis.copies import copied_columns
 from latentviews.diagnosis.dependence import (
     FEWEST_MEMBERS,
     WithinClassDependence,
@@ -28,10 +29,19 @@ from latentviews.diagnosis.findings import CERTAIN, Finding
 from latentviews.diagnosis.moments import MomentQuality, moment_quality
 from latentviews.diagnosis.point_masses import ExactValues, apart_values, exact_values
 from latentviews.diagnosis.shares import row_shares
-from latentviews.diagnosis.splits import classes_within
+from latentviews.diagnosis.splits import classes_within, clumps_within
 from latentviews.mixtures.problem import classes_of
 
 ROWS = 10_000  # rows looked at
+OTHERS = {  # models that have checks of their own
+    "CommunityModel": "`converged_`, and other seeds",
+    "CrowdLabels": "`write_crowd_report` and `spammer_probability_`",
+    "KernelHMM": "`start_objectives_`, `bic` and `score` of held-out sequences",
+    "LatentClass": "`goodness_of_fit`, `bootstrap_test` and `write_report`",
+    "LowRankDensity": "`score` of held-out rows, and `mass_`",
+    "PredictiveStateModel": "`validation_errors_` and `score` of held-out sequences",
+    "TopicModel": "`write_report`, `converged_` and `perplexity` of held-out texts",
+}
 FAR = 0.01  # rows beyond the range of a fit that are too many
 SQUEEZED = 0.02  # of the spread in a fit: less is another scale
 
@@ -103,9 +113,10 @@ class Diagnosis:
     start_objectives: dict[str, float]  # what every start reached
     converged: bool
     agreement: float | None = None  # of the starts' partitions, where the fit allows for dependence
-    within: np.ndarray | None = None  # (k,), how many classes the rows of each look like; None where views may depend
+    within: np.ndarray | None = None  # (k,), how many classes the rows of each look like
     exact: dict[str, ExactValues] = field(default_factory=dict)  # values that many rows of a column have exactly
     apart: dict[str, tuple[float, int, float]] = field(default_factory=dict)  # values of some rows far from all others
+    copies: tuple[tuple[str, str], ...] = ()  # columns of different views that are the same up to scale
     tried: bool = False  # whether the fit could have allowed for dependence, and held-out rows spoke against it
     refused: bool = False  # whether no copulas can be had of such views
     exchangeable: bool = False  # whether views share their distributions
@@ -127,7 +138,8 @@ class Diagnosis:
     def findings(self) -> list[Finding]:
         """Everything that was looked at, in the order of the summary."""
         parts: tuple[findings.Part, ...] = (
-            *(_on_range, findings.on_shares, findings.on_exact, findings.on_moments, findings.on_components),
+            *(_on_range, findings.on_shares, findings.on_exact, findings.on_copies, findings.on_moments),
+            findings.on_components,
             *(findings.on_dependence, findings.on_splits, findings.on_views, findings.on_starts, findings.on_rows),
         )
         return [finding for part in parts for finding in part(self)]
@@ -136,7 +148,8 @@ class Diagnosis:
     def worst(self) -> str | None:
         """What speaks most against the fit: a failed assumption before a small class; None where nothing does."""
         parts: tuple[findings.Part, ...] = (
-            *(_on_range, findings.on_shares, findings.on_dependence, findings.on_splits, findings.on_moments),
+            *(_on_range, findings.on_shares, findings.on_exact, findings.on_copies, findings.on_dependence),
+            *(findings.on_splits, findings.on_moments),
             *(findings.on_starts, findings.on_components, findings.on_rows, findings.on_views),
         )
         doubts = (finding.text for part in parts for finding in part(self) if not finding.trusted)
@@ -193,7 +206,9 @@ def diagnose(model: Any, X: Any, *, n_permutations: int = 199, random_state: Any
     """
     check_is_fitted(model)
     if not hasattr(model, "start_objectives_") or not hasattr(model, "exchangeable"):
-        raise TypeError(f"diagnose looks at a fitted MultiViewMixture; got a {type(model).__name__}.")
+        instead = OTHERS.get(type(model).__name__)
+        more = f" For it see {instead}." if instead else ""
+        raise TypeError(f"diagnose looks at a fitted MultiViewMixture; got a {type(model).__name__}.{more}")
     n_permutations, rng = check_count("n_permutations", n_permutations), np.random.default_rng(random_state)
     data, columns = read_table(model, X, reset=False)
     sample, *_ = streams.sample(data, ROWS, rng)
@@ -221,13 +236,27 @@ def diagnose(model: Any, X: Any, *, n_permutations: int = 199, random_state: Any
         start_objectives=dict(model.start_objectives_),
         converged=bool(model.converged_),
         agreement=model.agreement_ if dependent else None,
-        within=None if dependent else classes_within(drawn, rng),
+        within=clumps_within(rows[:, _used(model)], posteriors, rng) if dependent else classes_within(drawn, rng),
         exact=exact_values(model, rows, names),
         apart=apart_values(model, rows, names),
+        copies=tuple((str(names[s]), str(names[t])) for s, t in copied_columns(rows, columns, _ordered(model))),
         **_about_fit(model),
         shares=here.shares,
         shifted=here.shifted,
     )
+
+
+def _ordered(model: Any) -> list[int]:
+    """The columns that are numbers."""
+    views = zip(model.views_, model.components_, strict=True)
+    return [
+        j for own, view in views for c, j in enumerate(own) if view.domain is not None and view.space.column(c).ordered
+    ]
+
+
+def _used(model: Any) -> list[int]:
+    """The columns in views."""
+    return [j for columns in model.views_ for j in columns]
 
 
 def _about_fit(model: Any) -> dict[str, bool]:

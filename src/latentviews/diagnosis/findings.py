@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from latentviews._sentences import counted
+from latentviews.diagnosis.copies import copies_sentence
 from latentviews.diagnosis.point_masses import apart_sentence, exact_sentences
 from latentviews.diagnosis.shares import shift_sentence
 from latentviews.mixtures.problem import hidden_sentence
@@ -53,9 +54,14 @@ def on_exact(diagnosis: "Diagnosis") -> Iterator[Finding]:
     """Values that many rows have, or some rows far from all others."""
     for sentence in exact_sentences(diagnosis.exact):
         yield Finding(True, sentence)
-    apart = {name: value for name, value in diagnosis.apart.items() if name not in diagnosis.exact}
-    if apart:
-        yield Finding(True, apart_sentence(apart))
+    if diagnosis.apart:
+        yield Finding(False, apart_sentence(diagnosis.apart))
+
+
+def on_copies(diagnosis: "Diagnosis") -> Iterator[Finding]:
+    """Columns that say the same thing twice."""
+    if diagnosis.copies:
+        yield Finding(False, copies_sentence(diagnosis.copies))
 
 
 def on_moments(diagnosis: "Diagnosis") -> Iterator[Finding]:
@@ -66,8 +72,9 @@ def on_moments(diagnosis: "Diagnosis") -> Iterator[Finding]:
     if moments is None:
         yield Finding(
             False,
-            f"The moments of the views do not support {k} classes, so no theory stands behind the classes. Ask for "
-            "fewer, add rows or views, or widen `bandwidth`.",
+            f"The moments of the views do not support {k} classes, so that these rest on their likelihood alone. That "
+            "is usual where classes are more than the categories of a view; else ask for fewer, add rows or views, or "
+            "widen `bandwidth`.",
         )
         return
     clear = moments.sigma_k > CLEAR * moments.noise
@@ -79,15 +86,21 @@ def on_moments(diagnosis: "Diagnosis") -> Iterator[Finding]:
         f"alone would make {moments.noise:.2g}{following}."
         + ("" if clear else f" It is less than one and a half times that noise: {fewer} may explain the data."),
     )
+    if diagnosis.agreement is not None:  # copulas start elsewhere too, and `on_starts` tells whether starts agree
+        return
     firm = moments.eps_t < moments.least_value / 2
-    rest = (
-        f"The spectral estimate: resampled, the whitened tensor differs by about {moments.eps_t:.2g}, beside a least "
-        f"eigenvalue of {moments.least_value:.2g}."
+    rest = "The spectral estimate" + (", one of the starts: " if diagnosis.start_objectives else ": ")
+    rest += (
+        f"resampled, the whitened tensor differs by about {moments.eps_t:.2g}, beside a least eigenvalue of "
+        f"{moments.least_value:.2g}."
         if np.isfinite(moments.eps_t)
-        else f"The spectral estimate: some resamples of the rows do not support {k} classes."
+        else f"some resamples of the rows do not support {k} classes."
     )
-    advice = " Its eigenvectors may mix classes: trust the polish, if any, only where starts agree, or add rows."
-    yield Finding(firm, rest + ("" if firm else advice))
+    agreed = len(_best_starts(diagnosis)) > 1
+    advice = " It may mix classes" + (
+        ", but other starts reached the same likelihood." if agreed else ": add rows, or ask for fewer classes."
+    )
+    yield Finding(firm or agreed, rest + ("" if firm else advice))
 
 
 def on_components(diagnosis: "Diagnosis") -> Iterator[Finding]:
@@ -109,7 +122,8 @@ def on_components(diagnosis: "Diagnosis") -> Iterator[Finding]:
     advice = " That is few for a density; " + ("add rows." if alone else "merge it with another, or add rows.")
     yield Finding(
         count >= FEW,
-        f"The size of classes: {which}, rests on about {count:,.0f} rows." + ("" if count >= FEW else advice),
+        f"The size of classes: {which}, rests on about {counted(round(count), 'row')}."
+        + ("" if count >= FEW else advice),
     )
 
 
@@ -158,8 +172,8 @@ def _on_pairs(diagnosis: "Diagnosis", flagged: list[tuple[int, int, int]], teste
         yield Finding(
             False,
             f"Views {names[s]} and {names[t]} depend on each other inside class {h} (strength {effect:.2f} of 1, "
-            f"corrected p-value {diagnosis.dependence.said(pvalue)}). {advice}; if it is weak, the class may also be a "
-            f"mixture of several.{rest if number == len(shown) else ''}",
+            f"corrected p-value {diagnosis.dependence.said(pvalue)}). {advice}; the class may also be a mixture of "
+            f"several.{rest if number == len(shown) else ''}",
         )
 
 
@@ -184,6 +198,14 @@ def on_splits(diagnosis: "Diagnosis") -> Iterator[Finding]:
         yield Finding(True, "Classes within classes: no class looks like two.")
         return
     looks = ", ".join(f"class {h} looks like {within[h]}" for h in more)
+    if diagnosis.agreement is not None:
+        yield Finding(
+            False,
+            f"Classes within classes: {looks}, since the density dips between two clumps of its rows. Fit {k + 1} "
+            f"classes{'' if diagnosis.counted else ', or let them be counted'}, unless the two belong together for "
+            "reasons that the rows do not show.",
+        )
+        return
     dependent = bool({h for h, *_ in diagnosis.dependence.flagged()} & set(more))
     closed = diagnosis.tried or diagnosis.refused or diagnosis.exchangeable
     first = 'Fit with dependence="auto" first, and then' if dependent and not closed else "Fit"
@@ -192,7 +214,7 @@ def on_splits(diagnosis: "Diagnosis") -> Iterator[Finding]:
         if any(_speaks_for_fewer(diagnosis))
         else ""
     )
-    how = f"; the fit itself counted {k}" if diagnosis.counted else ", or -k auto on the command line"
+    how = f"; the fit itself counted {k}" if diagnosis.counted else ""
     yield Finding(
         False,
         f"Classes within classes: {looks} (the rank of the dependence between views among its rows), which may be more "
@@ -223,24 +245,34 @@ def on_views(diagnosis: "Diagnosis") -> Iterator[Finding]:
 
 def on_starts(diagnosis: "Diagnosis") -> Iterator[Finding]:
     """Whether starts agree."""
+    if not diagnosis.converged:
+        what = "The polish" if diagnosis.agreement is None else "EM of the copulas"
+        how = "its `max_iter`" if diagnosis.agreement is None else "`max_iter` of `Copulas`"
+        yield Finding(False, f"{what} had not converged, so that other steps would still move classes; raise {how}.")
     if diagnosis.agreement is not None:
         yield _on_agreement(diagnosis.agreement)
         return
-    if not diagnosis.converged:
-        yield Finding(False, "The polish had not converged; raise its `max_iter`.")
-    reached = {NAMES.get(name, name): value for name, value in diagnosis.start_objectives.items()}
+    reached = diagnosis.start_objectives
     if len(diagnosis.weights) == 1 or not reached:
         return
+    near = _best_starts(diagnosis)
     if len(reached) == 1:
-        yield Finding(True, f"Starts: one was made ({next(iter(reached))}); other seeds would show whether it is best.")
+        yield Finding(True, f"Starts: one was made ({near[0]}); other seeds would show whether it is best.")
         return
-    best = max(reached.values())
-    near = [name for name, value in reached.items() if best - value <= max(CLOSE / diagnosis.n_rows, CLOSE_PER_ROW)]
     agree = len(near) > 1
     text = f"Starts: {len(near)} of {len(reached)} ({', '.join(near)}) reached the best likelihood."
-    yield Finding(
-        agree, text + ("" if agree else " A single one did, so a better optimum may exist: refit with other seeds.")
+    advice = (
+        " A single one did, so a better optimum may exist: refit with two or three other seeds, and keep the fit with "
+        "the highest log-likelihood; where classes are others each time, trust none of them."
     )
+    yield Finding(agree, text + ("" if agree else advice))
+
+
+def _best_starts(diagnosis: "Diagnosis") -> list[str]:
+    """The starts that reached the best likelihood."""
+    reached = {NAMES.get(name, name): value for name, value in diagnosis.start_objectives.items()}
+    best = max(reached.values(), default=0.0)
+    return [name for name, value in reached.items() if best - value <= max(CLOSE / diagnosis.n_rows, CLOSE_PER_ROW)]
 
 
 def _on_agreement(agreement: float) -> Finding:
@@ -254,7 +286,8 @@ def _on_agreement(agreement: float) -> Finding:
 def on_rows(diagnosis: "Diagnosis") -> Iterator[Finding]:
     """How certain the classes of rows are, and classes that win none."""
     share = diagnosis.uncertain
-    shares = "" if diagnosis.shifted or diagnosis.dependence.flagged() else ", their shares are still good"
+    firm = not (diagnosis.shifted or diagnosis.dependence.flagged() or any(_speaks_for_fewer(diagnosis)))
+    shares = ", their shares are still good" if firm else ""
     yield Finding(
         share <= 0.2,
         f"The classes of rows: {share:.1%} have no class of posterior above {CERTAIN}."

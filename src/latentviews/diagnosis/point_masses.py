@@ -66,7 +66,8 @@ def apart_sentence(found: Mapping[str, tuple[float, int, float]]) -> str:
         f"{n} rows of {_column(name)} are exactly {v:g}, next to {beside:g}" for name, (v, n, beside) in found.items()
     ]
     return (
-        f'Values apart from all others: {_some(told)}. If they stand for "not measured", make them NaN and fit again.'
+        f'Values apart from all others: {_some(told)}. If they stand for "not measured", leave these cells empty (NaN) '
+        "and fit again."
     )
 
 
@@ -77,9 +78,9 @@ def exact_sentences(found: Mapping[str, ExactValues]) -> Iterator[str]:
         told = [f"{m:.0%} of {_column(name)} are exactly {v:g}" for v, m in zip(values, shares, strict=True)]
         listed["separate" if separate else "unseen" if allowed else "smoothed"] += told
     if listed["separate"]:
-        yield (
-            f"Point masses: {_some(listed['separate'])}. They are treated as point masses of the densities. If one "
-            'stands for "not measured", make it NaN and fit again.'
+        zero = any(separate and 0 in values for values, _, separate, _ in found.values())
+        yield f"Point masses: {_some(listed['separate'])}. They are treated as point masses of the densities." + (
+            ' If 0 stands for "not measured" there, leave the cell empty (NaN) and fit again.' if zero else ""
         )
     smooth = "They are smoothed as all others, so that densities are too wide there."
     if listed["smoothed"]:
