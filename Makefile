@@ -1,5 +1,5 @@
-# `make demo` runs the main job, `make test` the tests, `make docs` builds the documentation, with the examples' pictures
-# if GALLERY=1, `make evidence` reruns the benchmarks; each sets up .venv first.
+# `make demo` runs the main job, `make test` the tests, `make docs` builds the documentation, without the examples'
+# pictures if GALLERY=0, `make evidence` reruns the benchmarks; each sets up .venv first.
 PYTHON ?= python3
 BIN := .venv/bin
 LOWEST ?= tests/core/test_tensors.py tests/core/test_moments.py tests/core/test_streams.py tests/core/test_spaces.py tests/io/test_readers.py  # LOWEST= for all
