@@ -1,5 +1,6 @@
 """Formulas as MathML, which browsers draw by themselves: no script, nothing asked of any network."""
 
+import html
 import re
 from typing import Any
 from xml.etree import ElementTree
@@ -11,6 +12,7 @@ from sphinx.application import Sphinx
 from sphinx.util import logging
 
 SIZES = re.compile(r"\\[bB]igg?[lr]?(?![a-zA-Z])")  # MathML stretches brackets by itself
+NAMED = re.compile(r"&(?!lt;|gt;|amp;|quot;)\w+;")  # HTML's characters by name, which XML does not know
 SPACE = "http://www.w3.org/1998/Math/MathML"
 ElementTree.register_namespace("", SPACE)
 
@@ -48,7 +50,7 @@ def mathml(node: nodes.Element, as_block: bool) -> str:
 
 def subscripts_beside(formula: str) -> str:
     """The formula with the subscript of a letter that has an accent beside it, where docutils puts it underneath."""
-    tree = ElementTree.fromstring(formula)
+    tree = ElementTree.fromstring(NAMED.sub(lambda named: html.unescape(named[0]), formula))
     for both in list(tree.iter(f"{{{SPACE}}}munderover")):
         letter, subscript, above = both
         if above.text in accents.values():
