@@ -1,8 +1,9 @@
-# `make demo` runs the main job, `make test` the tests, `make docs` builds the documentation, with the examples' pictures
-# if GALLERY=1, `make evidence` reruns the benchmarks; each sets up .venv first.
+# `make demo` runs the main job, `make test` the tests, `make docs` builds the documentation, without the examples'
+# pictures if GALLERY=0, `make evidence` reruns the benchmarks; each sets up .venv first.
 PYTHON ?= python3
 BIN := .venv/bin
-LOWEST ?= tests/core/test_tensors.py tests/core/test_moments.py tests/core/test_streams.py tests/core/test_spaces.py tests/io/test_readers.py  # LOWEST= for all
+LOWEST ?= tests/core/test_tensors.py tests/core/test_moments.py tests/core/test_streams.py tests/core/test_spaces.py tests/io/test_readers.py \
+    tests/mixtures/test_kernels_by_dtype.py tests/sequences/test_conditional.py tests/plot/test_displays.py tests/cli/test_crowd.py tests/report/test_report.py  # LOWEST= for all
 
 .PHONY: demo test coverage lint docs site evidence peers wheel properties lowest mutants changelog clean
 

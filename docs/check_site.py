@@ -1,11 +1,12 @@
 """The built pages as a reader meets them, in Chromium: ``make site``, or this script after ``make docs``.
 
 Every link inside the site leads to a page and a heading that are there; every page loads without an error in the
-console, shows its pictures and needs no sideways scrolling on a phone; the search finds something. Of the pages made
-from docstrings, a few stand for all.
+console, shows its pictures and needs no sideways scrolling on a phone; every example has a figure of its own; formulas
+have no scrollbar on a desktop; the search finds something.
 """
 
 import contextlib
+import re
 import shutil
 import sys
 from html.parser import HTMLParser
@@ -18,10 +19,14 @@ from selenium.common.exceptions import TimeoutException
 from selenium.webdriver.support.ui import WebDriverWait
 
 SITE = Path(__file__).resolve().parent / "_build" / "html"
-FLAGS = ("--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", "--disable-background-networking")
-PHONE = 390  # pixels
+FLAGS = ("--headless", "--no-sandbox", "--disable-gpu", "--disable-background-networking")
+PHONE, DESKTOP = 390, 1280  # pixels
 PATIENCE = 60  # seconds, for a machine that is busy with other things
 SHOWN = "return [...document.images].filter(i => !i.complete || i.naturalWidth === 0).map(i => i.src)"
+FIGURE = re.compile(r"<img[^>]*\bsphx-glr-(?:single|multi)-img\b")
+CRAMPED = """
+return [...document.querySelectorAll('div.math')].filter(e => e.scrollHeight > e.clientHeight).length
+"""
 WIDE = """
 const wide = document.documentElement.scrollWidth;
 if (wide <= arguments[0]) return null;
@@ -65,11 +70,18 @@ def broken_links(pages: list[Path]) -> list[str]:
     return found
 
 
-def opened() -> Any:
+def missing_figures(pages: list[Path]) -> list[str]:
+    """Examples of the gallery that show nothing."""
+    examples = [page for page in pages if page.parent.name == "gallery" and page.stem.startswith("plot_")]
+    lacking = [page for page in examples if not FIGURE.search(page.read_text())]
+    return [f"{page.relative_to(SITE)}: no figure; GALLERY=0 builds none" for page in lacking]
+
+
+def opened(*more: str) -> Any:
     """A browser that keeps what the console says."""
     options = webdriver.ChromeOptions()
     options.binary_location = shutil.which("chromium") or "chromium"
-    for flag in FLAGS:
+    for flag in (*FLAGS, *more):
         options.add_argument(flag)
     options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
     return webdriver.Chrome(options, webdriver.ChromeService(shutil.which("chromedriver") or "chromedriver"))
@@ -80,12 +92,23 @@ def faults(driver: Any, page: Path) -> list[str]:
     driver.get(page.as_uri())
     driver.execute_script("for (const picture of document.images) picture.loading = 'eager'")
     with contextlib.suppress(TimeoutException):
-        WebDriverWait(driver, PATIENCE / 10).until(lambda _: not driver.execute_script(SHOWN))
+        WebDriverWait(driver, PATIENCE / 10, poll_frequency=0.05).until(lambda _: not driver.execute_script(SHOWN))
     errors = [entry["message"] for entry in driver.get_log("browser") if entry["level"] == "SEVERE"]
     hidden = [f"picture {source} does not show" for source in driver.execute_script(SHOWN)]
     wide = driver.execute_script(WIDE, PHONE)
     told = [*errors, *hidden, *([f"scrolls sideways, {wide}"] if wide else [])]
     return [f"{page.relative_to(SITE)}: {fault}" for fault in told]
+
+
+def desktop_faults(pages: list[Path]) -> list[str]:
+    """Pages with formulas that are higher than their place, which a browser with scrollbars gives one each."""
+    driver, found = opened(f"--window-size={DESKTOP},900"), []
+    for page in pages:
+        driver.get(page.as_uri())
+        cramped = driver.execute_script(CRAMPED)
+        found += [f"{page.relative_to(SITE)}: {cramped} formulas scroll up and down"] if cramped else []
+    driver.quit()
+    return found
 
 
 def search_fault(driver: Any) -> list[str]:
@@ -105,10 +128,9 @@ def main() -> int:
     pages = sorted(SITE.rglob("*.html"))
     if not pages:
         sys.exit("There is no site: run `make docs` first.")
-    made = [page for page in pages if "generated" in page.parts]
-    looked_at = [page for page in pages if page not in made and "_modules" not in page.parts] + made[::25]
-    found = broken_links(pages)
-    driver = opened()
+    looked_at = [page for page in pages if "_modules" not in page.parts]
+    found = broken_links(pages) + missing_figures(pages) + desktop_faults([SITE / "theory" / "algorithms.html"])
+    driver = opened("--hide-scrollbars")
     driver.execute_cdp_cmd(
         "Emulation.setDeviceMetricsOverride", {"width": PHONE, "height": 844, "deviceScaleFactor": 2, "mobile": True}
     )

@@ -33,8 +33,6 @@ if "LATENTVIEWS_DATA" in os.environ:
     answers = pd.read_csv(Path(os.environ["LATENTVIEWS_DATA"]) / "mixtools/Waterdata.csv.gz").to_numpy()[:, 2:]
 else:
     answers = made_up()
-rng = np.random.default_rng(0)
-answers = answers + rng.uniform(-0.5, 0.5, size=answers.shape)  # whole degrees: half a degree of jitter
 
 # %%
 # Three kinds of children. A block has the same number where two views are repeats.

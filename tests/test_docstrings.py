@@ -1,4 +1,4 @@
-"""Every public function and method says what it takes and what it gives, and every listed name shows how."""
+"""Functions and methods say what they take and give, estimators their formula and its source; every name shows how."""
 
 import importlib
 import inspect
@@ -6,6 +6,7 @@ import re
 from pathlib import Path
 
 import pytest
+from sklearn.base import BaseEstimator
 
 import latentviews
 from latentviews import baselines, datasets, io, metrics, plot, report
@@ -104,3 +105,41 @@ def test_every_name_of_the_reference_has_an_example_that_runs(module, name):
 
     assert "\nExamples\n" in inspect.cleandoc(own), f"{module}.{name} has no section of examples"
     assert [line for line in lines if "+SKIP" not in line], f"{module}.{name} has no example that runs"
+
+
+FORMULA = re.compile(r"\.\. math::|:math:`")
+REFERENCE = re.compile(
+    r"\bReferences -+ |[A-Z][\w’'-]+(?: et al\.)?,? \(?(?:19|20)\d\d\b"
+)  # Song & Dai (2013), Dai et al. 2014
+NO_REFERENCE = {"Kernel", "Laplace", "Delta", "Linear", "Polynomial", "Precomputed", "OneHotFeatures"} | {
+    *("Logistic", "Squared"),
+    "TransformedDensity",  # the change of variables
+}
+
+
+def unsourced(doc):
+    """What a docstring lacks of a formula and of where that comes from."""
+    text = " ".join((doc or "").split())
+    return [what for what, sign in (("a formula", FORMULA), ("a reference", REFERENCE)) if not sign.search(text)]
+
+
+def with_formulas():
+    """Estimators, and the functions beside them but those for files."""
+    listed = {name: getattr(importlib.import_module(module), name) for module, name in LISTED}
+    asked = {name: one for name, one in listed.items() if inspect.isfunction(one) and name in latentviews.__all__}
+    fitted = {name: one for name, one in listed.items() if inspect.isclass(one) and issubclass(one, BaseEstimator)}
+    return {name: one for name, one in (fitted | asked).items() if name not in ("save", "load")}
+
+
+FORMULAS = with_formulas()
+
+
+@pytest.mark.parametrize("name", sorted(FORMULAS))
+def test_every_estimator_has_its_formula_and_where_it_comes_from(name):
+    assert unsourced(FORMULAS[name].__doc__) == (["a reference"] if name in NO_REFERENCE else [])
+
+
+def test_a_docstring_without_formula_or_reference_is_found():
+    assert {"MultiViewMixture", "two_sample_test"} < set(FORMULAS)
+    assert unsourced("Forecasts of a series, for 2014 rows.") == ["a formula", "a reference"]
+    assert unsourced("Of a series.\n\n.. math:: x = y\n\nSee Hefny, Downey &\nGordon 2015.") == []

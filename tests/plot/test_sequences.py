@@ -23,7 +23,8 @@ def test_bands_lie_where_the_states_are(fitted):
     display = StateDisplay.from_estimator(model, X, ax=offscreen_axes(1))
     states = model.predict(X)
     assert len(display.ax_.patches) == 1 + np.count_nonzero(np.diff(states))
-    edges = [patch.get_x() for patch in display.ax_.patches]
+    drawn = [patch.get_extents() for patch in display.ax_.patches]  # polygons before matplotlib 3.9, then rectangles
+    edges = display.ax_.transData.inverted().transform([extent.min for extent in drawn])[:, 0]
     np.testing.assert_allclose(edges, np.flatnonzero(np.append(True, np.diff(states))) - 0.5)
     labels = [text.get_text() for text in display.ax_.get_legend().get_texts()]
     assert sorted(labels) == [f"state {h}" for h in np.unique(states)]

@@ -18,7 +18,8 @@ DRAWS = 10_000  # windows of the reference's own rows that the threshold is read
 class DriftMonitor(BaseEstimator):
     r"""An alarm when a stream leaves the distribution of a reference, at a stated rate of false alarms.
 
-    Every ``window`` rows that have arrived are compared with the reference,
+    Every ``window`` rows that have arrived are compared with the reference (as in Kifer, Ben-David & Gehrke 2004), by
+    the squared distance of their embeddings (MMD, Gretton et al. 2012),
 
     .. math:: \| \bar\varphi_{\text{window}} - \bar\varphi_{\text{reference}} \|^2,
 

@@ -31,8 +31,8 @@ def likelihood_curve(
 
     .. math:: \ell(k) = \frac1n \sum_i \log \hat p_k^{-i}(x_i)
 
-    where the fold of row i is left out of the fit. The standard error is that of the difference to the best number, row
-    by row.
+    where the fold of row i is left out of the fit (Smyth 2000). The standard error is that of the difference to the
+    best number, row by row.
 
     Parameters
     ----------

@@ -107,11 +107,11 @@ def rank_test(
 
     .. math:: \hat k = 1 + \max_{st} \#\{j : \sigma_j(\hat C_{st}) > c_{st}\}
 
-    A singular value of a pair's centred cross-covariance counts if it exceeds the largest one of pairs whose rows are
-    permuted, at a ``level`` that holds for all pairs together. Pairs are two views, or groups of views side by side
-    (one against two, random halves of more), which show many classes; kernels twice as wide show rare ones. The
-    answer is one more than the highest count. Views that depend on each other *inside* classes add to it, so it is
-    an upper guess where that is in doubt.
+    That is the rank which Kasahara & Shimotsu (2014) test on views cut into bins. A singular value of a pair's centred
+    cross-covariance counts if it exceeds the largest one of pairs whose rows are permuted, at a ``level`` that holds
+    for all pairs together. Pairs are two views, or groups of views side by side (one against two, random halves of
+    more), which show many classes; kernels twice as wide show rare ones. The answer is one more than the highest count.
+    Views that depend on each other *inside* classes add to it, so it is an upper guess where that is in doubt.
 
     Parameters
     ----------

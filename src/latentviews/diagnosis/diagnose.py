@@ -170,18 +170,22 @@ class Diagnosis:
 
 
 def diagnose(model: Any, X: Any, *, n_permutations: int = 199, random_state: Any = None) -> Diagnosis:
-    """What the assumptions behind a fitted model are worth on the data it was fitted to.
+    r"""What the assumptions behind a fitted model are worth on the data it was fitted to.
 
     Looked at are the moments (a gap in their spectrum, the error of σ_k and of the whitened tensor, ρ and π_min: what
     Theorem 2 of Song et al. 2014 is made of), mass and negativity of components, how many rows stand behind a class,
     whether views depend inside it, whether its rows look like several classes to `rank_test`, whether starts agree,
     and how certain the rows' classes are.
 
-    Dependence is tested by HSIC, with a kernel per view, on rows drawn into classes by their posteriors. P-values are
-    corrected for all classes and pairs of views together: a standardised statistic is compared with the largest of all
-    tests' null draws (Westfall & Young 1993, single step). Tests of different pairs are asymptotically independent
-    where views are, since E[φ_1 φ_2 φ_1 φ_3] = 0 for centred features, so that their draws can be put side by side.
-    Errors of the posteriors alone make weak dependence: an effect below 0.1 is not held against the model.
+    Dependence is tested by HSIC (Gretton et al. 2008), with a kernel per view, on rows drawn into classes by their
+    posteriors. P-values are corrected for all classes and pairs of views together: a standardised statistic z_i is
+    compared with the largest of all tests' null draws z_jb, b = 1, …, B (Westfall & Young 1993, single step),
+
+    .. math:: p_i = \frac{1 + \#\{b : \max_j z_{jb} \ge z_i\}}{1 + B} .
+
+    Tests of different pairs are asymptotically independent where views are, since E[φ_1 φ_2 φ_1 φ_3] = 0 for centred
+    features, so that their draws can be put side by side. Errors of the posteriors alone make weak dependence: an
+    effect below 0.1 is not held against the model.
 
     Parameters
     ----------

@@ -68,11 +68,17 @@ class ViewSuggestion:
 
 
 def suggest_views(X: Any, n_components: int | str = "auto", *, random_state: Any = None) -> ViewSuggestion:
-    """Group the columns of a table into views by their dependence inside the classes; no labels are used.
+    r"""Group the columns of a table into views by their dependence inside the classes; no labels are used.
 
-    A first fit has one view per column. In each of its classes every pair of columns is tested as in `diagnose`; the
-    strength of a pair is the median over classes, weighted by their size, so that a single class that is a mixture
-    of others does not tie columns. Groups are then joined, the strongest average tie first, while it is at least 0.25,
+    A first fit has one view per column. In each of its classes every pair of columns is tested as in `diagnose`, by
+    HSIC (Gretton et al. 2008); the strength of a pair is the median over classes, weighted by their size, so that a
+    single class that is a mixture of others does not tie columns,
+
+    .. math:: s_{jl} = \operatorname{median}_h\, e_{jlh}, \qquad e_{jlh}^2 =
+              \frac{\mathrm{HSIC}_h(x_j, x_l) - \text{its mean under permutation}}
+              {\sqrt{\mathrm{HSIC}_h(x_j, x_j)\, \mathrm{HSIC}_h(x_l, x_l)}} ,
+
+    with zero for what is negative. Groups are then joined, the strongest average tie first, while it is at least 0.25,
     three views are left, and no view has more than three columns.
 
     Parameters

@@ -125,7 +125,7 @@ class ProductMixture(Stack):
 
     .. math:: p(x) = \sum_{h=1}^r \pi_h \prod_j p_j(x_j \mid h)
 
-    Parameters are those of `Stack`.
+    Of tables it is a nonnegative tensor factorisation (Shashua & Hazan 2005). Parameters are those of `Stack`.
 
     Examples
     --------

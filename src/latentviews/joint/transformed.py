@@ -23,8 +23,8 @@ class WhitenScale(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
     ----------
     shrinkage : float or "auto", default="auto"
         How far the correlation matrix is drawn towards the identity before it is inverted, from 0 (the sample's own) to
-        1 (columns are only scaled). "auto" is Ledoit and Wolf's rule, which keeps few rows of many columns from blowing
-        up directions that happen to vary little.
+        1 (columns are only scaled). "auto" is the rule of Ledoit & Wolf (2004), which keeps few rows of many columns
+        from blowing up directions that happen to vary little.
 
     Attributes
     ----------

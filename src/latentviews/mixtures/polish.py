@@ -228,7 +228,7 @@ class Polished(NamedTuple):
 
 
 class Sieve(BaseEstimator):
-    r"""Exact maximum likelihood (EM) with densities made of many narrow bumps, a sieve; the default polish.
+    r"""Exact maximum likelihood (EM) with densities of many narrow bumps, a sieve (Grenander 1981); the default polish.
 
     .. math:: \max_{\pi, w} \sum_i \log \sum_h \pi_h \prod_t p_t(x_{it} \mid h), \qquad
               p_t(x \mid h) = \sum_b w_{tbh}\, k_t(x, g_{tb})

@@ -29,11 +29,18 @@ COMPONENTS = 30  # directions of the features that are kept
 
 
 class PredictiveStateModel(BaseEstimator):
-    """Forecasts of a series from what its past says of its future, with no latent states.
+    r"""Forecasts of a series from what its past says of its future, with no latent states.
 
-    The predictive state is a vector that a row moves to the next; forecasts are linear in it. How it moves is learned
-    from feature vectors of the rows: by two-stage regression, which is stable, or by the observable operators of
-    the Hilbert-space HMM. There is nothing to identify, so any series will do.
+    The predictive state q_t is what rows before t say of those from t on, as a vector; row t moves it to the next, and
+    forecasts are read off it,
+
+    .. math:: q_{t+1} = W (q_t \otimes \varphi(x_t)) \quad \text{or} \quad
+              q_{t+1} = \frac{B_{x_t} q_t}{b^\top B_{x_t} q_t}, \qquad \hat x_{t+h} = R_h\, q_{t+1} .
+
+    How it moves is learned from feature vectors φ of the rows: by two-stage regression, which is stable (the first;
+    Hefny, Downey & Gordon 2015), or by the observable operators of the Hilbert-space HMM (the second, with the mass
+    bᵀq of a state; Song, Boots, Siddiqi, Gordon & Smola 2010). Forecasts of the first see the last rows beside the
+    state. There is nothing to identify, so any series will do.
 
     Parameters
     ----------

@@ -68,10 +68,10 @@ class DoublyStochasticPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
               \mathbb{E}_x[k(\cdot, x)\, u_k(x)] = \lambda_k u_k
 
     Every batch is one step of Oja's rule with the kernel replaced by a fresh block of random features, which is made
-    again from its seed when it is needed (the doubly stochastic gradients of Dai et al. 2014). The steps start from
-    kernel PCA of the first eight batches in the first block, which needs sums alone. The model is the t blocks of
-    coefficients α_j, and a step costs as much as an evaluation, so t steps cost O(t²). The kernel is taken at
-    height one, k(x, x) = 1, and not centred.
+    again from its seed when it is needed (the doubly stochastic gradients of Dai et al. 2014; for components, Xie,
+    Liang & Song 2015). The steps start from kernel PCA of the first eight batches in the first block, which needs sums
+    alone. The model is the t blocks of coefficients α_j, and a step costs as much as an evaluation, so t steps cost
+    O(t²). The kernel is taken at height one, k(x, x) = 1, and not centred.
 
     That is how a stream is learnt from, batch by batch. An array given to ``fit`` is in memory anyway: its
     eigenfunctions are found through landmarks among its rows, as in `LandmarkPCA`, and written in the first eight

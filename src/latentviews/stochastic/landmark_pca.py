@@ -40,13 +40,14 @@ TOL = 1e-7  # directions of smaller share are rounding once their products have 
 
 
 class LandmarkPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
-    r"""Kernel PCA through landmarks (Nyström), in one pass over any number of rows.
+    r"""Kernel PCA through landmarks, in one pass over any number of rows.
 
     .. math:: \frac1n \sum_i (\varphi(x_i) - \bar\varphi)(\varphi(x_i) - \bar\varphi)^\top v = \lambda v, \qquad
               \varphi(x)^\top \varphi(y) = k_Z(x)^\top K_{ZZ}^{-1} k_Z(y)
 
-    Sums of products of kernel values are all that is kept: a matrix of n_landmarks². With every row a landmark it
-    is exact kernel PCA.
+    with landmarks Z among the rows (Nyström's method, Williams & Seeger 2001). Sums of products of kernel values are
+    all that is kept: a matrix of n_landmarks². With every row a landmark it is exact kernel PCA (Schölkopf, Smola &
+    Müller 1998).
 
     Parameters
     ----------

@@ -23,11 +23,11 @@ class DoublyStochasticClassifier(ClassifierMixin, KernelMachine):
     .. math:: f(x) = \sum_j \varphi_j(x)^\top \alpha_j + c, \qquad
               f \leftarrow (1 - \gamma\nu) f - \frac{\gamma}{B} \sum_i k(x_i, \cdot)\, \partial\ell(f(x_i), y_i)
 
-    Those are the steps of ``partial_fit``, of streams and of more rows than the kernel matrix fits in memory for, some
-    23,000; predictions are those of the average over the steps, later ones counting for more. An array of fewer rows
-    is learnt from at once: ``fit`` finds the function of least loss in the exact kernel by conjugate gradients, with
-    the bandwidth and the penalty that rows left out in turn prefer. It keeps the rows, as `SVC` keeps its support
-    vectors. Where rows may not be kept, give ``n_epochs``, or a stream.
+    Those are the steps of Dai et al. (2014), for ``partial_fit``, streams and more rows than the kernel matrix fits in
+    memory for, some 23,000; predictions are those of the average over the steps, later ones counting for more. An array
+    of fewer rows is learnt from at once: ``fit`` finds the function of least loss in the exact kernel by conjugate
+    gradients, with the bandwidth and the penalty that rows left out in turn prefer. It keeps the rows, as `SVC` keeps
+    its support vectors. Where rows may not be kept, give ``n_epochs``, or a stream.
 
     Parameters
     ----------
@@ -262,7 +262,10 @@ class DoublyStochasticClassifier(ClassifierMixin, KernelMachine):
 class DoublyStochasticRegressor(RegressorMixin, KernelMachine):
     r"""Kernel regression of rows in memory, and of streams of which neither rows nor random features are kept.
 
-    Both ways are those of `DoublyStochasticClassifier`; with the squared loss it is kernel ridge regression.
+    .. math:: \min_{f, c}\; \frac1n \sum_i \ell(f(x_i) + c,\, y_i) + \frac{\nu}{2} \|f\|^2
+
+    Both ways to it, at once and by the steps of Dai et al. (2014), are those of `DoublyStochasticClassifier`. With the
+    squared loss it is kernel ridge regression.
 
     Parameters
     ----------
@@ -277,13 +280,8 @@ class DoublyStochasticRegressor(RegressorMixin, KernelMachine):
     ----------
     fit_ : DirectFit or GradientFit
         The function; called on rows (n, d) it gives predictions, (n, n_targets).
-    kernel_ : Kernel
-    penalty_ : float
-        ν, where the fit was at once.
-    n_iter_ : int
-        Epochs of ``fit``, or steps of conjugate gradients.
-    validation_loss_ : float
-        With early stopping, the loss of the part set apart.
+    kernel_, penalty_, n_iter_, validation_loss_
+        As for `DoublyStochasticClassifier`.
 
     Examples
     --------

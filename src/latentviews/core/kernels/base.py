@@ -19,7 +19,7 @@ from latentviews.core.kernels.spaces import Real
 
 
 class Kernel(BaseEstimator):
-    """What every kernel offers: ``gram(x, y)``, and what follows from it.
+    r"""What every kernel :math:`k(x, y) = \langle \varphi(x), \varphi(y) \rangle` offers: ``gram``, and what follows.
 
     ``space`` is where its densities live: `Real` (Lebesgue measure), `Circle` (angles), `Discrete` (counting measure),
     another `Space`, or None. A kernel that is a density may offer ``draw(x, rng)``, a draw from k(x_i, ·) per row. A

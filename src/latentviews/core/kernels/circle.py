@@ -94,7 +94,7 @@ class _Angular(_ShiftInvariant):
 
 
 class VonMises(_Angular):
-    r"""The von Mises density on the circle, and its product on the torus, as a kernel.
+    r"""The von Mises density on the circle, and its product on the torus, as a kernel (Mardia & Jupp 2000, 3.5.4).
 
     .. math:: k(x, y) = \prod_j \frac{\exp(\kappa \cos(x_j - y_j))}{2\pi I_0(\kappa)}, \qquad \kappa = s^{-2}
 
@@ -160,7 +160,7 @@ class WrappedGaussian(_Angular):
 
     .. math:: k(x, y) = \prod_j \sum_m \frac{1}{\sqrt{2\pi}\, s} \exp\Bigl(-\frac{(x_j - y_j + m P)^2}{2 s^2}\Bigr)
 
-    What heat, or a random walk, makes of a point on a circle of circumference P.
+    What heat, or a random walk, makes of a point on a circle of circumference P (Mardia & Jupp 2000, 3.5.7).
 
     Parameters
     ----------

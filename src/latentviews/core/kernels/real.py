@@ -326,10 +326,10 @@ class Laplace(_Scaled):
 
 
 class Matern(_Scaled):
-    r"""The Matérn family as densities, for half-integer smoothness ν = p + 1/2, with c such that they integrate to one.
+    r"""The Matérn family as densities, for half-integer smoothness ν = p + 1/2 (Rasmussen & Williams 2006, 4.16).
 
     .. math:: k(x, y) = c\, e^{-a} \frac{p!}{(2p)!} \sum_{i=0}^p \frac{(p+i)!}{i!(p-i)!} (2a)^{p-i},
-              \qquad a = \sqrt{2\nu}\,\|x - y\| / s
+              \qquad a = \sqrt{2\nu}\,\|x - y\| / s, \qquad \int k(x, y)\, dx = 1
 
     Parameters
     ----------

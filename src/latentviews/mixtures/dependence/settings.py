@@ -14,9 +14,10 @@ from latentviews.core.kernels.spaces import space_of
 class Copulas(BaseEstimator):
     r"""Classes whose views may depend on each other, for `MultiViewMixture`'s ``dependence``.
 
-    More components than classes, each a Gaussian copula over margins without a shape, are fitted by EM from several
-    starts and merged into classes by two costs. Of all the partitions the one that agrees best with the others is
-    kept. Nothing is asked of the views but that they are real columns.
+    More components than classes, each a Gaussian copula over margins without a shape (mixtures of copulas: Kosmidis &
+    Karlis 2016), are fitted by EM from several starts and merged into classes by two costs (merging of components:
+    Hennig 2010). Of all the partitions the one that agrees best with the others is kept. Nothing is asked of the views
+    but that they are real columns.
 
     Where there are fewer than 16 rows per column and class, every class is one component, with correlations drawn to
     what the components have in common; held-out rows choose the start and count the classes. With ``noise`` merging is
