@@ -15,6 +15,17 @@ from latentviews.io.source import InputError, MixedPiece, Piece, Source, at_once
 ROWS = 65_536  # read at a time where a format gives rows rather than columns
 
 
+def _checked_rows(path: Path, metadata: Any) -> int:
+    """How many rows a Parquet file says that it holds, if its row groups have as many."""
+    n_rows = int(metadata.num_rows)
+    held = sum(metadata.row_group(group).num_rows for group in range(metadata.num_row_groups))
+    if held != n_rows:
+        raise InputError(
+            f"{path} is damaged: it says that it holds {n_rows:,} rows, its row groups {held:,}. Write it again."
+        )
+    return n_rows
+
+
 def open_parquet(path: Path) -> Source:
     """The columns of a Parquet file; only those wanted are read."""
     parquet = require("pyarrow.parquet", "Reading Parquet files")
@@ -24,12 +35,7 @@ def open_parquet(path: Path) -> Source:
         schema = file.schema_arrow
     except (pyarrow.ArrowInvalid, UnicodeDecodeError, OSError) as error:  # a name may be no text
         raise InputError(f"{path} is not a whole Parquet file; it may be cut short ({_first_line(error)}).") from error
-    n_rows = file.metadata.num_rows
-    held = sum(file.metadata.row_group(group).num_rows for group in range(file.num_row_groups))
-    if held != n_rows:
-        raise InputError(
-            f"{path} is damaged: it says that it holds {n_rows:,} rows, its row groups {held:,}. Write it again."
-        )
+    n_rows = _checked_rows(path, file.metadata)
     hidden = {"__index_level_0__"}  # what pandas writes an unnamed index as
     usual = [j for j, name in enumerate(schema.names) if name not in hidden]
 
