@@ -14,7 +14,7 @@ from latentviews._validation import check_count, is_auto
 from latentviews.core import streams
 from latentviews.core.features.point_masses import which_mass
 from latentviews.core.point_masses import masses_of
-from latentviews.core.tables import read_table
+from latentviews.core.tables import Columns, read_table
 from latentviews.core.view_names import view_names
 from latentviews.core.views import read_blocks
 from latentviews.diagnosis import findings
@@ -216,7 +216,13 @@ def diagnose(model: Any, X: Any, *, n_permutations: int = 199, random_state: Any
     n_permutations, rng = check_count("n_permutations", n_permutations), np.random.default_rng(random_state)
     data, columns = read_table(model, X, reset=False)
     sample, *_ = streams.sample(data, ROWS, rng)
-    rows = to_numpy(sample)
+    return _looked_at(model, to_numpy(sample), columns, n_permutations, rng)
+
+
+def _looked_at(
+    model: Any, rows: np.ndarray, columns: Columns, n_permutations: int, rng: np.random.Generator
+) -> Diagnosis:
+    """All that is looked at of a model on some rows."""
     classes = classes_of(model)
     posteriors, dependent = classes.posteriors(rows), classes.dependence is not None
     kernels = zip(model.components_, getattr(model, "kernels_", model.components_), strict=True)
@@ -241,21 +247,23 @@ def diagnose(model: Any, X: Any, *, n_permutations: int = 199, random_state: Any
         converged=bool(model.converged_),
         agreement=model.agreement_ if dependent else None,
         within=clumps_within(rows[:, _used(model)], posteriors, rng) if dependent else classes_within(drawn, rng),
-        exact=exact_values(model, rows, names),
-        apart=apart_values(model, rows, names),
-        copies=tuple((str(names[s]), str(names[t])) for s, t in copied_columns(rows, columns, _ordered(model))),
+        **_about_columns(model, rows, names),
         **_about_fit(model),
         shares=here.shares,
         shifted=here.shifted,
     )
 
 
-def _ordered(model: Any) -> list[int]:
-    """The columns that are numbers."""
+def _about_columns(model: Any, rows: np.ndarray, names: Any) -> dict[str, Any]:
+    """Values that many rows have, or some far from all others, and columns that are others again."""
     views = zip(model.views_, model.components_, strict=True)
-    return [
-        j for own, view in views for c, j in enumerate(own) if view.domain is not None and view.space.column(c).ordered
-    ]
+    seen = [(own, view.space) for own, view in views if view.domain is not None]
+    numbers = [j for own, space in seen for c, j in enumerate(own) if space.column(c).ordered]
+    return {
+        "exact": exact_values(model, rows, names),
+        "apart": apart_values(model, rows, names),
+        "copies": tuple((str(names[s]), str(names[t])) for s, t in copied_columns(rows, model.views_, numbers)),
+    }
 
 
 def _used(model: Any) -> list[int]:

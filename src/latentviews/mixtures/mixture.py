@@ -9,7 +9,6 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.metaestimators import available_if
 
 from latentviews._arrays import to_numpy
-from latentviews._numbers import TINY, evenly
 from latentviews._parameters import (
     Ability,
     AutoOr,
@@ -52,10 +51,9 @@ from latentviews.mixtures.polish import Sieve
 from latentviews.mixtures.problem import Estimate, PosteriorMixin, Problem, classes_of, warn_of_hidden
 from latentviews.mixtures.questions import ViewQuestionsMixin
 from latentviews.mixtures.reading import PILOT, by_likelihood, read_problem
+from latentviews.mixtures.shares import class_shares
 from latentviews.mixtures.streaming import StreamFit, start_stream
 from latentviews.mixtures.without_density import coordinate_classes
-
-MANY = 10_000  # rows tell how common classes are
 
 
 class MultiViewMixture(CallbackSupportMixin, ViewQuestionsMixin, PosteriorMixin, BaseEstimator):
@@ -255,17 +253,10 @@ class MultiViewMixture(CallbackSupportMixin, ViewQuestionsMixin, PosteriorMixin,
         problem = (self._fit_either if is_auto(self.dependence) else self._fit_rows)(X, y, sample_weight, report)
         if all(view.domain is not None and view.smooths for view in self.components_):  # others have no densities
             warn_of_hidden(self.weights_, classes_of(self).log_joint, problem.pilot)
-            self.shares_: np.ndarray = self._shares(problem)
+            self.shares_: np.ndarray = class_shares(classes_of(self), problem)
         self._name_classes(y)
         finish()
         return self
-
-    def _shares(self, problem: Problem) -> np.ndarray:
-        """How common the classes are among the rows by their posteriors, of what is not noise."""
-        some = evenly(len(problem.pilot), MANY)
-        posteriors, weights = classes_of(self).posteriors(problem.pilot[some]), problem.pilot_weights
-        sums = posteriors.sum(axis=0) if weights is None else weights[some] @ posteriors
-        return sums / max(float(sums.sum()), TINY)
 
     def _name_classes(self, y: Any) -> None:
         """Names for all classes, where ``y`` names some."""
