@@ -66,7 +66,14 @@ def read_answers_file(arguments: argparse.Namespace) -> tuple[list[np.ndarray], 
         places, taken = [0, 1, 2], [f"{column!r} for {name}s" for column, name in zip(source.names, NAMES, strict=True)]
         notes = [f"columns are taken by their order, {', '.join(taken)}; --task, --worker and --label name others."]
     else:
-        places = source.find([asked[name] or name for name in NAMES], path)
+        wanted = [asked[name] or name for name in NAMES]
+        places = source.find(wanted, path)
+        if len(set(places)) < len(NAMES):
+            one, other = next((i, j) for i in range(3) for j in range(i + 1, 3) if places[i] == places[j])
+            raise CommandError(
+                f"{wanted[one]!r} is named for {NAMES[one]}s and for {NAMES[other]}s; tasks, workers and labels are "
+                f"three columns. --{NAMES[one]} and --{NAMES[other]} name them."
+            )
     return list(source.read(places).T), notes
 
 
