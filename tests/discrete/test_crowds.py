@@ -9,7 +9,7 @@ from latentviews import CrowdLabels, load, save
 from latentviews.discrete.crowd_answers import distinct, read_answers
 from latentviews.discrete.crowd_groups import balanced_groups, group_confusions, spectral_posteriors
 from latentviews.discrete.crowd_model import dirichlet_step, expected_counts, fit_crowd, log_evidence, softmax_rows
-from latentviews.discrete.spammers import Kinds, own_word
+from latentviews.discrete.spammers import _Kinds, own_word
 
 
 def drawn(rng, n_tasks=300, n_workers=20, k=3, per_task=6, spammers=2):
@@ -167,7 +167,7 @@ def test_kinds_of_workers_have_the_evidence_of_their_answers_one_by_one(rng):
         )
         counts[0, h, answer] += 1
 
-    found = Kinds.of(counts, np.zeros(1)).log_evidences(law, chances)[:, 0]
+    found = _Kinds.of(counts, np.zeros(1)).log_evidences(law, chances)[:, 0]
 
     np.testing.assert_allclose(found, expected, rtol=1e-10)
 

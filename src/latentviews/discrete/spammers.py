@@ -41,15 +41,15 @@ def spammer_probability(crowd: Crowd, answers: CrowdAnswers, posteriors: np.ndar
     if k == 1:
         return np.zeros(n_workers)
     counts = expected_counts(answers, posteriors)
-    workers = Kinds.of(counts, own_word(crowd, counts, answers, posteriors))
+    workers = _Kinds.of(counts, own_word(crowd, counts, answers, posteriors))
     some = workers.some(evenly(n_workers, SOME))
     ends = [settled(some, some.start(law)) for law in (crowd.prior, some.alike())]
     best = max(ends, key=lambda end: end.likelihood)
     return (best if n_workers <= SOME else settled(workers, best.after)).kinds[0]
 
 
-class Step(NamedTuple):
-    """Kinds of workers by some parameters, and the parameters after a step of EM."""
+class _Step(NamedTuple):
+    """_Kinds of workers by some parameters, and the parameters after a step of EM."""
 
     kinds: np.ndarray  # (4, n_workers), the probability of each
     likelihood: float
@@ -57,7 +57,7 @@ class Step(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class Kinds:
+class _Kinds:
     """Expected answers of workers, and the steps of EM that say of which kind each is.
 
     What a step changes are logarithms in one vector: of the shares of the four kinds, of the crowd's law (k, k), and of
@@ -69,18 +69,18 @@ class Kinds:
     known: np.ndarray  # (2, n_workers), log P(answers | kind) of spammers and of those who are neither
 
     @classmethod
-    def of(cls, counts: np.ndarray, gained: np.ndarray) -> "Kinds":
+    def of(cls, counts: np.ndarray, gained: np.ndarray) -> "_Kinds":
         """Workers by their counts; what no step changes is worked out once."""
         k = counts.shape[1]
         spammer, neither = log_evidence(counts.sum(axis=1), np.ones(k)), log_evidence(counts, np.ones((k, k)))
         return cls(counts, gained, np.stack([spammer, neither.sum(axis=1) - gained]))
 
-    def some(self, chosen: np.ndarray) -> "Kinds":
+    def some(self, chosen: np.ndarray) -> "_Kinds":
         """Those at some places."""
-        return Kinds(self.counts[chosen], self.gained[chosen], self.known[:, chosen])
+        return _Kinds(self.counts[chosen], self.gained[chosen], self.known[:, chosen])
 
     def start(self, law: np.ndarray) -> np.ndarray:
-        """Kinds as common as each other, and a law of the crowd."""
+        """_Kinds as common as each other, and a law of the crowd."""
         right = np.diag(as_shares(law, axis=1)).mean()
         chances = law.sum(axis=1).mean() * np.array([right, 1 - right])
         return np.log(np.concatenate([np.full(4, 0.25), law.ravel(), chances]))
@@ -96,7 +96,7 @@ class Kinds:
         shares, law, chances = np.split(np.exp(parameters), [4, 4 + k * k])
         return as_shares(shares), np.clip(law.reshape(k, k), *BOUNDS), np.clip(chances[None], *BOUNDS)
 
-    def step(self, parameters: np.ndarray) -> Step:
+    def step(self, parameters: np.ndarray) -> _Step:
         """The E step and the M step."""
         shares, law, chances = self.laws(parameters)
         logs = self.log_evidences(law, chances) + np.log(shares)[:, None]
@@ -104,7 +104,7 @@ class Kinds:
         of_imagined = log_evidence(imagined, law).sum() + log_evidence(rights(imagined), chances).sum()
         likelihood = logsumexp(logs, axis=0).sum() + of_imagined + KINDS * np.log(shares).sum()
         kinds = softmax(logs, axis=0)
-        return Step(kinds, float(likelihood), self.maximised(parameters, kinds))
+        return _Step(kinds, float(likelihood), self.maximised(parameters, kinds))
 
     def maximised(self, parameters: np.ndarray, kinds: np.ndarray) -> np.ndarray:
         """The M step. Both laws are of all who are of the crowd: else one of them would be the law of some few."""
@@ -131,7 +131,7 @@ def rights(counts: np.ndarray) -> np.ndarray:
     return np.stack([right, np.maximum(counts.sum(axis=(1, 2)) - right, 0.0)], axis=1)[:, None]
 
 
-def settled(workers: Kinds, start: np.ndarray) -> Step:
+def settled(workers: _Kinds, start: np.ndarray) -> _Step:
     """The last step of EM, sped up by squared extrapolation (Varadhan & Roland 2008).
 
     A leap is taken back where the step after it is far longer than the one before.

@@ -184,11 +184,7 @@ def read_table(
     values = _joined(source.read(plain) if plain else np.empty((0, 0)), names, places)
     _check_finite(path, values, names)
     scales = _scales(source, names, values, transform, cofactor) if reading is None else list(reading.transforms)
-    for j, scale in enumerate(scales):
-        if names[j] in places:
-            scales[j] = places[names[j]][0]
-        elif scale is not None:
-            values[:, j] = scale(values[:, j])
+    _to_scales(values, names, scales, places)
     left_out = tuple(name for name in source.names if name not in names)
     unread = tuple(source.names[j] for j in source.texts if source.names[j] in left_out)
     reading = Reading(names, tuple(scales), compensate, written["missing"])
@@ -297,6 +293,20 @@ def _joined(values: np.ndarray, names: Sequence[str], places: dict[str, tuple[Wo
         return values
     rest = iter(values.T)
     return np.stack([places[name][1] if name in places else next(rest) for name in names], axis=1)
+
+
+def _to_scales(
+    values: np.ndarray,
+    names: Sequence[str],
+    scales: list[Transform | None],
+    places: dict[str, tuple[Words, np.ndarray]],
+) -> None:
+    """Bring columns to their scales in place; those of words are on theirs, which the list is told of."""
+    for j, scale in enumerate(scales):
+        if names[j] in places:
+            scales[j] = places[names[j]][0]
+        elif scale is not None:
+            values[:, j] = scale(values[:, j])
 
 
 def _check_finite(path: Path, values: np.ndarray, names: Sequence[str]) -> None:

@@ -15,8 +15,8 @@ from latentviews.io.source import InputError, MixedPiece, Piece, Source, at_once
 ROWS = 65_536  # read at a time where a format gives rows rather than columns
 
 
-def open_parquet(path: Path) -> Source:
-    """The columns of a Parquet file; only those wanted are read."""
+def _parquet_file(path: Path) -> tuple[Any, Any]:
+    """A Parquet file whose row groups hold as many rows as it says, and its schema."""
     parquet = require("pyarrow.parquet", "Reading Parquet files")
     pyarrow = require("pyarrow", "Reading Parquet files")
     try:
@@ -30,6 +30,12 @@ def open_parquet(path: Path) -> Source:
         raise InputError(
             f"{path} is damaged: it says that it holds {n_rows:,} rows, its row groups {held:,}. Write it again."
         )
+    return file, schema
+
+
+def open_parquet(path: Path) -> Source:
+    """The columns of a Parquet file; only those wanted are read."""
+    pyarrow, (file, schema) = require("pyarrow", "Reading Parquet files"), _parquet_file(path)
     hidden = {"__index_level_0__"}  # what pandas writes an unnamed index as
     usual = [j for j, name in enumerate(schema.names) if name not in hidden]
 
@@ -58,7 +64,7 @@ def open_parquet(path: Path) -> Source:
                 raise InputError(f"{path}, {place}: it cannot be read to its end ({_first_line(error)}).") from error
 
     texts = [j for j, one in enumerate(schema) if not _is_number(one.type)]
-    more: dict[str, Any] = {"mixed": partial(_mixed_groups, path, file, texts), "count": lambda: n_rows}
+    more: dict[str, Any] = {"mixed": partial(_mixed_groups, path, file, texts), "count": lambda: file.metadata.num_rows}
     return Source("parquet", list(schema.names), read, usual=usual, texts=texts, pieces=pieces, **more)
 
 

@@ -119,7 +119,7 @@ def _instead(model: Any) -> str:
     if all(hasattr(model, part) for part in ("views_", "components_", "weights_")):
         return "whose views `ComponentDisplay` draws"
     told = [name for name in ("score", "predict", "transform") if hasattr(model, name)]
-    return f"of which its methods tell, {' and '.join(told)}" if told else "of which its attributes tell"
+    return f"of which its methods tell: {' and '.join(told)}" if told else "of which its attributes tell"
 
 
 def _checked(path: Any) -> Path:
