@@ -84,6 +84,95 @@ def test_whole_numbers_that_may_be_categories_are_told_with_their_count(people, 
     assert "note: sex, births hold 2 to 17 different whole numbers each, taken as numbers; --codes takes" in shown.err
 
 
+def test_all_columns_of_few_whole_numbers_are_codes_where_that_is_asked_for(people, capsys):
+    some = people[["height", "weight", "rr", "label"]].assign(sex=np.arange(200) % 2, births=np.arange(200) % 17)
+    some.to_csv("some.csv", index=False)
+    _, shown, _ = fitted(capsys, "some.csv", "--no-report")
+    assert "--codes takes them as categories, `--codes whole` all, --exclude leaves them out." in shown.err
+
+    _, shown, summary = fitted(capsys, "some.csv", "--no-report", "--codes", "whole")
+
+    assert summary["codes"] == ["sex", "births"]
+    assert "taken as numbers" not in shown.err
+    some.assign(whole=some.sex).to_csv("named.csv", index=False)
+    assert fitted(capsys, "named.csv", "--no-report", "--codes", "whole")[2]["codes"] == ["whole"]
+    assert "and there is none; leave it out" in refused(capsys, "--codes", "whole", "--columns", "height,weight,rr")
+    assert "The view rr,sex holds codes" in refused(
+        capsys, "--codes", "whole", "--views", "rr,sex", "height", "weight", "pulse"
+    )
+
+
+@pytest.mark.parametrize("kind", ["csv", "parquet"])
+def test_few_numbers_that_are_not_whole_may_be_codes(kind, people, capsys):
+    table = people[["height", "weight", "rr"]].assign(sex=np.where(people.sex, 0.0506801, -0.0446416))
+    table.to_csv("some.csv", index=False)
+    table.to_parquet("some.parquet", index=False)
+
+    _, _, summary = fitted(capsys, f"some.{kind}", "--no-report", "--codes", "sex")
+
+    assert "sex is taken as codes: 0 is -0.0446416, 1 is 0.0506801." in summary["notes"]
+    assert load("o/model.latentviews").components_[3].space.finite
+    assert main(["predict", "o", f"some.{kind}", "--out", "again.csv"]) == 0
+    assert capsys.readouterr().err.count("warning") == 0
+    first, again = (pd.read_csv(file) for file in ("o/labels.csv", "again.csv"))
+    np.testing.assert_array_equal(first["p0"], again["p0"])
+
+
+def test_what_readers_leave_out_has_its_note(people, tmp_path, capsys):
+    X = 200 * np.sinh(make_multiview(150, 2, n_views=4, random_state=0).X)
+    X[:, 3] = np.sort(np.random.default_rng(0).random(150))
+    write_fcs(tmp_path / "timed.fcs", X, ["FSC-A", "SSC-A", "FL1-A", "Time"], ["", "", "CD3", ""])
+    people[["height", "weight", "rr"]].to_csv("indexed.csv")
+
+    _, shown, _ = fitted(capsys, "timed.fcs", "--no-report", "--dependence", "none")
+    assert "note: left out: Time, the time or number of events, which measures no cell; --columns takes" in shown.err
+    _, shown, _ = fitted(capsys, "indexed.csv", "--no-report")
+    assert "note: left out: unnamed 1, without a name, as an index has it; --columns takes it in" in shown.err
+    _, shown, _ = fitted(capsys, "timed.fcs", "--no-report", "--dependence", "none", "--exclude", "Time")
+    assert "note" not in shown.err
+
+
+def test_info_says_what_fit_leaves_out(cells, capsys):
+    fitted(capsys, cells, "--dependence", "none")
+
+    assert main(["info", "o/labelled.fcs"]) == 0
+
+    said = capsys.readouterr().out
+    assert re.search(f"{CHANNEL} .* left out by `fit`\n", said)
+    assert f"labels, which `fit` leaves out unless --columns names it: {CHANNEL}\n" in said
+    assert main(["info", "o/labelled.fcs", "--columns", CHANNEL]) == 0
+    assert "left out by" not in capsys.readouterr().out
+
+
+def test_marks_of_missing_values_may_be_named(people, capsys):
+    table = people[["height", "weight", "rr", "pulse"]].round(3)
+    table.where(np.arange(200)[:, None] % 9 != np.arange(4)).to_csv("holes.csv", index=False, na_rep="?")
+    holes = table.where(np.arange(200)[:, None] % 9 != np.arange(4)).fillna(-999.0)
+    holes.to_parquet("holes.parquet", index=False)
+    assert main(["fit", "holes.csv"]) == 2
+    said = "'?' is not a number; a missing value is an empty cell, NA, or what --missing says"
+    assert said in capsys.readouterr().err
+
+    assert fitted(capsys, "holes.csv", "--no-report", "--missing", "?")[0] == 0
+    first = load("o/model.latentviews")
+    assert main(["predict", "o", "holes.csv", "--out", "again.csv"]) == 0  # the model knows the mark
+    np.testing.assert_array_equal(pd.read_csv("o/labels.csv")["p0"], pd.read_csv("again.csv")["p0"])
+    assert fitted(capsys, "holes.parquet", "--no-report", "--missing", "-999")[0] == 0
+    np.testing.assert_allclose(load("o/model.latentviews").weights_, first.weights_, atol=1e-12)
+    assert main(["info", "holes.csv", "--missing", "?", "--missing", "0"]) == 0
+    assert "23" in capsys.readouterr().out
+
+
+def test_a_column_without_a_value_is_told_where_classes_are_found(people, capsys):
+    fitted(capsys, "people.csv", "--columns", "height,weight,rr,pulse", "--no-report")
+    people.assign(rr=np.nan).to_csv("empty.csv", index=False)
+
+    assert main(["predict", "o", "empty.csv", "--out", "labels.csv"]) == 0
+
+    told = "warning: rr has no value in any row: classes are told by the other columns alone.\n"
+    assert told in capsys.readouterr().err
+
+
 def test_times_and_numbers_of_series_are_left_out(people, capsys):
     lines = Path("people.csv").read_text().splitlines()
     timed = [f"{lines[0]},t,series"]
@@ -577,12 +666,12 @@ def test_a_file_is_told_of_without_what_models_need(tmp_path):
     ("options", "said"),
     [
         (["--exclude", "pulse,nope"], "a.csv has no column 'nope'"),
-        (["--codes", "b"], "--codes names b, which holds 0.5; codes are whole numbers."),
+        (["--codes", "b"], "--codes names b, which holds 0.5 and 21 different numbers in all; codes are whole"),
     ],
     ids=str,
 )
 def test_what_a_file_lacks_is_told_before_models_are_imported(options, said, tmp_path):
-    (tmp_path / "a.csv").write_text("a,b,pulse\n1,0.5,2\n")
+    (tmp_path / "a.csv").write_text("a,b,pulse\n" + "".join(f"1,{i}.5,2\n" for i in range(21)))
     code = (
         f"import sys\nfrom latentviews.cli import main\nassert main({['fit', 'a.csv', *options]!r}) == 2\n"
         "print([name for name in ('sklearn', 'scipy', 'matplotlib') if name in sys.modules])"

@@ -115,6 +115,13 @@ def test_columns_that_are_taken_by_their_order_are_told(answers, capsys):
     assert "note" not in capsys.readouterr().err
 
 
+def test_one_column_is_not_taken_twice(answers, capsys):
+    assert main(["crowd", "labels.csv", "--worker", "task"]) == 2
+
+    said = capsys.readouterr().err
+    assert "'task' is named for tasks and for workers; tasks, workers and labels are three columns." in said
+
+
 def test_info_says_what_a_model_of_answers_is(answers, capsys):
     main(["crowd", "labels.csv", "--quiet", "--no-report"])
 

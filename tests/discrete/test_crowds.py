@@ -8,7 +8,8 @@ from scipy.special import gammaln
 from latentviews import CrowdLabels, load, save
 from latentviews.discrete.crowd_answers import distinct, read_answers
 from latentviews.discrete.crowd_groups import balanced_groups, group_confusions, spectral_posteriors
-from latentviews.discrete.crowd_model import dirichlet_step, fit_crowd, log_evidence
+from latentviews.discrete.crowd_model import dirichlet_step, expected_counts, fit_crowd, log_evidence, softmax_rows
+from latentviews.discrete.spammers import _Kinds, own_word
 
 
 def drawn(rng, n_tasks=300, n_workers=20, k=3, per_task=6, spammers=2):
@@ -108,6 +109,82 @@ def test_labels_are_better_than_votes_and_spammers_are_found(rng):
     assert np.all(model.spammer_probability_[~spammer] < 0.01)
     assert model.information_[~spammer].min() > 4 * model.information_[spammer].max()
     np.testing.assert_allclose(model.crowd_confusion_.sum(axis=1), 1)
+
+
+def skilled(rng, skills, answers, k, spammers=0, of_spammer=0, bias=0.5):
+    """Answers of workers who are right with a chance of their own, eight or so to a task; the last ones do not look."""
+    n_tasks = max(len(skills) * answers // 8, of_spammer)
+    y = rng.integers(0, k, n_tasks)
+    parts = []
+    for w, skill in enumerate([*skills, *[None] * spammers]):
+        task = rng.choice(n_tasks, answers if skill is not None else of_spammer, replace=False)
+        wrong = (y[task] + rng.integers(1, k, len(task))) % k
+        law = np.append(bias, np.full(k - 1, (1 - bias) / (k - 1)))
+        said = (
+            rng.choice(k, len(task), p=law)
+            if skill is None
+            else np.where(rng.random(len(task)) < skill, y[task], wrong)
+        )
+        parts.append((task, np.full(len(task), w), said))
+    return tuple(np.concatenate(column) for column in zip(*parts, strict=True))
+
+
+@pytest.mark.parametrize("bias", [0.5, 0.65, 0.8])
+@pytest.mark.parametrize("answers", [200, 800])
+def test_few_spammers_among_many_good_workers_are_found(answers, bias):
+    """In the crowd of a review, none of them had more than .011: two laws of any shape are nearly as good as one."""
+    model = CrowdLabels().fit(skilled(np.random.default_rng(0), [0.87] * 160, 40, 2, 3, answers, bias))
+
+    spammer = model.workers_ >= 160
+    assert np.all(model.spammer_probability_[spammer] > 0.7)
+    assert np.all(model.spammer_probability_[~spammer] < 0.2)
+
+
+def test_workers_who_are_right_seldom_are_no_spammers():
+    """Chances to be right from .25, which is chance, to nearly one, and no spammer among them."""
+    rng = np.random.default_rng(0)
+    model = CrowdLabels().fit(skilled(rng, rng.beta(4, 2.5, 60), 100, 4))
+
+    assert np.all(model.spammer_probability_ < 0.5)
+
+
+@pytest.mark.cheap
+def test_kinds_of_workers_have_the_evidence_of_their_answers_one_by_one(rng):
+    """Certain tasks: the chance of a sequence of answers, each given those before it (Pólya's urn)."""
+    k, truth, said = 3, rng.integers(0, 3, 12), rng.integers(0, 3, 12)
+    counts, law, chances = np.zeros((1, k, k)), rng.gamma(2, size=(k, k)), rng.gamma(2, size=(1, 2))
+    expected = np.zeros(4)
+    for h, answer in zip(truth, said, strict=True):
+        seen, right = counts[0], np.array([np.trace(counts[0]), counts.sum() - np.trace(counts[0])])
+        urn = (right + chances[0]) / (right + chances[0]).sum()
+        expected += np.log(
+            [
+                (seen[:, answer].sum() + 1) / (seen.sum() + k),
+                (seen[h, answer] + 1) / (seen[h].sum() + k),
+                (seen[h, answer] + law[h, answer]) / (seen[h].sum() + law[h].sum()),
+                urn[0] if h == answer else urn[1] / (k - 1),
+            ]
+        )
+        counts[0, h, answer] += 1
+
+    found = _Kinds.of(counts, np.zeros(1)).log_evidences(law, chances)[:, 0]
+
+    np.testing.assert_allclose(found, expected, rtol=1e-10)
+
+
+def test_what_a_worker_adds_to_the_word_of_others_is_told_as_if_he_were_left_out(rng):
+    answers = read_answers(drawn(rng, 40, 7)[:3])
+    fit = fit_crowd(answers, rng.dirichlet(np.ones(3), size=40), 5, 1e-12)
+    counts = expected_counts(answers, fit.posteriors)
+    log_joint = fit.crowd.log_joint(answers.table)
+
+    expected = np.zeros(7)
+    for w in range(7):
+        own = answers.table.toarray().reshape(40, 7, 3)[:, w] @ np.log(fit.crowd.confusion[w]).T
+        others = softmax_rows(log_joint - own)
+        expected[w] = (fit.posteriors * np.log(fit.posteriors / others)).sum()
+
+    np.testing.assert_allclose(own_word(fit.crowd, counts, answers, fit.posteriors), expected, rtol=1e-9)
 
 
 def test_both_starts_end_in_the_same_place(rng):

@@ -618,3 +618,10 @@ def test_numbers_with_two_decimal_marks_are_told_by_their_column(lines, words, t
 
     with pytest.raises(InputError, match=words):
         read_table(tmp_path / "cells.csv")
+
+
+def test_a_header_of_an_fcs_file_that_holds_no_numbers_is_told_in_words(tmp_path):
+    (tmp_path / "a.fcs").write_bytes(b"FCS3.1garbageFCS3.1garbage" * 20)
+    with pytest.raises(InputError, match=r"its header has '.+' where a number says at which byte a part") as caught:
+        read_table(tmp_path / "a.fcs")
+    assert "literal" not in str(caught.value)

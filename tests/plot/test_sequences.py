@@ -5,9 +5,16 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from latentviews import KernelHMM, PredictiveStateModel, Sieve, TwoStageRegression
+from latentviews import ChangePoints, KernelHMM, PredictiveStateModel, Sieve, TwoStageRegression
 from latentviews.datasets import make_hmm
-from latentviews.plot import ComponentDisplay, ForecastDisplay, StateDisplay, TransitionDisplay, offscreen_axes
+from latentviews.plot import (
+    ChangePointDisplay,
+    ComponentDisplay,
+    ForecastDisplay,
+    StateDisplay,
+    TransitionDisplay,
+    offscreen_axes,
+)
 
 mpl.use("Agg")
 
@@ -41,6 +48,23 @@ def test_emission_densities_are_drawn_as_components(fitted):
     model, X = fitted
     display = ComponentDisplay.from_estimator(model, X, ax=offscreen_axes(1))
     assert len(display.axes_[0].get_lines()) == 3
+
+
+def test_a_column_may_be_given_by_its_name(fitted):
+    model, X = fitted
+    frame = pd.DataFrame({"sensor": X[:, 0]})
+    named = KernelHMM(3, polish=Sieve((2.0,)), random_state=0).fit(frame)
+
+    for display in (
+        StateDisplay.from_estimator(named, frame, column="sensor", ax=offscreen_axes(1)),
+        ForecastDisplay.from_estimator(named, frame, 3, column="sensor", ax=offscreen_axes(1)),
+        ChangePointDisplay.from_estimator(ChangePoints(random_state=0).fit(frame[:100]), frame[:100], column="sensor"),
+    ):
+        assert display.name == "sensor"
+    with pytest.raises(ValueError, match="column must be a number from 0 to 0 or a name, 'sensor'; got 'duration'"):
+        StateDisplay.from_estimator(named, frame, column="duration")
+    with pytest.raises(ValueError, match="column must be a number from 0 to 0; got 'duration', and columns have no"):
+        StateDisplay.from_estimator(model, X, column="duration")
 
 
 @pytest.mark.parametrize("kind", ["states", "predictive states"])

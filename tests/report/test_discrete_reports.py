@@ -7,8 +7,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
+import latentviews
+import latentviews.plot
 from latentviews import CommunityModel, CrowdLabels, Delta, LatentClass, TopicModel
-from latentviews.report import write_report
+from latentviews.report import INSTEAD, write_report
 from latentviews.report.figures import percent
 from outline import Outline
 
@@ -58,7 +60,20 @@ def test_classes_that_do_not_fit_are_told(answers, tmp_path):
     text = text_of(model, wide, tmp_path)
 
     assert "Read it with care" in text
-    assert "Dependent inside classes, by residuals above 4: 10 pairs of items." in text
+    assert "Dependent inside classes, by residuals above 4: 10 pairs of items. Fit more classes" in text
+
+
+def test_classes_of_one_row_and_shares_without_an_error_are_told(answers, tmp_path):
+    X = answers[0].iloc[:60].assign(odd=["odd", *["even"] * 59])
+    model = LatentClass(2, n_starts=2, random_state=0).fit(X)
+    model.weights_, model.components_ = np.array([0.98, 0.02]), list(model.components_)
+    for item, chances in enumerate(model.components_):
+        chances[:] = np.array([[0.5, 0.5]]).T if item < 4 else np.array([[1.0, 0.0], [0.0, 1.0]])
+
+    text = text_of(model, X, tmp_path)
+
+    assert "Class 1 has 1 row that is most probably in it" in text
+    assert "no standard error can be given there, which does not mean that the share is exact" in text
 
 
 def test_classes_of_as_many_parameters_as_cells_have_no_p_value(answers, tmp_path):
@@ -90,6 +105,19 @@ def test_topics_show_their_words(rng, tmp_path):
     assert text.index("goal") < text.index("rain")
     assert "<u>law" not in text
     assert "α₀ is 0.7" in text
+
+
+def test_a_concentration_that_documents_contradict_is_told(rng, tmp_path):
+    topics = rng.dirichlet(np.full(40, 0.2), size=3)
+    X = np.array([rng.multinomial(80, shares @ topics) for shares in rng.dirichlet(np.full(3, 3.0), size=200)])
+    model = TopicModel(3, random_state=0).fit(X)
+
+    assert "α₀ and the documents disagree" not in text_of(model, X, tmp_path)
+    model.concentration_ = 0.07
+    text = text_of(model, X, tmp_path)
+
+    assert "The concentration α₀ and the documents disagree: by 0.07 the largest share" in text
+    assert "may be far off; shares rest on <code>prior_</code>" in text
 
 
 def test_parts_of_draws_and_views_show_distributions(rng, tmp_path):
@@ -137,6 +165,18 @@ def test_communities_show_links_and_nodes(tmp_path):
     assert not re.search(r"<p>\d", text)
     assert "&lt;p&gt;33" in text
     assert f"{100 * model.connectivity_[0, 0]:.1f}\xa0%" in text
+
+
+@pytest.mark.parametrize(
+    "name", ["KernelHMM", "PredictiveStateModel", "LowRankDensity", "ChangePoints", "DriftMonitor"]
+)
+def test_models_without_a_report_name_what_draws_them(name, tmp_path):
+    model = getattr(latentviews, name)() if name != "DriftMonitor" else latentviews.DriftMonitor(np.zeros((30, 1)))
+    model.fitted_ = True
+    with pytest.raises(TypeError, match=rf"got a {name}, .*`\w+Display`"):
+        write_report(model, None, tmp_path / "report.html")
+    for display in re.findall(r"`(\w+Display)`", INSTEAD[name]):
+        assert hasattr(latentviews.plot, display)
 
 
 def test_a_crowd_has_a_report_of_its_own(tmp_path):

@@ -115,7 +115,7 @@ def test_singular_values_too_small_for_a_logarithm_are_said_to_be_drawn_at_its_f
     test = own.rank
     spectra = {pair: np.append(values[:3], 0.0) for pair, values in test.spectra.items()}
 
-    said = shown(replace(own, rank=test._replace(spectra=spectra)))
+    said = shown(replace(own, rank=replace(test, spectra=spectra)))
 
     assert "The axis is logarithmic, and what is too small for it is drawn at its foot." in said
     assert "The axis is logarithmic." in shown(own)

@@ -4,6 +4,8 @@ import argparse
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from latentviews._sentences import counted
 from latentviews.cli.common import (
     OPTIONS,
@@ -21,7 +23,7 @@ from latentviews.cli.options import LABELLED, MODEL, CommandError
 from latentviews.cli.output import output_file
 from latentviews.cli.progress import Progress
 from latentviews.cli.summary import Tally
-from latentviews.cli.wanted import stem
+from latentviews.cli.wanted import shortened_names, stem
 from latentviews.diagnosis.diagnose import CERTAIN, outside_range, outside_sentence
 from latentviews.io import Table, write_labels
 from latentviews.io.labels import write_labelled
@@ -51,7 +53,7 @@ def run_predict(arguments: argparse.Namespace) -> None:
                     write_labelled(kind, arguments.file, aside, labels, posteriors, noise)
                 else:
                     write_labels(aside, labels, posteriors, kind, noise)
-        told += outside(model, table)
+        told += [*absent(table), *outside(model, table)]
     counts, uncertain = tally.counts.tolist(), tally.n_uncertain / tally.n_rows
     summary = {
         "command": "predict",
@@ -70,6 +72,16 @@ def run_predict(arguments: argparse.Namespace) -> None:
         text.append(f"noise   {tally.n_noise:9,d}   {tally.n_noise / tally.n_rows:6.1%}")
     text += ["", f"rows of no class above {CERTAIN}   {uncertain:.1%}", f"wrote   {out}"]
     tell(arguments, "\n".join(text), summary)
+
+
+def absent(table: Table) -> list[str]:
+    """A sentence on columns without a value, if any."""
+    empty = [name for name, column in zip(table.columns, table.values.T, strict=True) if np.isnan(column).all()]
+    if not empty:
+        return []
+    has = "has" if len(empty) == 1 else "have"
+    where = "any row" if table.stored is None else f"any of {len(table.values):,} rows that were looked at"
+    return [f"{shortened_names(empty)} {has} no value in {where}: classes are told by the other columns alone."]
 
 
 def outside(model: Any, table: Table) -> list[str]:
@@ -100,7 +112,7 @@ def run_report(arguments: argparse.Namespace) -> None:
     with output_file(out, force=arguments.force) as aside, Progress(not arguments.quiet) as progress:
         with progress.stage("reading"), gathered_warnings(told):
             table = sample_for(model, arguments) or read_for(model, arguments)
-        told += outside(model, table)
+        told += [*absent(table), *outside(model, table)]
         with progress.stage("report"), gathered_warnings(told), blamed_on(arguments.file):
             contents = report_contents(
                 model,

@@ -7,17 +7,24 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from latentviews.cli.common import read, sample
+from latentviews.cli.common import read, sample, written
 from latentviews.cli.options import CommandError
 from latentviews.cli.texts import LABEL, text_alone_told, text_notes, with_texts
-from latentviews.cli.wanted import Wanted, shortened_names
-from latentviews.io import Reading, Table, Words
+from latentviews.cli.wanted import ALL_WHOLE, Wanted, refuse_mixed, shortened_names
+from latentviews.io import Table, Words
+from latentviews.io.words import open_words
 
 FEW = 20  # a column of no more different whole numbers may hold categories
 FAR = 1e5  # times the width of nine in ten values, from which on others are far
 ROWS_PER_VALUE = 5  # fewer rows do not show that values come again and again
 ASKED = ("csv", "parquet", "npy", "zarr", "fcs")  # where labels may stand among the columns; AnnData keeps them in obs
 TAKEN_IN = "--columns takes it in, with a list of all columns that are wanted"
+UNUSUAL = {  # what readers leave out, and why
+    "fcs": "the time or number of events, which measures no cell",
+    "csv": "without a name, as an index has it",
+    "parquet": "an index that pandas wrote",
+}
+WRITTEN = ("csv", "parquet")  # formats whose columns can be read as words
 OUT, CODES, NUMBER = "l", "c", "n"  # what may become of a column, by the letter that says so
 
 
@@ -43,23 +50,39 @@ def read_columns(arguments: argparse.Namespace, wanted: Wanted) -> Chosen:
         table = sample(arguments, wanted.columns, wanted.excluded) if _some_do(arguments, wanted) else None
         if table is None or len(table.columns) < 3:  # two views are left to copulas
             table = read(arguments, wanted.columns, exclude=wanted.excluded, words=wanted.codes)
-    notes = text_notes(arguments, table, wanted)
+    notes = [*usual_notes(table, wanted), *text_notes(arguments, table, wanted)]
     same = _constant(table, wanted.codes) if wanted.columns is None else []
     if same:
         rows = "all rows" if table.stored is None else f"all of {len(table.values):,} rows"
         notes.append(f"left out: {shortened_names(same)}, with one value in {rows}, which tells no classes apart.")
-    for name, scale in zip(table.columns, table.reading.transforms, strict=True):
-        if isinstance(scale, Words):
-            codes = [f"{place} is {word}" for place, word in enumerate(scale.values)]
-            more = f" and {len(codes) - 10} more" if len(codes) > 10 else ""
-            notes.append(f"{name} is taken as codes: {', '.join(codes[:10])}{more}.")
+    codes = with_whole(table, wanted)
+    table = with_values(arguments, table, codes)
+    notes += _codes_told(table)
     if table.stored is not None:
         notes.append(
             f"{table.source} has {table.n_rows:,} rows, which stay in it: classes are those of all of them; columns "
             f"are looked at, and checks and the report made, by {len(table.values):,}, spread over the file."
         )
-    chosen = _coded(Chosen(without(table, same), tuple(wanted.codes), tuple(notes)))
+    chosen = _coded(Chosen(without(table, same), tuple(codes), tuple(notes)))
     return replace(chosen, notes=(*chosen.notes, *_far_values(chosen)))
+
+
+def usual_notes(table: Table, wanted: Wanted) -> list[str]:
+    """A sentence on columns that readers leave out: times of events, and indices without a name."""
+    if wanted.columns is not None or table.format not in UNUSUAL:
+        return []
+    out = [name for name in table.left_out if name not in (*wanted.excluded, *table.texts)]
+    what = UNUSUAL[table.format]
+    return [f"left out: {shortened_names(out)}, {what}; {TAKEN_IN}."] if out else []
+
+
+def _codes_told(table: Table) -> Iterator[str]:
+    """A sentence on every column whose words or values are codes."""
+    for name, scale in zip(table.columns, table.reading.transforms, strict=True):
+        if isinstance(scale, Words):
+            codes = [f"{place} is {word}" for place, word in enumerate(scale.values)]
+            more = f" and {len(codes) - 10} more" if len(codes) > 10 else ""
+            yield f"{name} is taken as codes: {', '.join(codes[:10])}{more}."
 
 
 def _some_do(arguments: argparse.Namespace, wanted: Wanted) -> bool:
@@ -92,6 +115,47 @@ def _constant(table: Table, codes: list[str]) -> list[str]:
     return [name for name in same if name not in codes] if len(same) < len(table.columns) else []
 
 
+def with_whole(table: Table, wanted: Wanted) -> list[str]:
+    """The codes that are asked for, with all columns of few different whole numbers where `--codes whole` says so."""
+    if ALL_WHOLE not in wanted.codes or ALL_WHOLE in (*table.columns, *table.left_out):  # a column of that name
+        return wanted.codes
+    named = [name for name in wanted.codes if name != ALL_WHOLE]
+    found = []
+    for j, name in enumerate(table.columns):
+        column = _raw(table, j)
+        if name not in named and not LABEL.fullmatch(name) and _suspicion(name, column) is not None:
+            found.append(name)
+    if not found:
+        raise CommandError(
+            f"--codes whole takes all columns of at most {FEW} different whole numbers, and there is none; leave it "
+            "out."
+        )
+    codes = [*named, *found]
+    if isinstance(wanted.views, list):
+        refuse_mixed(wanted.views, codes)
+    return codes
+
+
+def with_values(arguments: argparse.Namespace, table: Table, codes: list[str]) -> Table:
+    """The same with codes of few different numbers that are not whole read as words, as the file writes them."""
+    scales, values = list(table.reading.transforms), table.values
+    for name in codes:
+        j = table.columns.index(name) if name in table.columns else -1
+        if j < 0 or scales[j] is not None or table.format not in WRITTEN:
+            continue
+        known = values[:, j][~np.isnan(values[:, j])]
+        if np.array_equal(known, np.round(known)) or len(np.unique(known)) > FEW:
+            continue
+        source = open_words(arguments.file, **written(arguments))
+        words = source.read(source.find([name], arguments.file))[:, 0]
+        pairs = sorted({(value, word) for value, word in zip(values[:, j], words, strict=True) if word is not None})
+        if len(pairs) > len(np.unique(known)):
+            raise CommandError(f"--codes names {name}, which writes one number in two ways; write it in one.")
+        scales[j] = scale = Words(tuple(word for _, word in pairs))
+        values[:, j] = scale(words)
+    return replace(table, values=values, reading=replace(table.reading, transforms=tuple(scales)))
+
+
 def _coded(chosen: Chosen) -> Chosen:
     """The same with codes as the whole numbers that they are in the file, on no scale."""
     table = chosen.table
@@ -107,9 +171,12 @@ def _coded(chosen: Chosen) -> Chosen:
         known = raw[~np.isnan(raw)]
         if not np.array_equal(known, np.round(known)):
             value = known[known != np.round(known)][0]
-            raise CommandError(f"--codes names {name}, which holds {value:g}; codes are whole numbers.")
+            raise CommandError(
+                f"--codes names {name}, which holds {value:g} and {len(np.unique(known)):,} different numbers in all; "
+                f"codes are whole numbers or words, and in CSV and Parquet files any {FEW} different numbers or fewer."
+            )
         values[:, j], scales[j] = raw, None
-    reading = Reading(table.columns, tuple(scales), table.reading.compensated)
+    reading = replace(table.reading, transforms=tuple(scales))
     return replace(chosen, table=replace(table, reading=reading))
 
 
@@ -171,7 +238,7 @@ def _doubt(doubtful: dict[str, int]) -> str:
     hold = f"{'holds' if len(doubtful) == 1 else 'hold'} {count} different whole numbers"
     return (
         f"{shortened_names(list(doubtful))} {hold}{' each' if len(doubtful) > 1 else ''}, taken as numbers; --codes "
-        "takes them as categories, --exclude leaves them out."
+        f"takes them as categories, {'`--codes whole` all, ' if len(doubtful) > 1 else ''}--exclude leaves them out."
     )
 
 
@@ -223,9 +290,8 @@ def without(table: Table, names: list[str]) -> Table:
             f"{table.source} holds nothing but row numbers and labels, {', '.join(names)}; --columns takes them in."
         )
     reading = table.reading
-    smaller = Reading(
-        tuple(reading.columns[j] for j in kept), tuple(reading.transforms[j] for j in kept), reading.compensated
-    )
+    columns, transforms = tuple(reading.columns[j] for j in kept), tuple(reading.transforms[j] for j in kept)
+    smaller = replace(reading, columns=columns, transforms=transforms)
     stored = table.stored and table.stored.only(smaller.columns)
     return replace(
         table, values=table.values[:, kept], reading=smaller, left_out=(*table.left_out, *names), stored=stored

@@ -35,15 +35,25 @@ def read(
         transform=getattr(arguments, "transform", "auto"),
         cofactor=getattr(arguments, "cofactor", COFACTOR),
         compensate=not getattr(arguments, "no_compensation", False),
-        delimiter=arguments.delimiter,
-        header=arguments.header,
+        **written(arguments),
     )
 
 
-def sample(arguments: argparse.Namespace, columns: list[str] | None, exclude: Sequence[str] = ()) -> Table | None:
+def sample(
+    arguments: argparse.Namespace,
+    columns: list[str] | None,
+    exclude: Sequence[str] = (),
+    reading: Reading | None = None,
+) -> Table | None:
     """Some rows of the table in FILE where it is large; None where it is not."""
-    options = {"delimiter": arguments.delimiter, "header": arguments.header}
+    options = written(arguments)
+    options["missing"] += [] if reading is None else list(reading.missing)
     return sample_table(arguments.file, columns, exclude=exclude, most=SAMPLED, **options)
+
+
+def written(arguments: argparse.Namespace) -> dict[str, Any]:
+    """How FILE is written, as the options say."""
+    return {"delimiter": arguments.delimiter, "header": arguments.header, "missing": list(arguments.missing)}
 
 
 def source_of(table: Table) -> str:

@@ -12,7 +12,7 @@ import numpy as np
 
 from latentviews import __version__
 from latentviews._sentences import counted
-from latentviews.cli.common import blamed_on, gathered_warnings, tell
+from latentviews.cli.common import blamed_on, gathered_warnings, tell, written
 from latentviews.cli.options import MODEL, REPORT, SUMMARY, CommandError
 from latentviews.cli.output import output_directory
 from latentviews.cli.progress import Progress
@@ -54,7 +54,7 @@ def run(arguments: argparse.Namespace) -> None:
 def read_answers_file(arguments: argparse.Namespace) -> tuple[list[np.ndarray], list[str]]:
     """The three columns of answers: as named, else by their usual names, else the only three, with a note."""
     path = arguments.file
-    source = open_words(path, delimiter=arguments.delimiter, header=arguments.header)
+    source = open_words(path, **written(arguments))
     notes: list[str] = []
     asked = {name: getattr(arguments, name) for name in NAMES}
     if not any(asked.values()) and not set(NAMES) <= set(source.names):
@@ -66,7 +66,14 @@ def read_answers_file(arguments: argparse.Namespace) -> tuple[list[np.ndarray], 
         places, taken = [0, 1, 2], [f"{column!r} for {name}s" for column, name in zip(source.names, NAMES, strict=True)]
         notes = [f"columns are taken by their order, {', '.join(taken)}; --task, --worker and --label name others."]
     else:
-        places = source.find([asked[name] or name for name in NAMES], path)
+        wanted = [asked[name] or name for name in NAMES]
+        places = source.find(wanted, path)
+        if len(set(places)) < len(NAMES):
+            one, other = next((i, j) for i in range(3) for j in range(i + 1, 3) if places[i] == places[j])
+            raise CommandError(
+                f"{wanted[one]!r} is named for {NAMES[one]}s and for {NAMES[other]}s; tasks, workers and labels are "
+                f"three columns. --{NAMES[one]} and --{NAMES[other]} name them."
+            )
     return list(source.read(places).T), notes
 
 

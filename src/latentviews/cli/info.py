@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 
 from latentviews._sentences import counted
-from latentviews.cli.common import gathered_warnings, read, tell
-from latentviews.cli.options import MODEL
+from latentviews.cli.columns import ASKED, Chosen, settle
+from latentviews.cli.common import gathered_warnings, read, tell, written
+from latentviews.cli.options import MODEL, CommandError
 from latentviews.cli.texts import no_categories
 from latentviews.cli.wanted import listed_names, split_names
 from latentviews.io import InputError, Table, open_source, unusable_columns
@@ -29,7 +30,8 @@ def run_info(arguments: argparse.Namespace) -> None:
         told: list[str] = []
         with gathered_warnings(told), arguments.leaving_at_once():
             table, unusable = read_usable(arguments)
-        summary = summarize_table(table) | {"unusable": unusable, "warnings": told}
+        out = left_out_by_fit(table) if arguments.columns is None else []
+        summary = summarize_table(table) | {"unusable": unusable, "left_out_by_fit": out, "warnings": told}
         tell(arguments, describe_table(table, summary), summary)
 
 
@@ -41,12 +43,23 @@ def read_usable(arguments: argparse.Namespace) -> tuple[Table, dict[str, str]]:
         table = read(arguments)
         return table, dict.fromkeys(table.texts, TEXT) | no_categories(arguments, table.texts)
     except InputError:
-        source = open_source(arguments.file, compensate=False, delimiter=arguments.delimiter, header=arguments.header)
-        unusable = unusable_columns(arguments.file, delimiter=arguments.delimiter, header=arguments.header)
+        source = open_source(arguments.file, compensate=False, **written(arguments))
+        unusable = unusable_columns(arguments.file, **written(arguments))
         usable = [name for name in source.names if name not in unusable]
         if not unusable or not usable:
             raise
         return read(arguments, usable), unusable
+
+
+def left_out_by_fit(table: Table) -> list[str]:
+    """Row numbers and labels among the columns, which `fit` leaves out where nobody is asked."""
+    if table.format not in ASKED:
+        return []
+    try:
+        kept = settle(Chosen(table, ()), None).table.columns
+    except CommandError:  # there is nothing else
+        return []
+    return [name for name in table.columns if name not in kept]
 
 
 def is_model(path: Path) -> bool:
@@ -93,8 +106,12 @@ def describe_table(table: Table, summary: dict[str, Any]) -> str:
     ]
     for one in summary["columns"]:
         numbers = "  ".join(f"{'-' if one[key] is None else format(one[key], '.5g'):>11}" for key in NUMBERS)
-        lines.append(f"{one['name']:<{width}}  {numbers}  {one['missing']:>9,}  {one['scale'] or 'as it is'}")
-    unusable = summary["unusable"]
+        scale = "left out by `fit`" if one["name"] in summary["left_out_by_fit"] else one["scale"] or "as it is"
+        lines.append(f"{one['name']:<{width}}  {numbers}  {one['missing']:>9,}  {scale}")
+    unusable, by_fit = summary["unusable"], summary["left_out_by_fit"]
+    if by_fit:
+        them = "row numbers, times or labels, which `fit` leaves out unless --columns names"
+        lines += ["", f"{them} {'it' if len(by_fit) == 1 else 'them'}: {listed_names(by_fit)}"]
     left_out = [name for name in summary["left_out"] if name not in unusable]
     if left_out:
         lines += ["", f"left out unless named: {listed_names(left_out)}"]

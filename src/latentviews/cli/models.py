@@ -105,7 +105,7 @@ def sample_for(model: Any, arguments: argparse.Namespace) -> Table | None:
     reading = getattr(model, "reading_", None)
     if reading is None or any(scale is not None for scale in reading.transforms):
         return None
-    return sample(arguments, list(reading.columns))
+    return sample(arguments, list(reading.columns), reading=reading)
 
 
 def rows_of(table: Table, model: Any) -> Any:

@@ -162,7 +162,7 @@ def _add_columns(parser: argparse.ArgumentParser) -> None:
         "--codes",
         metavar="NAMES",
         help="columns whose words or whole numbers stand for categories, with commas between; they are compared, not "
-        "ordered. `text` takes all columns that hold text",
+        "ordered. `text` takes all columns that hold text, `whole` all of few different whole numbers",
     )
 
 
@@ -271,6 +271,14 @@ def _add_text(parser: argparse.ArgumentParser) -> None:
         "--header",
         action=argparse.BooleanOptionalAction,
         help="whether the first line names the columns; without names they are called 1, 2 and so on",
+    )
+    text.add_argument(
+        "--missing",
+        action="append",
+        default=[],
+        metavar="MARK",
+        help="what stands for a missing value beside empty cells, NA and the like, such as ? or -999; a number does so "
+        "in files of any kind. May be given more than once",
     )
 
 

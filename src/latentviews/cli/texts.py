@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from itertools import islice
 
 from latentviews._sentences import counted
+from latentviews.cli.common import written
 from latentviews.cli.options import CommandError
 from latentviews.cli.wanted import ALL_TEXTS, Wanted, refuse_mixed, shortened_names
 from latentviews.io import InputError, Table, open_source
@@ -88,7 +89,7 @@ def _which_hold(names: list[str]) -> str:
 
 
 def _opened(arguments: argparse.Namespace) -> Source:
-    return open_source(arguments.file, compensate=False, delimiter=arguments.delimiter, header=arguments.header)
+    return open_source(arguments.file, compensate=False, **written(arguments))
 
 
 class _Counted:

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from latentviews.cli.options import CommandError
 
-ALL_TEXTS = "text"  # of --codes: all columns that hold text
+ALL_TEXTS, ALL_WHOLE = "text", "whole"  # of --codes: all columns that hold text, or few different whole numbers
 
 
 class Wanted(NamedTuple):
@@ -59,7 +59,7 @@ def parse_columns(arguments: argparse.Namespace) -> Wanted:
         both = [name for name in given if name in excluded]
         if both:
             raise CommandError(f"{option} and --exclude both name {', '.join(both)}; leave it out of one of them.")
-    stray = [name for name in codes if columns is not None and name not in (*columns, ALL_TEXTS)]
+    stray = [name for name in codes if columns is not None and name not in (*columns, ALL_TEXTS, ALL_WHOLE)]
     if stray:
         raise CommandError(f"--codes names {', '.join(stray)}, which is not among the columns that are used.")
     if isinstance(views, list):

@@ -271,7 +271,7 @@ def _used(model: Any) -> list[int]:
     return [j for columns in model.views_ for j in columns]
 
 
-def _about_fit(model: Any) -> dict[str, bool]:
+def _about_fit(model: Any) -> dict[str, Any]:
     """Whether its classes were counted, and whether copulas were tried, or can be."""
     choice = getattr(model, "dependence_choice_", None)
     numbers = all(view.domain is not None and view.space.affine for view in model.components_)

@@ -1,18 +1,17 @@
 """Dawid & Skene's model with workers that come from one crowd: what they answer, given the class of the task."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 from scipy import sparse
-from scipy.special import digamma, expit, gammaln, xlogy
+from scipy.special import digamma, gammaln, xlogy
 
-from latentviews._numbers import TINY, as_shares, column_sums
+from latentviews._numbers import as_shares, column_sums
 from latentviews.discrete.crowd_answers import CrowdAnswers
 
 STRENGTH = 4.0  # answers that the crowd counts for beside a worker's own, at first
 IMAGINED, ANSWERED, RIGHT = 5, 8.0, 0.75  # workers beside those there are, answers of each to a class, share right
 TASKS = 1.0  # imagined, of every class
-BATCH = 200_000  # tasks
 BOUNDS = (1e-3, 1e4)  # of the Dirichlet's parameters
 
 
@@ -73,12 +72,17 @@ def softmax_rows(log_joint: np.ndarray) -> np.ndarray:
 
 def _maximised(answers: CrowdAnswers, posteriors: np.ndarray, prior: np.ndarray | None) -> Crowd:
     """The M step: expected counts of every worker, and one step of the crowd's law towards them."""
-    _, n_workers, k = answers.shape
-    counts = (answers.table.T @ posteriors).reshape(n_workers, k, k).transpose(0, 2, 1)
+    counts, k = expected_counts(answers, posteriors), posteriors.shape[1]
     if prior is None:
         prior = STRENGTH * as_shares(counts.sum(axis=0) + 1 / k, axis=1)
     weights = as_shares(column_sums(posteriors) + TASKS)
     return Crowd(weights, dirichlet_step(np.concatenate([counts, imagined_workers(k)]), prior), counts)
+
+
+def expected_counts(answers: CrowdAnswers, posteriors: np.ndarray) -> np.ndarray:
+    """Expected answers of every worker to tasks of every class, (n_workers, k, k)."""
+    _, n_workers, k = answers.shape
+    return (answers.table.T @ posteriors).reshape(n_workers, k, k).transpose(0, 2, 1)
 
 
 def imagined_workers(k: int) -> np.ndarray:
@@ -90,14 +94,14 @@ def imagined_workers(k: int) -> np.ndarray:
     return np.tile(ANSWERED * np.where(np.eye(k, dtype=bool), RIGHT, wrong), (IMAGINED, 1, 1))
 
 
-def dirichlet_step(counts: np.ndarray, prior: np.ndarray) -> np.ndarray:
+def dirichlet_step(counts: np.ndarray, prior: np.ndarray, weights: np.ndarray | None = None) -> np.ndarray:
     """Minka's fixed point for Dirichlet–multinomial counts (n, k, L): parameters (k, L) that make them likelier.
 
-    a_l ← a_l Σ_w [ψ(n_wl + a_l) − ψ(a_l)] / Σ_w [ψ(n_w + a) − ψ(a)], a = Σ_l a_l.
+    a_l ← a_l Σ_w v_w [ψ(n_wl + a_l) − ψ(a_l)] / Σ_w v_w [ψ(n_w + a) − ψ(a)], a = Σ_l a_l, for weights v of workers.
     """
-    strength = prior.sum(axis=1)
-    above = (digamma(counts + prior) - digamma(prior)).sum(axis=0)
-    below = (digamma(counts.sum(axis=2) + strength) - digamma(strength)).sum(axis=0)
+    strength, weights = prior.sum(axis=1), np.ones(len(counts)) if weights is None else weights
+    above = (weights[:, None, None] * (digamma(counts + prior) - digamma(prior))).sum(axis=0)
+    below = (weights[:, None] * (digamma(counts.sum(axis=2) + strength) - digamma(strength))).sum(axis=0)
     moved = prior * above / np.where(below > 0, below, 1.0)[:, None]
     return np.clip(np.where(below[:, None] > 0, moved, prior), *BOUNDS)
 
@@ -113,45 +117,6 @@ def evidence_of(crowd: Crowd, posteriors: np.ndarray) -> float:
     k = len(crowd.weights)
     classes = log_evidence(posteriors.sum(axis=0), np.full(k, TASKS))
     return float(log_evidence(crowd.counts, crowd.prior).sum() + classes - xlogy(posteriors, posteriors).sum())
-
-
-def judged_by_others(crowd: Crowd, answers: CrowdAnswers, posteriors: np.ndarray) -> Crowd:
-    """The crowd with counts by what the other workers say of each task, so that nobody vouches for himself.
-
-    Without an answer, the posteriors of a task are those with it over the chances of that answer.
-    """
-    table, k = answers.table, len(crowd.weights)
-    chances = np.ascontiguousarray(crowd.confusion.transpose(1, 0, 2).reshape(k, -1))  # by class, then as the table
-    counts = np.zeros((table.shape[1], k))
-    for start in range(0, len(posteriors), BATCH):
-        part = table[start : start + BATCH]
-        whole = [np.repeat(column, np.diff(part.indptr)) for column in posteriors[start : start + BATCH].T]
-        said = [np.take(row, part.indices) for row in chances]
-        if np.all(part.data == 1):  # logs take longer than all the rest
-            others = [column / chance for column, chance in zip(whole, said, strict=True)]
-        else:
-            pairs = zip(whole, said, strict=True)
-            logs = [np.log(np.maximum(column, TINY)) - part.data * np.log(chance) for column, chance in pairs]
-            others = list(softmax_rows(np.stack(logs, axis=1)).T)
-        weights = part.data / sum(others)
-        counts += np.stack([np.bincount(part.indices, weights * column, table.shape[1]) for column in others], axis=1)
-    return replace(crowd, counts=counts.reshape(-1, k, k).transpose(0, 2, 1))
-
-
-def spammer_probability(crowd: Crowd, n_iter: int = 100) -> np.ndarray:
-    """The probability that a worker's answers do not depend on the task's class, one per worker.
-
-    The evidence of counts for one law of answers whatever the class, against one law per class, any law as likely as
-    another; how common spammers are is found by EM.
-    """
-    k, share = len(crowd.weights), 0.1
-    if k == 1:
-        return np.zeros(len(crowd.counts))
-    odds = log_evidence(crowd.counts.sum(axis=1), np.ones(k)) - log_evidence(crowd.counts, np.ones((k, k))).sum(axis=1)
-    for _ in range(n_iter):
-        chances = expit(odds + np.log(share / (1 - share)))
-        share = (chances.sum() + 0.1) / (len(chances) + 1)  # as if a tenth of one more worker were a spammer
-    return chances
 
 
 def information(crowd: Crowd) -> np.ndarray:

@@ -13,15 +13,8 @@ from latentviews._sentences import warn_user
 from latentviews._validation import all_or_nothing
 from latentviews.discrete.crowd_answers import CrowdAnswers, read_answers
 from latentviews.discrete.crowd_groups import spectral_posteriors
-from latentviews.discrete.crowd_model import (
-    Crowd,
-    CrowdFit,
-    fit_crowd,
-    information,
-    judged_by_others,
-    softmax_rows,
-    spammer_probability,
-)
+from latentviews.discrete.crowd_model import Crowd, CrowdFit, fit_crowd, information, softmax_rows
+from latentviews.discrete.spammers import spammer_probability
 
 MANY, TRIAL = 100_000, 3  # of more tasks so many are drawn, and so many steps made from every start, to choose one by
 
@@ -69,8 +62,8 @@ class CrowdLabels(ClassifierMixin, BaseEstimator):
     pooling_ : array of shape (k,)
         How many answers the crowd counts for beside a worker's own, by class; many where workers are alike.
     spammer_probability_ : array of shape (n_workers,)
-        The probability that a worker's answers do not depend on the class: one law of answers for all classes,
-        against one per class, with tasks judged by the other workers. The share of spammers is estimated.
+        The probability that a worker's answers do not depend on the class: one law of answers for all classes, against
+        a matrix as the crowd's or any other, with tasks judged by the other workers. How common each is is estimated.
     information_ : array of shape (n_workers,)
         The share of the uncertainty about a class that one answer takes away, I(class; answer) / H(class): 0 for a
         spammer, 1 for a worker who tells the classes apart without fail, be it under wrong names.
@@ -173,7 +166,7 @@ class CrowdLabels(ClassifierMixin, BaseEstimator):
         self.labels_ = self.classes_[best.posteriors.argmax(axis=1)]
         self.weights_, self.confusion_ = crowd.weights, crowd.confusion
         self.crowd_confusion_, self.pooling_ = as_shares(crowd.prior, axis=1), crowd.prior.sum(axis=1)
-        self.spammer_probability_ = spammer_probability(judged_by_others(crowd, answers, best.posteriors))
+        self.spammer_probability_ = spammer_probability(crowd, answers, best.posteriors)
         self.information_ = information(crowd)
         self.n_answers_ = crowd.counts.sum(axis=(1, 2))
         self.evidence_, self.n_iter_, self.converged_ = best.evidence, best.n_iter, best.converged

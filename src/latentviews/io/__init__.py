@@ -50,6 +50,7 @@ class Reading:
     columns: tuple[str, ...]
     transforms: tuple[Transform | None, ...]  # one per column; None leaves it as it is
     compensated: bool = True  # whether files with a spillover matrix are compensated by it
+    missing: tuple[str, ...] = ()  # marks of missing values, beside empty cells and the like
 
 
 @dataclass(frozen=True, eq=False)
@@ -115,6 +116,7 @@ def read_table(
     compensate: bool = True,
     delimiter: str | None = None,
     header: bool | None = None,
+    missing: Sequence[str] = (),
 ) -> Table:
     r"""Read numbers from a CSV, TSV, Parquet, NPY, Zarr, FCS or h5ad file.
 
@@ -145,6 +147,8 @@ def read_table(
         Of a text file; found out by default.
     header : bool or None
         Whether the first line of a text file names the columns; found out by default.
+    missing : list of str
+        Marks of missing values beside empty cells, NA and the like: words of text files such as "?", numbers of any.
 
     Returns
     -------
@@ -166,26 +170,25 @@ def read_table(
         raise InputError(f"transform must be one of {TRANSFORMS}; got {transform!r}.")
     if reading is not None:
         columns, compensate = reading.columns, reading.compensated
-    source = open_source(path, compensate=compensate, delimiter=delimiter, header=header)
+        missing = (*missing, *(mark for mark in reading.missing if mark not in missing))
+    written: dict[str, Any] = {"delimiter": delimiter, "header": header, "missing": tuple(missing)}
+    source = open_source(path, compensate=compensate, **written)
     chosen = _chosen(source, path, columns, exclude, words)
     names = tuple(source.names[j] for j in chosen)
     source.find(list(names), path)
     known = {} if reading is None else dict(zip(names, reading.transforms, strict=True))
     texts = [source.names[j] for j in chosen if source.names[j] in words and j in source.texts]
     texts = texts if reading is None else [name for name in names if isinstance(known[name], Words)]
-    places = coded_columns(path, texts, known, delimiter, header) if texts else {}
+    places = coded_columns(path, texts, known, **written) if texts else {}
     plain = [j for j in chosen if source.names[j] not in places]
     values = _joined(source.read(plain) if plain else np.empty((0, 0)), names, places)
     _check_finite(path, values, names)
     scales = _scales(source, names, values, transform, cofactor) if reading is None else list(reading.transforms)
-    for j, scale in enumerate(scales):
-        if names[j] in places:
-            scales[j] = places[names[j]][0]
-        elif scale is not None:
-            values[:, j] = scale(values[:, j])
+    _to_scales(values, names, scales, places)
     left_out = tuple(name for name in source.names if name not in names)
     unread = tuple(source.names[j] for j in source.texts if source.names[j] in left_out)
-    return Table(values, path.name, source.format, Reading(names, tuple(scales), compensate), left_out, unread)
+    reading = Reading(names, tuple(scales), compensate, written["missing"])
+    return Table(values, path.name, source.format, reading, left_out, unread)
 
 
 def sample_table(
@@ -196,6 +199,7 @@ def sample_table(
     most: int = 100_000,
     delimiter: str | None = None,
     header: bool | None = None,
+    missing: Sequence[str] = (),
 ) -> Table | None:
     """Some rows of a table that is too large for memory, which stays in its file: one by chance of every so many.
 
@@ -212,6 +216,8 @@ def sample_table(
         Of a text file; found out by default.
     header : bool or None
         Whether the first line of a text file names the columns; found out by default.
+    missing : list of str
+        Marks of missing values beside empty cells, NA and the like: words of text files such as "?", numbers of any.
 
     Returns
     -------
@@ -219,7 +225,7 @@ def sample_table(
         With all rows as ``stored``; None where the table is small, or a file that can only be read whole.
     """
     path = Path(path)
-    source = open_source(path, delimiter=delimiter, header=header)
+    source = open_source(path, delimiter=delimiter, header=header, missing=missing)
     if source.pieces is None or source.count is None:
         return None
     names = tuple(source.names[j] for j in _chosen(source, path, columns, exclude, ()))
@@ -237,7 +243,7 @@ def sample_table(
         start += len(values)
     left_out = tuple(name for name in source.names if name not in names)
     unread = tuple(source.names[j] for j in source.texts if source.names[j] in left_out)
-    reading = Reading(names, (None,) * len(names))
+    reading = Reading(names, (None,) * len(names), missing=tuple(missing))
     return Table(np.concatenate(found), path.name, source.format, reading, left_out, unread, stored, rows)
 
 
@@ -263,9 +269,12 @@ def _chosen(
     return [j for j in left if j not in source.texts or source.names[j] in words] or left
 
 
-def unusable_columns(path: Any, *, delimiter: str | None = None, header: bool | None = None) -> dict[str, str]:
-    """The columns of a file that cannot be read as numbers, and why; those of the same name are one."""
-    source = open_source(Path(path), compensate=False, delimiter=delimiter, header=header)
+def unusable_columns(path: Any, **written: Any) -> dict[str, str]:
+    """The columns of a file that cannot be read as numbers, and why; those of the same name are one.
+
+    ``written`` says how the file is, as `open_source` takes it.
+    """
+    source = open_source(Path(path), compensate=False, **written)
     found = {}
     for j, name in enumerate(source.names):
         if source.names.count(name) > 1:
@@ -284,6 +293,20 @@ def _joined(values: np.ndarray, names: Sequence[str], places: dict[str, tuple[Wo
         return values
     rest = iter(values.T)
     return np.stack([places[name][1] if name in places else next(rest) for name in names], axis=1)
+
+
+def _to_scales(
+    values: np.ndarray,
+    names: Sequence[str],
+    scales: list[Transform | None],
+    places: dict[str, tuple[Words, np.ndarray]],
+) -> None:
+    """Bring columns to their scales in place; those of words are on theirs, which the list is told of."""
+    for j, scale in enumerate(scales):
+        if names[j] in places:
+            scales[j] = places[names[j]][0]
+        elif scale is not None:
+            values[:, j] = scale(values[:, j])
 
 
 def _check_finite(path: Path, values: np.ndarray, names: Sequence[str]) -> None:

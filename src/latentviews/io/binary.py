@@ -15,19 +15,8 @@ from latentviews.io.source import InputError, MixedPiece, Piece, Source, at_once
 ROWS = 65_536  # read at a time where a format gives rows rather than columns
 
 
-def _checked_rows(path: Path, metadata: Any) -> int:
-    """How many rows a Parquet file says that it holds, if its row groups have as many."""
-    n_rows = int(metadata.num_rows)
-    held = sum(metadata.row_group(group).num_rows for group in range(metadata.num_row_groups))
-    if held != n_rows:
-        raise InputError(
-            f"{path} is damaged: it says that it holds {n_rows:,} rows, its row groups {held:,}. Write it again."
-        )
-    return n_rows
-
-
-def open_parquet(path: Path) -> Source:
-    """The columns of a Parquet file; only those wanted are read."""
+def _parquet_file(path: Path) -> tuple[Any, Any]:
+    """A Parquet file whose row groups hold as many rows as it says, and its schema."""
     parquet = require("pyarrow.parquet", "Reading Parquet files")
     pyarrow = require("pyarrow", "Reading Parquet files")
     try:
@@ -35,7 +24,18 @@ def open_parquet(path: Path) -> Source:
         schema = file.schema_arrow
     except (pyarrow.ArrowInvalid, UnicodeDecodeError, OSError) as error:  # a name may be no text
         raise InputError(f"{path} is not a whole Parquet file; it may be cut short ({_first_line(error)}).") from error
-    n_rows = _checked_rows(path, file.metadata)
+    n_rows = file.metadata.num_rows
+    held = sum(file.metadata.row_group(group).num_rows for group in range(file.num_row_groups))
+    if held != n_rows:
+        raise InputError(
+            f"{path} is damaged: it says that it holds {n_rows:,} rows, its row groups {held:,}. Write it again."
+        )
+    return file, schema
+
+
+def open_parquet(path: Path) -> Source:
+    """The columns of a Parquet file; only those wanted are read."""
+    pyarrow, (file, schema) = require("pyarrow", "Reading Parquet files"), _parquet_file(path)
     hidden = {"__index_level_0__"}  # what pandas writes an unnamed index as
     usual = [j for j, name in enumerate(schema.names) if name not in hidden]
 
@@ -64,7 +64,7 @@ def open_parquet(path: Path) -> Source:
                 raise InputError(f"{path}, {place}: it cannot be read to its end ({_first_line(error)}).") from error
 
     texts = [j for j, one in enumerate(schema) if not _is_number(one.type)]
-    more: dict[str, Any] = {"mixed": partial(_mixed_groups, path, file, texts), "count": lambda: n_rows}
+    more: dict[str, Any] = {"mixed": partial(_mixed_groups, path, file, texts), "count": lambda: file.metadata.num_rows}
     return Source("parquet", list(schema.names), read, usual=usual, texts=texts, pieces=pieces, **more)
 
 

@@ -21,8 +21,20 @@ def open_fcs(path: Path, *, compensate: bool = True) -> Source:
     except InputError:
         raise
     except Exception as error:  # a damaged file can fail anywhere in the parser, or say what cannot be
-        reason = str(error) or type(error).__name__
+        reason = _header_fault(path) or str(error) or type(error).__name__
         raise InputError(f"{path} is not a whole FCS file; it may be cut short ({reason}).") from error
+
+
+def _header_fault(path: Path) -> str | None:
+    """What is wrong with the header, whose bytes 10 to 57 are the places of text, data and analysis."""
+    with open(path, "rb") as file:
+        header = file.read(58)
+    fields = [header[start : start + 8].strip() for start in range(10, 58, 8)]
+    wrong = next((field for field in fields if field and not field.lstrip(b"-").isdigit()), None)
+    if wrong is None:
+        return None
+    shown = wrong.decode("latin-1")
+    return f"its header has {shown!r} where a number says at which byte a part of the file begins or ends"
 
 
 def _source(path: Path, flow: Any, compensate: bool) -> Source:

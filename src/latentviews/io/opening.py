@@ -1,25 +1,41 @@
 """A file opened by the reader for its kind, which is told by its content."""
 
+from collections.abc import Sequence
 from pathlib import Path
 
 from latentviews._files import why_unreadable
 from latentviews.io.binary import open_npy, open_parquet, open_zarr
 from latentviews.io.fcs import open_fcs
 from latentviews.io.h5ad import open_h5ad
-from latentviews.io.source import InputError, Source
-from latentviews.io.text import open_text
+from latentviews.io.source import InputError, Source, without_marks
+from latentviews.io.text import NUMBER, open_text
 
 MAGIC = {b"FCS": "fcs", b"PAR1": "parquet", b"\x93NUMPY": "npy", b"\x89HDF": "h5ad", b"PK\x03\x04": "zip"}
 SUFFIXES = {".fcs": "fcs", ".parquet": "parquet", ".pq": "parquet", ".npy": "npy", ".h5ad": "h5ad"}
 
 
 def open_source(
-    path: Path, *, compensate: bool = True, delimiter: str | None = None, header: bool | None = None
+    path: Path,
+    *,
+    compensate: bool = True,
+    delimiter: str | None = None,
+    header: bool | None = None,
+    missing: Sequence[str] = (),
 ) -> Source:
-    """A file opened by the reader for its kind, or a sentence on why it is none that can be read."""
-    kind = _kind(path)
+    """A file opened by the reader for its kind, or a sentence on why it is none that can be read.
+
+    ``missing`` are marks of missing values: words of text files, and numbers of any.
+    """
+    source = _opened(path, _kind(path), compensate, delimiter, header, missing)
+    numbers = [float(mark) for mark in missing if NUMBER.fullmatch(mark)]
+    return without_marks(source, numbers) if numbers else source
+
+
+def _opened(
+    path: Path, kind: str, compensate: bool, delimiter: str | None, header: bool | None, missing: Sequence[str]
+) -> Source:
     if kind == "text":
-        return open_text(path, delimiter=delimiter, header=header)
+        return open_text(path, delimiter=delimiter, header=header, missing=missing)
     if kind == "fcs":
         return open_fcs(path, compensate=compensate)
     return {"parquet": open_parquet, "npy": open_npy, "zarr": open_zarr, "h5ad": open_h5ad}[kind](path)

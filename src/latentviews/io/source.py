@@ -1,7 +1,7 @@
 """What every reader gives: the names of a file's columns, and a way to the numbers in some of them."""
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from importlib import import_module
 from typing import Any
@@ -71,6 +71,26 @@ class Source:
             return f"; it has a single column, {only}. Is its delimiter another one? Set the option `delimiter`."
         shown = ", ".join(map(repr, self.names[:20]))
         return f"; it has {shown}{', …' if len(self.names) > 20 else ''}."
+
+
+def without_marks(source: Source, marks: Sequence[float]) -> Source:
+    """The same with NaN in the place of numbers that stand for missing values."""
+
+    def cleared(values: np.ndarray) -> np.ndarray:
+        return np.where(np.isin(values, marks), np.nan, values) if values.dtype.kind in "biuf" else values
+
+    def read(columns: list[int]) -> np.ndarray:
+        return cleared(source.read(columns))
+
+    def pieces(columns: list[int]) -> Iterator[Piece]:
+        return ((where, cleared(rows)) for where, rows in source.pieces(columns)) if source.pieces else iter(())
+
+    def mixed(columns: list[int]) -> Iterator[MixedPiece]:
+        return (
+            ((where, list(map(cleared, parts))) for where, parts in source.mixed(columns)) if source.mixed else iter(())
+        )
+
+    return replace(source, read=read, pieces=source.pieces and pieces, mixed=source.mixed and mixed)
 
 
 def _listed(noun: str, names: list[str]) -> str:

@@ -4,7 +4,7 @@ import csv
 import gzip
 import re
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -32,18 +32,22 @@ class Dialect:
     decimal: str
     header: bool
     skipped: int  # blank lines at the top
+    missing: tuple[str, ...] = MISSING  # cells that stand for a missing value
 
 
-def open_text(path: Path, *, delimiter: str | None = None, header: bool | None = None) -> Source:
+def open_text(
+    path: Path, *, delimiter: str | None = None, header: bool | None = None, missing: Sequence[str] = ()
+) -> Source:
     """The columns of a delimited text file, plain or gzipped."""
     if delimiter is not None and (len(delimiter) != 1 or not delimiter.isascii() or delimiter in '"\n\r\0'):
         raise InputError(f"The option `delimiter` is one character, such as ',' or a tab; got {delimiter!r}.")
-    dialect, first, rest = sniff(path, delimiter, header)
+    dialect, first, rest = sniff(path, delimiter, header, missing)
     names = [name.strip() for name in first] if dialect.header else numbered(len(first))
     usual = [j for j, name in enumerate(names) if name]  # an index that pandas or R wrote has no name
     names = [name or f"unnamed {j + 1}" for j, name in enumerate(names)]
     marks = "." if dialect.delimiter == "," else ".,"
-    texts = [j for j in range(len(first)) if _holds_text([row[j] for row in rest if j < len(row)], marks)]
+    cells = ([row[j] for row in rest if j < len(row)] for j in range(len(first)))
+    texts = [j for j, column in enumerate(cells) if _holds_text(column, marks, dialect.missing)]
     return Source(
         "csv",
         names,
@@ -56,22 +60,24 @@ def open_text(path: Path, *, delimiter: str | None = None, header: bool | None =
     )
 
 
-def is_number(cell: str, decimal: str = ".") -> bool:
+def is_number(cell: str, decimal: str = ".", missing: Sequence[str] = MISSING) -> bool:
     """Whether a cell holds a number or stands for a missing one."""
     cell = cell.strip()
     if decimal != "." and "." in cell:
         return False
-    return cell in MISSING or NUMBER.fullmatch(cell.replace(decimal, ".")) is not None
+    return cell in missing or NUMBER.fullmatch(cell.replace(decimal, ".")) is not None
 
 
-def _holds_text(cells: list[str], marks: str) -> bool:
+def _holds_text(cells: list[str], marks: str, missing: Sequence[str]) -> bool:
     """Whether some cells hold something, and none of them a number with one of the decimal marks."""
-    told = [cell for cell in cells if cell.strip() not in MISSING]
+    told = [cell for cell in cells if cell.strip() not in missing]
     return bool(told) and not any(is_number(cell, mark) for cell in told for mark in marks)
 
 
-def sniff(path: Path, delimiter: str | None, header: bool | None) -> tuple[Dialect, list[str], list[list[str]]]:
-    """How a file is written, its first row, and some rows of data."""
+def sniff(
+    path: Path, delimiter: str | None, header: bool | None, missing: Sequence[str] = ()
+) -> tuple[Dialect, list[str], list[list[str]]]:
+    """How a file is written, its first row, and some rows of data; ``missing`` are more marks of missing values."""
     encoding, zipped = _encoding(path)
     lines, whole = _first_lines(path, encoding, zipped)
     skipped = next((i for i, line in enumerate(lines) if line.strip()), None)
@@ -86,7 +92,8 @@ def sniff(path: Path, delimiter: str | None, header: bool | None) -> tuple[Diale
         header = not any(NUMBER.fullmatch(cell.strip().replace(decimal, ".")) for cell in first)
     if header and not rest and whole:
         raise InputError(f"{path} has a header and no rows.")
-    return Dialect(encoding, zipped, delimiter, decimal, header, skipped), first, rest if header else [first, *rest]
+    dialect = Dialect(encoding, zipped, delimiter, decimal, header, skipped, (*MISSING, *missing))
+    return dialect, first, rest if header else [first, *rest]
 
 
 def _encoding(path: Path) -> tuple[str, bool]:
@@ -163,7 +170,7 @@ def _options(dialect: Dialect, names: list[str], columns: list[int], kind: Any) 
         "convert_options": arrow_csv.ConvertOptions(
             column_types=dict.fromkeys(wanted, kind),
             include_columns=wanted,
-            null_values=list(MISSING),
+            null_values=list(dialect.missing),
             decimal_point=dialect.decimal,
         ),
     }
@@ -242,7 +249,7 @@ def _blame(path: Path, dialect: Dialect, names: list[str], columns: list[int]) -
                     f"{dialect.delimiter!r}? The option `delimiter` sets another."
                 )
             for j in columns:
-                if not is_number(row[j], dialect.decimal):
+                if not is_number(row[j], dialect.decimal, dialect.missing):
                     raise InputError(_not_a_number(place, names, j, row[j], number[0], dialect))
 
 
@@ -265,6 +272,6 @@ def _not_a_number(place: str, names: list[str], j: int, cell: str, number: int, 
     if len(names) == 1:
         hint = " It is the only column: if the delimiter is another one, set the option `delimiter`."
     return (
-        f"{place}, column {names[j]!r:.80}: {cell.strip()!r:.60} is not a number; a missing value is an empty cell or "
-        f"NA, and the option `columns` names the columns to use.{hint}"
+        f"{place}, column {names[j]!r:.80}: {cell.strip()!r:.60} is not a number; a missing value is an empty cell, "
+        f"NA, or what the option `missing` says, and the option `columns` names the columns to use.{hint}"
     )

@@ -8,24 +8,29 @@ import numpy as np
 
 from latentviews._sentences import warn_user
 from latentviews.io.source import InputError, Source, require
-from latentviews.io.text import MISSING, sniff
+from latentviews.io.text import sniff
 from latentviews.io.transforms import Words
 
 MOST = 200  # different words of a column of categories
 
 
-def open_words(path: Path, *, delimiter: str | None = None, header: bool | None = None) -> Source:
+def open_words(
+    path: Path, *, delimiter: str | None = None, header: bool | None = None, missing: Sequence[str] = ()
+) -> Source:
     """A file whose columns are read as words: None where a cell is empty or stands for a missing value."""
     with open(path, "rb") as file:
         parquet = file.read(4) == b"PAR1"
-    return _open_parquet(path) if parquet else _open_text(path, delimiter, header)
+    return _open_parquet(path, missing) if parquet else _open_text(path, delimiter, header, missing)
 
 
 def coded_columns(
-    path: Path, names: Sequence[str], known: Mapping[str, Any], delimiter: str | None, header: bool | None
+    path: Path, names: Sequence[str], known: Mapping[str, Any], **written: Any
 ) -> dict[str, tuple[Words, np.ndarray]]:
-    """Columns of words as places in their lists: those ``known``, else all words of the column in their order."""
-    source = open_words(path, delimiter=delimiter, header=header)
+    """Columns of words as places in their lists: those ``known``, else all words of the column in their order.
+
+    ``written`` says how the file is, as `open_words` takes it.
+    """
+    source = open_words(path, **written)
     found = {}
     for name, column in zip(names, source.read(source.find(list(names), path)).T, strict=True):
         scale = known.get(name) or Words(tuple(sorted({word for word in column if word is not None})))
@@ -44,17 +49,17 @@ def coded_columns(
     return found
 
 
-def _open_parquet(path: Path) -> Source:
+def _open_parquet(path: Path, missing: Sequence[str]) -> Source:
     parquet, pyarrow = (require(name, "Reading Parquet files") for name in ("pyarrow.parquet", "pyarrow"))
     try:
         table = parquet.read_table(path)
     except (pyarrow.ArrowInvalid, UnicodeDecodeError, OSError) as error:
         raise InputError(f"{path} is not a whole Parquet file ({str(error).splitlines()[0]}).") from error
-    return Source("parquet", list(table.column_names), lambda columns: _words(table, columns))
+    return Source("parquet", list(table.column_names), lambda columns: _words(table, columns, missing))
 
 
-def _open_text(path: Path, delimiter: str | None, header: bool | None) -> Source:
-    dialect, first, _ = sniff(path, delimiter, header)
+def _open_text(path: Path, delimiter: str | None, header: bool | None, missing: Sequence[str]) -> Source:
+    dialect, first, _ = sniff(path, delimiter, header, missing)
     names = [name.strip() for name in first] if dialect.header else [str(j + 1) for j in range(len(first))]
 
     def read(columns: list[int]) -> np.ndarray:
@@ -70,7 +75,7 @@ def _open_text(path: Path, delimiter: str | None, header: bool | None) -> Source
                     parse_options=arrow_csv.ParseOptions(delimiter=dialect.delimiter),
                     convert_options=arrow_csv.ConvertOptions(
                         column_types=dict.fromkeys(ids, pyarrow.string()),
-                        null_values=list(MISSING),
+                        null_values=list(dialect.missing),
                         strings_can_be_null=True,
                     ),
                 )
@@ -81,9 +86,10 @@ def _open_text(path: Path, delimiter: str | None, header: bool | None) -> Source
     return Source("csv", names, read)
 
 
-def _words(table: Any, columns: Sequence[int]) -> np.ndarray:
+def _words(table: Any, columns: Sequence[int], missing: Sequence[str] = ()) -> np.ndarray:
     """Columns of an Arrow table, (n, len(columns)), as strings and None."""
     values = np.empty((table.num_rows, len(columns)), dtype=object)
     for place, j in enumerate(columns):
-        values[:, place] = table.column(j).cast("string").to_pylist()
+        words = table.column(j).cast("string").to_pylist()
+        values[:, place] = [None if word in missing else word for word in words] if missing else words
     return values

@@ -47,6 +47,23 @@ def check_model(display: type, estimator: Any, kinds: str, *parts: str) -> None:
         raise TypeError(f"{display.__name__} draws {kinds}; got a {type(estimator).__name__}.")
 
 
+def column_place(column: Any, width: int, names: Any = None) -> int:
+    """The place of a column that is given by its number, from the end where negative, or by its name."""
+    known = None if names is None else [str(name) for name in names]
+    if known is not None and isinstance(column, str) and column in known:
+        return known.index(column)
+    if isinstance(column, bool) or not isinstance(column, (int, np.integer)) or not -width <= column < width:
+        named = "" if known is None else f" or a name, {listed(known)}"
+        nameless = ", and columns have no names" if known is None and isinstance(column, str) else ""
+        raise ValueError(f"column must be a number from 0 to {width - 1}{named}; got {column!r}{nameless}.")
+    return int(column) % width
+
+
+def listed(names: list[str], most: int = 10) -> str:
+    """Names with commas between, the first of many."""
+    return ", ".join(map(repr, names[:most])) + (", …" if len(names) > most else "")
+
+
 def panels_on(ax: Any, count: int, what: str, new_figure: Any = None) -> np.ndarray:
     """The Axes to draw on: those given, one for each of ``what``, or new ones in a row."""
     given = new_panels(count, new_figure) if ax is None else np.atleast_1d(np.asarray(ax, dtype=object)).ravel()

@@ -6,7 +6,7 @@ import numpy as np
 
 from latentviews._arrays import to_numpy
 from latentviews._numbers import evenly
-from latentviews.plot._axes import DATA, PALETTE, check_model, panels_on
+from latentviews.plot._axes import DATA, PALETTE, check_model, column_place, panels_on
 
 POINTS = 4000  # at most this many rows of a series are drawn
 GRID = 200  # points of a witness along a column, and a quarter of that along each of two
@@ -122,14 +122,15 @@ class ChangePointDisplay:
         self.name = name
 
     @classmethod
-    def from_estimator(cls, estimator: Any, X: Any, *, column: int = 0, ax: Any = None) -> Self:
+    def from_estimator(cls, estimator: Any, X: Any, *, column: int | str = 0, ax: Any = None) -> Self:
         """Draw one column of the series that a `ChangePoints` was fitted on.
 
         Parameters
         ----------
         estimator : ChangePoints
-        X : array of shape (n_rows, n_columns)
-        column : int, default=0
+        X : array or DataFrame of shape (n_rows, n_columns)
+        column : int or str, default=0
+            The column that is drawn, by its number or its name.
         ax : matplotlib Axes or None
 
         Returns
@@ -138,9 +139,10 @@ class ChangePointDisplay:
         """
         check_model(cls, estimator, "a ChangePoints", "changes_")
         rows = to_numpy(np.asarray(X) if hasattr(X, "columns") else X)
-        if not 0 <= column < rows.shape[1]:
-            raise ValueError(f"column must be from 0 to {rows.shape[1] - 1}; got {column}.")
-        return cls(rows[:, column], estimator.changes_, f"column {column}").plot(ax)
+        names = getattr(X, "columns", None)
+        place = column_place(column, rows.shape[1], names)
+        name = f"column {place}" if names is None else str(names[place])
+        return cls(rows[:, place], estimator.changes_, name).plot(ax)
 
     def plot(self, ax: Any = None) -> Self:
         """Draw the series, its segments shaded in turn.

@@ -9,8 +9,7 @@ from typing import Any, Self
 import numpy as np
 
 from latentviews._numbers import evenly
-from latentviews.plot._axes import DATA, PALETTE, check_model, class_style, panels_on
-from latentviews.sequences.stretches import check_place
+from latentviews.plot._axes import DATA, PALETTE, check_model, class_style, column_place, panels_on
 
 POINTS = 4000  # at most this many rows of a series are drawn
 RECENT = 4  # rows before a forecast that are drawn, for every step of it
@@ -49,7 +48,9 @@ class StateDisplay:
         self.name = name
 
     @classmethod
-    def from_estimator(cls, estimator: Any, X: Any, *, lengths: Any = None, column: int = 0, ax: Any = None) -> Self:
+    def from_estimator(
+        cls, estimator: Any, X: Any, *, lengths: Any = None, column: int | str = 0, ax: Any = None
+    ) -> Self:
         """Draw one column of ``X`` over the most probable path of states.
 
         Parameters
@@ -68,8 +69,9 @@ class StateDisplay:
         the display
         """
         check_model(cls, estimator, "a KernelHMM", "transition_", "predict")
+        place = _place(estimator, X, column)
         states = estimator.predict(X, lengths=lengths)
-        return cls(_column(X, column), states, _name(estimator, column)).plot(ax)
+        return cls(_column(X, place), states, _name(estimator, X, place)).plot(ax)
 
     def plot(self, ax: Any = None) -> Self:
         """Draw, on ``ax`` if given.
@@ -206,7 +208,7 @@ class ForecastDisplay:
         X: Any,
         horizon: int,
         *,
-        column: int = 0,
+        column: int | str = 0,
         shares: Sequence[float] = (0.9, 0.5),
         ax: Any = None,
     ) -> Self:
@@ -230,15 +232,14 @@ class ForecastDisplay:
         the display
         """
         check_model(cls, estimator, "a KernelHMM or PredictiveStateModel", "forecast")
-        width = estimator.n_features_in_
-        place = check_place("column", column, width) % width
-        if not any(place in view for view in getattr(estimator, "views_", [range(width)])):
+        place = _place(estimator, X, column)
+        if not any(place in view for view in getattr(estimator, "views_", [range(estimator.n_features_in_)])):
             raise ValueError(f"Column {column} is in no view of this model, so there is no forecast of it.")
         outer = np.array(sorted((1 - share) / 2 for share in shares))
         levels = np.concatenate([outer, [0.5], 1 - outer[::-1]])
-        quantiles = estimator.forecast(X, horizon).quantile(levels)[:, column]
-        recent = _column(X, column)[-RECENT * horizon :]
-        return cls(recent, quantiles, levels, _name(estimator, column)).plot(ax)
+        quantiles = estimator.forecast(X, horizon).quantile(levels)[:, place]
+        recent = _column(X, place)[-RECENT * horizon :]
+        return cls(recent, quantiles, levels, _name(estimator, X, place)).plot(ax)
 
     def plot(self, ax: Any = None) -> Self:
         """Draw, on ``ax`` if given.
@@ -269,10 +270,19 @@ class ForecastDisplay:
         return self
 
 
-def _column(X: Any, column: int) -> np.ndarray:
-    return np.asarray(X, dtype=float)[:, column]
+def _names(estimator: Any, X: Any) -> Any:
+    """Those of the fit, else those of the rows, else None."""
+    return getattr(estimator, "feature_names_in_", getattr(X, "columns", None))
 
 
-def _name(estimator: Any, column: int) -> str:
-    names = getattr(estimator, "feature_names_in_", None)
-    return f"column {column}" if names is None else str(names[column])
+def _place(estimator: Any, X: Any, column: int | str) -> int:
+    return column_place(column, estimator.n_features_in_, _names(estimator, X))
+
+
+def _column(X: Any, place: int) -> np.ndarray:
+    return np.asarray(X, dtype=float)[:, place]
+
+
+def _name(estimator: Any, X: Any, place: int) -> str:
+    names = _names(estimator, X)
+    return f"column {place}" if names is None else str(names[place])

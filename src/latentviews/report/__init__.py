@@ -12,6 +12,19 @@ from latentviews.report.page import page, write_page
 
 __all__ = ["Contents", "write_contents", "write_crowd_report", "write_report"]
 
+INSTEAD = {  # of models without a report
+    "CrowdLabels": "which write_crowd_report takes",
+    "KernelHMM": (
+        "which `StateDisplay`, `TransitionDisplay`, `ForecastDisplay` and `ComponentDisplay` of latentviews.plot draw, "
+        "and `bic` and `score` judge"
+    ),
+    "PredictiveStateModel": "whose forecasts `ForecastDisplay` of latentviews.plot draws, and `score` judges",
+    "LowRankDensity": "two columns of which `DensityDisplay` of latentviews.plot draws, and which `score` judges",
+    "TransformedDensity": "which `score` judges by rows that it was not fitted to",
+    "ChangePoints": "which `ChangePointDisplay` of latentviews.plot draws, and `segments` sums up",
+    "DriftMonitor": "which `DriftDisplay` of latentviews.plot draws",
+}
+
 
 def write_report(
     model: Any,
@@ -81,7 +94,6 @@ def write_report(
 def _discrete_page(model: Any, X: Any, settings: dict[str, Any]) -> str:
     """The page of a model of categories, words or links; what makes it is imported where there is one."""
     from latentviews.discrete.communities import CommunityModel
-    from latentviews.discrete.crowds import CrowdLabels
     from latentviews.discrete.latent_class import LatentClass
     from latentviews.discrete.topics import TopicModel
     from latentviews.report.classes import classes_page
@@ -96,8 +108,18 @@ def _discrete_page(model: Any, X: Any, settings: dict[str, Any]) -> str:
         return communities_page(model, settings["source"], settings["title"], settings["saved"])
     raise TypeError(
         "write_report takes a fitted MultiViewMixture, LatentClass, TopicModel or CommunityModel; got a "
-        f"{type(model).__name__}." + (" write_crowd_report takes that." if isinstance(model, CrowdLabels) else "")
+        f"{type(model).__name__}, {_instead(model)}."
     )
+
+
+def _instead(model: Any) -> str:
+    """What there is for a model that has no report."""
+    if type(model).__name__ in INSTEAD:
+        return INSTEAD[type(model).__name__]
+    if all(hasattr(model, part) for part in ("views_", "components_", "weights_")):
+        return "whose views `ComponentDisplay` draws"
+    told = [name for name in ("score", "predict", "transform") if hasattr(model, name)]
+    return f"of which its methods tell: {' and '.join(told)}" if told else "of which its attributes tell"
 
 
 def _checked(path: Any) -> Path:

@@ -26,6 +26,7 @@ from latentviews.report.svg import number
 
 ITEMS, ANSWERS = 40, 12  # items in the report, and the commonest answers of each
 PAIRS, HIGH = 10, 4.0  # pairs of items in a table, and a residual that classes do not explain
+THIN = 5  # rows most probably in a class, below which it is hardly more than those rows
 UNLIKELY = 0.01  # a p-value of G² below which classes do not fit
 WIDE = "grid-template-columns:repeat(auto-fill,minmax(min(100%,24rem),1fr))"
 
@@ -67,8 +68,20 @@ def answer_part(model: LatentClass, X: Any, posteriors: np.ndarray, fit: Goodnes
     bars = figure(share_bars(names, model.weights_, "Shares of the classes"), "How common every class is.", behind)
     head = ["probability of the class", "rows", "share"]
     sure = certainty_table(posteriors.max(axis=1), head, "How probable the class of a row is, by its answers.")
-    said = verdict(_cautions(model, X, fit), "EM has converged, and the classes explain the answers.")
+    said = verdict(
+        [*_cautions(model, X, fit), *_thin(counts)], "EM has converged, and the classes explain the answers."
+    )
     return section("answer", "The answer", tag("div", tag("div", bars, sure, class_="panel"), said, class_="two"))
+
+
+def _thin(counts: np.ndarray) -> list[str]:
+    """Classes of hardly any row."""
+    return [
+        f"Class {h} has {counted(int(count), 'row')} that {'is' if count == 1 else 'are'} most probably in it: so "
+        "few hardly say what such a class answers. Fit fewer classes."
+        for h, count in enumerate(counts)
+        if 0 < count < THIN
+    ]
 
 
 def _cautions(model: LatentClass, X: Any, fit: GoodnessOfFit) -> list[str]:
@@ -80,13 +93,20 @@ def _cautions(model: LatentClass, X: Any, fit: GoodnessOfFit) -> list[str]:
         if errors.n_unidentified:
             lines.append("The data do not determine all parameters: other classes fit as well. Fit fewer.")
         if border:
-            lines.append(f"Of {counted(border, 'answer')} some class gives all or none: such shares have no error.")
+            lines.append(
+                f"To {counted(border, 'answer')} some class gives a share of 0 or 100 %, at the edge of what a share "
+                "can be: no standard error can be given there, which does not mean that the share is exact."
+            )
     if fit.degrees_of_freedom > 0 and fit.g_pvalue < UNLIKELY:
         lines.append(f"The classes do not explain the answers (G² has a p-value of {fit.g_pvalue:.2g}): fit more.")
     residuals = fit.bivariate_residuals
     high = int(np.sum(np.triu(np.nan_to_num(residuals), 1) > HIGH))
     if high:
-        lines.append(f"Dependent inside classes, by residuals above {HIGH:g}: {counted(high, 'pair')} of items.")
+        lines.append(
+            f"Dependent inside classes, by residuals above {HIGH:g}: {counted(high, 'pair')} of items. Fit more "
+            "classes, join items that ask the same into one, or leave one of them out; `goodness_of_fit` has the "
+            "residuals of all pairs, to look at again after each."
+        )
     return lines
 
 

@@ -24,6 +24,8 @@ from latentviews.report.sections import figure, section
 from latentviews.report.svg import Scale, line, number, picture, x_axis, y_axis
 
 WORDS = 15  # of every topic
+DRAWS, LEAST = 2000, 1e-3  # of shares by a concentration, and the least parameter of their law
+APART = 0.15  # of the largest share of a document, on average, between what the concentration and documents say
 POINTS = 200  # at which a density is drawn
 WIDE = "grid-template-columns:repeat(auto-fill,minmax(min(100%,26rem),1fr))"
 
@@ -57,7 +59,7 @@ def answer_part(model: TopicModel, shares: np.ndarray | None) -> Html:
         about = "How large the largest share of a document is."
         mixed = certainty_table(shares.max(axis=1), ["largest share", "documents", "of all"], about)
     good = "The moments have as many parts" + (", and EM from them has converged." if shares is not None else ".")
-    said = verdict(_cautions(model), good)
+    said = verdict([*_cautions(model), *_disagreement(model, shares)], good)
     left = tag("div", bars, tag("p", alike), mixed, class_="panel")
     return section("answer", "The answer", tag("div", left, said, class_="two"))
 
@@ -70,6 +72,22 @@ def _cautions(model: TopicModel) -> list[str]:
     if len(model.weights_) == 2 and model.concentration == "auto":
         lines.append("Two parts hardly tell their concentration: pass one if you know it.")
     return lines
+
+
+def _disagreement(model: TopicModel, shares: np.ndarray | None) -> list[str]:
+    """A sentence where documents mix more, or less, than the concentration says."""
+    if shares is None:
+        return []
+    law = np.maximum(model.concentration_ * model.weights_, LEAST)
+    expected = float(np.random.default_rng(0).dirichlet(law, DRAWS).max(axis=1).mean())
+    found = float(shares.max(axis=1).mean())
+    if abs(expected - found) < APART:
+        return []
+    return [
+        f"The concentration α₀ and the documents disagree: by {number(model.concentration_)} the largest share of a "
+        f"document would be {percent(expected)} on average, and it is {percent(found)}. On recorded text, where the "
+        "model holds only roughly, α₀ may be far off; shares rest on `prior_`, which EM learns, and not on it."
+    ]
 
 
 def words_part(model: TopicModel, names: list[str]) -> Html:
