@@ -6,6 +6,7 @@ import pytest
 from scipy.special import gammaln
 
 from latentviews import CrowdLabels, load, save
+from latentviews.discrete import spammers
 from latentviews.discrete.crowd_answers import distinct, read_answers
 from latentviews.discrete.crowd_groups import balanced_groups, group_confusions, spectral_posteriors
 from latentviews.discrete.crowd_model import dirichlet_step, expected_counts, fit_crowd, log_evidence, softmax_rows
@@ -138,6 +139,14 @@ def test_few_spammers_among_many_good_workers_are_found(answers, bias):
     spammer = model.workers_ >= 160
     assert np.all(model.spammer_probability_[spammer] > 0.7)
     assert np.all(model.spammer_probability_[~spammer] < 0.2)
+
+
+def test_of_many_workers_some_say_where_to_start(monkeypatch):
+    answers = skilled(np.random.default_rng(0), [0.87] * 160, 40, 2, 3, 200)
+    whole = CrowdLabels().fit(answers).spammer_probability_
+    monkeypatch.setattr(spammers, "SOME", 80)
+
+    np.testing.assert_allclose(CrowdLabels().fit(answers).spammer_probability_, whole, atol=0.02)
 
 
 def test_workers_who_are_right_seldom_are_no_spammers():

@@ -25,7 +25,8 @@ from latentviews.discrete.crowd_model import (
 
 KINDS = 1.0  # workers imagined, of every kind
 BATCH = 200_000  # tasks
-SOME = 1000  # of more workers so many say where to start
+SOME, NUMBERS = 1000, 50_000  # of more workers, or of more expected counts, so many say where to start
+WORK, FEWEST = 8_000_000, 3  # expected counts times leaps after that, and the fewest of these
 ALIKE = 100.0  # parameters of a law of workers who are much alike, summed
 LEAPS, LONGER = 100, 5.0  # of EM on kinds, at most; times that a step may be as long after one
 REST = 1e-4  # the change of a probability that ends it
@@ -42,10 +43,13 @@ def spammer_probability(crowd: Crowd, answers: CrowdAnswers, posteriors: np.ndar
         return np.zeros(n_workers)
     counts = expected_counts(answers, posteriors)
     workers = _Kinds.of(counts, own_word(crowd, counts, answers, posteriors))
-    some = workers.some(evenly(n_workers, SOME))
+    n_some = max(min(SOME, NUMBERS // k**2), 1)
+    some = workers.some(evenly(n_workers, n_some))
     ends = [settled(some, some.start(law)) for law in (crowd.prior, some.alike())]
     best = max(ends, key=lambda end: end.likelihood)
-    return (best if n_workers <= SOME else settled(workers, best.after)).kinds[0]
+    if n_workers <= n_some:
+        return best.kinds[0]
+    return settled(workers, best.after, int(np.clip(WORK // counts.size, FEWEST, LEAPS))).kinds[0]
 
 
 class _Step(NamedTuple):
@@ -131,13 +135,13 @@ def rights(counts: np.ndarray) -> np.ndarray:
     return np.stack([right, np.maximum(counts.sum(axis=(1, 2)) - right, 0.0)], axis=1)[:, None]
 
 
-def settled(workers: _Kinds, start: np.ndarray) -> _Step:
+def settled(workers: _Kinds, start: np.ndarray, leaps: int = LEAPS) -> _Step:
     """The last step of EM, sped up by squared extrapolation (Varadhan & Roland 2008).
 
     A leap is taken back where the step after it is far longer than the one before.
     """
     current, before = start, np.zeros((4, len(workers.counts)))
-    for _ in range(LEAPS):
+    for _ in range(leaps):
         first = workers.step(current)
         if np.abs(first.kinds - before).max() < REST:
             break
