@@ -620,6 +620,7 @@ def test_rows_that_weigh_nothing_are_shared_between_halves(rng):
 @pytest.mark.parametrize(
     ("seed", "family", "case"),
     [
+        (7, "PredictiveStateModel", 1),
         (300, "LandmarkPCA", 13),
         (300, "MultiViewMixture", 187),
         (300, "MultiViewMixture", 387),

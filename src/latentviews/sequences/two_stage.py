@@ -8,7 +8,7 @@ from typing import ClassVar
 import numpy as np
 from sklearn.base import BaseEstimator
 
-from latentviews._numbers import TINY, evenly
+from latentviews._numbers import LARGEST, TINY, evenly
 from latentviews._parameters import Constraint, Count, Nonnegative, Several, check_parameters
 from latentviews.core.features.fourier import FourierFeatures
 from latentviews.core.kernels.bandwidths import median
@@ -80,7 +80,8 @@ class BilinearDynamics:
 
     def step(self, states: np.ndarray, phi: np.ndarray) -> np.ndarray:
         """The next states, drawn in to where training states were."""
-        moved = products(states, phi @ self.project) @ self.weights
+        rows = np.clip(phi @ self.project, -LARGEST, LARGEST)  # so far out, all is equally far
+        moved = products(states, rows) @ self.weights
         largest = np.maximum(np.abs(moved).max(axis=1, keepdims=True), TINY)
         norm = largest * np.sqrt(((moved / largest) ** 2).sum(axis=1, keepdims=True))  # squares may be beyond numbers
         return moved * np.minimum(1.0, self.limit / norm)
