@@ -179,8 +179,8 @@ NOT_MEASURED = {  # words around numbers that stand in no result, by why they do
         "| 10¹¹ | 2.4 TB |", "10⁹ rows are 12 GB", "10¹¹ rows 1.2 TB", "10⁷ rows with ten times as many",
     ),
     "no claim": (
-        "mixtools 2.0.0 in R 4.2.2, hmmlearn 0.3.3, StepMix 3.0.0 and FlowSOM 0.2.2", "Python 3.11", "The first ten minutes",
-        "three times of the location",
+        "mixtools 2.0.0 in R 4.2.2, hmmlearn 0.3.3, StepMix 3.0.0 and FlowSOM 0.2.2", "Python 3.11",
+        "The first ten minutes", "three times of the location",
     ),
 }  # fmt: skip
 
