@@ -650,6 +650,8 @@ def test_rows_that_weigh_nothing_are_shared_between_halves(rng):
         (2900, "KernelHMM", 102),
         (2900, "KernelHMM", 258),
         (3000, "ChangePoints", 137),
+        (3200, "KernelICA", 28),
+        (3200, "PredictiveStateModel", 138),
         (3000, "MultiViewMixture", 109),
         (3000, "MultiViewMixture-dependent", 35),
     ],

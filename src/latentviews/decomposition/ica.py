@@ -150,7 +150,8 @@ class KernelICA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
     def _whitening(self, phi: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """The way from centred features to uncorrelated coordinates, (D, k), and back, (k, D)."""
         _, spread, directions = thin_svd((phi - self.mean_) / np.sqrt(len(phi)))
-        varying = int(np.sum(spread > max(phi.shape) * np.finfo(float).eps * max(spread[0], TINY)))
+        limit = max(phi.shape) * np.finfo(float).eps * max(spread[0], TINY)
+        varying = int(np.sum(spread > max(limit, TINY)))  # of less, one over it is no number
         wanted = min(varying, MOST) if self.n_components is None else self.n_components
         if self.n_components is None and varying > MOST:
             warn_user(

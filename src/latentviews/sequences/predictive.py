@@ -22,6 +22,7 @@ from latentviews.sequences.stretches import check_lengths, check_origins
 from latentviews.sequences.two_stage import TwoStageRegression
 
 ANCHORS = 1000  # held-out residuals that forecasts are spread by
+FARTHEST = float(np.finfo(float).max) / 4  # a forecast, so that residuals can be added to it
 NEIGHBOURS = 100  # of them, those nearest in state that count
 WARM_UP = 500  # fitted rows before a held-out stretch over which the filter runs first
 FEWEST = 3.0  # errors that a spread is taken to rest on
@@ -237,7 +238,9 @@ class PredictiveStateModel(BaseEstimator):
         last = np.cumsum(series.lengths) - 1 if origins is None else check_origins(origins, len(after))
         states = after[last]
         recent = series.recent(last, self.dynamics_.memory, upto=True)
-        center = self.center_ + self.scale_ * self.dynamics_.forecast(states, recent, horizon)
+        with np.errstate(over="ignore"):  # so far out, all is equally far
+            center = self.center_ + self.scale_ * self.dynamics_.forecast(states, recent, horizon)
+        center = np.clip(center, -FARTHEST, FARTHEST)
         squares = euclidean_distances(states, self.anchors_, squared=True)
         squares -= squares.min(axis=1, keepdims=True)
         place = min(NEIGHBOURS, squares.shape[1] - 1)
