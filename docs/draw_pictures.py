@@ -130,7 +130,9 @@ def comparing() -> None:
 
 
 def depth() -> None:
-    """The example of belief propagation on a pair of images, which ``LATENTVIEWS_STEREO`` names."""
+    """The example of belief propagation on a pair of images, which ``LATENTVIEWS_STEREO`` names; else it is kept."""
+    if "LATENTVIEWS_STEREO" not in os.environ:
+        return
     names = runpy.run_path(str(DOCS.parent / "examples" / "plot_depth.py"))
     write(names["figure"], "depth.png")
 

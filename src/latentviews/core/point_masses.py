@@ -88,7 +88,9 @@ class WithPointMasses(Components):
 
     def _integrate(self, f: Callable[[np.ndarray], Any]) -> np.ndarray:
         """A callable against the other values, and at the point masses."""
-        return self.shares * self.inside._integrate(f) + evaluate(f, self.values[:, None]) @ self.masses
+        with np.errstate(invalid="ignore", divide="ignore"):  # all rows of a class may be at point masses
+            off = np.where(self.shares > 0, self.shares * self.inside._integrate(f), 0.0)
+        return off + evaluate(f, self.values[:, None]) @ self.masses
 
     def sample(self, component: int, size: int, rng: np.random.Generator) -> np.ndarray:
         """Rows drawn from one component: point masses as they are."""
