@@ -653,6 +653,7 @@ def test_rows_that_weigh_nothing_are_shared_between_halves(rng):
         (3200, "KernelICA", 28),
         (3200, "PredictiveStateModel", 138),
         (3300, "KernelHMM", 140),
+        (3300, "MultiViewMixture", 539),
         (3000, "MultiViewMixture", 109),
         (3000, "MultiViewMixture-dependent", 35),
     ],

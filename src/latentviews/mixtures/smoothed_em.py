@@ -9,6 +9,7 @@ from scipy import sparse
 from sklearn.base import BaseEstimator
 from sklearn.utils.parallel import Parallel, delayed
 
+from latentviews._numbers import TINY
 from latentviews._parameters import (
     Bandwidth,
     Constraint,
@@ -115,7 +116,7 @@ class SmoothedEM(BaseEstimator):
         def shares(start: np.ndarray) -> SieveParameters:
             start = start if rows.weights is None else start * rows.weights[:, None]
             sums = [np.sum([view.shares(start) for view in cells if view.block == b], axis=0) for b in shared]
-            return SieveParameters(start.sum(axis=0) / start.sum(), tuple(part / part.sum(axis=0) for part in sums))
+            return SieveParameters(start.sum(axis=0) / start.sum(), tuple(map(_as_shares, sums)))
 
         fits = Parallel(n_jobs, prefer="threads")(delayed(run)(start) for start in starts)
         objectives = np.array([fit.objective for fit in fits])
@@ -152,3 +153,9 @@ class SmoothedEM(BaseEstimator):
                 return EMFit(current, objective, n_iter, not stop)
             current, before = updated, objective
         return EMFit(current, before, self.max_iter, False)
+
+
+def _as_shares(part: np.ndarray) -> np.ndarray:
+    """Columns that sum to one; even ones where no row that counts has the view."""
+    total = part.sum(axis=0)
+    return np.where(total > 0, part / np.maximum(total, TINY), 1 / len(part))
