@@ -49,8 +49,9 @@ def _diagnosis(
     exact = {names[int(j)]: values for j, values in found.exact.items()}
     apart = {names[int(j)]: value for j, value in found.apart.items()}
     copies = tuple((names[int(s)], names[int(t)]) for s, t in found.copies)
-    found = replace(found, outside=outside, exact=exact, apart=apart, copies=copies)
-    named = replace(found, view_names=view_names(model, names))
+    named = replace(
+        found, outside=outside, exact=exact, apart=apart, copies=copies, view_names=view_names(model, names)
+    )
     return replace(named, counts=counts, shares=here.shares, shifted=here.shifted)
 
 

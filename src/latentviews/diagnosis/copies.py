@@ -17,7 +17,8 @@ TOLD = 5  # pairs are told
 
 def copied_columns(rows: np.ndarray, columns: Sequence[Sequence[int]], ordered: Sequence[int]) -> list[tuple[int, int]]:
     """Pairs of columns of numbers in different views that are linear functions of each other."""
-    view = {j: t for t, own in enumerate(columns) for j in own if j in set(ordered)}
+    numbers = set(ordered)
+    view = {j: t for t, own in enumerate(columns) for j in own if j in numbers}
     kept = list(view) if len(view) <= MOST_COLUMNS else []
     units = np.column_stack([_unit(rows[:, j]) for j in kept]) if kept else np.empty((0, 0))
     near = np.abs(units.T @ units) > NEAR

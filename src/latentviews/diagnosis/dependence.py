@@ -57,8 +57,8 @@ class WithinClassDependence:
         return [(h, *self.pairs[p]) for h, p in order]
 
 
-class _Moments(NamedTuple):
-    """Of a statistic over all permutations."""
+class _NullMoments(NamedTuple):
+    """The mean and standard deviation of a statistic over all permutations."""
 
     mean: float
     spread: float
@@ -103,8 +103,7 @@ def drawn_classes(
     kernels = [one if isinstance(one, Kernel) else kernel_on(one, "median") for one in spaces]
     found = []
     for chances in posteriors.T:
-        chances = chances * min(1.0, CLASS_ROWS / max(chances.sum(), 1.0))
-        members = rows[rng.random(len(rows)) < chances]
+        members = drawn_members(rows, chances, rng)
         views = {t: members[:, view] for t, view in enumerate(columns)}
         here = {t: ~np.isnan(x).any(axis=1) for t, x in views.items()}
         here = {t: own for t, own in here.items() if own.sum() >= FEWEST_MEMBERS and _varies(views[t][own])}
@@ -112,6 +111,11 @@ def drawn_classes(
         varying = {t: phi for t, phi in features.items() if phi.shape[1]}  # objects may be alike to their kernel
         found.append(ClassViews(len(members), {t: here[t] for t in varying}, varying))
     return found
+
+
+def drawn_members(rows: np.ndarray, chances: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    """Rows of a class drawn by their posteriors, of many about a thousand."""
+    return rows[rng.random(len(rows)) < chances * min(1.0, CLASS_ROWS / max(chances.sum(), 1.0))]
 
 
 def _varies(x: np.ndarray) -> bool:
@@ -126,7 +130,8 @@ def within_class_dependence(
     pairs = tuple(combinations(range(n_views), 2))
     effect, pvalue, n_rows = (np.full((len(classes), len(pairs)), empty) for empty in (np.nan, np.nan, 0))
     found: dict[tuple[int, int], TestResult] = {}
-    moments = {(h, pairs.index(pair)): own for h, views in enumerate(classes) for pair, own in _moments(views).items()}
+    place = {pair: p for p, pair in enumerate(pairs)}
+    moments = {(h, place[pair]): own for h, views in enumerate(classes) for pair, own in _null_moments(views).items()}
     for before, size in pairwise([0, *sorted({min(FIRST, n_permutations), n_permutations})]):
         tests = [_tested(views, size - before, rng) for views in classes]
         now = {(h, p): own[pair] for h, own in enumerate(tests) for p, pair in enumerate(pairs) if pair in own}
@@ -153,8 +158,8 @@ def _tested(views: ClassViews, n_permutations: int, rng: np.random.Generator) ->
     return {pair: pairwise_tests(views.both(*pair), n_permutations, rng)[0, 1] for pair in views.pairs}
 
 
-def _moments(views: ClassViews) -> dict[tuple[int, int], _Moments]:
-    """Of the same tests."""
+def _null_moments(views: ClassViews) -> dict[tuple[int, int], _NullMoments]:
+    """The moments of the statistics of the same tests."""
     if views.is_whole:
         traces = {t: _traces(phi) for t, phi in views.features.items()}
         return {(s, t): null_moments(traces[s], traces[t]) for s, t in views.pairs}
@@ -175,17 +180,17 @@ def _traces(phi: np.ndarray) -> _Traces:
     return _Traces(len(phi), float(squares.sum()), float(np.sum((phi.T @ phi) ** 2)), float(np.sum(squares**2)))
 
 
-def null_moments(a: _Traces, b: _Traces) -> _Moments:
+def null_moments(a: _Traces, b: _Traces) -> _NullMoments:
     """The mean and variance of HSIC, tr(S P T Pᵀ) / n², over all permutations P (Kazi-Aoual et al. 1995, section 3)."""
     n = a.n_rows
     pairs = [(n - 1) * one.second - one.first**2 for one in (a, b)]
     diagonals = [n * (n + 1) * one.diagonal - (n - 1) * (one.first**2 + 2 * one.second) for one in (a, b)]
     variance = 2 * pairs[0] * pairs[1] / ((n - 1) ** 2 * (n + 1) * (n - 2))
     variance += diagonals[0] * diagonals[1] / ((n + 1) * n * (n - 1) * (n - 2) * (n - 3))
-    return _Moments(a.first * b.first / (n - 1) / n**2, float(np.sqrt(max(variance, 0.0))) / n**2)
+    return _NullMoments(a.first * b.first / (n - 1) / n**2, float(np.sqrt(max(variance, 0.0))) / n**2)
 
 
-def corrected_pvalues(tests: Sequence[TestResult], moments: Sequence[_Moments]) -> np.ndarray:
+def corrected_pvalues(tests: Sequence[TestResult], moments: Sequence[_NullMoments]) -> np.ndarray:
     """P-values for many independent tests together: against the largest null draw (Westfall & Young 1993, 2.6).
 
     The chance that any of them is at most α is at most α if all hypotheses hold. Unlike Bonferroni's, the smallest

@@ -11,7 +11,7 @@ from latentviews._clusters import in_one_thread, kmeans
 from latentviews._numbers import quartile_spread
 from latentviews._validation import UnsupportedError
 from latentviews.core.selection import directions_rank
-from latentviews.diagnosis.dependence import CLASS_ROWS, ClassViews
+from latentviews.diagnosis.dependence import ClassViews, drawn_members
 
 FEWEST_MEMBERS = 50  # of a class: fewer would find nothing
 LOOKS = ((0.05, 19), (0.01, 99))  # level and permutations; a class that looks like one at first is not looked at again
@@ -63,8 +63,7 @@ def clumps_within(rows: np.ndarray, posteriors: np.ndarray, rng: np.random.Gener
     """
     found = []
     for chances in posteriors.T:
-        chances = chances * min(1.0, CLASS_ROWS / max(chances.sum(), 1.0))
-        members = rows[rng.random(len(rows)) < chances]
+        members = drawn_members(rows, chances, rng)
         members = members[~np.isnan(members).any(axis=1)]
         varying = np.ptp(members, axis=0) > 0 if len(members) else np.zeros(rows.shape[1], dtype=bool)
         if len(members) < FEWEST_MEMBERS or not varying.any():

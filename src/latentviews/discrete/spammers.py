@@ -53,7 +53,7 @@ def spammer_probability(crowd: Crowd, answers: CrowdAnswers, posteriors: np.ndar
 
 
 class _Step(NamedTuple):
-    """_Kinds of workers by some parameters, and the parameters after a step of EM."""
+    """Kinds of workers by some parameters, and the parameters after a step of EM."""
 
     kinds: np.ndarray  # (4, n_workers), the probability of each
     likelihood: float
@@ -84,7 +84,7 @@ class _Kinds:
         return _Kinds(self.counts[chosen], self.gained[chosen], self.known[:, chosen])
 
     def start(self, law: np.ndarray) -> np.ndarray:
-        """_Kinds as common as each other, and a law of the crowd."""
+        """Kinds as common as each other, and a law of the crowd."""
         right = np.diag(as_shares(law, axis=1)).mean()
         chances = law.sum(axis=1).mean() * np.array([right, 1 - right])
         return np.log(np.concatenate([np.full(4, 0.25), law.ravel(), chances]))
@@ -114,10 +114,8 @@ class _Kinds:
         """The M step. Both laws are of all who are of the crowd: else one of them would be the law of some few."""
         _, law, chances = self.laws(parameters)
         imagined = imagined_workers(len(law))
-        everybody, usual = (
-            np.concatenate([self.counts, imagined]),
-            np.append(kinds[2] + kinds[3], np.ones(len(imagined))),
-        )
+        everybody = np.concatenate([self.counts, imagined])
+        usual = np.append(kinds[2] + kinds[3], np.ones(len(imagined)))
         law, chances = dirichlet_step(everybody, law, usual), dirichlet_step(rights(everybody), chances, usual)
         return np.log(np.concatenate([as_shares(kinds.sum(axis=1) + KINDS), law.ravel(), chances[0]]))
 
