@@ -103,7 +103,10 @@ SPOKEN: tuple[
     ),
     (r"; raise its `max_iter`", "; in Python, raise its `max_iter`"),
     (r"; raise `max_iter` of `Copulas`", "; in Python, raise `max_iter` of `Copulas`"),
-    (r"leave (these cells|the cell) empty \(NaN\)", r"leave \1 empty, or name the value by --missing,"),
+    (
+        r"leave (these cells|the cell) empty \(NaN\)",
+        r"leave \1 empty (--missing names a value that means so in every column)",
+    ),
     (r"\(`likelihood_curve`(?! in Python)", "(`likelihood_curve` in Python"),
     (r"without `dependence`", "with --dependence none"),
     (r"\bn_components\b", "-k"),

@@ -34,6 +34,7 @@ def open_source(
 def _opened(
     path: Path, kind: str, compensate: bool, delimiter: str | None, header: bool | None, missing: Sequence[str]
 ) -> Source:
+    """By the reader for its kind, with the options that it knows."""
     if kind == "text":
         return open_text(path, delimiter=delimiter, header=header, missing=missing)
     if kind == "fcs":
