@@ -836,7 +836,7 @@ def test_sentences_name_the_options_of_the_command_line():
         ("3 components need 3 features; the smallest has 1. Ask for fewer components.", "3 classes need 3 features; "),
         ("in a first fit of 2 class(es) with", "a first fit of 2 classes with"),
         ("do not support 1 classes, or 11 classes", "do not support 1 class, or 11 classes"),
-        (apart_sentence({"b": (-999.0, 31, -2.5)}), "leave these cells empty (--missing names a value that means so in every column) and"),
+        (apart_sentence({"b": (-999.0, 31, -2.5)}), "leave these cells empty (--missing names a value that"),
         ("likelier (`likelihood_curve`).", "likelier (`likelihood_curve` in Python)."),
         ("Column 'a' (in view 0) is constant over 1 sample(s)", "Column 'a' is constant over 1 sample"),
     ],
