@@ -179,8 +179,9 @@ class MixtureRows(NamedTuple):
         return posterior(cells, parameters, self.allowed)[0]
 
     def score(self, cells: Sequence[SieveRows], parameters: SieveParameters) -> float:
-        """The mean log-likelihood of the rows."""
-        return float(np.average(posterior(cells, parameters)[2], weights=self.weights))
+        """The mean log-likelihood of the rows; a plain one where none of them counts."""
+        counts = None if self.weights is None or not self.weights.any() else self.weights
+        return float(np.average(posterior(cells, parameters)[2], weights=counts))
 
 
 class Polished(NamedTuple):

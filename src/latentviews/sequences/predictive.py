@@ -11,7 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 from latentviews._arrays import to_numpy
 from latentviews._numbers import TINY
 from latentviews._parameters import Ability, Constraint, Count, NoneOr, Seed, Share, WithData, check_parameters
-from latentviews._validation import all_or_nothing, check_count, check_rows
+from latentviews._validation import all_or_nothing, check_count, check_range, check_rows
 from latentviews.core.features.fourier import FourierFeatures
 from latentviews.core.kernels.base import Kernel
 from latentviews.core.kernels.real import Gaussian
@@ -181,7 +181,7 @@ class PredictiveStateModel(BaseEstimator):
         """Rows in standard units and their features; a constant is among these, so that moments hold the means."""
         x = (table - self.center_) / self.scale_
         if self.directions_ is None:
-            return Series(x, np.asarray(self.features_.transform(table), dtype=float), lengths)
+            return Series(x, _products_in_range(self.features_.transform(table)), lengths)
         phi = (self.features_.transform(x) - self.offset_) @ self.directions_
         return Series(x, np.concatenate([phi, np.ones((len(x), 1))], axis=1), lengths)
 
@@ -287,6 +287,14 @@ class PredictiveStateModel(BaseEstimator):
         after = np.concatenate([states[1:n], states[:1]])
         after[ends - 1] = states[n:]
         return after, series
+
+
+def _products_in_range(phi: Any) -> np.ndarray:
+    """Feature vectors in floats, if squares of products of two, which regressions sum, are in range."""
+    phi = np.asarray(phi, dtype=float)
+    with np.errstate(over="ignore"):  # told in a sentence
+        check_range(np.sum(phi**4))
+    return phi
 
 
 def _wider_tails(n_errors: np.ndarray) -> np.ndarray:
