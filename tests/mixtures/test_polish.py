@@ -59,6 +59,15 @@ def test_starts_that_disagree_are_joined_by_further_ones():
     assert 900 * abs(more.fit.objective - agreed.fit.objective) < 3
 
 
+def test_rows_without_weight_are_judged_as_equal_ones():
+    X, y, _ = make_multiview(60, 2, random_state=0)
+    rows = MixtureRows(X, ([0], [1], [2]), [0, 1, 2], [Gaussian()] * 3)
+    polished = Sieve(n_init=0).polish(rows, [np.eye(2)[y]], np.random.default_rng(0))
+    cells, parameters = rows.cells(polished.views), polished.fit.parameters
+
+    assert rows._replace(weights=np.zeros(60)).score(cells, parameters) == rows.score(cells, parameters)
+
+
 def test_further_starts_have_names():
     X, _, _ = make_multiview(300, 2, random_state=0)
     model = MultiViewMixture(2, polish=Sieve(n_init=2), random_state=0).fit(X)
