@@ -30,7 +30,7 @@ BARS = {"three columns": 1.5e8, "predict": 1e8, "three views of 4 columns": 1e7}
 
 
 def rows(n: int, n_columns: int, k: int, device: str, dtype: Any, lasting: float = 1.0) -> Any:
-    """Rows of k Gaussian classes with three views of so many columns, two deviations apart, a class for so many rows."""
+    """Rows of k Gaussian classes two deviations apart in three views of so many columns; a class lasts so many rows."""
     generator = torch.Generator(device=device).manual_seed(0)
     labels = torch.randint(k, (n,), generator=generator, device=device)
     if lasting > 1.0:
