@@ -445,6 +445,12 @@ def test_independence_is_to_be_likelier_by_a_margin_or_more_stable(copula, stabi
     assert why in sentence
 
 
+def test_copulas_are_not_unstable_where_hardly_a_row_changes_its_class():
+    numbers = -1.0, -0.99, 0.9, (0.89, 0.28), 0.2  # the index of one class of all rows but a few is low
+    assert _judged(*numbers, kept=0.9)[0] == "independence"
+    assert _judged(*numbers, kept=0.97)[0] == "copula"
+
+
 @pytest.mark.parametrize(
     ("copula", "between", "p_value", "taken"),
     [

@@ -9,12 +9,13 @@ import numpy as np
 
 from latentviews._sentences import counted
 from latentviews.core.tables import Columns, FewViewsError
-from latentviews.metrics import adjusted_rand
+from latentviews.metrics import adjusted_rand, label_accuracy
 from latentviews.mixtures.dependence.consensus import WIDEST, point_masses
 from latentviews.mixtures.dependence.refuting import p_value_of_independence
 from latentviews.mixtures.problem import Problem, classes_of
 
-STABLE = 0.5  # adjusted Rand index between partitions of one way below which it is unstable
+STABLE = 0.5  # adjusted Rand index between partitions of one way below which it is unstable, …
+KEPT = 0.95  # … unless so large a share of the rows stays in its class: the index of one class and a few rows is low
 SAME = 0.95  # adjusted Rand index from which both ways lead to the same classes
 ALIKE = 0.05  # log-likelihoods per row that differ by less do not decide
 NARROWER = 0.1  # the same where independent views are ahead, whose narrower kernels alone gain some of it, but …
@@ -55,6 +56,7 @@ class HeldOut(NamedTuple):
 
     likelihood: float  # the mean log-likelihood of the other half
     stability: float  # how well the partition agrees with that of all rows
+    kept: float = 0.0  # the share of rows in the same class
     p_value: float = 1.0  # of independence inside its classes, where it assumes that
 
 
@@ -96,7 +98,7 @@ def choose_way(model: Any, fit: Fit, rows: Any, labels: Any, weights: Any) -> tu
     stability = of_plain.stability, of_copulas.stability
     numbers = (of_plain.likelihood, of_copulas.likelihood, float(copulas.model.agreement_), stability, between)
     counts = plain.model.n_components_, copulas.model.n_components_
-    taken, sentence = _judged(*numbers, of_plain.p_value, counts)
+    taken, sentence = _judged(*numbers, of_plain.p_value, counts, of_copulas.kept)
     pilot = plain.problem.pilot
     if not np.array_equal(without_points(pilot, plain.problem.columns), pilot, equal_nan=True):
         sentence += SPREAD
@@ -112,6 +114,7 @@ def _judged(
     between: float,
     p_value: float = 1.0,
     counts: tuple[int, int] = (2, 2),
+    kept: float = 0.0,
 ) -> tuple[str, str]:
     """What is taken, and why."""
     plural = [counted(n, "class", "classes") for n in counts]
@@ -122,7 +125,7 @@ def _judged(
         f"starts of copulas to {agreement:.2f}, and the two ways to {between:.2f} (adjusted Rand index).{found}"
     )
     unstable = stability[0] < STABLE <= min(agreement, stability[1])
-    shaky = 0 <= copula - independence < ALIKE and stability[1] < STABLE <= stability[0]
+    shaky = 0 <= copula - independence < ALIKE and stability[1] < STABLE <= stability[0] and kept < KEPT
     if abs(copula - independence) < ALIKE and between >= SAME and not unstable:
         taken, why = False, "about as likely as the other, which leads to the same classes"
     elif 0 <= independence - copula < NARROWER and p_value < REFUTED:
@@ -168,8 +171,8 @@ def _held_out(way: TriedFit, fit: Fit) -> HeldOut:
         p_value = p_value_of_independence(pilot[held], shares, problem.columns)
     if not np.array_equal(pilot, problem.pilot, equal_nan=True):
         half = _fit_to(way, fit, problem.pilot, fitted, way.model.point_masses) or half  # classes of rows as they are
-    stability = adjusted_rand(*(_partition(one, problem.pilot) for one in (way.model, half)))
-    return HeldOut(likelihood, stability, p_value)
+    both = [_partition(one, problem.pilot) for one in (way.model, half)]
+    return HeldOut(likelihood, adjusted_rand(*both), label_accuracy(*both), p_value)
 
 
 def _fit_to(way: TriedFit, fit: Fit, pilot: np.ndarray, some: np.ndarray, point_masses: Any) -> Any:
