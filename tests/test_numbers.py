@@ -16,6 +16,7 @@ from latentviews._numbers import (
     posteriors_of,
     quartile_spread,
     row_shares,
+    singular_values,
     smoothed_bins,
     thin_svd,
     thinned,
@@ -153,6 +154,27 @@ def test_the_whole_decomposition_is_asked_for_only_where_few_vectors_do_not_sett
     leading_svd(matrix, 5)
 
     assert sizes.count((200, 200)) == asked
+
+
+def test_a_few_values_above_a_long_flat_rest_need_no_whole_decomposition(rng, monkeypatch):
+    left, right = (np.linalg.qr(rng.normal(size=(600, 600)))[0] for _ in range(2))
+    values, sizes = np.append([1.0, 0.6, 0.4, 0.3, 0.2], 0.15 * 0.999 ** np.arange(595)), []
+    matrix = (left * values) @ right.T
+    monkeypatch.setattr(_numbers, "thin_svd", lambda one: sizes.append(one.shape) or thin_svd(one))
+
+    u, found, vt = leading_svd(matrix, 5)
+
+    assert max(columns for _, columns in sizes) < 300
+    np.testing.assert_allclose(found, values[:5], atol=1e-13)
+    np.testing.assert_allclose(np.abs(np.sum(u * left[:, :5], axis=0)), 1.0, atol=1e-10)
+    np.testing.assert_allclose(np.abs(np.sum(vt.T * right[:, :5], axis=0)), 1.0, atol=1e-10)
+
+
+def test_all_singular_values_of_a_large_matrix_of_low_rank_end_in_zeros(rng):
+    matrix = rng.normal(size=(600, 7)) @ rng.normal(size=(7, 520))
+    found = singular_values(matrix)
+    np.testing.assert_allclose(found, np.linalg.svd(matrix, compute_uv=False), atol=1e-10)
+    assert not found[256:].any()
 
 
 def test_a_flat_spectrum_with_an_end_is_found_by_random_vectors(rng, monkeypatch):

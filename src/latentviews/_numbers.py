@@ -14,8 +14,7 @@ FEW_COLUMNS = 4  # of long tables, along which loops cost more than sums
 SKETCH = 256  # random vectors, whose products span a matrix of lower rank
 MORE = 10  # random vectors than singular ones that are wanted
 FEW_OF_MANY = 10  # times as many rows and columns, and it pays to ask for some singular vectors only
-PASSES = 12  # after which all singular vectors cost no more
-SETTLED = 1e-14  # of the first singular value: rounding
+SETTLED = 1e-13  # of the first singular value: rounding
 NORMAL_QUARTILES = 1.349  # from the first quartile to the third of a normal law, in standard deviations
 
 
@@ -123,34 +122,55 @@ def sketched_svd(matrix: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray
 
     A product of few rows has no more singular values than rows (Halko, Martinsson & Tropp 2011, algorithm 4.1).
     """
-    if min(matrix.shape) <= 2 * SKETCH:
+    sketch = _sketched(matrix) if min(matrix.shape) > 2 * SKETCH else None
+    if sketch is None:
         return thin_svd(matrix)
+    u, values, vt = thin_svd(sketch[1])
+    return sketch[0] @ u, values, vt
+
+
+def _sketched(matrix: np.ndarray) -> tuple[np.ndarray, np.ndarray] | None:
+    """An orthonormal basis of few vectors and the matrix inside it; None where these leave more than rounding out."""
     basis, _ = np.linalg.qr(matrix @ np.random.default_rng(0).normal(size=(matrix.shape[1], SKETCH)))
     inside = basis.T @ matrix
-    if size_of(matrix - basis @ inside) > 1e-13 * size_of(inside):
-        return thin_svd(matrix)
-    u, values, vt = thin_svd(inside)
-    return basis @ u, values, vt
+    return None if size_of(matrix - basis @ inside) > 1e-13 * size_of(inside) else (basis, inside)
 
 
 def leading_svd(matrix: np.ndarray, rank: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """`thin_svd` cut to the first ``rank``; uncut where the matrix is small, or where they do not settle soon.
 
-    Products with random vectors and back, until nothing but rounding is left (Halko, Martinsson & Tropp 2011,
-    algorithm 4.4).
+    In the span of random vectors and of their products with the matrix and back, which grows until nothing but rounding
+    is left (Musco & Musco 2015, algorithm 2).
     """
     size = rank + MORE
     if min(matrix.shape) < FEW_OF_MANY * size:
         return thin_svd(matrix)
-    v, _ = np.linalg.qr(np.random.default_rng(0).normal(size=(matrix.shape[1], size)))
-    for _ in range(PASSES):
-        u, _ = np.linalg.qr(matrix @ v)
-        v, inside = np.linalg.qr(matrix.T @ u)  # uᵀ A = insideᵀ vᵀ
-        left, values, right = thin_svd(inside.T)
-        first = u @ left[:, :rank], values[:rank], right[:rank] @ v.T
-        if size_of(matrix @ first[2].T - first[0] * first[1]) <= SETTLED * values[0]:
-            return first
-    return sketched_svd(matrix)  # few rows have a long flat spectrum, with an end
+    basis, _ = np.linalg.qr(np.random.default_rng(0).normal(size=(matrix.shape[1], size)))
+    images = matrix @ basis
+    while True:
+        left, values, right = thin_svd(images)
+        u, leading, vt = left[:, :rank], values[:rank], right[:rank] @ basis.T
+        if size_of(matrix.T @ u - leading * vt.T) <= SETTLED * values[0]:
+            return u, leading, vt
+        if 2 * (basis.shape[1] + size) > min(matrix.shape):
+            return sketched_svd(matrix)  # a few rows have a long flat spectrum, with an end
+        more = _orthonormal_beside(basis, matrix.T @ images[:, -size:])
+        basis, images = np.hstack([basis, more]), np.hstack([images, matrix @ more])
+
+
+def _orthonormal_beside(basis: np.ndarray, vectors: np.ndarray) -> np.ndarray:
+    """Orthonormal vectors for what others add to a basis, twice over, since rounding leaves some of it."""
+    for _ in range(2):
+        vectors, _ = np.linalg.qr(vectors - basis @ (basis.T @ vectors))
+    return vectors
+
+
+def singular_values(matrix: np.ndarray) -> np.ndarray:
+    """All singular values; those of a large matrix that products with random vectors span end in zeros."""
+    sketch = _sketched(matrix) if min(matrix.shape) > 2 * SKETCH else None
+    if sketch is None:
+        return np.linalg.svd(matrix, compute_uv=False)
+    return np.pad(thin_svd(sketch[1])[1], (0, min(matrix.shape) - SKETCH))
 
 
 def largest_singular_value(matrix: np.ndarray) -> float:

@@ -7,16 +7,16 @@ three views, several views stacked in a group for more. Exchangeable views share
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import permutations
 
 import numpy as np
 
-from latentviews._numbers import leading_svd, size_of, sketched_svd, thin_svd
+from latentviews._numbers import leading_svd, singular_values, size_of, thin_svd
 from latentviews._sentences import warn_user
 from latentviews._validation import IdentifiabilityWarning, UnsupportedError
 from latentviews.core.moments import Pairs, WhitenedMoments
 
-LARGE = 512  # features of a group of views from which on its pair moments may be of lower rank
 ROUNDING = 1e-11  # singular values below this share of the first are rounding, not signal
 
 
@@ -30,8 +30,13 @@ class Whitening:
     groups: tuple[tuple[int, ...], ...]  # views that are whitened together; the reference group is the last
     down: tuple[np.ndarray, ...]  # (D_t, k), one per view
     up: tuple[np.ndarray, ...]  # (D_t, k), one per view
-    spectrum: np.ndarray  # singular values of the pair moment it rests on, decreasing
+    moment: np.ndarray  # the pair moment it rests on, of scaled views
     shared: bool = False  # exchangeable views: one map for all
+
+    @cached_property
+    def spectrum(self) -> np.ndarray:
+        """The singular values of the pair moment, decreasing: found once they are asked for."""
+        return singular_values(self.moment)
 
 
 def whiten(pairs: Pairs, rank: int, reference: int | None = None) -> Whitening:
@@ -58,10 +63,10 @@ def whiten(pairs: Pairs, rank: int, reference: int | None = None) -> Whitening:
             maps = triple_whitening(found[i], c_ca, c_cb, rank)
         except UnsupportedError as error:
             if failure is None:
-                failure, error.spectrum = error, _spectrum(c_abs[i], found[i][1])
+                failure, error.spectrum = error, singular_values(c_abs[i])
             continue
         down = _unstack(order, maps, pairs, scale)
-        return Whitening(order, down, _up(pairs, order, down), _spectrum(c_abs[i], found[i][1]))
+        return Whitening(order, down, _up(pairs, order, down), c_abs[i])
     raise failure or UnsupportedError("No reference view to whiten with.")
 
 
@@ -69,11 +74,10 @@ def whiten_exchangeable(pairs: Pairs, rank: int) -> Whitening:
     """Step 1 for views with the same conditionals: Algorithm 1 of Song et al. (2014), over all the pairs given."""
     n_views = 1 + max(t for _, t in pairs)
     pooled = np.mean([symmetric(pair) for pair in pairs.values()], axis=0)
-    spectrum = np.sort(np.abs(np.linalg.eigvalsh(pooled)))[::-1]
-    _check_spectrum(spectrum, rank)
+    _check_spectrum(np.sort(np.abs(np.linalg.eigvalsh(pooled)))[::-1], rank)
     down = symmetric_whitening(pooled, rank)
     groups = tuple((t,) for t in range(n_views))
-    return Whitening(groups, (down,) * n_views, (pooled @ down,) * n_views, spectrum, shared=True)
+    return Whitening(groups, (down,) * n_views, (pooled @ down,) * n_views, pooled, shared=True)
 
 
 def refine(whitening: Whitening, moments: WhitenedMoments) -> tuple[Whitening, np.ndarray]:
@@ -173,15 +177,6 @@ def _scales(pairs: Pairs, n_views: int) -> list[float]:
     """The size of every view's features, so that none drowns the others of its group."""
     norms = {pair: size_of(c) for pair, c in pairs.items()}
     return [np.sqrt(np.mean([norm for pair, norm in norms.items() if t in pair])) or 1.0 for t in range(n_views)]
-
-
-def _spectrum(c_ab: np.ndarray, leading: np.ndarray) -> np.ndarray:
-    """All singular values of a pair moment of which some, or all, are known."""
-    size = min(c_ab.shape)
-    if len(leading) == size:
-        return leading
-    values = sketched_svd(c_ab)[1] if size > LARGE else np.linalg.svd(c_ab, compute_uv=False)
-    return np.pad(values, (0, size - len(values)))
 
 
 def _conditioning(spectrum: np.ndarray, rank: int) -> float:

@@ -35,7 +35,7 @@ from latentviews.mixtures.counting import classes_upward
 from latentviews.mixtures.dependence.classes import DependentClasses
 from latentviews.mixtures.polish import Halves, MixtureRows, Polished, alternating
 from latentviews.mixtures.problem import Estimate, Problem, label_order
-from latentviews.mixtures.wide_views import IN_SUBSPACES, refine, subspace_clusters
+from latentviews.mixtures.wide_views import IN_SUBSPACES, found_again, refine, subspace_clusters
 
 START_LANDMARKS = 100  # that densities of several columns are seen from where a polish follows
 SPECTRAL_FACTORS = (1.0, 0.5)  # starts from moments at these widths of the kernel's rule
@@ -229,6 +229,7 @@ def polished_classes(
     rows = polish_rows(problem, views)
     polished: Polished = polish.polish(rows, guesses.each(), problem.rng, n_jobs, report)
     if problem.directions:
+        polished = found_again(rows, polished, guesses.posteriors, polish, problem.rng, n_jobs, report)
         directions, polished, again = refine(rows, polished, polish, problem.rng, n_jobs, report)
         problem, guesses = replace(problem, directions=directions), guesses._replace(posteriors=again)
     more = classes_upward(rows, polished, problem.rng) if _may_grow(problem, polished) else None

@@ -9,9 +9,12 @@ from latentviews._clusters import kmeans_posteriors
 from latentviews._progress import Report
 from latentviews.core.tables import Columns
 from latentviews.densities.subspaces import beside, discriminant_directions, in_subspaces
+from latentviews.mixtures.dependence.merging import medoid
 from latentviews.mixtures.polish import MixtureRows, Polished
 
 IN_SUBSPACES = "k-means in subspaces"  # the start that views of many columns have besides
+ALIKE = 0.9  # adjusted Rand index from which two polishes have found the same classes
+TRIES = 5  # polishes at most until two of them are alike
 ROUNDS = 2  # a third gains less than starts differ by
 
 
@@ -34,6 +37,37 @@ def subspace_clusters(
     table, weights = rows
     inside = in_subspaces(table, columns, directions)
     return kmeans_posteriors(inside, list(range(inside.shape[1])), rank, rng, weights)
+
+
+def found_again(
+    rows: MixtureRows,
+    first: Polished,
+    starts: Mapping[str, np.ndarray],
+    polish: Any,
+    rng: np.random.Generator,
+    n_jobs: int | None,
+    report: Report,
+) -> Polished:
+    """Of a polish and others from other seeds, the one that agrees best with the others; enough where two are alike.
+
+    In subspaces of many directions every seed may end elsewhere, and likelihoods, of different sieves, do not say which
+    classes are good: good ones are found again.
+    """
+    if rows.allowed is not None:
+        return first
+    fits, table = [first], (rows.table, rows.weights)
+    partitions = [_labels(first, rows)]
+    center = medoid(partitions)
+    while len(fits) < TRIES and np.max(center.table - np.eye(len(fits))) < ALIKE:
+        others = subspace_clusters(table, rows.columns, rows.directions, len(first.fit.parameters.weights), rng)
+        fits.append(polish.polish(rows, list({**starts, IN_SUBSPACES: others}.values()), rng, n_jobs, report))
+        partitions.append(_labels(fits[-1], rows))
+        center = medoid(partitions)
+    return fits[center.chosen]
+
+
+def _labels(polished: Polished, rows: MixtureRows) -> np.ndarray:
+    return polished.posteriors(rows.table).argmax(axis=1)
 
 
 def refine(
