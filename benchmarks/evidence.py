@@ -5,10 +5,12 @@
     python benchmarks/evidence.py --full --lanes 2   # two scripts at a time; those of speed/ stay alone
     python benchmarks/evidence.py --full --since --minutes 60   # what is not of today's code, as far as an hour goes
     python benchmarks/evidence.py --full --only topics crowds   # the commands with one of these words
-    python benchmarks/evidence.py --list    # which command makes which file, of today's code or earlier, and the pages
+    python benchmarks/evidence.py --list    # which command makes which file, if it is of today's code, and the pages
 
 A result is of today's code where neither its script has changed since nor any file of the package that the script
 imports, in whatever depth, but for docstrings and comments; and for readers of files (io/) where it reads none by them.
+It is *unmoved* where files did change since, but none of the answers that `answers.py history` compares did, commit by
+commit from the result's own to today's; such results of accuracy/ are not measured again by ``--since``.
 
 The full run wants a checkout without changes, the recorded data (LATENTVIEWS_DATA), and the peers that
 benchmarks/README.md names; a script that fails is named at the end, and the others go on.
@@ -187,34 +189,51 @@ def quick() -> list[str]:
     return failed
 
 
-def is_current(step: Step) -> bool:
-    """Whether all that a step saves was made by the package and the script as they are now, with its very command."""
+def is_current(step: Step, code: str | None = None) -> bool:
+    """Whether all that a step saves was made by its script of today, its very command, and the package as it is now.
+
+    Or by the package of another commit, ``code``.
+    """
     script = step.command.split()[0]
+    helpers = tuple(str(path.relative_to(ROOT)) for path in sorted(_with_helpers(HERE / script)))
     for name in step.saves.split():
         record = json.loads(saved(name).read_text()) if saved(name).exists() else {"commit": "none"}
-        helpers = (str(path.relative_to(ROOT)) for path in sorted(_with_helpers(HERE / script)))
-        files = (*package_files(script), *helpers)
-        same = not any(_code_differs(record["commit"], path) for path in changed_since(record["commit"], files))
-        if not same or (len(step.saves.split()) == 1 and not _same_command(record["command"], step.command)):
+        if differs(record["commit"], package_files(script), code) or differs(record["commit"], helpers):
+            return False
+        if len(step.saves.split()) == 1 and not _same_command(record["command"], step.command):
             return False
     return True
 
 
-def changed_since(commit: str, files: tuple[str, ...]) -> list[str]:
-    """Those of some files that differ from a commit's; all of them where git does not know it."""
+def is_unmoved(step: Step) -> bool:
+    """Whether no answer on record has moved since the package that a step of accuracy/ was measured with."""
+    history = json.loads(saved("accuracy/answers").read_text())["results"]
+    moved = any(one["moved"] for one in history["steps"]) or differs(history["steps"][-1]["commit"], ("src",))
+    return not moved and step.command.startswith("accuracy/") and is_current(step, history["from"])
+
+
+def standing(step: Step) -> str:
+    """Of which code a step's results are: "current", "unmoved" or "earlier"."""
+    return "current" if is_current(step) else "unmoved" if is_unmoved(step) else "earlier"
+
+
+def differs(commit: str, files: tuple[str, ...], other: str | None = None) -> bool:
+    """Whether code differs between a commit and another, or what is checked out; it does where git does not know it."""
     try:
-        return git("diff", "--name-only", commit, "--", *files).split()
+        changed = git("diff", "--name-only", *filter(None, (commit, other)), "--", *files).split()
     except subprocess.CalledProcessError:
-        return list(files)
+        return True
+    return any(_code_differs(commit, path, other) for path in changed)
 
 
-def _code_differs(commit: str, path: str) -> bool:
-    """Whether a file differs from a commit's in more than docstrings and comments."""
+def _code_differs(commit: str, path: str, other: str | None) -> bool:
+    """Whether a file differs in more than docstrings and comments."""
     try:
-        before, now = git("show", f"{commit}:{path}"), (ROOT / path).read_text()
-        return not path.endswith(".py") or _code(before) != _code(now)
+        before = git("show", f"{commit}:{path}")
+        after = git("show", f"{other}:{path}") if other else (ROOT / path).read_text()
     except (subprocess.CalledProcessError, OSError):  # it is new, or gone
         return True
+    return not path.endswith(".py") or _code(before) != _code(after)
 
 
 def _code(text: str) -> str:
@@ -309,7 +328,7 @@ def full(since: bool, minutes: float, lanes: int, only: list[str]) -> list[str]:
 
     def failure(step: Step) -> list[str]:
         asked = not only or any(word in step.command for word in only)
-        due = asked and time.monotonic() < end and not (since and is_current(step))
+        due = asked and time.monotonic() < end and not (since and standing(step) != "earlier")
         return [step.command] if due and not afresh(step) else []
 
     *measuring, summing_up = STEPS
@@ -320,7 +339,7 @@ def full(since: bool, minutes: float, lanes: int, only: list[str]) -> list[str]:
     for page_maker in ("docs/figures.py", "docs/draw_pictures.py"):
         run(ROOT, page_maker)
     return [command for commands in failed for command in commands] + [
-        f"{step.saves} is not of today's code" for step in STEPS if not is_current(step)
+        f"{step.saves} is not of today's code" for step in STEPS if standing(step) == "earlier"
     ]
 
 
@@ -337,8 +356,7 @@ def main() -> int:
     if chosen.list:
         for step in STEPS:
             for name in step.saves.split():
-                own = "current" if is_current(step) else "earlier"
-                print(f"{own} {step.command.replace(DATA, 'DATA'):45s} {name:40s} {' '.join(pages(name))}")
+                print(f"{standing(step)} {step.command.replace(DATA, 'DATA'):45s} {name:40s} {' '.join(pages(name))}")
         return 0
     failed = full(chosen.since, chosen.minutes, chosen.lanes, chosen.only) if chosen.full else quick()
     for command in failed:

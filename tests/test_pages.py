@@ -289,6 +289,24 @@ def test_words_about_code_do_not_outdate_a_result():
     assert code("def f(x):\n    return 2 * x\n") != code("def f(x):\n    return 3 * x\n")
 
 
+@pytest.mark.parametrize(
+    ("moved", "since", "script", "unmoved"),
+    [
+        ({}, False, "accuracy/ica.py", True),
+        ({"ica/mixing": 0.1}, False, "accuracy/ica.py", False),
+        ({}, True, "accuracy/ica.py", False),  # the history ends before today's code
+        ({}, False, "speed/chains.py", False),  # times are no answers
+    ],
+)
+def test_results_are_unmoved_where_no_answer_on_record_has_moved(moved, since, script, unmoved, tmp_path, monkeypatch):
+    evidence, history = from_root("benchmarks/evidence.py"), tmp_path / "answers.json"
+    history.write_text(json.dumps({"results": {"from": "abc", "steps": [{"commit": "def", "moved": moved}]}}))
+    monkeypatch.setattr(evidence, "saved", lambda name: history)
+    monkeypatch.setattr(evidence, "differs", lambda commit, files: since)
+    monkeypatch.setattr(evidence, "is_current", lambda step, code: code == "abc")
+    assert evidence.is_unmoved(evidence.Step(script, "")) is unmoved
+
+
 def saved(name):
     return json.loads((ROOT / "benchmarks/accuracy/results" / f"{name}.json").read_text())["results"]
 
