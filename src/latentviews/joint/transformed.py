@@ -134,7 +134,8 @@ def log_jacobian(transformer: Any, rows: Any) -> float:
     if hasattr(transformer, "log_jacobian_"):
         return float(transformer.log_jacobian_)
     x = as_numbers("X, whose density is asked for in its own units,", rows)
-    size, center, spread = x.shape[1], np.nanmean(x, axis=0), np.nanstd(x, axis=0)
+    unit = np.maximum(np.nanmax(np.abs(x), axis=0), TINY)  # in which squares are numbers
+    size, center, spread = x.shape[1], np.nanmean(x, axis=0), unit * np.nanstd(x / unit, axis=0)
     steps = np.diag(np.where(spread > 0, spread, 1.0))
     points = center + np.concatenate([np.zeros((1, size)), steps, 2 * steps])
     with warnings.catch_warnings():
