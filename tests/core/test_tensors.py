@@ -185,7 +185,7 @@ def test_a_rotation_is_by_the_angle_that_leaves_least_off_the_diagonals(sign, rn
     best = min(off_diagonal(turned(angle)) for angle in np.linspace(-np.pi / 4, np.pi / 4, 4001))
 
     found, vectors = slices.copy(), np.eye(2)
-    angle = _rotate(found, vectors, 0, 1)
+    angle = _rotate(np.moveaxis(found, 0, -1), vectors, 0, 1)
 
     assert off_diagonal(found) <= best + 1e-9
     np.testing.assert_allclose(found, turned(angle), atol=1e-12)
@@ -196,7 +196,7 @@ def test_what_is_diagonal_is_not_turned(rng):
     slices, vectors = rng.normal(size=(3, 1, 2)) * np.eye(2), np.eye(2)
     slices[:, 0, 0] += 10.0  # the larger first, or the axes would change places
 
-    assert _rotate(slices, vectors, 0, 1) == 0.0
+    assert _rotate(np.moveaxis(slices, 0, -1), vectors, 0, 1) == 0.0
     np.testing.assert_array_equal(vectors, np.eye(2))
 
 
@@ -205,7 +205,7 @@ def test_joint_diagonalisation_goes_on_until_no_rotation_is_left(rng):
 
     vectors = JointDiagonalization().decompose(tensor, rng).vectors
 
-    turned = np.einsum("ijl,ia,jb->lab", tensor, vectors, vectors)
+    turned = np.einsum("ijl,ia,jb->abl", tensor, vectors, vectors)
     angles = [_rotate(turned.copy(), np.eye(5), p, q) for p, q in combinations(range(5), 2)]
     assert np.max(np.abs(angles)) < 1e-6
 

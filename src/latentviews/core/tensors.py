@@ -179,7 +179,7 @@ def rotated_to_diagonal(slices: np.ndarray, rng: np.random.Generator, max_sweeps
     """The orthogonal matrix (k, k) in whose basis symmetric matrices (m, k, k) are as diagonal as can be together."""
     # a random contraction has distinct eigenvalues, so its eigenvectors are a start near the answer
     _, vectors = np.linalg.eigh(np.tensordot(rng.normal(size=len(slices)), slices, axes=1))
-    turned = np.einsum("lij,ia,jb->lab", slices, vectors, vectors, optimize=True)
+    turned = np.ascontiguousarray(np.einsum("lij,ia,jb->abl", slices, vectors, vectors, optimize=True))
     for _ in range(max_sweeps):
         angles = [_rotate(turned, vectors, p, q) for p, q in combinations(range(vectors.shape[1]), 2)]
         if max(map(abs, angles), default=0.0) < tol:
@@ -187,17 +187,15 @@ def rotated_to_diagonal(slices: np.ndarray, rng: np.random.Generator, max_sweeps
     return vectors
 
 
-def _rotate(slices: np.ndarray, vectors: np.ndarray, p: int, q: int) -> float:
-    """Rotate coordinates p and q, in place, by the angle that best diagonalises all slices at once."""
-    contrast = np.stack([slices[:, p, p] - slices[:, q, q], 2 * slices[:, p, q]])
+def _rotate(turned: np.ndarray, vectors: np.ndarray, p: int, q: int) -> float:
+    """Rotate coordinates p and q of (k, k, m), in place, by the angle that best diagonalises all m matrices at once."""
+    contrast = np.stack([turned[p, p] - turned[q, q], 2 * turned[p, q]])
     gram = contrast @ contrast.T
     along, across = gram[0, 0] - gram[1, 1], 2 * gram[0, 1]
     angle = 0.5 * np.arctan2(across, along + np.hypot(along, across))
     cosine, sine = np.cos(angle), np.sin(angle)
-    rotation = np.array([[cosine, -sine], [sine, cosine]])
-    slices[:, :, [p, q]] = slices[:, :, [p, q]] @ rotation
-    slices[:, [p, q], :] = rotation.T @ slices[:, [p, q], :]
-    vectors[:, [p, q]] = vectors[:, [p, q]] @ rotation
+    for rows in (turned, turned.swapaxes(0, 1), vectors.T):
+        rows[p], rows[q] = cosine * rows[p] + sine * rows[q], cosine * rows[q] - sine * rows[p]
     return float(angle)
 
 
