@@ -239,10 +239,14 @@ def _checked(columns: list[list[int]], size: int, least: int = 3) -> Columns:
     if not columns:
         raise ValueError("views is empty; name the columns of at least one view.")
     if len(columns) < least:
+        why = (
+            'Two views do not determine the classes, unless `MultiViewMixture` is given dependence="copula".'
+            if least == 3
+            else "Classes show in how views go together; pass more columns, or put fewer into one view."
+        )
         raise FewViewsError(
             f"A multi-view model needs at least {'three' if least == 3 else least} views; got {len(columns)} from "
-            f"n_features = {size} column(s). Two views do not determine the classes, unless `MultiViewMixture` is "
-            'given dependence="copula".'
+            f"n_features = {size} column(s). {why}"
         )
     flat = [j for view in columns for j in view]
     outside = [j for j in flat if not -size <= j < size]
