@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from latentviews._arrays import on_host
 from latentviews._validation import check_weights
 
 NAMES = ("task", "worker", "label")
@@ -139,7 +140,7 @@ def _columns(X: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     elif isinstance(X, tuple) and len(X) == 3:
         parts = X
     else:
-        table = np.asarray(X, dtype=object) if isinstance(X, list | tuple) else np.asarray(X)
+        table = np.asarray(X, dtype=object) if isinstance(X, list | tuple) else np.asarray(on_host(X))
         if table.ndim != 2 or table.shape[1] != 3:
             raise ValueError(f"Expected {EXPECTED}; got shape {table.shape}.")
         parts = list(table.T)
@@ -156,7 +157,7 @@ def _vector(part: Any) -> np.ndarray:
     """A column as numbers, or as Python objects."""
     if isinstance(part, list | tuple):
         return _objects(part)
-    values = np.asarray(part)
+    values = np.asarray(on_host(part))
     return values if values.dtype.kind in "biuf" else values.astype(object)
 
 
