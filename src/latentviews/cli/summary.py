@@ -10,7 +10,7 @@ from latentviews import __version__
 from latentviews._sentences import counted
 from latentviews.cli.common import in_options
 from latentviews.cli.models import chosen_dependence, dependence_of, noise_weight
-from latentviews.cli.wanted import listed_names
+from latentviews.cli.wanted import listed_names, shortened_names
 from latentviews.core.view_names import view_names
 from latentviews.diagnosis.diagnose import CERTAIN, Diagnosis, most_probable
 from latentviews.io import Table
@@ -128,6 +128,14 @@ def dependence_lines(summary: dict[str, Any]) -> list[str]:
     return ["views may depend on each other inside classes (copula)"] if summary["dependence"] else []
 
 
+def _hidden_line(classes: list[dict[str, Any]]) -> list[str]:
+    """The classes that win no row."""
+    hidden = [str(one["class"]) for one in classes if not one["n_rows"]]
+    if not hidden:
+        return []
+    return [f"no row is most probably in class{'es' if len(hidden) > 1 else ''} {shortened_names(hidden)}"]
+
+
 def describe(fitted: FitSummary, summary: dict[str, Any], out: Path) -> str:
     """The same for people."""
     noise = f"noise   {summary['noise_weight'] or 0:6.3f}   {summary['noise_rows']:9,d}   (beside the classes)"
@@ -147,7 +155,7 @@ def describe(fitted: FitSummary, summary: dict[str, Any], out: Path) -> str:
             for one in summary["classes"]
         ),
         *([noise] if summary["noise_weight"] is not None else []),
-        *(f"no row is most probably in class {one['class']}" for one in summary["classes"] if not one["n_rows"]),
+        *_hidden_line(summary["classes"]),
         "",
         f"rows of no class above {CERTAIN}   {summary['uncertain_rows']:.1%}",
         f"converged   {'yes' if summary['converged'] else 'no'}, after {counted(summary['n_iter'], 'step')}",

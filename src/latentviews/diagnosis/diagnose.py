@@ -52,6 +52,18 @@ def most_probable(posteriors: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return np.where(noise > best, -1, posteriors.argmax(axis=1)), np.maximum(noise, best)
 
 
+def fitted_ranges(model: Any) -> Iterator[tuple[int, float, float, float]]:
+    """Every column with an order, and the least and largest value and the spread that a model knows of it."""
+    for view, component in zip(model.views_, model.components_, strict=True):
+        domain = component.domain
+        if domain is None or not any(domain.space.column(c).ordered for c in range(len(view))):
+            continue
+        low, high = domain.nodes.min(axis=0) - domain.cell / 2, domain.nodes.max(axis=0) + domain.cell / 2
+        for c, j in enumerate(view):
+            if domain.space.column(c).ordered:
+                yield j, low[c], high[c], domain.spread[c]
+
+
 def outside_range(model: Any, rows: np.ndarray) -> dict[int, float]:
     """Columns whose values a model was not fitted to, and the share of rows in each that it does not know.
 
@@ -59,20 +71,15 @@ def outside_range(model: Any, rows: np.ndarray) -> dict[int, float]:
     each other that they must be on another scale (then the share is one).
     """
     found, masses = {}, masses_of(model)  # where rows may be, wherever the others are
-    for view, component in zip(model.views_, model.components_, strict=True):
-        domain = component.domain
-        if domain is None or not any(domain.space.column(c).ordered for c in range(len(view))):
-            continue
-        low, high = domain.nodes.min(axis=0) - domain.cell / 2, domain.nodes.max(axis=0) + domain.cell / 2
-        for c, j in [(c, j) for c, j in enumerate(view) if domain.space.column(c).ordered]:
-            x = rows[~np.isnan(rows[:, j]) & (which_mass(rows[:, j], masses.get(j, ())) < 0), j]
-            share = float(np.mean((x < low[c]) | (x > high[c]))) if len(x) else 0.0
-            close = len(x) >= FEWEST_MEMBERS and np.ptp(np.quantile(x, [0.05, 0.95])) < SQUEEZED * domain.spread[c]
-            # not where a few rows of the fit itself are far out; of two values the kernel is as wide as their distance
-            if close and np.ptp(x) < domain.spread[c] / 2:
-                share = 1.0
-            if share > FAR:
-                found[j] = share
+    for j, low, high, spread in fitted_ranges(model):
+        x = rows[~np.isnan(rows[:, j]) & (which_mass(rows[:, j], masses.get(j, ())) < 0), j]
+        share = float(np.mean((x < low) | (x > high))) if len(x) else 0.0
+        close = len(x) >= FEWEST_MEMBERS and np.ptp(np.quantile(x, [0.05, 0.95])) < SQUEEZED * spread
+        # not where a few rows of the fit itself are far out; of two values the kernel is as wide as their distance
+        if close and np.ptp(x) < spread / 2:
+            share = 1.0
+        if share > FAR:
+            found[j] = share
     return found
 
 
