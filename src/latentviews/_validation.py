@@ -119,15 +119,13 @@ def table_of(estimator: Any, X: Any, **options: Any) -> Any:
     """What scikit-learn's ``validate_data`` gives; where it asks for numbers, a sentence on text and dates."""
     name, X = type(estimator).__name__, unmasked(X)
     if options.get("dtype") is not None and _holds_dates(X):  # which NumPy takes as numbers in some units
-        raise _not_numbers(name, X)
+        _refuse_others(name, X)
     try:
         with np.errstate(all="ignore"):  # of the sum by which it looks for infinity
             return validate_data(estimator, X, **options)
-    except (TypeError, ValueError) as error:
-        sentence = _not_numbers(name, X)
-        if sentence is None:
-            raise
-        raise sentence from error
+    except (TypeError, ValueError):
+        _refuse_others(name, X)
+        raise
 
 
 def _holds_dates(X: Any) -> bool:
@@ -136,20 +134,19 @@ def _holds_dates(X: Any) -> bool:
     return any(str(dtype).lower().startswith(("date", "timedelta", "duration")) for dtype in dtypes)
 
 
-def _not_numbers(name: str, X: Any) -> ValueError | None:
-    """A sentence on the first column that holds text or dates; None where there is none."""
+def _refuse_others(name: str, X: Any) -> None:
+    """A sentence where a column holds text or dates."""
     table = np.asarray(X, dtype=object) if isinstance(X, list | tuple) else np.asarray(X)
     names = list(getattr(X, "columns", []))
-    for j, column in enumerate(table.T if table.ndim == 2 else ()):
+    for j, column in enumerate(table.T if table.ndim == 2 and table.dtype.kind not in "biufc" else ()):
         odd = next((value for value in column if _what_else(value)), None)
         if odd is not None:
             what, label = _what_else(odd), names[j] if names else j
             since = ", such as days since the first" if what == "dates" else ""
-            return ValueError(
+            raise ValueError(
                 f"{name} expects numbers; column {label!r} holds {what}, such as {str(odd)!r:.60}. Leave the column "
                 f"out, or turn its values into numbers{since}."
             )
-    return None
 
 
 def _what_else(value: Any) -> str | None:
@@ -268,6 +265,11 @@ def check_ability(name: str, value: Any, ability: str) -> Any:
         if isinstance(value, type) and hasattr(value, ability):
             hint = f" That is a class; write {value.__name__}() for one of its objects."
         raise TypeError(f"{name} must be an object with a method `{ability}`; got {value!r}.{hint}")
+    if ability == "gram" and not hasattr(value, "adapt"):  # which every `Kernel` has
+        raise TypeError(
+            f"{name} must be a kernel of latentviews, or an object of a class that inherits from `Kernel`, which has "
+            f"what else is asked of one beside `gram`; got {value!r}."
+        )
     if hasattr(value, "__sklearn_tags__") and get_tags(value).target_tags.required:
         raise TypeError(f"{name} must learn from rows alone; {type(value).__name__} needs a target as well.")
     return value

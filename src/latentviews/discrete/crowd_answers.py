@@ -133,6 +133,9 @@ def _columns(X: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """The tasks, workers and labels of answers in any of the forms that are taken."""
     if hasattr(X, "columns"):
         names = list(X.columns)
+        twice = [name for name in dict.fromkeys(names) if names.count(name) > 1]
+        if twice:
+            raise ValueError(f"Expected {EXPECTED}; got a frame that names {twice[0]!r} more than once. Rename one.")
         if not set(NAMES) <= set(names) and len(names) != 3:
             raise ValueError(f"Expected {EXPECTED}; got a frame with columns {names}.")
         chosen = NAMES if set(NAMES) <= set(names) else names
