@@ -13,6 +13,7 @@ from latentviews import (
     FourierFeatures,
     KernelHMM,
     LandmarkFeatures,
+    LatentClass,
     LowRankDensity,
     MultiViewMixture,
     PredictiveStateModel,
@@ -256,6 +257,47 @@ def test_names_and_text_in_columns_are_told(model, rng):
         model.fit(frame)
     with pytest.raises(ValueError, match="column 2 holds text, such as 'x0'"):
         model.fit(frame.to_numpy())
+
+
+@pytest.mark.parametrize("name", ["ChangePoints", "KernelICA", "OneHotFeatures", "TopicModel", "MultiViewMixture"])
+@pytest.mark.parametrize("form", ["array", "frame", "mixed"])
+def test_dates_are_no_numbers(name, form):
+    days = np.arange(60).astype("datetime64[D]")
+    frame = pd.DataFrame({"day": days, "a": np.arange(60.0), "b": np.arange(60.0)})
+    table = {"array": np.column_stack([days] * 3), "frame": frame[["day"]], "mixed": frame}[form]
+
+    with pytest.raises(ValueError, match=r"holds dates, such as '1970|Columns \['day'\] are not numbers"):
+        getattr(latentviews, name)().fit(table)
+
+
+def test_text_among_counts_is_told():
+    with pytest.raises(ValueError, match="TopicModel expects numbers; column 'b' holds text, such as 'x'"):
+        TopicModel(2).fit(pd.DataFrame({"a": [1, 2], "b": ["x", "y"]}))
+
+
+@pytest.mark.parametrize("kind", [float, int, bool])
+def test_masked_values_are_missing(kind, rng):
+    X = two_classes(rng)
+    X = (X.mean(axis=0) < X) if kind is bool else (10 * X).astype(kind)
+    mask = rng.random(X.shape) < 0.1
+    table = np.ma.masked_array(np.where(mask, ~X if kind is bool else 10**6, X), mask=mask)
+    lacking = X.astype(object) if kind is bool else X.astype(float)
+    lacking[mask] = None if kind is bool else np.nan
+    model, expected = (MultiViewMixture(2, polish=None, random_state=0).fit(rows) for rows in (table, lacking))
+
+    np.testing.assert_array_equal(model.predict_proba(table), expected.predict_proba(lacking))
+    np.testing.assert_array_equal(model.predict_proba(table), model.predict_proba(lacking))
+    answers = [LatentClass(2, random_state=0, n_starts=2).fit(rows) for rows in (table, lacking)]
+    np.testing.assert_array_equal(answers[0].weights_, answers[1].weights_)
+
+
+def test_masked_values_are_not_taken_where_rows_must_be_complete(rng):
+    X = np.ma.masked_array(two_classes(rng), mask=False)
+    LandmarkFeatures().fit(X)
+    X[3, 1] = np.ma.masked
+
+    with pytest.raises(ValueError, match="X contains NaN, first in row 3 of column 1"):
+        LandmarkFeatures().fit(X)
 
 
 def test_a_pilot_in_which_a_column_has_one_value_is_told(rng):

@@ -57,6 +57,14 @@ def test_labels_of_different_lengths_are_refused():
         match_labels([0, 1], [0, 1, 1])
 
 
+@pytest.mark.parametrize("wrong", [["a", "b"], None, [0.5, 1.0], [np.nan, 1.0], [[0], [1]]], ids=str)
+def test_labels_that_are_no_whole_numbers_are_refused(wrong):
+    for pair in ((wrong, [0, 1]), ([0, 1], wrong)):
+        for function in (match_labels, label_accuracy):
+            with pytest.raises(ValueError, match=r"must be a list of labels 0, …, k-1, one per row; got"):
+                function(*pair)
+
+
 def test_density_error_is_the_formula_of_the_paper():
     true, found, weights = normals(0, 2), normals(0.5, 2), np.array([0.3, 0.7])
     wrong = np.sqrt(np.sum((stats.norm.pdf(GRID) - stats.norm.pdf(GRID, 0.5)) ** 2))

@@ -98,13 +98,25 @@ def to_numpy(x: Any) -> np.ndarray:
 
 
 def on_host(x: Any) -> Any:
-    """An array of another library as a NumPy array of its own dtype; anything else as it is."""
+    """An array of another library as a NumPy array of its own dtype; anything else as it is, but for masks."""
     if not is_foreign(x):
-        return x
+        return unmasked(x)
     if hasattr(x, "device_entries"):
         return x.on_host()
     there = x.__dlpack_device__()[0] == 1  # DLPack's number for main memory
     return np.from_dlpack(x if there else to_device(x, "cpu"))
+
+
+def unmasked(x: Any) -> Any:
+    """A masked NumPy array with NaN where it is masked, None among what is no number; anything else as it is."""
+    if not isinstance(x, np.ma.MaskedArray):
+        return x
+    if not np.ma.is_masked(x) or x.dtype.kind in "mM":  # dates, which are refused
+        return x.data
+    numbers = x.dtype.kind in "iuf"
+    values = x.data.astype(np.promote_types(x.dtype, np.float32) if numbers else object)
+    values[np.ma.getmaskarray(x)] = np.nan if numbers else None
+    return values
 
 
 def in_one_library(arrays: list[Any]) -> list[Any]:

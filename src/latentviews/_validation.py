@@ -1,6 +1,7 @@
 """Checks that turn bad input into one clear sentence."""
 
 from collections.abc import Iterable, Sequence
+from datetime import date, timedelta
 from functools import wraps
 from typing import Any
 
@@ -8,7 +9,7 @@ import numpy as np
 from sklearn.utils import get_tags
 from sklearn.utils.validation import validate_data
 
-from latentviews._arrays import is_foreign, namespace, on_host, to_numpy
+from latentviews._arrays import is_foreign, namespace, on_host, to_numpy, unmasked
 from latentviews._numbers import LARGEST
 from latentviews._sentences import warn_user
 
@@ -111,23 +112,48 @@ def _validated(estimator: Any, X: Any, reset: bool) -> np.ndarray:
     check_names(estimator, X)
     if is_batches(X):
         raise TypeError(f"{name} expects one table here; got {type(X).__name__}. Put its batches together.")
-    try:
-        return table_of(estimator, X, reset=reset, dtype=[np.float64, np.float32], ensure_all_finite="allow-nan")
-    except (TypeError, ValueError) as error:
-        found = _first_text(X, list(getattr(X, "columns", [])))
-        if found is None:
-            raise
-        column, text = found
-        raise ValueError(
-            f"{name} expects numbers; column {column!r} holds text, such as {text!r:.60}. Leave the column out, or "
-            "turn its values into numbers."
-        ) from error
+    return table_of(estimator, X, reset=reset, dtype=[np.float64, np.float32], ensure_all_finite="allow-nan")
 
 
 def table_of(estimator: Any, X: Any, **options: Any) -> Any:
-    """What scikit-learn's ``validate_data`` gives."""
-    with np.errstate(all="ignore"):  # of the sum by which it looks for infinity
-        return validate_data(estimator, X, **options)
+    """What scikit-learn's ``validate_data`` gives; where it asks for numbers, a sentence on text and dates."""
+    name, X = type(estimator).__name__, unmasked(X)
+    if options.get("dtype") is not None and _holds_dates(X):  # which NumPy takes as numbers in some units
+        _refuse_others(name, X)
+    try:
+        with np.errstate(all="ignore"):  # of the sum by which it looks for infinity
+            return validate_data(estimator, X, **options)
+    except (TypeError, ValueError):
+        _refuse_others(name, X)
+        raise
+
+
+def _holds_dates(X: Any) -> bool:
+    """Whether a table has a column of dates or durations."""
+    dtypes = X.dtypes if hasattr(X, "columns") else [getattr(X, "dtype", "")]
+    return any(str(dtype).lower().startswith(("date", "timedelta", "duration")) for dtype in dtypes)
+
+
+def _refuse_others(name: str, X: Any) -> None:
+    """A sentence where a column holds text or dates."""
+    table = np.asarray(X, dtype=object) if isinstance(X, list | tuple) else np.asarray(X)
+    names = list(getattr(X, "columns", []))
+    for j, column in enumerate(table.T if table.ndim == 2 and table.dtype.kind not in "biufc" else ()):
+        odd = next((value for value in column if _what_else(value)), None)
+        if odd is not None:
+            what, label = _what_else(odd), names[j] if names else j
+            since = ", such as days since the first" if what == "dates" else ""
+            raise ValueError(
+                f"{name} expects numbers; column {label!r} holds {what}, such as {str(odd)!r:.60}. Leave the column "
+                f"out, or turn its values into numbers{since}."
+            )
+
+
+def _what_else(value: Any) -> str | None:
+    """What a value is that is no number: text, or a date; None for numbers."""
+    if isinstance(value, str):
+        return None if _is_numeral(value) else "text"
+    return "dates" if isinstance(value, date | timedelta | np.datetime64 | np.timedelta64) else None
 
 
 def check_squares(x: np.ndarray, names: Sequence[Any], table: str = "") -> None:
@@ -151,16 +177,6 @@ def as_numbers(name: str, values: Any, *, missing: bool = True) -> np.ndarray:
         return to_numpy(values)
     except (TypeError, ValueError) as error:
         raise ValueError(f"{expected}; got a {type(values).__name__} that holds something else ({error}).") from error
-
-
-def _first_text(X: Any, names: Sequence[Any]) -> tuple[Any, str] | None:
-    """The first column with a text that is no number, and the text."""
-    table = np.asarray(X, dtype=object)
-    for j, column in enumerate(table.T if table.ndim == 2 else ()):
-        text = next((value for value in column if isinstance(value, str) and not _is_numeral(value)), None)
-        if text is not None:
-            return names[j] if len(names) else j, str(text)
-    return None
 
 
 def _is_numeral(text: str) -> bool:
@@ -249,6 +265,11 @@ def check_ability(name: str, value: Any, ability: str) -> Any:
         if isinstance(value, type) and hasattr(value, ability):
             hint = f" That is a class; write {value.__name__}() for one of its objects."
         raise TypeError(f"{name} must be an object with a method `{ability}`; got {value!r}.{hint}")
+    if ability == "gram" and not hasattr(value, "adapt"):  # which every `Kernel` has
+        raise TypeError(
+            f"{name} must be a kernel of latentviews, or an object of a class that inherits from `Kernel`, which has "
+            f"what else is asked of one beside `gram`; got {value!r}."
+        )
     if hasattr(value, "__sklearn_tags__") and get_tags(value).target_tags.required:
         raise TypeError(f"{name} must learn from rows alone; {type(value).__name__} needs a target as well.")
     return value

@@ -33,7 +33,7 @@ def match_labels(true: Any, found: Any) -> np.ndarray:
     >>> match_labels([0, 0, 1, 1, 2], [2, 2, 0, 0, 1]).tolist()
     [2, 0, 1]
     """
-    true, found = np.asarray(true, dtype=int), np.asarray(found, dtype=int)
+    true, found = _whole("true", true), _whole("found", found)
     if true.shape != found.shape:
         raise ValueError(f"Labels must have the same shape; got {true.shape} and {found.shape}.")
     if not true.size or min(true.min(), found.min()) < 0:
@@ -42,6 +42,17 @@ def match_labels(true: Any, found: Any) -> np.ndarray:
     table = np.zeros((size, size), dtype=int)
     np.add.at(table, (true, found), 1)
     return linear_sum_assignment(-table)[1]
+
+
+def _whole(name: str, labels: Any) -> np.ndarray:
+    """Labels as whole numbers, or a sentence on what they are."""
+    values = np.asarray(labels)
+    if values.ndim != 1 or values.dtype.kind not in "biuf" or not np.array_equal(values, np.round(values)):
+        raise ValueError(
+            f"{name} must be a list of labels 0, …, k-1, one per row; got {labels!r:.60}. Names become such labels by "
+            "np.unique(names, return_inverse=True)[1]."
+        )
+    return values.astype(int)
 
 
 def label_accuracy(true: Any, found: Any) -> float:

@@ -146,3 +146,11 @@ def test_the_installed_command_runs(tmp_path):
     done = subprocess.run([command, "--version"], capture_output=True, text=True, cwd=tmp_path, check=True)
 
     assert done.stdout == f"latentviews {__version__}\n"
+
+
+def test_the_room_runs_as_the_package_does():
+    asked = [[sys.executable, "-m", module, "--version"] for module in ("latentviews", "latentviews.cli")]
+    first, second = (subprocess.run(argv, capture_output=True, text=True, check=True).stdout for argv in asked)
+
+    assert first == second
+    assert first

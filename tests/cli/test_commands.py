@@ -503,11 +503,55 @@ def test_classes_that_win_no_row_are_told_of(cells, capsys, monkeypatch):
     assert "no row is most probably in class 1\n" in out
 
 
+def test_many_classes_that_win_no_row_are_one_line(data, cells, capsys):
+    _, out, _ = run(capsys, "fit", "cells.csv", *VIEWS, "-k", 60, "--out", "o", "--json")
+    empty = [one["class"] for one in json.loads(out)["classes"] if not one["n_rows"]]
+    _, out, err = run(capsys, "fit", "cells.csv", *VIEWS, "-k", 60, "--out", "o", "--force")
+
+    assert len(empty) > 10
+    first = ", ".join(map(str, empty[:10]))
+    assert f"no row is most probably in classes {first} and {len(empty) - 10} more\n" in out
+    assert f"No row is most probably in {len(empty)} of 60 classes, of size " in err
+
+
+def test_info_and_fit_say_the_same_of_columns(data, cells, capsys):
+    frame = pd.DataFrame(data.X, columns=list("abcd")).assign(same=3.0)
+    frame.to_csv("same.csv", index=False)
+    frame["d"] = np.where(np.arange(len(frame)) == 3, np.inf, frame["d"])
+    frame.to_csv("far.csv", index=False)
+
+    assert "one value in all rows, which `fit` leaves out: same\n" in run(capsys, "info", "same.csv")[1]
+    assert json.loads(run(capsys, "info", "same.csv", "--json")[1])["constant"] == ["same"]
+    assert "of no use to `fit`: d (infinite in row 4)" in run(capsys, "info", "far.csv")[1]
+    assert "row 4, column 'd': the value is infinite" in sentence(capsys, "fit", "far.csv", "--out", "o")
+
+
+def test_a_single_impossible_value_is_named_by_predict(fitted, data, capsys):
+    frame = pd.DataFrame(data.X, columns=["FS", "SS", "CD3", "CD19"])
+    frame.loc[7, "SS"] = 1e15
+    frame.to_csv("far.csv", index=False)
+
+    _, _, err = run(capsys, "predict", "o", "far.csv", "--out", "far-labels.csv")
+
+    assert "warning: SS holds 1e+15 in row 8, while the model was fitted to values between" in err
+
+
+@pytest.mark.parametrize("options", [(), ("-k", 2), ("-k", 3)])
+def test_few_rows_are_refused_or_fitted_without_words_of_other_libraries(options, cells, capsys):
+    Path("two.csv").write_text("a,b,c,d\n5.1,3.5,1.4,.2\n4.9,3.0,1.4,.2\n")
+    Path("one.csv").write_text("a,b,c\n1,2,3\n")
+
+    status, _, err = run(capsys, "fit", "two.csv", *options, "--out", "o", "--no-report")
+
+    assert status == 0 or "two.csv has 2 rows, too few for the 3 classes of -k" in err
+    assert "one.csv has 1 row, and a fit needs at least 2." in sentence(capsys, "fit", "one.csv")
+
+
 def test_one_row_is_one(cells, capsys):
     Path("one.csv").write_text("a,b\n1,2\n")
 
     assert run(capsys, "info", "one.csv")[1].splitlines()[0] == "one.csv: csv, 1 row, 2 columns"
-    assert "one.csv has 1 row, too few for the 2 classes of -k" in sentence(capsys, "fit", "one.csv", "-k", 2)
+    assert "one.csv has 1 row, and a fit needs at least 2" in sentence(capsys, "fit", "one.csv", "-k", 2)
 
 
 def test_info_looks_at_some_columns_and_at_raw_channels(cells, capsys):
@@ -521,7 +565,8 @@ def test_info_looks_at_some_columns_and_at_raw_channels(cells, capsys):
     Path("kinds.csv").write_text('a,note,"b, c",c\n1,x,2,3\n2,y,3,4\n')
     assert "text, which `fit` takes where --codes names it: note\n" in run(capsys, "info", "kinds.csv")[1]
     assert run(capsys, "info", "notes.csv", "--columns", "a,b")[0] == 0
-    assert "column 'a': 'x' is not a number" in sentence(capsys, "info", "words.csv")
+    out = run(capsys, "info", "words.csv")[1]
+    assert out == "words.csv: csv, 1 row, 0 columns\n\ntext, which `fit` takes where --codes names it: a, b\n"
     assert run(capsys, "info", "spill.fcs", "--no-compensation")[0] == 0
 
 

@@ -204,6 +204,31 @@ def test_text_is_found_where_it_is(table, texts):
     assert text_columns(table) == texts
 
 
+@pytest.mark.parametrize("column", [["u", "v"] * 60, [True, False] * 60])
+def test_columns_may_have_numbers_for_names(column, rng):
+    numbers = rng.normal(size=(120, 2)) + 3 * np.arange(120)[:, None] % 2
+    frame = pd.DataFrame({0: column, 1: numbers[:, 0], 2: numbers[:, 1]})
+    before = frame.copy()
+    named = frame.set_axis(["a", "b", "c"], axis=1)
+    models = [MultiViewMixture(2, polish=None, random_state=0).fit(rows) for rows in (frame, named)]
+
+    np.testing.assert_array_equal(models[0].predict_proba(frame), models[1].predict_proba(named))
+    pd.testing.assert_frame_equal(frame, before)
+    with pytest.raises(ValueError, match="'a' occurs more than once"):
+        MultiViewMixture(2).fit(frame.set_axis(["a", "a", "c"], axis=1))
+
+
+def test_text_that_looks_like_numbers_is_told_so(rng):
+    frame = pd.DataFrame(rng.normal(size=(60, 3)).round(3)).astype(str)
+
+    with pytest.raises(
+        ValueError, match=r"\[0, 1, 2\] are not numbers but text that looks like some, .*X\.apply\(pd.to_numeric\)"
+    ):
+        MultiViewMixture(2).fit(frame)
+    with pytest.raises(ValueError, match=r"\[0, 1, 2\] are not numbers; give their view"):
+        MultiViewMixture(2).fit(frame.replace({column: {frame[column][3]: "odd"} for column in frame}))
+
+
 def test_a_frame_of_objects_blames_the_column_with_text_alone(rng):
     frame = pd.DataFrame(rng.normal(size=(60, 3)), columns=list("abc"))
     objects = frame.astype(object)

@@ -11,6 +11,7 @@ from scipy import integrate, stats
 from sklearn.base import clone
 
 from catalogue import DENSITIES, KERNELS, RULES, SHIFT_INVARIANT
+from latentviews import LandmarkFeatures, MultiViewMixture, two_sample_test
 from latentviews.core.kernels.base import Kernel, UnitHeight
 from latentviews.core.kernels.circle import VonMises
 from latentviews.core.kernels.discrete import Delta
@@ -415,3 +416,26 @@ def test_a_height_beyond_the_range_of_numbers_leaves_zeros_as_they_are(kernel, d
         gram = kernel.gram(rows, rows)
 
     np.testing.assert_array_equal(gram, [[np.inf, 0.0], [0.0, np.inf]])
+
+
+class OnlyGram:
+    def gram(self, x, y):
+        return np.exp(-squared_distances(x, y))
+
+
+@pytest.mark.parametrize(
+    "use",
+    [
+        lambda kernel, X: LandmarkFeatures(kernel).fit(X),
+        lambda kernel, X: MultiViewMixture(2, kernel=kernel).fit(X),
+        lambda kernel, X: two_sample_test(X, X + 1, kernel=kernel),
+    ],
+    ids=["features", "mixture", "test"],
+)
+def test_a_gram_alone_makes_no_kernel(use, rng):
+    class Inheriting(OnlyGram, Kernel):
+        pass
+
+    with pytest.raises(TypeError, match="an object of a class that inherits from `Kernel`"):
+        use(OnlyGram(), rng.normal(size=(100, 3)))
+    LandmarkFeatures(Inheriting()).fit(rng.normal(size=(100, 3)))

@@ -2,7 +2,17 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from latentviews import Delta, Gaussian, HalfLine, MultiViewMixture, likelihood_curve, rank_test
+from latentviews import (
+    Delta,
+    Gaussian,
+    HalfLine,
+    KernelHMM,
+    KernelICA,
+    LatentClass,
+    MultiViewMixture,
+    likelihood_curve,
+    rank_test,
+)
 from latentviews.core.features.bins import BinnedFeatures
 from latentviews.core.selection import _leading, _leading_features, _limits, compared_name, directions_rank
 from latentviews.datasets import make_multiview
@@ -94,6 +104,22 @@ def test_held_out_likelihood_gives_the_same_answer():
     assert np.isfinite(curve.scores).all()
 
 
+@pytest.mark.filterwarnings("error")
+def test_rows_that_held_out_likelihood_cannot_judge_are_told(rng):
+    answers = rng.integers(0, 4, (60, 5))
+    answers[0, 0] = 9
+    flags = make_multiview(120, 2, random_state=0).X > 0
+
+    with pytest.raises(
+        ValueError, match=r"Row 0 has likelihood zero for every number .* never given in the other folds"
+    ):
+        likelihood_curve(LatentClass(random_state=0, n_starts=2), answers, [1, 2], cv=3)
+    with pytest.raises(ValueError, match=r"Row 26 has likelihood zero under 2 classes: .*Pass `smoothing`"):
+        likelihood_curve(LatentClass(random_state=0, n_starts=2), flags, [1, 2], cv=2)
+    smooth = LatentClass(random_state=0, n_starts=2, smoothing=0.05)
+    assert likelihood_curve(smooth, flags, [1, 2], cv=2).n_components == 2
+
+
 def test_bad_settings_are_sentences(rng):
     X = rng.normal(size=(50, 3))
     with pytest.raises(ValueError, match="level must be between 0 and 1"):
@@ -104,8 +130,15 @@ def test_bad_settings_are_sentences(rng):
         likelihood_curve(MultiViewMixture(), X, 3)
     with pytest.raises(TypeError, match="takes one table"):
         likelihood_curve(MultiViewMixture(), iter([X]), [2])
-    with pytest.raises(ValueError, match="at least 2 views; got 1"):
+    for model, lacking in ((KernelHMM(), "n_components"), (KernelICA(), "score_samples")):
+        with pytest.raises(TypeError, match=f"{type(model).__name__} has no `{lacking}`"):
+            likelihood_curve(model, X, [2])
+    for nothing in (MultiViewMixture, 5):
+        with pytest.raises(TypeError, match="estimator must be a model, such as"):
+            likelihood_curve(nothing, X, [2])
+    with pytest.raises(ValueError, match="at least 2 views; got 1 from n_features = 1") as told:
         rank_test(X[:, :1])
+    assert "do not determine" not in str(told.value)
 
 
 def test_values_outside_the_space_of_their_kernel_are_refused(rng):

@@ -27,7 +27,7 @@ def tied(diagnosis, pvalue=0.01, effect=0.5, **changes):
 
 
 def doubts(diagnosis):
-    return [finding.text for finding in diagnosis.findings if not finding.trusted]
+    return [finding.text for finding in diagnosis.findings if finding.trusted is False]
 
 
 # ------------------------------------------------------------------------------------------- other rows than the fit's
@@ -132,6 +132,43 @@ def test_a_singular_value_near_the_noise_is_told_with_the_rule(fitted):
     assert "less than one and a half times that noise: fewer than 3 classes may explain the data" in said
 
 
+def test_singular_values_do_not_judge_a_fit_whose_views_may_depend(rng):
+    hidden = rng.gamma(2.0, size=(600, 1))
+    X = hidden + 0.25 * rng.normal(size=(600, 3))
+    model = MultiViewMixture(3, dependence="copula", random_state=0).fit(X)
+
+    found = diagnose(model, X, n_permutations=19, random_state=0)
+    lacking = replace(found, moments=None, within=np.array([2, 1, 1]))
+
+    assert found.moments is not None
+    for diagnosis in (found, lacking):
+        assert "singular value" not in diagnosis.summary()
+        assert "moments of the views" not in diagnosis.summary()
+    assert "Starts: partitions from several agree" in found.summary()
+
+
+@pytest.mark.parametrize("supported", [False, True])
+def test_classes_that_were_split_for_held_out_rows_are_told_so(supported, fitted):
+    *_, diagnosis = fitted
+    near = replace(diagnosis.moments, noise=diagnosis.moments.sigma_k / 1.3) if supported else None
+
+    said = " ".join(doubts(replace(diagnosis, moments=near, counted=True, counted_by_rank=2)))
+
+    assert "The fit counted 2 classes by singular values, as `rank_test` does, and split them into 3" in said
+    assert "may explain the data" not in said
+    assert "ask for fewer" not in said
+
+
+def test_a_count_by_rank_is_in_the_diagnosis_of_the_fit():
+    X = make_multiview(600, 3, random_state=0).X
+    counted, given = (MultiViewMixture(k, random_state=0).fit(X) for k in ("auto", 3))
+
+    found = diagnose(counted, X, n_permutations=19, random_state=0)
+
+    assert found.counted_by_rank == counted.rank_test_.n_components
+    assert diagnose(given, X, n_permutations=19, random_state=0).counted_by_rank is None
+
+
 def test_two_views_are_said_not_to_determine_classes(fitted):
     _, X, *_ = fitted
     model = MultiViewMixture(2, views=[[0], [1]], dependence="copula", random_state=0).fit(X[:400])
@@ -203,8 +240,12 @@ def test_what_is_most_evident_comes_before_what_is_strongest(fitted):
 def test_what_was_not_tested_at_all_is_no_failure(fitted):
     *_, diagnosis = fitted
 
-    assert not any("to be tested" in text for text in doubts(tied(diagnosis, np.nan, np.nan)))
-    assert "9 pairs and classes have too few rows" in tied(diagnosis, np.nan, np.nan).summary()
+    untested = tied(diagnosis, np.nan, np.nan)
+
+    assert not any("to be tested" in text for text in doubts(untested))
+    trusted, rest = untested.summary().split("What could not be looked at:")
+    assert "9 pairs and classes have too few rows" in rest
+    assert "to be tested" not in trusted
 
 
 def test_counts_of_one_are_singular(fitted):
@@ -220,6 +261,20 @@ def test_counts_of_one_are_singular(fitted):
 
     assert "So does 1 more of 9 pairs and classes" in several
     assert "the one test of a class and a pair of views does not find dependence that matters" in single
+
+
+def test_few_rows_judge_nothing(fitted):
+    model, X, *_ = fitted
+
+    for n in (2, 10):
+        (finding,) = diagnose(model, X[:n], random_state=0).findings
+        assert not finding.trusted
+        assert finding.text.startswith(f"{n} rows are too few to judge a fit by")
+    assert diagnose(model, X[[0, 0]], random_state=0).worst is not None
+    with pytest.raises(
+        ValueError, match="A diagnosis or report needs at least 2 rows, and 20 to judge a fit by; got 1"
+    ):
+        diagnose(model, X[:1])
 
 
 # --------------------------------------------------------------------------------------------------- starts and values

@@ -317,6 +317,13 @@ def test_bad_answers_get_a_sentence(answers, sentence):
         CrowdLabels().fit(answers)
 
 
+def test_answers_in_columns_of_one_name_get_a_sentence():
+    frame = pd.DataFrame([[0, 1, 1]] * 4, columns=["task", "worker", "worker"])
+
+    with pytest.raises(ValueError, match="names 'worker' more than once"):
+        CrowdLabels().fit(frame)
+
+
 def test_a_fit_that_stops_early_says_so(rng):
     with pytest.warns(UserWarning, match="EM stopped after 1 steps"):
         CrowdLabels(max_iter=1, tol=1e-9).fit(drawn(rng)[:3])

@@ -250,6 +250,21 @@ def test_what_cannot_be_saved_is_named_and_nothing_is_written(part, sentence, pa
     assert os.listdir(path.parent) == [path.name]
 
 
+def test_what_is_no_model_or_no_place_is_refused(tmp_path, path):
+    model = MultiViewMixture(2)
+
+    with pytest.raises(SavingError, match="is a directory; name a file in it"):
+        save(model, tmp_path)
+    with pytest.raises(TypeError, match="path must be the name of a file, a string or a Path; got 5"):
+        save(model, 5)
+    with pytest.raises(TypeError, match="path must be the name of a file, a string or a Path; got None"):
+        load(None)
+    for nothing in (5, None, "model", np.eye(2)):
+        with pytest.raises(SavingError, match="save takes an estimator or a record of latentviews; got"):
+            save(nothing, path)
+    assert not path.exists()
+
+
 def test_a_thing_inside_itself_is_refused(path):
     model = MultiViewMixture()
     model.features = model

@@ -382,3 +382,10 @@ def test_dependence_of_a_model_is_that_of_its_diagnosis(model, data):
     np.testing.assert_array_equal(display.dependence.effect, diagnosis.dependence.effect)
     with pytest.raises(ValueError, match="one Axes per class, 3 in all; got 1"):
         DependenceDisplay.from_diagnosis(diagnosis, ax=offscreen_axes(1))
+
+
+def test_a_display_of_a_diagnosis_says_what_it_draws():
+    with pytest.raises(
+        TypeError, match=r"DependenceDisplay draws a Diagnosis, which `diagnose\(model, X\)` gives; got 5"
+    ):
+        DependenceDisplay.from_diagnosis(5)

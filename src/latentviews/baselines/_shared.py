@@ -47,7 +47,8 @@ class OneColumnViews(PosteriorMixin, BaseEstimator):
         rank = int(self.n_components)
         data, columns = self._rows(X, reset=True)
         if len(data) < max(rank, 2):
-            raise ValueError(f"{rank} component(s) need at least {max(rank, 2)} rows; got n_samples = {len(data)}.")
+            needs = "1 component needs" if rank == 1 else f"{rank} components need"
+            raise ValueError(f"{needs} at least {max(rank, 2)} rows; got n_samples = {len(data)}.")
         check_varying(data, columns, getattr(self, "feature_names_in_", None))
         return data[:, [view[0] for view in columns]], columns, rank
 

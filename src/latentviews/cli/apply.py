@@ -1,6 +1,7 @@
 """``latentviews predict`` and ``report``: what can be done with a model."""
 
 import argparse
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -24,9 +25,13 @@ from latentviews.cli.output import output_file
 from latentviews.cli.progress import Progress
 from latentviews.cli.summary import Tally
 from latentviews.cli.wanted import shortened_names, stem
-from latentviews.diagnosis.diagnose import CERTAIN, outside_range, outside_sentence
+from latentviews.core.features.point_masses import which_mass
+from latentviews.core.point_masses import masses_of
+from latentviews.diagnosis.diagnose import CERTAIN, fitted_ranges, outside_range, outside_sentence
 from latentviews.io import Table, write_labels
 from latentviews.io.labels import write_labelled
+
+FAR_WIDTHS = 100  # of all values of a fit, from which on others are impossible beside them
 
 
 def run_predict(arguments: argparse.Namespace) -> None:
@@ -85,9 +90,27 @@ def absent(table: Table) -> list[str]:
 
 
 def outside(model: Any, table: Table) -> list[str]:
-    """A sentence on columns that are not on the scale of the fit, if any."""
+    """Sentences on columns that are not on the scale of the fit, and on single values far from it."""
     found = outside_range(model, table.values)
-    return [outside_sentence(found, table.columns)] if found else []
+    told = [outside_sentence(found, table.columns)] if found else []
+    return told + [sentence for j, sentence in far_values(model, table) if j not in found]
+
+
+def far_values(model: Any, table: Table) -> Iterator[tuple[int, str]]:
+    """Every column with single values that are impossible beside those of the fit, and a sentence on them."""
+    masses = masses_of(model)
+    for j, low, high, _ in fitted_ranges(model):
+        column, width = table.values[:, j], FAR_WIDTHS * (high - low)
+        beyond = (column < low - width) | (column > high + width)
+        far = np.flatnonzero(beyond & (which_mass(column, masses.get(j, ())) < 0))
+        if len(far):
+            more = f" and {len(far) - 1:,} more such values" if len(far) > 1 else ""
+            yield (
+                j,
+                f"{table.columns[j]} holds {column[far[0]]:.3g} in row {table.places[far[0]] + 1:,}{more}, while the "
+                f"model was fitted to values between {low:.3g} and {high:.3g}: classes of such rows mean little. Take "
+                "the rows out, or leave the cells empty.",
+            )
 
 
 def _labels_kind(out: Path, asked: str | None) -> str:

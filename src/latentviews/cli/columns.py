@@ -51,7 +51,7 @@ def read_columns(arguments: argparse.Namespace, wanted: Wanted) -> Chosen:
         if table is None or len(table.columns) < 3:  # two views are left to copulas
             table = read(arguments, wanted.columns, exclude=wanted.excluded, words=wanted.codes)
     notes = [*usual_notes(table, wanted), *text_notes(arguments, table, wanted)]
-    same = _constant(table, wanted.codes) if wanted.columns is None else []
+    same = constant(table, wanted.codes) if wanted.columns is None else []
     if same:
         rows = "all rows" if table.stored is None else f"all of {len(table.values):,} rows"
         notes.append(f"left out: {shortened_names(same)}, with one value in {rows}, which tells no classes apart.")
@@ -109,7 +109,7 @@ def _far_values(chosen: Chosen) -> Iterator[str]:
             )
 
 
-def _constant(table: Table, codes: list[str]) -> list[str]:
+def constant(table: Table, codes: list[str]) -> list[str]:
     """Columns with one value and nothing else, unless all are so."""
     same = [name for name, column in zip(table.columns, table.values.T, strict=True) if np.all(column == column[0])]
     return [name for name in same if name not in codes] if len(same) < len(table.columns) else []

@@ -8,12 +8,13 @@ from typing import Any
 import numpy as np
 
 from latentviews._sentences import counted
-from latentviews.cli.columns import ASKED, Chosen, settle
+from latentviews.cli.columns import ASKED, Chosen, constant, settle
 from latentviews.cli.common import gathered_warnings, read, tell, written
 from latentviews.cli.options import MODEL, CommandError
 from latentviews.cli.texts import no_categories
 from latentviews.cli.wanted import listed_names, split_names
-from latentviews.io import InputError, Table, open_source, unusable_columns
+from latentviews.io import InputError, Reading, Table, open_source, read_table, unusable_columns
+from latentviews.io.source import Source
 
 NUMBERS = ("least", "median", "most")
 TEXT = "text"  # why a column is left out that --codes takes in
@@ -31,7 +32,9 @@ def run_info(arguments: argparse.Namespace) -> None:
         with gathered_warnings(told), arguments.leaving_at_once():
             table, unusable = read_usable(arguments)
         out = left_out_by_fit(table) if arguments.columns is None else []
-        summary = summarize_table(table) | {"unusable": unusable, "left_out_by_fit": out, "warnings": told}
+        same = constant(table, []) if arguments.columns is None and len(table.values) else []
+        summary = summarize_table(table) | {"unusable": unusable, "left_out_by_fit": out, "constant": same}
+        summary["warnings"] = told
         tell(arguments, describe_table(table, summary), summary)
 
 
@@ -46,9 +49,19 @@ def read_usable(arguments: argparse.Namespace) -> tuple[Table, dict[str, str]]:
         source = open_source(arguments.file, compensate=False, **written(arguments))
         unusable = unusable_columns(arguments.file, **written(arguments))
         usable = [name for name in source.names if name not in unusable]
+        if set(unusable) == {source.names[j] for j in source.texts} and not usable:
+            return text_alone(arguments, source)
         if not unusable or not usable:
             raise
         return read(arguments, usable), unusable
+
+
+def text_alone(arguments: argparse.Namespace, source: Source) -> tuple[Table, dict[str, str]]:
+    """A table of nothing but text, with no column that was read, and which text is of no use."""
+    names = tuple(source.names)
+    table = read_table(arguments.file, words=names[:1], **written(arguments))
+    bare = Table(table.values[:, :0], table.source, table.format, Reading((), ()), names, names)
+    return bare, dict.fromkeys(names, TEXT) | no_categories(arguments, names)
 
 
 def left_out_by_fit(table: Table) -> list[str]:
@@ -97,21 +110,23 @@ def summarize_table(table: Table) -> dict[str, Any]:
 
 def describe_table(table: Table, summary: dict[str, Any]) -> str:
     """The same for people."""
-    width = max(len("column"), *(len(name) for name in table.columns))
+    unusable, by_fit = summary["unusable"], summary["left_out_by_fit"]
+    width = max(map(len, ("column", *table.columns)))
     lines = [
         f"{summary['file']}: {summary['format']}, {counted(summary['n_rows'], 'row')}, "
         f"{counted(len(table.columns), 'column')}",
-        "",
-        f"{'column':<{width}}  {'least':>11}  {'median':>11}  {'most':>11}  {'missing':>9}  scale",
     ]
+    if table.columns:
+        lines += ["", f"{'column':<{width}}  {'least':>11}  {'median':>11}  {'most':>11}  {'missing':>9}  scale"]
     for one in summary["columns"]:
         numbers = "  ".join(f"{'-' if one[key] is None else format(one[key], '.5g'):>11}" for key in NUMBERS)
-        scale = "left out by `fit`" if one["name"] in summary["left_out_by_fit"] else one["scale"] or "as it is"
+        scale = "left out by `fit`" if one["name"] in (*by_fit, *summary["constant"]) else one["scale"] or "as it is"
         lines.append(f"{one['name']:<{width}}  {numbers}  {one['missing']:>9,}  {scale}")
-    unusable, by_fit = summary["unusable"], summary["left_out_by_fit"]
     if by_fit:
         them = "row numbers, times or labels, which `fit` leaves out unless --columns names"
         lines += ["", f"{them} {'it' if len(by_fit) == 1 else 'them'}: {listed_names(by_fit)}"]
+    if summary["constant"]:
+        lines += ["", f"one value in all rows, which `fit` leaves out: {listed_names(summary['constant'])}"]
     left_out = [name for name in summary["left_out"] if name not in unusable]
     if left_out:
         lines += ["", f"left out unless named: {listed_names(left_out)}"]

@@ -3,11 +3,15 @@
 import argparse
 from dataclasses import replace
 
+from latentviews._sentences import counted
 from latentviews.cli.columns import ASKED, ask_at_terminal, read_columns, settle
 from latentviews.cli.common import gathered_warnings, tell
 from latentviews.cli.hints import layout_notes
+from latentviews.cli.options import CommandError
 from latentviews.cli.progress import Progress
 from latentviews.cli.wanted import parse_columns, refuse_copulas, refuse_few
+
+FEWEST_ROWS = 2  # of a fit
 
 
 def run(arguments: argparse.Namespace) -> None:
@@ -22,6 +26,9 @@ def run(arguments: argparse.Namespace) -> None:
                 chosen = settle(chosen, ask_at_terminal(arguments))
                 chosen = replace(chosen, notes=(*chosen.notes, *layout_notes(chosen.table, arguments.file)))
         progress.say(chosen.notes)
+        if chosen.table.n_rows < FEWEST_ROWS:
+            rows = counted(chosen.table.n_rows, "row")
+            raise CommandError(f"{arguments.file} has {rows}, and a fit needs at least {FEWEST_ROWS}.")
         refuse_copulas(arguments, chosen.codes)
         if not isinstance(wanted.views, list):  # every column is a view, or fewer are
             refuse_few(chosen.table.columns, arguments, chosen.codes, f"{arguments.file}: a fit")

@@ -10,7 +10,7 @@ from latentviews import __version__
 from latentviews._sentences import counted
 from latentviews.cli.common import in_options
 from latentviews.cli.models import chosen_dependence, dependence_of, noise_weight
-from latentviews.cli.wanted import listed_names
+from latentviews.cli.wanted import listed_names, shortened_names
 from latentviews.core.view_names import view_names
 from latentviews.diagnosis.diagnose import CERTAIN, Diagnosis, most_probable
 from latentviews.io import Table
@@ -114,7 +114,7 @@ def _number(value: float) -> float | None:
 
 def verdict(summary: dict[str, Any]) -> str:
     """How many checks failed, and the worst of them."""
-    checks = summary["checks"]
+    checks = [check for check in summary["checks"] if check["trusted"] is not None]
     failed = sum(not check["trusted"] for check in checks)
     if not failed:
         return f"checks   all {len(checks)} passed: nothing was found that speaks against these classes"
@@ -126,6 +126,14 @@ def dependence_lines(summary: dict[str, Any]) -> list[str]:
     if summary["dependence_chosen"]:
         return [summary["dependence_chosen"]]
     return ["views may depend on each other inside classes (copula)"] if summary["dependence"] else []
+
+
+def _hidden_line(classes: list[dict[str, Any]]) -> list[str]:
+    """The classes that win no row."""
+    hidden = [str(one["class"]) for one in classes if not one["n_rows"]]
+    if not hidden:
+        return []
+    return [f"no row is most probably in class{'es' if len(hidden) > 1 else ''} {shortened_names(hidden)}"]
 
 
 def describe(fitted: FitSummary, summary: dict[str, Any], out: Path) -> str:
@@ -147,7 +155,7 @@ def describe(fitted: FitSummary, summary: dict[str, Any], out: Path) -> str:
             for one in summary["classes"]
         ),
         *([noise] if summary["noise_weight"] is not None else []),
-        *(f"no row is most probably in class {one['class']}" for one in summary["classes"] if not one["n_rows"]),
+        *_hidden_line(summary["classes"]),
         "",
         f"rows of no class above {CERTAIN}   {summary['uncertain_rows']:.1%}",
         f"converged   {'yes' if summary['converged'] else 'no'}, after {counted(summary['n_iter'], 'step')}",

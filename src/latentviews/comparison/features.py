@@ -10,7 +10,7 @@ from array_api_compat import is_array_api_obj
 
 from latentviews._arrays import is_foreign, namespace, to_numpy
 from latentviews._numbers import LARGEST, TINY
-from latentviews._validation import as_numbers, check_count, check_squares
+from latentviews._validation import as_numbers, check_ability, check_count, check_squares
 from latentviews.core.checked import refuse_outside
 from latentviews.core.features.landmarks import LandmarkFeatures
 from latentviews.core.kernels.base import Kernel, UnitHeight
@@ -114,7 +114,7 @@ def check_kernel(kernel: Any) -> Kernel:
     """A sentence where a kernel is none."""
     if isinstance(kernel, type) or not hasattr(kernel, "gram"):
         raise TypeError(f"kernel must be a Kernel, such as Gaussian(); got {kernel!r}.")
-    return kernel
+    return check_ability("kernel", kernel, "gram")
 
 
 def middle_gaussian(rows: np.ndarray) -> Gaussian:

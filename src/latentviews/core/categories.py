@@ -6,7 +6,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from latentviews._arrays import on_host
+from latentviews._arrays import on_host, unmasked
+from latentviews._validation import check_names
 from latentviews.core.kernels.product_space import ProductSpace
 from latentviews.core.kernels.spaces import space_of
 
@@ -167,7 +168,7 @@ def _is_number(value: Any) -> bool:
     """Whether text can be read as a number."""
     try:
         float(value)
-    except ValueError:
+    except (TypeError, ValueError):
         return False
     return isinstance(value, str)
 
@@ -197,8 +198,11 @@ def encoded(X: Any, categories: Mapping[int, np.ndarray]) -> Any:
     if hasattr(X, "columns"):
         names = list(X.columns)
         columns = {names[j]: _as_floats(values, X[names[j]]) for j, values in categories.items() if j < len(names)}
-        if hasattr(X, "assign"):
-            return X.assign(**columns)
+        if hasattr(X, "assign"):  # pandas, whose names may be numbers
+            X = X.copy(deep=False)
+            for name, codes in columns.items():
+                X[name] = codes
+            return X
         return X.with_columns(*(type(X[name])(name, codes) for name, codes in columns.items()))
     x = np.array(X, dtype=object)
     for j, values in categories.items():
@@ -237,6 +241,8 @@ def coded(estimator: Any, X: Any, *, reset: bool, views: Any = None) -> Any:
     Where no kernel is given, views are discrete in the columns whose dtype says so; `chosen_codes` tells which. The
     columns of every ``views`` are those of the estimator by default.
     """
+    X = unmasked(X)
+    check_names(estimator, X)
     if reset:
         estimator.__dict__.pop("categories_", None)
         given, chosen, alike = _discrete_columns(estimator, X, views)
@@ -248,6 +254,11 @@ def coded(estimator: Any, X: Any, *, reset: bool, views: Any = None) -> Any:
     categories = getattr(estimator, "categories_", {})
     X = _numbers_unpacked(encoded(X, categories) if categories else X)
     left = [X.columns[j] for j in text_columns(X)] if hasattr(X, "columns") else []
+    if left and all(map(_is_number, seen := [value for name in left for value in _seen(X[name])])):
+        raise ValueError(
+            f"Columns {left} are not numbers but text that looks like some, such as {seen[0]!r:.60}; convert them, "
+            "X.apply(pd.to_numeric), or give their view the kernel Delta(), which takes categories."
+        )
     if left:
         raise ValueError(
             f"Columns {left} are not numbers; give their view the kernel Delta(), which takes categories, encode them "

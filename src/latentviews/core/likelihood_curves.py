@@ -36,7 +36,7 @@ def likelihood_curve(
 
     Parameters
     ----------
-    estimator : fitted estimator
+    estimator : estimator with ``n_components`` and ``score_samples``, such as MultiViewMixture or LatentClass
     X : array or DataFrame of shape (n_samples, n_features)
     candidates : sequence of ints
         Numbers of classes.
@@ -57,6 +57,7 @@ def likelihood_curve(
     >>> likelihood_curve(MultiViewMixture(random_state=0), X, [1, 2, 3], cv=3).n_components
     2
     """
+    _check_estimator(estimator)
     if not isinstance(candidates, Iterable) or isinstance(candidates, str):
         raise TypeError(f"candidates must be numbers of classes, such as [2, 3, 4]; got {candidates!r}.")
     sizes = sorted(check_count("a number of classes in candidates", k) for k in candidates)
@@ -76,9 +77,42 @@ def likelihood_curve(
     for row in scores:
         for _, held in folds:
             row[held] = next(found)
+    _refuse_impossible(sizes, scores)
     losses = scores[scores.mean(axis=1).argmax()] - scores
     close = losses.mean(axis=1) <= losses.std(axis=1) / np.sqrt(len(table))
     return LikelihoodCurve(sizes[int(close.argmax())], np.array(sizes), scores)
+
+
+def _check_estimator(estimator: Any) -> None:
+    """Refuse what has no number of classes, or no likelihood of rows."""
+    if isinstance(estimator, type) or not hasattr(estimator, "get_params"):
+        raise TypeError(f"estimator must be a model, such as MultiViewMixture(); got {estimator!r}.")
+    counts = "n_components" in estimator.get_params(deep=False)
+    if not counts or not hasattr(estimator, "score_samples"):
+        lacking = "score_samples" if counts else "n_components"
+        raise TypeError(
+            "likelihood_curve takes models with a parameter `n_components` and a method `score_samples`, such as "
+            f"MultiViewMixture or LatentClass; {type(estimator).__name__} has no `{lacking}`."
+        )
+
+
+def _refuse_impossible(sizes: Sequence[int], scores: np.ndarray) -> None:
+    """Refuse rows that fits to the others give no chance at all, since nothing compares minus infinity."""
+    impossible = np.isneginf(scores)
+    if not impossible.any():
+        return
+    always = impossible.all(axis=0)
+    row = int(np.flatnonzero(always if always.any() else impossible.any(axis=0))[0])
+    if always.any():
+        raise ValueError(
+            f"Row {row} has likelihood zero for every number of classes: it holds an answer that is never given in the "
+            "other folds. Put such rare answers together with others, or leave their rows out."
+        )
+    k = sizes[int(impossible[:, row].argmax())]
+    raise ValueError(
+        f"Row {row} has likelihood zero under {k} classes: in the other folds none of them gives all of its answers. "
+        "Pass `smoothing` to LatentClass, such as .01, or fewer candidates."
+    )
 
 
 def _held_out(estimator: Any, X: Any, fitted: np.ndarray, held: np.ndarray) -> np.ndarray:

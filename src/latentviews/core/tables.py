@@ -6,7 +6,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from latentviews._arrays import counts_there, is_foreign, namespace, to_numpy
+from latentviews._arrays import counts_there, is_foreign, namespace, to_numpy, unmasked
 from latentviews._numbers import LARGEST
 from latentviews._sentences import warn_user
 from latentviews._validation import as_labels, check_rows, check_weights
@@ -143,7 +143,7 @@ def read_table(estimator: Any, X: Any, *, reset: bool) -> tuple[Any, Columns]:
     if _is_list_of_views(X):
         if estimator.views is not None:
             raise ValueError("X is a list of arrays, one per view, so `views` must be None; pass one or the other.")
-        X, columns = _stack([np.asarray(view) for view in X])
+        X, columns = _stack([np.asarray(unmasked(view)) for view in X])
     elif hasattr(X, "columns"):
         X = _named_columns(X, _listed(estimator.views))
     table = check_rows(estimator, coded(estimator, X, reset=reset, views=columns), reset=reset, missing=True)
@@ -239,10 +239,14 @@ def _checked(columns: list[list[int]], size: int, least: int = 3) -> Columns:
     if not columns:
         raise ValueError("views is empty; name the columns of at least one view.")
     if len(columns) < least:
+        why = (
+            'Two views do not determine the classes, unless `MultiViewMixture` is given dependence="copula".'
+            if least == 3
+            else "Classes show in how views go together; pass more columns, or put fewer into one view."
+        )
         raise FewViewsError(
             f"A multi-view model needs at least {'three' if least == 3 else least} views; got {len(columns)} from "
-            f"n_features = {size} column(s). Two views do not determine the classes, unless `MultiViewMixture` is "
-            'given dependence="copula".'
+            f"n_features = {size} column(s). {why}"
         )
     flat = [j for view in columns for j in view]
     outside = [j for j in flat if not -size <= j < size]

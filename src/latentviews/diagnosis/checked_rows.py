@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from latentviews._arrays import unmasked
 from latentviews.core import streams
 from latentviews.core.tables import read_table
 from latentviews.core.view_names import view_names
@@ -75,7 +76,8 @@ def read_rows(model: Any, X: Any, columns: Sequence[str] | None) -> tuple[Any, n
         X = X[[list(X.columns)[j] for j in places]] if places else X
         reader = _named(model, list(X.columns))
     else:
-        X = np.asarray(X) if places is None else np.asarray(X)[:, places]
+        X = np.asarray(unmasked(X))
+        X = X if places is None else X[:, places]
         reader = _named(model, None)
     table, _ = read_table(reader, X, reset=False)
     if not isinstance(table, np.ndarray):

@@ -25,7 +25,7 @@ from latentviews.diagnosis.dependence import (
     drawn_classes,
     within_class_dependence,
 )
-from latentviews.diagnosis.findings import CERTAIN, Finding
+from latentviews.diagnosis.findings import CERTAIN, JUDGING, Finding
 from latentviews.diagnosis.moments import MomentQuality, moment_quality
 from latentviews.diagnosis.point_masses import ExactValues, apart_values, exact_values
 from latentviews.diagnosis.shares import row_shares
@@ -52,6 +52,18 @@ def most_probable(posteriors: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return np.where(noise > best, -1, posteriors.argmax(axis=1)), np.maximum(noise, best)
 
 
+def fitted_ranges(model: Any) -> Iterator[tuple[int, float, float, float]]:
+    """Every column with an order, and the least and largest value and the spread that a model knows of it."""
+    for view, component in zip(model.views_, model.components_, strict=True):
+        domain = component.domain
+        if domain is None or not any(domain.space.column(c).ordered for c in range(len(view))):
+            continue
+        low, high = domain.nodes.min(axis=0) - domain.cell / 2, domain.nodes.max(axis=0) + domain.cell / 2
+        for c, j in enumerate(view):
+            if domain.space.column(c).ordered:
+                yield j, low[c], high[c], domain.spread[c]
+
+
 def outside_range(model: Any, rows: np.ndarray) -> dict[int, float]:
     """Columns whose values a model was not fitted to, and the share of rows in each that it does not know.
 
@@ -59,20 +71,15 @@ def outside_range(model: Any, rows: np.ndarray) -> dict[int, float]:
     each other that they must be on another scale (then the share is one).
     """
     found, masses = {}, masses_of(model)  # where rows may be, wherever the others are
-    for view, component in zip(model.views_, model.components_, strict=True):
-        domain = component.domain
-        if domain is None or not any(domain.space.column(c).ordered for c in range(len(view))):
-            continue
-        low, high = domain.nodes.min(axis=0) - domain.cell / 2, domain.nodes.max(axis=0) + domain.cell / 2
-        for c, j in [(c, j) for c, j in enumerate(view) if domain.space.column(c).ordered]:
-            x = rows[~np.isnan(rows[:, j]) & (which_mass(rows[:, j], masses.get(j, ())) < 0), j]
-            share = float(np.mean((x < low[c]) | (x > high[c]))) if len(x) else 0.0
-            close = len(x) >= FEWEST_MEMBERS and np.ptp(np.quantile(x, [0.05, 0.95])) < SQUEEZED * domain.spread[c]
-            # not where a few rows of the fit itself are far out; of two values the kernel is as wide as their distance
-            if close and np.ptp(x) < domain.spread[c] / 2:
-                share = 1.0
-            if share > FAR:
-                found[j] = share
+    for j, low, high, spread in fitted_ranges(model):
+        x = rows[~np.isnan(rows[:, j]) & (which_mass(rows[:, j], masses.get(j, ())) < 0), j]
+        share = float(np.mean((x < low) | (x > high))) if len(x) else 0.0
+        close = len(x) >= FEWEST_MEMBERS and np.ptp(np.quantile(x, [0.05, 0.95])) < SQUEEZED * spread
+        # not where a few rows of the fit itself are far out; of two values the kernel is as wide as their distance
+        if close and np.ptp(x) < spread / 2:
+            share = 1.0
+        if share > FAR:
+            found[j] = share
     return found
 
 
@@ -121,6 +128,7 @@ class Diagnosis:
     refused: bool = False  # whether no copulas can be had of such views
     exchangeable: bool = False  # whether views share their distributions
     counted: bool = False  # whether the number of classes was left to the fit
+    counted_by_rank: int | None = None  # how many classes `rank_test` counted in the fit, before it split them
     shares: np.ndarray = field(default_factory=lambda: np.empty(0))  # (k,), of these rows: means of their posteriors
     shifted: bool = False  # whether those are not the weights of the fit: then the rows are others
 
@@ -137,6 +145,8 @@ class Diagnosis:
     @property
     def findings(self) -> list[Finding]:
         """Everything that was looked at, in the order of the summary."""
+        if self.n_rows < JUDGING:
+            return [*_on_range(self), *findings.on_few_rows(self)]
         parts: tuple[findings.Part, ...] = (
             *(_on_range, findings.on_shares, findings.on_exact, findings.on_copies, findings.on_moments),
             findings.on_components,
@@ -147,12 +157,14 @@ class Diagnosis:
     @property
     def worst(self) -> str | None:
         """What speaks most against the fit: a failed assumption before a small class; None where nothing does."""
+        if self.n_rows < JUDGING:
+            return self.findings[0].text
         parts: tuple[findings.Part, ...] = (
             *(_on_range, findings.on_shares, findings.on_exact, findings.on_copies, findings.on_dependence),
             *(findings.on_splits, findings.on_moments),
             *(findings.on_starts, findings.on_components, findings.on_rows, findings.on_views),
         )
-        doubts = (finding.text for part in parts for finding in part(self) if not finding.trusted)
+        doubts = (finding.text for part in parts for finding in part(self) if finding.trusted is False)
         return next(doubts, None)
 
     def summary(self) -> str:
@@ -166,6 +178,8 @@ class Diagnosis:
         for trusted, title in ((True, "What can be trusted:"), (False, "What cannot, and what to do:")):
             texts = [finding.text for finding in found if finding.trusted is trusted]
             lines += ["", title, *(f"- {text}" for text in texts or ["nothing was found."])]
+        unseen = [finding.text for finding in found if finding.trusted is None]
+        lines += ["", "What could not be looked at:", *(f"- {text}" for text in unseen)] if unseen else []
         return "\n".join(lines)
 
 
@@ -223,6 +237,10 @@ def _looked_at(
     model: Any, rows: np.ndarray, columns: Columns, n_permutations: int, rng: np.random.Generator
 ) -> Diagnosis:
     """All that is looked at of a model on some rows."""
+    if len(rows) < 2:
+        raise ValueError(
+            f"A diagnosis or report needs at least 2 rows, and {JUDGING} to judge a fit by; got {len(rows)}."
+        )
     classes = classes_of(model)
     posteriors, dependent = classes.posteriors(rows), classes.dependence is not None
     kernels = zip(model.components_, getattr(model, "kernels_", model.components_), strict=True)
@@ -235,7 +253,7 @@ def _looked_at(
         n_rows=len(rows),
         view_names=view_names(model),
         weights=model.weights_,
-        moments=moment_quality(model, rows, columns, rng),
+        moments=moment_quality(model, rows, columns, rng) if len(rows) >= JUDGING else None,
         mass=np.array([component.mass for component in seen]).reshape(-1, len(model.weights_)),
         clipped=np.array([component.clipped for component in seen]).reshape(-1, len(model.weights_)),
         effective_rows=_effective_rows(posteriors),
@@ -282,6 +300,7 @@ def _about_fit(model: Any) -> dict[str, Any]:
         "refused": not numbers or exchangeable or (choice is not None and not np.isfinite(choice.agreement)),
         "exchangeable": exchangeable,
         "counted": is_auto(model.n_components),
+        "counted_by_rank": getattr(getattr(model, "rank_test_", None), "n_components", None),
     }
 
 

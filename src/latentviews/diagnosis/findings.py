@@ -7,6 +7,7 @@ import numpy as np
 
 from latentviews._sentences import counted
 from latentviews.diagnosis.copies import copies_sentence
+from latentviews.diagnosis.moments import MomentQuality
 from latentviews.diagnosis.point_masses import apart_sentence, exact_sentences
 from latentviews.diagnosis.shares import shift_sentence
 from latentviews.mixtures.problem import hidden_sentence
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
     from latentviews.diagnosis.diagnose import Diagnosis
 
 CERTAIN = 0.8  # a posterior below this is uncertain
+JUDGING = 20  # rows: fewer judge nothing
 FEW = 50  # rows, too few for a density
 AGREED = 0.7  # partitions of different starts this alike agree
 CLOSE = 3.0  # starts this near in total log-likelihood agree
@@ -26,7 +28,7 @@ NAMES = {"splits": "from splits of the classes counted first"}  # of starts, whe
 
 
 class Finding(NamedTuple):
-    """One thing that was looked at.
+    """One thing that was looked at, or that could not be.
 
     Examples
     --------
@@ -37,11 +39,20 @@ class Finding(NamedTuple):
     True
     """
 
-    trusted: bool
+    trusted: bool | None  # None where the rows do not let it be looked at
     text: str
 
 
 Part = Callable[["Diagnosis"], Iterator[Finding]]  # of a diagnosis
+
+
+def on_few_rows(diagnosis: "Diagnosis") -> Iterator[Finding]:
+    """Rows that are too few to judge anything by."""
+    yield Finding(
+        False,
+        f"{diagnosis.n_rows} rows are too few to judge a fit by; give the rows of the fit, or at least {JUDGING} of "
+        "their kind.",
+    )
 
 
 def on_shares(diagnosis: "Diagnosis") -> Iterator[Finding]:
@@ -67,40 +78,69 @@ def on_copies(diagnosis: "Diagnosis") -> Iterator[Finding]:
 def on_moments(diagnosis: "Diagnosis") -> Iterator[Finding]:
     """The number of classes and the spectral estimate."""
     k, moments = len(diagnosis.weights), diagnosis.moments
-    if k == 1 or len(diagnosis.view_names) < 3:  # the spectral step takes three views
+    if not _asks_moments(diagnosis):
         return
+    split = _split_sentence(diagnosis)
     if moments is None:
+        usual = (
+            " That is usual where classes are more than the categories of a view; else ask for fewer, add rows or "
+            "views, or widen `bandwidth`."
+        )
         yield Finding(
             False,
-            f"The moments of the views do not support {k} classes, so that these rest on their likelihood alone. That "
-            "is usual where classes are more than the categories of a view; else ask for fewer, add rows or views, or "
-            "widen `bandwidth`.",
+            f"The moments of the views do not support {k} classes, so that these rest on their likelihood alone."
+            f"{split or usual}",
         )
         return
     clear = moments.sigma_k > CLEAR * moments.noise
     following = f", and {moments.gap:.3g} times the next" if moments.gap < CLEAR_GAP else ""
     fewer = "a single class" if k == 2 else f"fewer than {k} classes"
+    doubt = " It is less than one and a half times that noise" + (
+        f".{split}" if split else f": {fewer} may explain the data."
+    )
     yield Finding(
         clear,
         f"The number of classes: singular value {k} of the pair moment is {moments.sigma_k:.2g}, where sampling "
-        f"alone would make {moments.noise:.2g}{following}."
-        + ("" if clear else f" It is less than one and a half times that noise: {fewer} may explain the data."),
+        f"alone would make {moments.noise:.2g}{following}.{'' if clear else doubt}",
     )
-    if diagnosis.agreement is not None:  # copulas start elsewhere too, and `on_starts` tells whether starts agree
-        return
+    yield _on_spectral_estimate(diagnosis, moments)
+
+
+def _asks_moments(diagnosis: "Diagnosis") -> bool:
+    """Whether singular values tell of classes: of three views or more, which do not depend on each other inside them.
+
+    With dependence inside classes they count the dependence too; starts and valleys judge such a fit.
+    """
+    return len(diagnosis.weights) > 1 and len(diagnosis.view_names) > 2 and diagnosis.agreement is None
+
+
+def _split_sentence(diagnosis: "Diagnosis") -> str:
+    """Why a fit counted more classes than singular values show; nothing where it did not."""
+    k, shown = len(diagnosis.weights), diagnosis.counted_by_rank
+    if shown is None or shown >= k:
+        return ""
+    return (
+        f" The fit counted {counted(shown, 'class', 'classes')} by singular values, as `rank_test` does, and split "
+        f"them into {k} because held-out rows are likelier so: compare with n_components={shown}, and keep {k} where "
+        "they mean something to you."
+    )
+
+
+def _on_spectral_estimate(diagnosis: "Diagnosis", moments: MomentQuality) -> Finding:
+    """Whether the whitened tensor is known well enough to tell classes apart."""
     firm = moments.eps_t < moments.least_value / 2
     rest = "The spectral estimate" + (", one of the starts: " if diagnosis.start_objectives else ": ")
     rest += (
         f"resampled, the whitened tensor differs by about {moments.eps_t:.2g}, beside a least eigenvalue of "
         f"{moments.least_value:.2g}."
         if np.isfinite(moments.eps_t)
-        else f"some resamples of the rows do not support {k} classes."
+        else f"some resamples of the rows do not support {len(diagnosis.weights)} classes."
     )
     agreed = len(_best_starts(diagnosis)) > 1
     advice = " It may mix classes" + (
         ", but other starts reached the same likelihood." if agreed else ": add rows, or ask for fewer classes."
     )
-    yield Finding(firm or agreed, rest + ("" if firm else advice))
+    return Finding(firm or agreed, rest + ("" if firm else advice))
 
 
 def on_components(diagnosis: "Diagnosis") -> Iterator[Finding]:
@@ -136,7 +176,7 @@ def on_dependence(diagnosis: "Diagnosis") -> Iterator[Finding]:
     rest = f" {untested:,} more {few} too few rows, or too little variation, to be tested." if untested else ""
     if not tested and untested:
         pairs = "1 pair in a class has" if untested == 1 else f"{untested:,} pairs and classes have"
-        yield Finding(True, f"{pairs} too few rows, or too little variation, to be tested for dependence.")
+        yield Finding(None, f"{pairs} too few rows, or too little variation, to be tested for dependence.")
     elif tested and not flagged:
         weak = len(dependence.flagged(least=0.0))
         tests = "the one test" if tested == 1 else f"none of {tested:,} tests"
@@ -226,7 +266,7 @@ def on_splits(diagnosis: "Diagnosis") -> Iterator[Finding]:
 def _speaks_for_fewer(diagnosis: "Diagnosis") -> Iterator[bool]:
     """Whether checks advise fewer classes."""
     k, moments = len(diagnosis.weights), diagnosis.moments
-    if k > 1 and len(diagnosis.view_names) > 2:
+    if _asks_moments(diagnosis):
         yield moments is None or moments.sigma_k <= CLEAR * moments.noise
     if k > 1 and not diagnosis.shifted:
         yield bool(diagnosis.effective_rows.min() < FEW)

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from latentviews._arrays import on_host
 from latentviews._validation import check_weights
 
 NAMES = ("task", "worker", "label")
@@ -132,6 +133,9 @@ def _columns(X: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """The tasks, workers and labels of answers in any of the forms that are taken."""
     if hasattr(X, "columns"):
         names = list(X.columns)
+        twice = [name for name in dict.fromkeys(names) if names.count(name) > 1]
+        if twice:
+            raise ValueError(f"Expected {EXPECTED}; got a frame that names {twice[0]!r} more than once. Rename one.")
         if not set(NAMES) <= set(names) and len(names) != 3:
             raise ValueError(f"Expected {EXPECTED}; got a frame with columns {names}.")
         chosen = NAMES if set(NAMES) <= set(names) else names
@@ -139,7 +143,7 @@ def _columns(X: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     elif isinstance(X, tuple) and len(X) == 3:
         parts = X
     else:
-        table = np.asarray(X, dtype=object) if isinstance(X, list | tuple) else np.asarray(X)
+        table = np.asarray(X, dtype=object) if isinstance(X, list | tuple) else np.asarray(on_host(X))
         if table.ndim != 2 or table.shape[1] != 3:
             raise ValueError(f"Expected {EXPECTED}; got shape {table.shape}.")
         parts = list(table.T)
@@ -156,7 +160,7 @@ def _vector(part: Any) -> np.ndarray:
     """A column as numbers, or as Python objects."""
     if isinstance(part, list | tuple):
         return _objects(part)
-    values = np.asarray(part)
+    values = np.asarray(on_host(part))
     return values if values.dtype.kind in "biuf" else values.astype(object)
 
 

@@ -281,9 +281,12 @@ def unusable_columns(path: Any, **written: Any) -> dict[str, str]:
             found[name] = "a name that occurs twice"
             continue
         try:
-            _check_finite(Path(path), source.read([j]), [name])
+            infinite = np.flatnonzero(np.isinf(source.read([j])))
         except InputError:
             found[name] = "not numbers"
+            continue
+        if len(infinite):
+            found[name] = f"infinite in row {infinite[0] + 1:,}"
     return found
 
 

@@ -52,6 +52,11 @@ def save(model: Any, path: Any) -> None:
     >>> load(path)
     MultiViewMixture(n_components=3)
     """
+    path = _place(path)
+    if path.is_dir():
+        raise SavingError(f"{path} is a directory; name a file in it.")
+    if model is None or isinstance(model, str | bytes | int | float | np.ndarray):
+        raise SavingError(f"save takes an estimator or a record of latentviews; got {model!r:.60}.")
     writer = Writer()
     root = writer.encode(model, type(model).__name__)
     tree = {
@@ -62,7 +67,7 @@ def save(model: Any, path: Any) -> None:
         "objects": writer.objects,
         "root": root,
     }
-    with written_aside(Path(path)) as aside, zipfile.ZipFile(aside, "w", zipfile.ZIP_DEFLATED) as archive:
+    with written_aside(path) as aside, zipfile.ZipFile(aside, "w", zipfile.ZIP_DEFLATED) as archive:
         archive.writestr(_entry(TREE), json.dumps(tree, allow_nan=False))
         for number, array in enumerate(writer.arrays):
             archive.writestr(_entry(array_name(number)), _npy(array))
@@ -91,7 +96,7 @@ def load(path: Any) -> Any:
     >>> load(path)
     Gaussian(bandwidth=2.0)
     """
-    path = Path(path)
+    path = _place(path)
     if path.is_dir():
         raise SavingError(f"{path} is a directory; name the model file in it.")
     with open(path, "rb") as file:
@@ -105,6 +110,13 @@ def load(path: Any) -> Any:
             raise SavingError(f"{path} is a damaged model file: {error}.") from error
         except Exception as error:  # a damaged zip can fail anywhere on the way to its entries
             raise SavingError(f"{path} is not a model that latentviews saved, or it is cut short ({error}).") from error
+
+
+def _place(path: Any) -> Path:
+    """A path, or a sentence on what is none."""
+    if not isinstance(path, str | os.PathLike):
+        raise TypeError(f"path must be the name of a file, a string or a Path; got {path!r:.60}.")
+    return Path(path)
 
 
 @contextmanager

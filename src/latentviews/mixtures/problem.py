@@ -31,6 +31,7 @@ REFIT_GAIN = 0.2  # a log-likelihood that is small beside what a standard error 
 SETTLED = (
     2e-3  # or where a step moves every weight by less of its error: smaller steps lead to the same standard errors
 )
+TOLD = 5  # classes that win no row; more are counted
 FEW_ROWS = (100, 2000)  # rows that are asked first whether every class wins some
 
 
@@ -199,9 +200,15 @@ def classes_of(model: Any) -> Classes:
 
 def hidden_sentence(counts: np.ndarray, weights: np.ndarray) -> str | None:
     """On classes that win no row, given how many rows each wins; None where there are none."""
-    hidden = [f"class {h}, of size {weights[h]:.1%}" for h in np.flatnonzero(counts == 0)]
+    places = np.flatnonzero(counts == 0)
+    hidden = [f"class {h}, of size {weights[h]:.1%}" for h in places]
     if not hidden:
         return None
+    if len(hidden) > TOLD:
+        every = (
+            f"No row is most probably in {len(hidden)} of {len(counts)} classes, of size {weights[places].sum():.1%}"
+        )
+        return f"{every} in all: they hide beneath others. Try fewer classes."
     rest = "it hides beneath others, and may be none of its own" if len(hidden) == 1 else "they hide beneath others"
     return f"No row is most probably in {', or in '.join(hidden)}: {rest}. Try fewer classes."
 

@@ -78,7 +78,8 @@ def _directions(
 def _check_rows(model: Any, rows: TrainingRows, columns: Columns, rank: int) -> None:
     """Refuse too few rows, columns that say nothing, and a reference that is no view."""
     if rows.n_counted < max(rank, 2):
-        raise ValueError(f"{rank} component(s) need at least {max(rank, 2)} rows; got n_samples = {rows.n_counted}.")
+        needs = "1 component needs" if rank == 1 else f"{rank} components need"
+        raise ValueError(f"{needs} at least {max(rank, 2)} rows; got n_samples = {rows.n_counted}.")
     table = rows.data if streams.is_array(rows.data) else rows.pilot
     check_varying(table, columns, getattr(model, "feature_names_in_", None))
     if model.reference is not None and not is_view(model.reference, len(columns)):

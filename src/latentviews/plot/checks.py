@@ -242,6 +242,10 @@ class DependenceDisplay:
         -------
         the display
         """
+        if not isinstance(diagnosis, Diagnosis):
+            raise TypeError(
+                f"{cls.__name__} draws a Diagnosis, which `diagnose(model, X)` gives; got {diagnosis!r:.60}."
+            )
         return cls(diagnosis.dependence, diagnosis.view_names).plot(ax)
 
     @classmethod

@@ -19,6 +19,7 @@ from latentviews.core.selection import RankTest, dependence_rank, table_rank
 from latentviews.core.view_names import view_names
 from latentviews.diagnosis.checked_rows import CheckedRows, checked_rows
 from latentviews.diagnosis.diagnose import Diagnosis, Finding, most_probable
+from latentviews.diagnosis.findings import JUDGING
 from latentviews.diagnosis.moments import MomentQuality
 from latentviews.plot.view_densities import ViewDensities, row_densities, view_densities
 from latentviews.report.sizes import Sizes, class_sizes, of_sample
@@ -264,12 +265,14 @@ def _points(
 
 
 def _rank(model: Any, table: np.ndarray, moments: MomentQuality | None, rng: np.random.Generator) -> RankTest | None:
-    """The test that counted the classes, or the same test now; None where no two views share rows.
+    """The test that counted the classes, or the same test now; None where rows are few or share no two views.
 
     It is in the feature maps of the moments, where there are some.
     """
     if getattr(model, "rank_test_", None) is not None:
         return model.rank_test_
+    if len(table) < JUDGING:
+        return None
     (rows,) = streams.sample(table, RANK_ROWS, rng)
     n_views, n_directions = min(len(model.views_), RANK_VIEWS), len(model.weights_) + BEYOND
     try:

@@ -62,7 +62,7 @@ def answer_section(contents: Contents) -> Html:
 
 def _verdict(contents: Contents) -> Html:
     """Whether to trust the answer, and every reason not to."""
-    findings = contents.findings
+    findings = [finding for finding in contents.findings if finding.trusted is not None]
     against = [finding.text for finding in findings if not finding.trusted]
     if not against:
         title, class_ = "Nothing speaks against it", "good"
@@ -220,7 +220,11 @@ def number_section(contents: Contents) -> Html:
     test, k = contents.rank, len(contents.counts)
     title = "How many classes do the views show?"
     if test is None:
-        return section("number", title, tag("p", "No two views occur in the same rows, so this could not be tested."))
+        return section(
+            "number",
+            title,
+            tag("p", "Rows are too few, or no two views occur in the same ones, so this could not be tested."),
+        )
     names = contents.view_names
     agrees = "as many as were fitted" if test.n_components == k else f"while {k} {'was' if k == 1 else 'were'} fitted"
     found = counted(test.n_components, "class", "classes")

@@ -18,8 +18,8 @@ def trust_section(contents: Contents) -> Html:
             "li",
             tag(
                 "span",
-                "passed" if finding.trusted else "care",
-                class_="badge " + ("good" if finding.trusted else "care"),
+                {True: "passed", False: "care", None: "not tested"}[finding.trusted],
+                class_="badge " + ("care" if finding.trusted is False else "good"),
             ),
             tag("span", code_spans(finding.text)),
         )

@@ -146,7 +146,7 @@ def counted_fit(few: FewRows, settings: Copulas, rng: np.random.Generator, repor
     """
     quick, halves = clone(settings).set_params(n_starts=1), few.halves()
     count, found = 1, component_fit(few, 1, quick, rng, report)
-    while count < MOST:
+    while count < min(MOST, len(few.rows) // 2):  # halves cannot part more
         more = component_fit(few, count + 1, quick, rng, report)
         gains = more.held_out - found.held_out
         least = min(np.mean(gains[half]) for half in halves)
