@@ -107,8 +107,6 @@ def test_a_large_pair_of_low_rank_is_whitened_as_a_small_one_is(rng, monkeypatch
     monkeypatch.setattr(_numbers, "SKETCH", 1000)
     slow = whiten(pairs, 3, 2)
 
-    assert len(slow.spectrum) == 530
-    monkeypatch.undo()
     assert len(quick.spectrum) == len(slow.spectrum) == 530
     np.testing.assert_allclose(quick.spectrum, slow.spectrum, atol=1e-12)
     np.testing.assert_array_equal(quick.spectrum[256:], 0.0)
@@ -129,8 +127,6 @@ def test_a_pair_of_many_features_is_decomposed_once_and_only_for_its_spectrum(rn
 
     monkeypatch.setattr(np.linalg, "svd", counted)
     quick = whiten(pairs, 3)
-    assert whole == []
-    assert len(quick.spectrum) == 300
     assert whole == [False]
     monkeypatch.setattr(whitening, "leading_svd", lambda matrix, rank: thin_svd(matrix))
     slow = whiten(pairs, 3)
@@ -217,7 +213,7 @@ def test_a_rough_whitening_is_whitened_again_by_exact_moments(shared, n_views, r
         down = (rng.normal(size=(4, 3)),) * n_views
     else:
         groups, down = _group_views(n_views, 0), tuple(rng.normal(size=(len(table), 3)) for table in tables)
-    rough = whitening.Whitening(groups, down, down, np.eye(3), shared)
+    rough = whitening.Whitening(groups, down, down, np.ones(3), shared)
     means = [sum(down[t].T @ tables[t] for t in group) for group in groups]
 
     found, tensor = refine(rough, exact_whitened(groups, means, tables))
@@ -280,4 +276,4 @@ def test_a_warning_says_which_singular_value_is_rounding_beside_the_first():
 
 
 def test_a_whitening_is_of_views_that_differ_unless_it_says_so():
-    assert not whitening.Whitening(groups=((0,),), down=(), up=(), moment=np.eye(1)).shared
+    assert not whitening.Whitening(groups=((0,),), down=(), up=(), spectrum=np.ones(1)).shared

@@ -77,7 +77,7 @@ def test_a_vanishing_concentration_is_the_mixture(rng):
     pair, mean = (topics * WEIGHTS) @ topics.T, topics @ WEIGHTS
     down = symmetric_whitening(pair, 4)
     tensor = np.einsum("h,ih,jh,lh->ijl", WEIGHTS, *([down.T @ topics] * 3))
-    shared = Whitening(((0,), (1,), (2,)), (down,) * 3, (pair @ down,) * 3, pair, shared=True)
+    shared = Whitening(((0,), (1,), (2,)), (down,) * 3, (pair @ down,) * 3, np.ones(4), shared=True)
     mixture = components_of(shared, PowerMethod().decompose(tensor, rng), Views((), ()))
 
     triple = np.einsum("h,ih,jh,lh->ijl", WEIGHTS, topics, topics, topics)

@@ -7,7 +7,6 @@ three views, several views stacked in a group for more. Exchangeable views share
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 from itertools import permutations
 
 import numpy as np
@@ -30,13 +29,8 @@ class Whitening:
     groups: tuple[tuple[int, ...], ...]  # views that are whitened together; the reference group is the last
     down: tuple[np.ndarray, ...]  # (D_t, k), one per view
     up: tuple[np.ndarray, ...]  # (D_t, k), one per view
-    moment: np.ndarray  # the pair moment it rests on, of scaled views
+    spectrum: np.ndarray  # singular values of the pair moment it rests on, decreasing
     shared: bool = False  # exchangeable views: one map for all
-
-    @cached_property
-    def spectrum(self) -> np.ndarray:
-        """The singular values of the pair moment, decreasing: found once they are asked for."""
-        return singular_values(self.moment)
 
 
 def whiten(pairs: Pairs, rank: int, reference: int | None = None) -> Whitening:
@@ -66,7 +60,7 @@ def whiten(pairs: Pairs, rank: int, reference: int | None = None) -> Whitening:
                 failure, error.spectrum = error, singular_values(c_abs[i])
             continue
         down = _unstack(order, maps, pairs, scale)
-        return Whitening(order, down, _up(pairs, order, down), c_abs[i])
+        return Whitening(order, down, _up(pairs, order, down), singular_values(c_abs[i]))
     raise failure or UnsupportedError("No reference view to whiten with.")
 
 
@@ -74,10 +68,11 @@ def whiten_exchangeable(pairs: Pairs, rank: int) -> Whitening:
     """Step 1 for views with the same conditionals: Algorithm 1 of Song et al. (2014), over all the pairs given."""
     n_views = 1 + max(t for _, t in pairs)
     pooled = np.mean([symmetric(pair) for pair in pairs.values()], axis=0)
-    _check_spectrum(np.sort(np.abs(np.linalg.eigvalsh(pooled)))[::-1], rank)
+    spectrum = np.sort(np.abs(np.linalg.eigvalsh(pooled)))[::-1]
+    _check_spectrum(spectrum, rank)
     down = symmetric_whitening(pooled, rank)
     groups = tuple((t,) for t in range(n_views))
-    return Whitening(groups, (down,) * n_views, (pooled @ down,) * n_views, pooled, shared=True)
+    return Whitening(groups, (down,) * n_views, (pooled @ down,) * n_views, spectrum, shared=True)
 
 
 def refine(whitening: Whitening, moments: WhitenedMoments) -> tuple[Whitening, np.ndarray]:
