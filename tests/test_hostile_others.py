@@ -660,6 +660,7 @@ def test_rows_that_weigh_nothing_are_shared_between_halves(rng):
         (3300, "MultiViewMixture", 539),
         (3000, "MultiViewMixture", 109),
         (3000, "MultiViewMixture-dependent", 35),
+        (3300, "MultiViewMixture", 836),
         (3600, "TransformedDensity", 18),
     ],
     ids=str,

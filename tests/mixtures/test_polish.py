@@ -59,13 +59,17 @@ def test_starts_that_disagree_are_joined_by_further_ones():
     assert 900 * abs(more.fit.objective - agreed.fit.objective) < 3
 
 
-def test_rows_without_weight_are_judged_as_equal_ones():
+def test_rows_without_weight_are_equal_ones_among_others():
     X, y, _ = make_multiview(60, 2, random_state=0)
     rows = MixtureRows(X, ([0], [1], [2]), [0, 1, 2], [Gaussian()] * 3)
     polished = Sieve(n_init=0).polish(rows, [np.eye(2)[y]], np.random.default_rng(0))
-    cells, parameters = rows.cells(polished.views), polished.fit.parameters
+    parameters = polished.fit.parameters
+    weights, half = np.repeat([0.0, 1.0], 30), np.arange(30)  # of which none counts
 
-    assert rows._replace(weights=np.zeros(60)).score(cells, parameters) == rows.score(cells, parameters)
+    some = rows._replace(weights=weights).some(half)
+    cells = some.cells(polished.views)
+    assert some.score(cells, parameters) == rows.some(half).score(cells, parameters)
+    assert some.step(cells, parameters)[1] == rows.some(half).step(cells, parameters)[1]
 
 
 def test_further_starts_have_names():

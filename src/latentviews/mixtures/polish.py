@@ -144,8 +144,8 @@ class MixtureRows(NamedTuple):
         return tuple(SieveView(self.columns[t], block, seen[block]) for t, block in enumerate(self.blocks))
 
     def some(self, rows: np.ndarray) -> "MixtureRows":
-        """The same with some of the rows."""
-        weights = None if self.weights is None else self.weights[rows]
+        """The same with some of the rows, which are equal ones where none of them counts."""
+        weights = None if self.weights is None or not self.weights[rows].any() else self.weights[rows]
         allowed = None if self.allowed is None else self.allowed[rows]
         return self._replace(table=self.table[rows], weights=weights, allowed=allowed)
 
@@ -179,9 +179,8 @@ class MixtureRows(NamedTuple):
         return posterior(cells, parameters, self.allowed)[0]
 
     def score(self, cells: Sequence[SieveRows], parameters: SieveParameters) -> float:
-        """The mean log-likelihood of the rows; a plain one where none of them counts."""
-        counts = None if self.weights is None or not self.weights.any() else self.weights
-        return float(np.average(posterior(cells, parameters)[2], weights=counts))
+        """The mean log-likelihood of the rows."""
+        return float(np.average(posterior(cells, parameters)[2], weights=self.weights))
 
 
 class Polished(NamedTuple):
