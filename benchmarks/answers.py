@@ -4,6 +4,7 @@
     python benchmarks/answers.py record before.npz    # on the commit before a change
     python benchmarks/answers.py compare before.npz   # on the commit after it
     python benchmarks/answers.py history A..B         # every step between two commits, and which answers it moved
+    python benchmarks/answers.py history A..B --ends  # the two alone
 
 Only public names are used, so that the same script runs on both sides of a move. ``--only hmm`` takes the cases whose
 name contains the word.
@@ -343,10 +344,11 @@ def _answers_at(commit, folder, only):
         return {name: found[name] for name in found.files}
 
 
-def history(span, only, tol):
-    """The answers that every commit of the main line moved, from those of the commit before it; saved as it goes on."""
+def history(span, only, tol, ends):
+    """The answers that every commit of the main line, or all together, moved from those before; saved as it goes on."""
     first, last = span.split("..")
     steps = _git("log", "--first-parent", "--reverse", "--format=%h %s", f"{first}..{last}", "--", "src").splitlines()
+    steps = steps[-1:] if ends else steps
     table = []
     with tempfile.TemporaryDirectory() as folder:
         before = _answers_at(first, folder, only)
@@ -368,9 +370,10 @@ def main():
     parser.add_argument("file", help="of answers, or for a history two commits, A..B")
     parser.add_argument("--only", default="")
     parser.add_argument("--tol", type=float, default=0.0)
+    parser.add_argument("--ends", action="store_true", help="of a history, its two ends alone")
     args = parser.parse_args()
     if args.action == "history":
-        history(args.file, args.only, args.tol)
+        history(args.file, args.only, args.tol, args.ends)
         return 0
     found = answers(args.only)
     if args.action == "record":
