@@ -29,6 +29,7 @@ from latentviews.report import write_report
 from latentviews.report.contents import AXES, POINTS, VALUES, Wording, report_contents
 from latentviews.report.markup import code_spans, join, script_json, tag
 from latentviews.report.page import page
+from latentviews.report.sections import _telling_axes
 from latentviews.report.sizes import REFITS, fixed_errors
 from latentviews.report.svg import Scale, contours, number, round_numbers, rounded
 
@@ -313,6 +314,13 @@ def test_points_are_the_rows_to_one_part_in_65534(contents, data):
     low, high = np.array(points.scales).T
     back = np.where(points.values == 65535, np.nan, low + points.values / 65534 * (high - low))
     np.testing.assert_allclose(back, data, atol=float((high - low).max()) / 65534)
+
+
+def test_the_columns_shown_first_part_the_classes_however_narrow_these_are(contents):
+    typical = np.array([[-5e-324, -1.0, 5e-324], [-5e-324, 0.0, 5e-324], [-5e-324, 1.0, 5e-324]])
+    narrow = replace(contents, columns=[*contents.columns[:2], contents.columns[2]._replace(typical=typical)])
+
+    assert _telling_axes(narrow)[0] == 2
 
 
 @pytest.mark.parametrize("frame", [pd.DataFrame, pl.DataFrame])
