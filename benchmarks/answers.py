@@ -4,13 +4,14 @@
     python benchmarks/answers.py record before.npz    # on the commit before a change
     python benchmarks/answers.py compare before.npz   # on the commit after it
     python benchmarks/answers.py history A..B         # every step between two commits, and which answers it moved
-    python benchmarks/answers.py history A..B --ends  # the two alone
+    python benchmarks/answers.py history A..B --ends  # the two alone; A..B..C are three
 
 Only public names are used, so that the same script runs on both sides of a move. ``--only hmm`` takes the cases whose
 name contains the word.
 """
 
 import argparse
+import itertools
 import os
 import subprocess
 import sys
@@ -346,10 +347,11 @@ def _answers_at(commit, folder, only):
 
 def history(span, only, tol, ends):
     """The answers that every commit of the main line, or all together, moved from those before; saved as it goes on."""
-    first, last = span.split("..")
-    steps = _git("log", "--first-parent", "--reverse", "--format=%h %s", f"{first}..{last}", "--", "src").splitlines()
-    steps = steps[-1:] if ends else steps
-    table = []
+    first, *later = span.split("..")
+    steps, table = [], []
+    for before, after in itertools.pairwise([first, *later]):
+        changes = _git("log", "--first-parent", "--reverse", "--format=%h %s", f"{before}..{after}", "--", "src")
+        steps += changes.splitlines()[-1:] if ends else changes.splitlines()
     with tempfile.TemporaryDirectory() as folder:
         before = _answers_at(first, folder, only)
         for commit, subject in (step.split(" ", 1) for step in steps):

@@ -214,8 +214,11 @@ def is_current(step: Step, code: str | None = None) -> bool:
 def is_unmoved(step: Step) -> bool:
     """Whether no answer on record has moved since the package that a step of accuracy/ was measured with."""
     history = json.loads(saved("accuracy/answers").read_text())["results"]
-    moved = any(one["moved"] for one in history["steps"]) or differs(history["steps"][-1]["commit"], ("src",))
-    return not moved and step.command.startswith("accuracy/") and is_current(step, history["from"])
+    commits = [history["from"], *(one["commit"] for one in history["steps"])]
+    last_move = max((i for i, one in enumerate(history["steps"], 1) if one["moved"]), default=0)
+    if not step.command.startswith("accuracy/") or differs(commits[-1], ("src",)):
+        return False
+    return any(is_current(step, commit) for commit in commits[last_move:])
 
 
 def standing(step: Step) -> str:
