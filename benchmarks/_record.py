@@ -12,6 +12,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+import latentviews
 from _seeds import seeds
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -28,7 +29,7 @@ def save(path: Path, results: Any, packages: tuple[str, ...] = PACKAGES) -> None
         "seeds": seeds(command()),
         "seconds": round(time.monotonic() - BEGAN),
         "machine": machine(),
-        "versions": {"python": platform.python_version(), **{name: version(name) for name in packages}},
+        "versions": {"python": platform.python_version(), **{name: _version(name) for name in packages}},
         "results": results,
     }
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -36,6 +37,11 @@ def save(path: Path, results: Any, packages: tuple[str, ...] = PACKAGES) -> None
     aside.write_text(json.dumps(record, indent=2, ensure_ascii=False) + "\n")
     aside.replace(path)
     print(f"saved: {_from_root(path)}")
+
+
+def _version(package: str) -> str:
+    """The version of a package; ours need not be installed to be measured."""
+    return latentviews.__version__ if package == "latentviews" else version(package)
 
 
 def command() -> str:

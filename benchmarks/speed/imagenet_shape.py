@@ -158,7 +158,7 @@ def main() -> None:
     }
     print(found)
     if options.results != "none":
-        _record.save(Path(options.results), found, packages=("numpy", "scipy", "scikit-learn"))
+        _record.save(Path(options.results), found)
 
 
 if __name__ == "__main__":
