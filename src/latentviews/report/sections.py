@@ -189,8 +189,8 @@ def _telling_axes(contents: Contents) -> tuple[int, int]:
         column = contents.columns[c]
         widths = (column.typical[:, 2] - column.typical[:, 0]) if column.kind == "number" else np.empty(0)
         spread = np.nanmean(widths) if np.isfinite(widths).any() else np.nan
-        apart = np.nanstd(column.typical[:, 1])
-        scores.append(np.log(apart) - np.log(spread) if apart > 0 and spread > 0 else -np.inf)
+        apart = np.nanstd(column.typical[:, 1]) if spread > 0 else 0.0
+        scores.append(np.log(apart) - np.log(spread) if apart > 0 else -np.inf)
     order = np.argsort(-np.array(scores), kind="stable").tolist()
     views = [contents.columns[c].view for c in contents.points.columns]
     return order[0], next((c for c in order if views[c] != views[order[0]]), order[-1])

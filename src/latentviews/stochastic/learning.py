@@ -44,7 +44,7 @@ KEEP = 2**24  # numbers of frequencies that stay in memory where their number is
 PILOT = 2048  # rows that bandwidths, steps and eigenfunctions are read off
 FEW_ROWS, MOST_SMALL = 16, 200  # batches of fewer rows, of which a growing function takes at most so many
 EPOCHS, PENALTY = 20, 1e-6  # of steps, where they are left to the model
-SHARE, CHOICE = 8, (500, 1000)  # bandwidth and penalty are chosen on an eighth of the rows, but on no less and no more
+SHARE, CHOICE = 12, (500, 1000)  # bandwidth and penalty are chosen on a twelfth of the rows, but on no less and no more
 FACTORS = [2.0 ** (k / 2) for k in range(-5, 8)]  # bandwidths to choose from, in median distances
 Step = Callable[[Any, Any], None]
 

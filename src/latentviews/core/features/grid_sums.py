@@ -54,7 +54,8 @@ class LookedUp(GridCells):
         self.groups, self.rank = groups, tables[0].shape[1]
         self.z = np.ones((len(groups) * self.rank + 1, size))  # the last row stays one
         self.more, self.taken = np.empty(size), np.empty(size, dtype=complex)
-        self.pairs = np.empty((self.rank**2, min(size, max(IN_CACHE // self.rank**2, 1))))
+        rows = self.rank**2 + 2 * self.rank
+        self.factors = np.empty((rows, min(size, max(IN_CACHE // rows, 1))))
 
     def __call__(self, rows: np.ndarray) -> np.ndarray:
         """The z_g, (n_groups k, n), in a buffer."""
@@ -78,17 +79,18 @@ class LookedUp(GridCells):
 
     def products(self, n_rows: int) -> tuple[np.ndarray, np.ndarray]:
         """Σ_rows z_i z_jᵀ of three groups, zero for i = j, and Σ_rows z_1 ⊗ z_2 ⊗ z_3, of the z in the buffer."""
-        k, z, width = self.rank, self.z[:, :n_rows], self.pairs.shape[1]
-        found = np.zeros((k * k, k + 1))
+        k, z, width = self.rank, self.z[:, :n_rows], self.factors.shape[1]
+        found = np.zeros((k * k + 2 * k, k + 1))
         for start in range(0, n_rows, width):
-            first, second, third = np.split(z[:, start : start + width], [k, 2 * k])
-            both = self.pairs[:, : first.shape[1]]
-            np.multiply(first[:, None, :], second, out=both.reshape(k, k, -1))
-            found += both @ third.T  # products with the third and, as its last row is one, their sums
+            part = z[:, start : start + width]
+            factors = self.factors[:, : part.shape[1]]
+            np.multiply(part[:k, None], part[k : 2 * k], out=factors[: k * k].reshape(k, k, -1))
+            factors[k * k :] = part[: 2 * k]
+            found += factors @ part[2 * k :].T  # products with the third and, as the last row is one, their sums
         upper = np.zeros((3 * k, 3 * k))
-        upper[:k, k : 2 * k] = found[:, k].reshape(k, k)
-        upper[: 2 * k, 2 * k :] = z[: 2 * k] @ z[2 * k : -1].T
-        return upper + upper.T, found[:, :k].reshape(k, k, k)
+        upper[:k, k : 2 * k] = found[: k * k, k].reshape(k, k)
+        upper[: 2 * k, 2 * k :] = found[k * k :, :k]
+        return upper + upper.T, found[: k * k, :k].reshape(k, k, k)
 
 
 def _lines(values: np.ndarray) -> np.ndarray:
@@ -139,10 +141,10 @@ class Gathered(GridCells):
     def _fill(self, rows: np.ndarray, t: int) -> None:
         """The cells of column t and the rows' shares of them, in the matrix."""
         place, left = self.places(rows, t)
-        place -= np.floor(place, out=self.whole[: len(rows)])
         points, shares = (part[: len(rows), 2 * t : 2 * t + 2] for part in (self.points, self.shares))
         np.add(left, self.first[t], out=points[:, 0])
         np.add(left, self.first[t] + 1, out=points[:, 1])
+        place -= np.floor(place, out=self.whole[: len(rows)])
         np.subtract(1.0, place, out=shares[:, 0])
         shares[:, 1] = place
 
