@@ -65,9 +65,9 @@ def check_rows(estimator: Any, X: Any, *, reset: bool, missing: bool = False) ->
     name = type(estimator).__name__
     if not is_foreign(X):
         x = _validated(estimator, X, reset)
-        if _is_plain(x):
-            return x
-        with np.errstate(all="ignore"):  # of the sum by which it looks
+        with np.errstate(all="ignore"):  # of the sums by which they look
+            if _is_plain(x):
+                return x
             assert_all_finite(x, allow_nan=True, estimator_name=name, input_name="X")
         if reset:
             check_squares(x, getattr(X, "columns", range(x.shape[1])))
@@ -91,7 +91,7 @@ def check_rows(estimator: Any, X: Any, *, reset: bool, missing: bool = False) ->
 
 def _is_plain(x: np.ndarray) -> bool:
     """Whether one pass shows that a table has neither NaN nor infinity nor a value whose square is no number."""
-    return x.flags.forc and bool(np.dot(flat := x.ravel(order="K"), flat) < LARGEST**2)
+    return x.flags.forc and float(np.dot(flat := x.ravel(order="K"), flat)) < LARGEST**2
 
 
 def refuse_missing(name: str, x: np.ndarray) -> None:
