@@ -368,6 +368,16 @@ def test_two_clumps_in_one_class_of_copulas_are_told(rng):
     assert two.within.tolist() == [1, 1]
 
 
+def test_classes_of_copulas_that_overlap_are_not_said_to_be_one(rng):
+    X = rng.normal(size=(400, 3)) + 1.5 * (np.arange(400) < 200)[:, None]
+
+    one = diagnose(MultiViewMixture(1, dependence="copula", random_state=0).fit(X), X, n_permutations=19)
+
+    assert one.within.tolist() == [1]
+    assert "no class looks like two" not in one.summary()
+    assert "classes that overlap so much that it does not are not told apart" in one.summary()
+
+
 @pytest.mark.parametrize("law", ["normal", "standard_exponential", "uniform", "lognormal"])
 def test_a_clump_of_any_shape_is_one(law, rng):
     for n, d in ((60, 2), (300, 8)):

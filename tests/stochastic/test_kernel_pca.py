@@ -591,6 +591,12 @@ def test_a_stream_that_was_too_short_is_told():
         DoublyStochasticPCA(3, random_state=0).fit(iter([TABLES["digits"][:1000], TABLES["digits"][1000:]]))
 
 
+@pytest.mark.parametrize("seed", [202, 204])
+def test_a_stream_of_one_batch_is_judged_by_more_than_half_of_it(seed):
+    with pytest.warns(ConvergenceWarning, match=r"on the last 1797 rows the eigenfunctions are at a sine of 0\.[34]"):
+        DoublyStochasticPCA(3, random_state=seed).fit([TABLES["digits"]])
+
+
 @pytest.mark.filterwarnings("error")
 def test_a_stream_that_was_long_enough_is_not_told():
     model = DoublyStochasticPCA(3, kernel=Gaussian(1.0), random_state=0).fit(normal_stream(0, 20_000))

@@ -235,7 +235,13 @@ def on_splits(diagnosis: "Diagnosis") -> Iterator[Finding]:
         return
     more = np.flatnonzero(within > 1).tolist()
     if not more:
-        yield Finding(True, "Classes within classes: no class looks like two.")
+        seen = "no class looks like two."
+        if diagnosis.agreement is not None:
+            seen = (
+                "in no class does the density dip between two clumps of its rows; classes that overlap so much that "
+                "it does not are not told apart."
+            )
+        yield Finding(True, f"Classes within classes: {seen}")
         return
     looks = ", ".join(f"class {h} looks like {within[h]}" for h in more)
     if diagnosis.agreement is not None:

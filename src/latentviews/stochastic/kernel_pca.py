@@ -44,7 +44,7 @@ from latentviews.stochastic.expansions import (
 
 WARM = 8  # batches that kernel PCA starts from
 BLOCKS = 8  # of features that eigenfunctions of rows in memory are written in
-JUDGES = 1024  # rows of the last batch that steps are judged by
+JUDGES = 2048  # rows of the last batch that steps are judged by
 
 
 def _row_batches(name: str, stream: Iterable[Any]) -> Iterator[Any]:
