@@ -1,8 +1,10 @@
 import numpy as np
 import pytest
 
-from latentviews import Gaussian, LandmarkFeatures, MultiViewMixture
+from catalogue import SHIFT_INVARIANT
+from latentviews import Gaussian, LandmarkFeatures, Matern, MultiViewMixture
 from latentviews.core import moments
+from latentviews.core.features import cholesky
 from latentviews.core.features.cholesky import largest, pivoted_cholesky
 from latentviews.core.features.landmark_sums import SeenFrom, sees_from_landmarks
 from latentviews.core.features.landmarks import CARRIED, _carried, carrying_landmarks, few_landmarks
@@ -117,6 +119,28 @@ def test_columns_of_a_gaussian_are_those_of_its_gram_matrix(rng):
     x, kernel = rng.normal(size=(60, 3)) * [1, 10, 0.1], Gaussian(np.array([1.0, 5.0, 0.2]))
     _, factor = pivoted_cholesky(kernel, x, 60, 0.0, largest)
     np.testing.assert_allclose(factor @ factor.T, kernel.gram(x, x), rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize(
+    "kernel", [one for one in SHIFT_INVARIANT if np.ndim(getattr(one, "bandwidth", 1)) == 0], ids=repr
+)
+def test_columns_of_a_grid_are_those_of_the_kernels_gram_matrix(kernel, monkeypatch):
+    grid = np.linspace(0.1, 0.9, 40)[:, None]
+    kernel = kernel.adapt(grid)
+    monkeypatch.setattr(cholesky, "AT_ONCE", 0)
+    column = cholesky._columns(kernel, grid)
+
+    found = np.stack([column(pivot) for pivot in range(40)])
+    np.testing.assert_allclose(found, kernel.gram(grid, grid), rtol=0, atol=1e-10 * kernel.diagonal(grid)[0])
+
+
+def test_columns_of_uneven_rows_are_not_taken_for_a_grid(rng, monkeypatch):
+    rows, kernel = rng.normal(size=(30, 1)), Matern(0.5)
+    monkeypatch.setattr(cholesky, "AT_ONCE", 0)
+
+    column = cholesky._columns(kernel, rows)
+
+    np.testing.assert_array_equal(column(7), kernel.gram(rows, rows[[7]])[:, 0])
 
 
 @pytest.mark.parametrize("n", [1, 2, 3, 10, 70_001])
