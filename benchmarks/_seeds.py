@@ -36,6 +36,7 @@ SEEDS = {
     "accuracy/mixed.py": "recorded data; splits of seed 1, models of seed 0",
     "accuracy/mixtools.py": ALL_0,
     "accuracy/mixtures.py": FROM_200,
+    "accuracy/near_gaussian.py": "splits and draws from seed 200 on; models of seed 0",
     "accuracy/parametric.py": "draws from seed 300 on; models of seed 0",
     "accuracy/populations.py": FROM_200,
     "accuracy/propagation.py": FROM_200,

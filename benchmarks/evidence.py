@@ -73,6 +73,7 @@ STEPS = (
          "--sets wine --folds 2 --protocols honest --methods KDE GMM"),
     Step("accuracy/lowrank.py", "accuracy/lowrank", "--part 'figure 1' --draws 2"),
     Step("accuracy/million.py", "accuracy/million"),
+    Step("accuracy/near_gaussian.py", "accuracy/near_gaussian", "--splits 1"),
     Step("accuracy/mixed.py", "accuracy/mixed"),
     Step("accuracy/mixtools.py", "accuracy/mixtools"),
     Step("accuracy/cytometry.py --again", "accuracy/cytometry"),
