@@ -8,6 +8,7 @@ RECORDED_0 = "recorded data; splits and models of seed 0"
 
 SEEDS = {
     "accuracy/activities.py": "recorded data; models of seeds 0 to 2",
+    "accuracy/agreement.py": "rows of seed 200; models of seed 0",
     "accuracy/atoms.py": FROM_200,
     "accuracy/change_points.py": FROM_200,
     "accuracy/change_points_widths.py": FROM_200,

@@ -54,6 +54,7 @@ STEPS = (
     Step("accuracy/parametric.py", "accuracy/parametric", "--part tails --draws 1"),
     Step("accuracy/atoms.py", "accuracy/atoms_zeros accuracy/atoms_cytof accuracy/atoms_flowcap",
          "--part zeros --draws 1"),
+    Step("accuracy/agreement.py", "accuracy/agreement"),
     Step("accuracy/components.py", "accuracy/components", "--draws 1"),
     Step("accuracy/intervals.py --resamples 60", "accuracy/intervals", "--draws 2 --resamples 5"),
     Step("accuracy/intervals.py --resamples 60 --rows 500", "accuracy/intervals_500"),

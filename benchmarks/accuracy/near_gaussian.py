@@ -2,9 +2,9 @@
 
     python benchmarks/accuracy/near_gaussian.py [--splits 8]
 
-The ten "mean" columns of scikit-learn's breast cancer table; all ten columns of its diabetes table, and the eight of
-them that are without sex, a code, and s4, half of which is five values; and a funnel: v ~ N(0, 1) and nine columns that
-are N(0, exp(v)) given v, so that their scale is exp(v / 2), 1,000 rows. A quarter of the rows is held out. Likelihoods
+The ten "mean" columns of scikit-learn's breast cancer table; all ten columns of its diabetes table, and the eight that
+are not sex, a code, nor s4, three quarters of which are four values; and a funnel of 1,000 rows: v ~ N(0, 1) and nine
+columns that are N(0, exp(v)) given v, so that their scale is exp(v / 2). A quarter of the rows is held out. Likelihoods
 are per held-out row, in units in which every column of the training rows has variance one. *Whitened* is
 `LowRankDensity()` on rows that the training rows' covariance makes uncorrelated, with the logarithm of the determinant
 added, so that it is a density of the same rows. Gaussian mixtures have full covariances, two starts, and of one to
