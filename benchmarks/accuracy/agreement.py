@@ -6,9 +6,9 @@ Three columns of the Gamma design, k = 3, the spectral fit (`polish=None`) and t
 class weight, and in a class's density of a column at the first 1,000 rows, over the largest value of that density. Rows
 are a PyTorch tensor on the CPU, an NPY file by its path, a Parquet file, a Dask array and an iterable of ten batches;
 the memory map has more rows, since a smaller one is read as an array is, and the spectral fit alone. *Other pilot* is
-the iterable with the default pilot of 20,000 rows, which is drawn otherwise there; for the others all is as by default,
-and for *batches* all rows are in the pilot, as they are in that of the array beside. Double and single precision are
-both compared with the array of that precision, and the array in single with that in double. Needs PyTorch and Dask.
+the iterable with the default pilot of 20,000 rows, which is drawn otherwise there; *batches* has all rows in the pilot,
+and so has the array beside it. The others have the default pilot. Rows in either precision are compared with an array
+in the same, and the array in single precision with that in double. Needs PyTorch and Dask.
 """
 
 import argparse
@@ -72,9 +72,9 @@ def fit(X: Any, **settings: Any) -> MultiViewMixture:
 def apart(there: MultiViewMixture, here: MultiViewMixture, X: np.ndarray) -> dict[str, float]:
     """The largest differences of weights, and of densities over their peak."""
     densities = []
-    for ours, theirs in zip(there.components_, here.components_, strict=True):
-        known = theirs.density(X[:1000, :1])
-        densities.append(float(np.abs(ours.density(X[:1000, :1]) - known).max() / known.max()))
+    for j, (ours, theirs) in enumerate(zip(there.components_, here.components_, strict=True)):
+        known = theirs.density(X[:1000, [j]])
+        densities.append(float(np.abs(ours.density(X[:1000, [j]]) - known).max() / known.max()))
     return {"weights": float(np.abs(there.weights_ - here.weights_).max()), "densities": max(densities)}
 
 
