@@ -8,6 +8,7 @@ RECORDED_0 = "recorded data; splits and models of seed 0"
 
 SEEDS = {
     "accuracy/activities.py": "recorded data; models of seeds 0 to 2",
+    "accuracy/agreement.py": "rows of seed 200; models of seed 0",
     "accuracy/atoms.py": FROM_200,
     "accuracy/change_points.py": FROM_200,
     "accuracy/change_points_widths.py": FROM_200,
@@ -36,6 +37,7 @@ SEEDS = {
     "accuracy/mixed.py": "recorded data; splits of seed 1, models of seed 0",
     "accuracy/mixtools.py": ALL_0,
     "accuracy/mixtures.py": FROM_200,
+    "accuracy/near_gaussian.py": "splits and draws from seed 200 on; models of seed 0",
     "accuracy/parametric.py": "draws from seed 300 on; models of seed 0",
     "accuracy/populations.py": FROM_200,
     "accuracy/propagation.py": FROM_200,

@@ -5,7 +5,7 @@
 Three columns of the Gamma design, k = 3, the spectral fit (`polish=None`), and the default fit of a million rows. Every
 source and size has a process of its own. Memory is the most that its first fit has above the interpreter with all that
 a fit imports; of Dask's workers it is the most above what they have after a fit of 10⁵ rows. Answers are compared with
-those of an array in memory. Times are medians of three fits, of the processor and by the clock; Dask's by the clock are
+those of an array in memory. Times are medians of five fits, of the processor and by the clock; Dask's by the clock are
 those of the client, beside one process on the same files, and the cluster is up before. Set OPENBLAS_NUM_THREADS=1.
 """
 
@@ -32,7 +32,7 @@ from latentviews.datasets import make_multiview
 RESULTS = Path(__file__).with_name("results") / "files.json"
 SIZES = (100_000, 1_000_000, 10_000_000)
 PART = 1_000_000  # rows of a Parquet file, and of a chunk
-REPETITIONS = 3
+REPETITIONS = 5
 PACKAGES = (*_record.PACKAGES, "pyarrow", "pandas", "dask", "distributed")
 
 
