@@ -186,6 +186,19 @@ def test_times_and_numbers_of_series_are_left_out(people, capsys):
     assert "left out: series, which holds whole numbers" in shown.err
 
 
+def test_a_column_in_order_is_said_to_be_as_a_clock_is(tmp_path, capsys, rng):
+    X = rng.normal(size=(120, 3)) + 4 * rng.integers(2, size=(120, 1))
+    time = np.sort(rng.integers(0, 40, size=120)) / 8.0
+    np.savetxt(tmp_path / "cells.csv", np.column_stack([X, time]), delimiter=",", header="a,b,c,Time", comments="")
+
+    main(["fit", str(tmp_path / "cells.csv"), "-k", "2", "--out", str(tmp_path / "out"), "--no-report"])
+
+    shown = capsys.readouterr().err
+    assert "Time never falls from row to row" in shown
+    assert "--exclude Time leaves it out" in shown
+    assert "a never falls" not in shown
+
+
 def test_a_column_of_one_value_is_left_out_and_checks_are_called_so(people, capsys):
     people[["height", "weight", "rr"]].assign(flat=2.5).to_csv("flat.csv", index=False)
 

@@ -214,6 +214,11 @@ def settle(chosen: Chosen, ask: Callable[[str], str] | None) -> Chosen:
             continue
         what = _suspicion(name, column)
         if what is None:
+            if _never_falls(column):
+                notes.append(
+                    f"{name} never falls from row to row, as the time of a measurement does, and is taken as a "
+                    f"measurement; --exclude {name} leaves it out."
+                )
             continue
         usual = OUT if LABEL.fullmatch(name) else NUMBER
         answer = usual if ask is None else ask(f"Column {name} holds {what}. " + _question(usual))
@@ -252,6 +257,11 @@ def _even_step(column: np.ndarray, places: np.ndarray) -> float:
     steps = np.diff(column) / np.diff(places)
     even = len(column) > FEW and steps[0] > 0 and np.allclose(steps, steps[0], rtol=1e-6, atol=0.0)
     return float(steps[0]) if even else 0.0
+
+
+def _never_falls(column: np.ndarray) -> bool:
+    """Whether a column of many values is in order, as time is."""
+    return len(column) > FEW and len(np.unique(column)) > FEW and bool(np.all(np.diff(column) >= 0))
 
 
 def _suspicion(name: str, column: np.ndarray) -> str | None:

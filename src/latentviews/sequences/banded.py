@@ -61,11 +61,11 @@ class Chain(NamedTuple):
     transition: np.ndarray  # (k, k)
     first: np.ndarray  # (n,)
 
-    def band(self, *, backwards: bool) -> "_Band":
+    def band(self) -> "_Band":
         """The system of as many rows as are solved for at once."""
         numbers, fewest, most = SIZES
         n_rows = min(max(numbers // (2 * self.transition.size), fewest), most, len(self.first))
-        return _Band(n_rows, self.transition, backwards=backwards)
+        return _Band(n_rows, self.transition)
 
 
 class _Solution(NamedTuple):
@@ -83,7 +83,7 @@ def forward_pass(emissions: Emissions, chain: Chain) -> Messages:
     """All messages of a chain forwards in time."""
     shape, entering = emissions.values.shape, chain.entry
     found = Messages(np.empty(shape), np.empty(shape), np.empty(shape[0]))
-    for part in _solutions(emissions, chain):
+    for part in _solutions(emissions, chain, chain.band()):
         scaled = np.divide(part.messages, part.totals, out=found.after[part.rows])
         _move(scaled, chain, entering, part.begins, found.before[part.rows])
         found.log_scale[part.rows] = part.log_likelihood
@@ -96,16 +96,16 @@ def smoothing_pass(emissions: Emissions, chain: Chain) -> Smoothing:
 
     Where those of some rows are in range forwards, they are backwards: the two have one product at all of the rows.
     """
-    parts = list(_solutions(emissions, chain))
+    band, ahead = chain.band(), None
+    parts = list(_solutions(emissions, chain, band))
     posteriors, moves = np.empty(emissions.values.shape), np.zeros(chain.transition.shape)
     log_likelihood = np.empty(len(posteriors))
-    band, ahead = chain.band(backwards=True), None
     for part in reversed(parts):
         ends = part.begins[part.begins > 0] - 1
         source = np.zeros(part.messages.shape)
         source[ends] = 1.0
         source[-1] = 1.0 if ahead is None else chain.transition @ ahead
-        later = band.solve(part.diagonal, source, part.begins)
+        later = band.solve(part.diagonal, source, ends, backwards=True)
         joint = part.diagonal * later
         joint *= part.messages
         totals = joint @ np.ones(moves.shape)
@@ -120,9 +120,9 @@ def smoothing_pass(emissions: Emissions, chain: Chain) -> Smoothing:
     return Smoothing(posteriors, chain.transition * moves, log_likelihood)
 
 
-def _solutions(emissions: Emissions, chain: Chain) -> Iterator[_Solution]:
+def _solutions(emissions: Emissions, chain: Chain, band: "_Band") -> Iterator[_Solution]:
     """Forward messages of as many rows at once as the range of numbers allows."""
-    band, entering, low = chain.band(backwards=False), chain.entry, 0
+    entering, low = chain.entry, 0
     size = most = len(band.columns)
     while low < len(chain.first):
         rows = slice(low, min(low + size, len(chain.first)))
@@ -178,27 +178,26 @@ class _Band:
     """The system of some rows, with all but its diagonal filled in.
 
     A column of the band is a state i at time t: its diagonal, then what is below it, -A_ij for state j at t + 1 in the
-    place k + j - i. Backwards the diagonal is last, after what is above it, -A_ji for state j at t - 1.
+    place k + j - i.
     """
 
-    def __init__(self, n_rows: int, transition: np.ndarray, *, backwards: bool):
+    def __init__(self, n_rows: int, transition: np.ndarray):
         k = len(transition)
-        self.backwards, self.column = backwards, np.zeros((k, 2 * k))
+        self.column = np.zeros((k, 2 * k))
         for i in range(k):
-            if backwards:
-                self.column[i, k - 1 - i : 2 * k - 1 - i] = -transition[:, i]
-            else:
-                self.column[i, k - i : 2 * k - i] = -transition[i]
+            self.column[i, k - i : 2 * k - i] = -transition[i]
         self.columns = np.empty((n_rows, k, 2 * k))
         self.columns[:] = self.column
 
-    def solve(self, diagonal: np.ndarray, source: np.ndarray, alone: np.ndarray) -> np.ndarray:
-        """The messages (n, k) from what enters, where some rows have nothing ``alone`` beside the diagonal."""
+    def solve(
+        self, diagonal: np.ndarray, source: np.ndarray, ends: np.ndarray, *, backwards: bool = False
+    ) -> np.ndarray:
+        """The messages (n, k) from what enters, where nothing goes from the rows at the ``ends`` to the next."""
         n, k = diagonal.shape
         columns = self.columns[:n]
-        columns[alone] = 0.0
-        columns[:, :, -1 if self.backwards else 0] = diagonal
+        columns[ends] = 0.0
+        columns[:, :, 0] = diagonal
         band = columns.reshape(-1, 2 * k).T
-        solved = dtbsv(2 * k - 1, band, source.ravel(), lower=not self.backwards, overwrite_x=1)
-        columns[alone] = self.column
+        solved = dtbsv(2 * k - 1, band, source.ravel(), lower=1, trans=int(backwards), overwrite_x=1)
+        columns[ends] = self.column
         return solved.reshape(n, k)
