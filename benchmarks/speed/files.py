@@ -31,6 +31,7 @@ from latentviews.datasets import make_multiview
 
 RESULTS = Path(__file__).with_name("results") / "files.json"
 SIZES = (100_000, 1_000_000, 10_000_000)
+PILOT = 20_000  # rows, whose fit is part of every other
 PART = 1_000_000  # rows of a Parquet file, and of a chunk
 REPETITIONS = 5
 PACKAGES = (*_record.PACKAGES, "pyarrow", "pandas", "dask", "distributed")
@@ -42,7 +43,7 @@ def write(folder: Path) -> None:
     import pyarrow.parquet as pq
 
     rows = make_multiview(SIZES[-1], 3, design="gamma", random_state=_record.FIRST_DRAW).X
-    for size in SIZES:
+    for size in (PILOT, *SIZES):
         np.save(folder / f"{size}.npy", rows[:size])
         (folder / str(size)).mkdir()
         for start in range(0, size, PART):
@@ -88,7 +89,7 @@ def one_fit(folder: Path, kind: str, size: int, polished: bool) -> dict[str, Any
         estimator.fit(data)
         seconds.append((time.process_time() - cpu, time.perf_counter() - wall))
         megabytes = megabytes or peak() - before
-    cpu, wall = np.median(seconds, axis=0).round(3).tolist()
+    cpu, wall = np.median(seconds, axis=0).round(4).tolist()
     return {"cpu": cpu, "wall": wall, "megabytes": round(megabytes, 1), "weights": estimator.weights_.tolist()}
 
 
@@ -123,9 +124,10 @@ def on_dask(folder: Path, size: int, n_workers: int) -> dict[str, Any]:
     }
 
 
-def slope(by_size: dict[int, dict[str, Any]]) -> float:
-    """Of log time over log rows, by least squares."""
-    return round(float(np.polyfit(np.log(list(by_size)), np.log([one["cpu"] for one in by_size.values()]), 1)[0]), 3)
+def slope(by_size: dict[int, dict[str, Any]], fixed: float = 0.0) -> float:
+    """Of log time beyond the ``fixed`` seconds over log rows, by least squares."""
+    seconds = [one["cpu"] - fixed for one in by_size.values()]
+    return round(float(np.polyfit(np.log(list(by_size)), np.log(seconds), 1)[0]), 3)
 
 
 def per_row(by_size: dict[int, dict[str, Any]]) -> float:
@@ -138,11 +140,13 @@ def measured(folder: Path) -> dict[str, Any]:
     """All figures."""
     largest, found = SIZES[-1], {}
     for kind in SOURCES:
-        by_size = {size: in_own_process(folder, kind, size, 0) for size in SIZES}
+        pilot, *fits = (in_own_process(folder, kind, size, 0) for size in (PILOT, *SIZES))
+        by_size = dict(zip(SIZES, fits, strict=True))
         found[kind] = {
             "spectral": by_size,
             "slope of cpu seconds": slope(by_size),
-            "slope from the second size on": slope(dict(list(by_size.items())[1:])),
+            "seconds of the pilot": pilot["cpu"],
+            "slope beyond the pilot": slope(by_size, pilot["cpu"]),
             "microseconds of a row": per_row(by_size),
             f"default fit, {PART} rows": in_own_process(folder, kind, PART, 1),
         }
