@@ -2,6 +2,7 @@ import io
 import itertools
 import warnings
 from contextlib import redirect_stderr
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -20,6 +21,8 @@ from latentviews.metrics import density_error, label_accuracy
 from latentviews.mixtures.polish import MixtureRows
 from truths import OracleKDE, errors, grids
 
+WIDTHS_TRIED = ({0, 1, 2, 3}, {0, 1, 2, 3}, {1, 2, 3}, {2, 3, 4}, {2, 3, 4})  # of five, by which is the best
+
 
 @pytest.mark.parametrize("polish", POLISHES, ids=repr)
 def test_every_polish_beats_the_spectral_estimate_where_classes_overlap(polish):
@@ -34,6 +37,27 @@ def test_the_default_is_as_good_as_a_kde_that_knows_the_labels(design, rng):
     model = MultiViewMixture(3, random_state=0).fit(X)
     oracle = [OracleKDE(x, y, [float(isj(x[y == h, None])[0]) for h in range(3)]) for x in X.T]
     assert errors(model, X, truth)[0] <= 1.05 * density_error(truth.components, oracle, grids(X), truth.weights)
+
+
+@pytest.mark.parametrize("best", range(5))
+def test_widths_are_tried_from_the_middle_on_as_long_as_likelihood_rises(best, monkeypatch):
+    rows, tried = make_multiview(400, 2, random_state=0).X, []
+    polish = Sieve(factors=(0.5, 1.0, 2.0, 4.0, 8.0), max_iter=4)
+
+    def views(factor):
+        tried.append(factor)
+        return factor
+
+    judged = SimpleNamespace(
+        halves=lambda: (slice(0, 200), slice(200, 400)),
+        some=lambda _: SimpleNamespace(
+            cells=lambda factor: factor, score=lambda factor, _: -abs(polish.factors.index(factor) - best)
+        ),
+    )
+    monkeypatch.setattr(Sieve, "_short", lambda *_: SimpleNamespace(parameters=None))
+
+    assert polish._factor(judged, views, rows) == polish.factors[best]
+    assert sorted(tried) == [factor for i, factor in enumerate(polish.factors) if i in WIDTHS_TRIED[best]]
 
 
 def test_shapes_alone_tell_classes_apart():

@@ -4,7 +4,7 @@ A polish takes rows and guesses of their posteriors, and gives a way to the post
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
+from functools import cache, partial
 from types import MappingProxyType
 from typing import Any, ClassVar, NamedTuple, Protocol, Self
 
@@ -236,9 +236,9 @@ class Sieve(BaseEstimator):
     Parameters
     ----------
     factors : tuple of float, default=(1.5, 2.0, 2.5)
-        Widths to choose from by held-out likelihood, in units of the rule of thumb for each view ("isj" for a column).
-        Several real columns have none: their sieve is up to 50 Gaussians, each shaped like the rows around it; where
-        rows are too few for so many, the longer tail of every column is drawn in first (Yeo & Johnson 2000).
+        Widths to choose from, from the middle one on as long as held-out likelihood rises, in units of the rule for
+        each view ("isj" for a column). Several real columns have none: their sieve is up to 50 Gaussians, each like the
+        rows around it; where rows are too few for so many, longer tails are drawn in first (Yeo & Johnson 2000).
     max_iter : int, default=1000
         The most EM steps; none is one posterior-weighted re-estimation from the best start.
     tol : float, default=1e-3
@@ -311,6 +311,7 @@ class Sieve(BaseEstimator):
         seed, rank = int(rng.integers(2**31)), starts[0].shape[1]
         rules = {block: basis_rule(x, kernel, rank, seed) for block, (x, kernel) in rows.by_block().items()}
 
+        @cache
         def views(factor: float) -> tuple[SieveView, ...]:
             return rows.views({block: rule.basis(factor) for block, rule in rules.items()})
 
@@ -376,20 +377,23 @@ class Sieve(BaseEstimator):
         return accelerated_em(lambda parameters: rows.step(cells, parameters), parameters, steps, 3 * self.tol)
 
     def _factor(self, rows: FitRows, views: Callable[[float], tuple[SieveView, ...]], start: np.ndarray) -> float:
-        """The width whose fit to half of the rows gives the other half the highest likelihood, and conversely."""
-        if len(self.factors) == 1:
-            return self.factors[0]
-        halves = rows.halves()
+        """The width whose fits to halves of the rows give the others the highest likelihood, from the middle on."""
+        factors = sorted(self.factors)
 
-        def held_out(factor: float) -> float:
-            sieve, total = views(factor), 0.0
+        @cache
+        def held_out(i: int) -> float:
+            sieve, total, halves = views(factors[i]), 0.0, rows.halves()
             for fitted, held in (halves, halves[::-1]):
                 parameters = self._short(rows.some(fitted), sieve, start[fitted], SHORT).parameters
                 rest = rows.some(held)
                 total += rest.score(rest.cells(sieve), parameters)
             return total
 
-        return max(self.factors, key=held_out)
+        best, last = len(factors) // 2, len(factors) - 1
+        for way in (1, -1):
+            while 0 <= best + way <= last and held_out(best + way) > held_out(best):
+                best += way
+        return factors[best]
 
 
 def _best(fits: Sequence[EMFit]) -> int:
