@@ -38,7 +38,7 @@ LEFT_OUT = ("Shift", "Bit", "Invert", "_Is", "RemoveDecorator", "Variable", "UAd
 FLAGS = ("strict=", "frozen=", "eq=", "optimize=")
 SPEED = {  # how statements begin whose numbers no answer depends on
     "core.whitening": ("LARGE =",),
-    "core.moments": ("IN_CACHE =", "PIECE =", "NUMBERS =", "held =", "held +="),
+    "core.moments": ("IN_CACHE =", "PIECE =", "NUMBERS =", "held =", "held +=", "size =", "at_once ="),
     "sequences.chains": ("BLOCKS =", "CHUNK =", "block ="),
 }
 SECONDS = 60  # a mutant that takes longer never ends
