@@ -108,8 +108,9 @@ def import_libraries(arguments: list[str]) -> None:
     """All that the tests import from elsewhere, once for all mutants; what is of this repository is forgotten."""
     with redirect_stdout(io.StringIO()), redirect_stderr(io.StringIO()):
         pytest.main(["--collect-only", "-q", "-p", "no:cacheprovider", *arguments])
+    own = tuple(str(_record.ROOT / folder) for folder in ("src", "tests"))  # not .venv
     for name, module in list(sys.modules.items()):
-        if name != "__main__" and str(getattr(module, "__file__", None) or "").startswith(str(_record.ROOT)):
+        if name != "__main__" and str(getattr(module, "__file__", None) or "").startswith(own):
             del sys.modules[name]
 
 
