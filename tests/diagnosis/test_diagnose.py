@@ -1,5 +1,6 @@
 """A diagnosis finds what was broken on purpose, and leaves sound data alone."""
 
+from copy import copy
 from dataclasses import replace
 from itertools import permutations
 
@@ -291,6 +292,34 @@ def test_starts_are_compared_by_their_total_likelihood(sound):
     assert "1 of 2 (spectral × 1) reached the best likelihood" in told
 
 
+def test_starts_are_compared_by_their_partitions_too(sound):
+    *_, diagnosis = sound
+    near, far = {"spectral × 1": -3.0, "k-means": -3.0}, {"spectral × 1": -3.0, "k-means": -3.0 - 10 / diagnosis.n_rows}
+
+    def told(objectives, agreement):
+        agreements = {"spectral × 1": 1.0, "k-means": agreement}
+        found = replace(diagnosis, start_objectives=objectives, start_agreements=agreements).findings
+        return next((trusted, text) for trusted, text in found if text.startswith("Starts"))
+
+    sound_, alike = told(near, 0.97)
+    assert sound_
+    assert "2 of 2 (spectral × 1, k-means) reached the best likelihood; their partitions agree to 0.97" in alike
+    trusted, other = told(near, 0.4)
+    assert not trusted
+    assert "Other classes explain the rows as well" in other
+    trusted, same = told(far, 0.99)
+    assert trusted
+    assert "1 of 2 (spectral × 1) reached the best likelihood, and 1 more (k-means) found the same classes" in same
+    assert not told(far, 0.6)[0]
+
+
+def test_a_model_saved_without_agreements_is_diagnosed(sound):
+    model, X, _ = sound
+    before = copy(model)
+    del before.start_agreements_
+    assert "reached the best likelihood" in diagnose(before, X, n_permutations=5, random_state=0).summary()
+
+
 def test_shares_are_not_praised_where_views_depend_on_each_other(sound):
     *_, diagnosis = sound
     unsure = replace(diagnosis, certainty=np.full(diagnosis.n_rows, 0.5))
@@ -459,6 +488,7 @@ def test_negative_components_and_lone_starts_are_not_trusted(sound):
         diagnosis,
         clipped=np.full((3, 3), 0.2),
         start_objectives={"spectral × 1": -3.0, "k-means": -3.2},
+        start_agreements={"spectral × 1": 1.0, "k-means": 0.6},
         converged=False,
         moments=None,
         effective_rows=np.array([900.0, 600.0, 12.0]),

@@ -18,7 +18,7 @@ from latentviews.baselines import SphericalSpectral
 from latentviews.core.kernels.bandwidths import isj
 from latentviews.datasets import make_multiview
 from latentviews.metrics import density_error, label_accuracy
-from latentviews.mixtures.polish import MixtureRows
+from latentviews.mixtures.fit_rows import MixtureRows
 from truths import OracleKDE, errors, grids
 
 WIDTHS_TRIED = ({0, 1, 2, 3}, {0, 1, 2, 3}, {1, 2, 3}, {2, 3, 4}, {2, 3, 4})  # of five, by which is the best
@@ -81,6 +81,29 @@ def test_starts_that_disagree_are_joined_by_further_ones():
     assert 2 < len(more.objectives) <= 7  # k-means that ends where another did is no further start
     assert 900 * (more.fit.objective - few.fit.objective) > 100
     assert 900 * abs(more.fit.objective - agreed.fit.objective) < 3
+
+
+def test_starts_as_likely_with_other_classes_are_told_and_joined_by_further_ones():
+    X = np.tile(np.array(list(itertools.product([0.0, 1.0], repeat=3))), (40, 1))  # views that do not depend
+    rows = MixtureRows(X, ([0], [1], [2]), [0, 1, 2], [Delta()] * 3)
+    by_view = [0.96 * np.eye(2)[X[:, t].astype(int)] + 0.02 for t in (0, 1)]
+
+    few, more = (Sieve(n_init=n_init).polish(rows, by_view, np.random.default_rng(0)) for n_init in (0, "auto"))
+    alike = Sieve().polish(rows, by_view[:1] * 2, np.random.default_rng(0))
+
+    np.testing.assert_allclose(few.objectives, -3 * np.log(2), rtol=1e-6)
+    assert few.agreements[few.start] == 1.0
+    assert few.agreements[1 - few.start] < 0.01
+    assert len(more.objectives) > 2
+    np.testing.assert_allclose(alike.agreements, 1.0)
+
+
+@pytest.mark.parametrize("polish", [Sieve(n_init=0), SmoothedEM()])
+def test_a_model_tells_how_its_starts_agree(polish):
+    X, _, _ = make_multiview(300, 2, separation=4, random_state=0)
+    model = MultiViewMixture(2, polish=polish, random_state=0).fit(X)
+    assert model.start_agreements_.keys() == model.start_objectives_.keys()
+    assert min(model.start_agreements_.values()) > 0.95
 
 
 def test_rows_without_weight_are_equal_ones_among_others():

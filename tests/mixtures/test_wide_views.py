@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from latentviews.mixtures.polish import MixtureRows
+from latentviews.mixtures.fit_rows import MixtureRows
 from latentviews.mixtures.wide_views import IN_SUBSPACES, TRIES, found_again
 
 pytestmark = pytest.mark.cheap

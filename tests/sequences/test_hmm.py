@@ -30,7 +30,7 @@ from latentviews.core.spectral import spectral_fit
 from latentviews.core.views import Views
 from latentviews.datasets import make_hmm
 from latentviews.mixtures.cells import ScaledKernel, SieveView, basis_rule
-from latentviews.mixtures.polish import MixtureRows
+from latentviews.mixtures.fit_rows import MixtureRows
 from latentviews.sequences.baum_welch import ChainRows
 from latentviews.sequences.chains import best_path, draw_states, filter_states, smooth_states, stationary
 from latentviews.sequences.hmm import FORGETFUL

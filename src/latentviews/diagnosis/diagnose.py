@@ -119,6 +119,7 @@ class Diagnosis:
     dependence: WithinClassDependence = field(repr=False)
     start_objectives: dict[str, float]  # what every start reached
     converged: bool
+    start_agreements: dict[str, float] = field(default_factory=dict)  # of their partitions with that of the one chosen
     agreement: float | None = None  # of the starts' partitions, where the fit allows for dependence
     within: np.ndarray | None = None  # (k,), how many classes the rows of each look like
     exact: dict[str, ExactValues] = field(default_factory=dict)  # values that many rows of a column have exactly
@@ -263,6 +264,7 @@ def _looked_at(
         dependence=within_class_dependence(drawn, len(columns), n_permutations, rng),
         start_objectives=dict(model.start_objectives_),
         converged=bool(model.converged_),
+        start_agreements=dict(getattr(model, "start_agreements_", {})),  # which earlier files have not
         agreement=model.agreement_ if dependent else None,
         within=clumps_within(rows[:, _used(model)], posteriors, rng) if dependent else classes_within(drawn, rng),
         **_about_columns(model, rows, names),

@@ -11,6 +11,7 @@ from latentviews.diagnosis.moments import MomentQuality
 from latentviews.diagnosis.point_masses import apart_sentence, exact_sentences
 from latentviews.diagnosis.shares import shift_sentence
 from latentviews.mixtures.problem import hidden_sentence
+from latentviews.mixtures.races import AGREED
 
 if TYPE_CHECKING:
     from latentviews.diagnosis.diagnose import Diagnosis
@@ -18,8 +19,8 @@ if TYPE_CHECKING:
 CERTAIN = 0.8  # a posterior below this is uncertain
 JUDGING = 20  # rows: fewer judge nothing
 FEW = 50  # rows, too few for a density
-AGREED = 0.7  # partitions of different starts this alike agree
 CLOSE = 3.0  # starts this near in total log-likelihood agree
+SAME = 0.95  # partitions this alike have the same classes
 CLOSE_PER_ROW = 1e-4  # or this near per row, where rows are many: EM stops so far from its optimum
 STRONGEST = 3  # dependences are told one by one
 CLEAR_GAP = 1e6  # a singular value so many times the next has none beside it
@@ -305,13 +306,26 @@ def on_starts(diagnosis: "Diagnosis") -> Iterator[Finding]:
     if len(reached) == 1:
         yield Finding(True, f"Starts: one was made ({near[0]}); other seeds would show whether it is best.")
         return
-    agree = len(near) > 1
-    text = f"Starts: {len(near)} of {len(reached)} ({', '.join(near)}) reached the best likelihood."
-    advice = (
-        " A single one did, so a better optimum may exist: refit with two or three other seeds, and keep the fit with "
-        "the highest log-likelihood; where classes are others each time, trust none of them."
+    yield _on_partitions(diagnosis, near)
+
+
+def _on_partitions(diagnosis: "Diagnosis", near: list[str]) -> Finding:
+    """Whether several starts reached the best likelihood or its classes, and none as likely has others."""
+    alike = {NAMES.get(name, name): value for name, value in diagnosis.start_agreements.items()}
+    text = f"Starts: {len(near)} of {len(diagnosis.start_objectives)} ({', '.join(near)}) reached the best likelihood"
+    least = min((alike[name] for name in near if name in alike), default=np.nan)
+    if len(near) > 1:
+        text += "." if np.isnan(least) else f"; their partitions agree to {least:.2f} (adjusted Rand index)."
+        other = " Other classes explain the rows as well: ask for another number of them, or add rows or views."
+        return Finding(not least < AGREED, text + (other if least < AGREED else ""))
+    same = [name for name, value in alike.items() if value >= SAME and name not in near]
+    if same:
+        return Finding(True, f"{text}, and {len(same)} more ({', '.join(same)}) found the same classes.")
+    return Finding(
+        False,
+        text + ". A single one did, so a better optimum may exist: refit with two or three other seeds, and keep the "
+        "fit with the highest log-likelihood; where classes are others each time, trust none of them.",
     )
-    yield Finding(agree, text + ("" if agree else advice))
 
 
 def _best_starts(diagnosis: "Diagnosis") -> list[str]:

@@ -172,7 +172,7 @@ CLASSES = {
     "Memory": "sequences.two_stage",
     "Messages": "sequences.banded",
     "MixtureKind": "joint.stacks",
-    "MixtureRows": "mixtures.polish",
+    "MixtureRows": "mixtures.fit_rows",
     "MomentQuality": "diagnosis.moments",
     "MultiViewData": "datasets.synthetic",
     "MultiViewMixture": "mixtures.mixture",

@@ -5,7 +5,8 @@ from typing import NamedTuple
 import numpy as np
 
 from latentviews._clusters import cluster_posteriors, kmeans
-from latentviews.mixtures.polish import MixtureRows, Polished
+from latentviews.mixtures.fit_rows import MixtureRows
+from latentviews.mixtures.polish import Polished
 from latentviews.mixtures.sieve import SieveParameters, SieveRows, accelerated_em, posterior
 
 ROWS = 4000  # rows that numbers of classes are judged by

@@ -33,7 +33,8 @@ from latentviews.densities.smoothers import weighted_samples
 from latentviews.densities.subspaces import subspace_samples
 from latentviews.mixtures.counting import classes_upward
 from latentviews.mixtures.dependence.classes import DependentClasses
-from latentviews.mixtures.polish import Halves, MixtureRows, Polished, alternating
+from latentviews.mixtures.fit_rows import Halves, MixtureRows, alternating
+from latentviews.mixtures.polish import Polished
 from latentviews.mixtures.problem import Estimate, Problem, label_order
 from latentviews.mixtures.wide_views import IN_SUBSPACES, found_again, refine, subspace_clusters
 
@@ -86,6 +87,7 @@ class FitPath(NamedTuple):
     n_iter: int = 0
     converged: bool = True
     objectives: dict[str, float] | None = None  # what every start reached
+    agreements: dict[str, float] | None = None  # of every start's partition with that of the one chosen
 
 
 class FoundClasses(NamedTuple):
@@ -277,8 +279,11 @@ def polish_path(guesses: Starts, polished: Polished) -> FitPath:
     """What is kept of a polish and its starts."""
     n_further = len(polished.objectives) - len(guesses.posteriors)
     names = [*guesses.posteriors, *(f"k-means ({i})" for i in range(2, n_further + 2))]
-    objectives = dict(zip(names, polished.objectives.tolist(), strict=True))
-    return FitPath(guesses.spectral, polished.fit.objective, polished.fit.n_iter, polished.fit.converged, objectives)
+    objectives, agreements = (
+        dict(zip(names, values.tolist(), strict=True)) for values in (polished.objectives, polished.agreements)
+    )
+    fit = polished.fit
+    return FitPath(guesses.spectral, fit.objective, fit.n_iter, fit.converged, objectives, agreements)
 
 
 class JudgedRows(NamedTuple):

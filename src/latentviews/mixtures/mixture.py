@@ -135,6 +135,9 @@ class MultiViewMixture(CallbackSupportMixin, ViewQuestionsMixin, PosteriorMixin,
     n_iter_ : int
     start_objectives_ : dict
         What every start of the polish reached; agreement is a good sign.
+    start_agreements_ : dict
+        How well every start's partition of the rows it was tried on agrees with that of the one chosen, as an adjusted
+        Rand index: a start as likely with other classes is a bad sign.
     shares_ : array of shape (n_components,)
         How common the classes are among the rows of the fit by their posteriors, which is near ``weights_``.
     rank_test_ : RankTest
@@ -383,8 +386,8 @@ class MultiViewMixture(CallbackSupportMixin, ViewQuestionsMixin, PosteriorMixin,
     def _keep_found(self, found: FoundClasses) -> None:
         self.weights_, self.components_, _, self.polished_ = found.estimate
         self.dependent_, self.agreement_, self.n_components_ = found.dependent, found.agreement, len(self.weights_)
-        spectral, self.lower_bound_, self.n_iter_, self.converged_, objectives = found.path
-        self.start_objectives_ = objectives or {}
+        spectral, self.lower_bound_, self.n_iter_, self.converged_, objectives, agreements = found.path
+        self.start_objectives_, self.start_agreements_ = objectives or {}, agreements or {}
         if spectral is not None:
             self.spectrum_, self.raw_weights_, self.residual_ = spectral
 

@@ -3,16 +3,15 @@
 A polish takes rows and guesses of their posteriors, and gives a way to the posteriors of any row.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from functools import cache, partial
-from types import MappingProxyType
-from typing import Any, ClassVar, NamedTuple, Protocol, Self
+from operator import add
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.utils.parallel import Parallel, delayed
 
-from latentviews._clusters import kmeans_posteriors
 from latentviews._parameters import (
     AutoOr,
     Constraint,
@@ -25,20 +24,10 @@ from latentviews._parameters import (
 from latentviews._progress import Report
 from latentviews._validation import is_auto
 from latentviews.core import streams
-from latentviews.core.features.point_masses import which_mass
-from latentviews.core.kernels.base import Kernel
 from latentviews.core.streams import row_weights
-from latentviews.core.tables import Columns
-from latentviews.core.views import stack_block
-from latentviews.mixtures.cells import (
-    Basis,
-    PointMassBasis,
-    SieveView,
-    SubspaceBasis,
-    basis_rule,
-    view_cells,
-)
-from latentviews.mixtures.races import leaders, others, rivals
+from latentviews.mixtures.cells import SieveView, basis_rule, view_cells
+from latentviews.mixtures.fit_rows import FitRows
+from latentviews.mixtures.races import AGREED, agreements, leaders, others, rivals
 from latentviews.mixtures.sieve import (
     EMFit,
     SieveParameters,
@@ -48,7 +37,6 @@ from latentviews.mixtures.sieve import (
     em_step,
     em_sums,
     em_update,
-    initial_parameters,
     posterior,
     smoothing_step,
 )
@@ -57,130 +45,8 @@ FEW = 15  # EM steps after which starts that agree go on as one
 SHORT = 60  # EM steps to compare starts and widths by
 APART = 3.0  # starts so far apart in total log-likelihood, after those steps, disagree
 FURTHER = 5  # starts that are added then
+NOT_KEPT = np.empty(0)  # of files that earlier versions wrote
 HELD = 6  # numbers of a row, a view and a class that a step holds
-Halves = tuple[np.ndarray, np.ndarray]
-
-
-class FitRows(Protocol):
-    """The rows that a polish is fitted to, and the steps of EM on them."""
-
-    @property
-    def allowed(self) -> np.ndarray | None:
-        """Zero for classes that a row is known not to be in, (n, k); None where nothing is known."""
-
-    def by_block(self) -> dict[int, tuple[np.ndarray, Kernel]]:
-        """The rows of every block's views, one under the other and none missing, and their kernel."""
-
-    def views(self, shared: dict[int, Basis]) -> tuple[SieveView, ...]:
-        """A sieve for every view from the basis of every block."""
-
-    def cells(self, views: Sequence[SieveView]) -> list[SieveRows]:
-        """The rows in the cells of every view."""
-
-    def some(self, rows: np.ndarray) -> Self:
-        """The same with some of the rows."""
-
-    def draw(self, size: int, rng: np.random.Generator) -> np.ndarray:
-        """Numbers of some rows to try things on."""
-
-    def halves(self) -> Halves:
-        """Numbers of the rows in two halves, one to be judged by a fit to the other."""
-
-    def clusters(self, rank: int, seed: int) -> np.ndarray:
-        """A guess of the posteriors by k-means."""
-
-    def initial(self, cells: Sequence[SieveRows], posteriors: np.ndarray) -> SieveParameters:
-        """Parameters from a guess of the posteriors."""
-
-    def step(self, cells: Sequence[SieveRows], parameters: SieveParameters) -> tuple[SieveParameters, float]:
-        """One step of exact EM, and the mean log-likelihood before it."""
-
-    def posteriors(self, cells: Sequence[SieveRows], parameters: SieveParameters) -> np.ndarray:
-        """What a fit says of the rows' classes, (n, k)."""
-
-    def score(self, cells: Sequence[SieveRows], parameters: SieveParameters) -> float:
-        """The mean log-likelihood of the rows."""
-
-
-def alternating(n_rows: int) -> Halves:
-    """Row numbers in two halves that take turns."""
-    rows = np.arange(n_rows)
-    return rows[::2], rows[1::2]
-
-
-class MixtureRows(NamedTuple):
-    """Rows that are independent of each other."""
-
-    table: np.ndarray  # NaN where a value is missing
-    columns: Columns  # of every view
-    blocks: Sequence[int]  # views with the same number share their densities
-    kernels: Sequence[Kernel]  # of every view; their space says what its densities are like
-    weights: np.ndarray | None = None
-    allowed: np.ndarray | None = None  # (n, k), zero for classes that a row is known not to be in
-    directions: Mapping[int, np.ndarray] = MappingProxyType({})  # (d, q), of blocks that are seen in a subspace
-    masses: Mapping[int, tuple[float, ...]] = MappingProxyType({})  # of blocks that have point masses
-
-    def by_block(self) -> dict[int, tuple[np.ndarray, Kernel]]:
-        """The rows of every block's views, one under the other and none missing, and their kernel."""
-        rows: dict[int, tuple[np.ndarray, Kernel]] = {}
-        for block in sorted(set(self.blocks)):
-            x = stack_block(self.table, self.columns, self.blocks, block)
-            x = x[~np.isnan(x).any(axis=1)]
-            x = x[which_mass(x[:, 0], self.masses.get(block, ())) < 0]
-            if not len(x):
-                place = self.columns[list(self.blocks).index(block)]
-                raise ValueError(
-                    f"No row that counts has a value in column(s) {place} off point masses; leave them out."
-                )
-            inside = x @ self.directions[block] if block in self.directions else x
-            rows[block] = inside, self.kernels[list(self.blocks).index(block)]
-        return rows
-
-    def views(self, shared: dict[int, Basis]) -> tuple[SieveView, ...]:
-        """A sieve for every view from the basis of every block."""
-        seen = dict(shared)
-        seen |= {b: SubspaceBasis(directions, shared[b]) for b, directions in self.directions.items()}
-        seen |= {b: PointMassBasis(values, shared[b]) for b, values in self.masses.items()}
-        return tuple(SieveView(self.columns[t], block, seen[block]) for t, block in enumerate(self.blocks))
-
-    def some(self, rows: np.ndarray) -> "MixtureRows":
-        """The same with some of the rows, which are equal ones where none of them counts."""
-        weights = None if self.weights is None or not self.weights[rows].any() else self.weights[rows]
-        allowed = None if self.allowed is None else self.allowed[rows]
-        return self._replace(table=self.table[rows], weights=weights, allowed=allowed)
-
-    def cells(self, views: Sequence[SieveView]) -> list[SieveRows]:
-        """The rows in the cells of every view."""
-        return view_cells(views, self.table)
-
-    def draw(self, size: int, rng: np.random.Generator) -> np.ndarray:
-        """Numbers of some rows to try things on."""
-        return rng.permutation(len(self.table))[:size]
-
-    def halves(self) -> Halves:
-        """Numbers of the rows in two halves, one to be judged by a fit to the other."""
-        return alternating(len(self.table))
-
-    def clusters(self, rank: int, seed: int) -> np.ndarray:
-        """A guess of the posteriors by k-means of all columns, once."""
-        used = [j for view in self.columns for j in view]
-        return kmeans_posteriors(self.table, used, rank, np.random.default_rng(seed), self.weights, n_init=1)
-
-    def initial(self, cells: Sequence[SieveRows], posteriors: np.ndarray) -> SieveParameters:
-        """Parameters from a guess of the posteriors."""
-        return initial_parameters(cells, posteriors, self.weights)
-
-    def step(self, cells: Sequence[SieveRows], parameters: SieveParameters) -> tuple[SieveParameters, float]:
-        """One step of exact EM, and the mean log-likelihood before it."""
-        return em_step(cells, parameters, self.weights, self.allowed)
-
-    def posteriors(self, cells: Sequence[SieveRows], parameters: SieveParameters) -> np.ndarray:
-        """What a fit says of the rows' classes, (n, k)."""
-        return posterior(cells, parameters, self.allowed)[0]
-
-    def score(self, cells: Sequence[SieveRows], parameters: SieveParameters) -> float:
-        """The mean log-likelihood of the rows."""
-        return float(np.average(posterior(cells, parameters)[2], weights=self.weights))
 
 
 class Polished(NamedTuple):
@@ -192,6 +58,7 @@ class Polished(NamedTuple):
     start: int  # the start that reached the highest likelihood
     objectives: np.ndarray  # what every start reached
     exact: bool = True  # whether its steps are those of exact EM
+    agreements: np.ndarray = NOT_KEPT  # adjusted Rand indices of every start's partition with that of the one chosen
 
     @property
     def step(self) -> Callable[..., tuple[SieveParameters, float]]:
@@ -248,7 +115,7 @@ class Sieve(BaseEstimator):
         Rows on which starts and widths are compared.
     n_init : int or "auto", default="auto"
         Further starts, from k-means with other seeds; "auto" is five where those given reach likelihoods that differ by
-        more than 3 in total, and none elsewhere. Where some classes are known there are none.
+        more than 3 in total or partitions of other classes, and none elsewhere. Where some classes are known there are none.
 
     Examples
     --------
@@ -318,10 +185,11 @@ class Sieve(BaseEstimator):
         drawn = rows.draw(self.trial_rows, rng)
         trial, guesses = rows.some(drawn), [start[drawn] for start in starts]
         middle = views(sorted(self.factors)[len(self.factors) // 2])
-        tried = self._race(trial, middle, guesses, n_jobs)
-        further = [rows.clusters(rank, seed + i)[drawn] for i in range(self._further(tried, len(drawn), rows))]
+        tried, labels = self._race(trial, middle, guesses, n_jobs)
+        further = [rows.clusters(rank, seed + i)[drawn] for i in range(self._further(tried, labels, rows))]
         further = others(guesses, further) if is_auto(self.n_init) else further
-        guesses, tried = guesses + further, tried + self._race(trial, middle, further, n_jobs)
+        guesses += further
+        tried, labels = map(add, (tried, labels), self._race(trial, middle, further, n_jobs))
         wide = any(rule.has_width for rule in rules.values())
         factor = self._factor(trial, views, guesses[_best(tried)]) if wide else 1.0
         chosen = views(factor)
@@ -332,30 +200,37 @@ class Sieve(BaseEstimator):
         best, told = tried[_best(tried)].parameters, partial(report, "polish")
         rest = at_rest(len(starts[0]), self.tol)
         fit = accelerated_em(partial(rows.step, cells), best, self.max_iter, self.tol, told, rest)
-        return Polished(chosen, fit, factor, near[_best(tried)], objectives)
+        start = near[_best(tried)]
+        return Polished(chosen, fit, factor, start, objectives, agreements=agreements(labels, start))
 
-    def _further(self, tried: Sequence[EMFit], n_rows: int, rows: FitRows) -> int:
+    def _further(self, tried: Sequence[EMFit], labels: Sequence[np.ndarray], rows: FitRows) -> int:
         """How many starts to add to those tried."""
         if rows.allowed is not None:  # clusters do not know the names of classes
             return 0
         if not is_auto(self.n_init):
             return int(self.n_init)
         reached = [fit.objective for fit in tried]
-        return FURTHER if n_rows * (max(reached) - min(reached)) > APART else 0
+        apart = len(labels[0]) * (max(reached) - min(reached)) > APART
+        return FURTHER if apart or agreements(labels, _best(tried)).min() < AGREED else 0
 
     def _race(
         self, rows: FitRows, views: Sequence[SieveView], starts: Sequence[np.ndarray], n_jobs: int | None
-    ) -> list[EMFit]:
-        """A few steps from every start, and more from the best of those that agree by then."""
+    ) -> tuple[list[EMFit], list[np.ndarray]]:
+        """A few steps from every start, and more from the best of those that agree by then; classes of rows, too."""
         tried = self._try(rows, views, starts, FEW, n_jobs)
         cells = rows.cells(views)
-        labels = [rows.posteriors(cells, fit.parameters).argmax(axis=1) for fit in tried]
-        followed = leaders([fit.objective for fit in tried], labels)
+
+        def partition(fit: EMFit) -> np.ndarray:
+            return rows.posteriors(cells, fit.parameters).argmax(axis=1)
+
+        followed = leaders([fit.objective for fit in tried], [partition(fit) for fit in tried])
         ahead = sorted(set(followed))
         reached = Parallel(n_jobs, prefer="threads")(
             delayed(self._go_on)(rows, cells, tried[i].parameters, SHORT - FEW) for i in ahead
         )
-        return [reached[ahead.index(leader)] for leader in followed]
+        labels = [partition(fit) for fit in reached]
+        places = [ahead.index(leader) for leader in followed]
+        return [reached[place] for place in places], [labels[place] for place in places]
 
     def _try(
         self,

@@ -9,6 +9,7 @@ from latentviews.metrics import adjusted_rand
 MARGIN = 0.05  # starts so much worse per row, after some steps, are given up
 SAME = 1e-3  # starts so near per row have found the same classes
 ALIKE = 0.98  # partitions with so high an adjusted Rand index are one start
+AGREED = 0.7  # partitions with a lower one are of other classes
 
 
 def leaders(objectives: Sequence[float], labels: Sequence[np.ndarray]) -> list[int]:
@@ -20,6 +21,11 @@ def leaders(objectives: Sequence[float], labels: Sequence[np.ndarray]) -> list[i
         if found[i] == i:
             ahead.append(i)
     return found
+
+
+def agreements(labels: Sequence[np.ndarray], chosen: int) -> np.ndarray:
+    """How well every start's partition agrees with that of the one chosen, as adjusted Rand indices."""
+    return np.array([adjusted_rand(each, labels[chosen]) for each in labels])
 
 
 def others(guesses: Sequence[np.ndarray], further: Sequence[np.ndarray]) -> list[np.ndarray]:

@@ -29,7 +29,9 @@ from latentviews.mixtures.cells import (
     values_basis,
     without_negligible,
 )
-from latentviews.mixtures.polish import MixtureRows, Polished
+from latentviews.mixtures.fit_rows import MixtureRows
+from latentviews.mixtures.polish import Polished
+from latentviews.mixtures.races import agreements
 from latentviews.mixtures.sieve import (
     EMFit,
     SieveParameters,
@@ -121,7 +123,8 @@ class SmoothedEM(BaseEstimator):
         fits = Parallel(n_jobs, prefer="threads")(delayed(run)(start) for start in starts)
         objectives = np.array([fit.objective for fit in fits])
         best = int(objectives.argmax())
-        return Polished(views, fits[best], 1.0, best, objectives, exact=False)
+        labels = [rows.posteriors(cells, fit.parameters).argmax(axis=1) for fit in fits]
+        return Polished(views, fits[best], 1.0, best, objectives, False, agreements(labels, best))
 
     def _basis(self, x: np.ndarray, kernel: Kernel) -> Basis:
         """Atoms on every cell, at the bandwidth of the density estimates."""

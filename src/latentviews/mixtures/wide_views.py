@@ -10,7 +10,8 @@ from latentviews._progress import Report
 from latentviews.core.tables import Columns
 from latentviews.densities.subspaces import beside, discriminant_directions, in_subspaces
 from latentviews.mixtures.dependence.merging import medoid
-from latentviews.mixtures.polish import MixtureRows, Polished
+from latentviews.mixtures.fit_rows import MixtureRows
+from latentviews.mixtures.polish import Polished
 
 IN_SUBSPACES = "k-means in subspaces"  # the start that views of many columns have besides
 ALIKE = 0.9  # adjusted Rand index from which two polishes have found the same classes

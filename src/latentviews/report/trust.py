@@ -64,11 +64,16 @@ def _starts(contents: Contents) -> Html | None:
     reached = contents.diagnosis.start_objectives
     if not reached:
         return None
-    best, named = max(reached.values()), [(NAMES.get(start, start), value) for start, value in reached.items()]
-    rows = [(start, f"{value:.5f}", f"{best - value:.5f}") for start, value in named]
+    best, alike = max(reached.values()), contents.diagnosis.start_agreements
+    rows = [
+        (NAMES.get(start, start), f"{value:.5f}", f"{best - value:.5f}", *([f"{alike[start]:.2f}"] if alike else []))
+        for start, value in reached.items()
+    ]
     what = "polish" if contents.diagnosis.agreement is None else "fit"
     caption = (
         f"What every start of the fit reached: the objective of the {what}, a log-likelihood of rows in bins, or of "
         "some of the rows. It compares starts, and is not what `score` gives."
     )
-    return table(["start", f"objective of the {what}, per row", "below the best"], rows, code_spans(caption))
+    shown = ["start", f"objective of the {what}, per row", "below the best"]
+    agreement = ["classes as in the one chosen (adjusted Rand index)"] if alike else []
+    return table([*shown, *agreement], rows, code_spans(caption))

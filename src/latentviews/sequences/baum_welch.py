@@ -14,7 +14,7 @@ from latentviews._arrays import is_foreign, namespace, take_rows
 from latentviews._numbers import TINY, column_sums
 from latentviews.core.kernels.base import Kernel
 from latentviews.mixtures.cells import Basis, SieveView, view_cells
-from latentviews.mixtures.polish import Halves, MixtureRows, alternating
+from latentviews.mixtures.fit_rows import Halves, MixtureRows, alternating
 from latentviews.mixtures.sieve import (
     SieveParameters,
     SieveRows,

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from latentviews._arrays import take_rows
-from latentviews._clusters import CLUSTER_ROWS, cluster_posteriors, kmeans
+from latentviews._clusters import cluster_posteriors, kmeans
 from latentviews._numbers import column_sums
 from latentviews._progress import Report
 from latentviews._validation import UnsupportedError, is_auto
@@ -57,6 +57,7 @@ from latentviews.sequences.stretches import triple_columns, triples, window_mean
 from latentviews.sequences.transitions import transition_matrix
 
 REACHES = (5, 20)  # rows on either side of a window's middle
+WINDOW_ROWS = 3000  # windows that are clustered
 MIDDLE = 1  # the first sensor at time t, in a row of a triple
 
 
@@ -175,7 +176,7 @@ def _window_posteriors(problem: SequenceProblem) -> dict[str, np.ndarray]:
     for reach in REACHES:
         means = window_means(scaled_phi, problem.pilot_lengths, reach)
         seed = int(rows.rng.integers(2**31))
-        clusters = kmeans(means[rows.rng.permutation(len(means))[:CLUSTER_ROWS]], rows.rank, seed, 3)
+        clusters = kmeans(means[rows.rng.permutation(len(means))[:WINDOW_ROWS]], rows.rank, seed, 3)
         found[f"windows of {2 * reach + 1}"] = cluster_posteriors(clusters, means)
     return found
 

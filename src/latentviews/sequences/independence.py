@@ -14,6 +14,8 @@ from latentviews.sequences.chains import first_rows
 from latentviews.sequences.estimation import SequenceProblem
 
 ROWS = 4000  # pairs of rows on which dependence in time is looked for
+FEW = 1000  # of these, which are enough to show most dependence
+LEVEL = 0.05
 PERMUTATIONS = 39
 PRODUCTS = 300  # of directions of two sensors, over all pairs of them
 
@@ -56,12 +58,24 @@ def looks_independent(problem: SequenceProblem) -> bool:
     rows, inner = problem.rows, ~first_rows(problem.pilot_lengths)[1:]
     table = np.concatenate([rows.pilot[:-1][inner], rows.pilot[1:][inner]], axis=1)[:ROWS]
     views = _now_and_next(rows.views(), rows.pilot)
-    here = ~np.isnan(table)
-    seen = [here[:, views.columns[t] + views.columns[t + 1]].all(axis=1).sum() for t in range(0, len(views.columns), 2)]
-    pairs = [(2 * s, 2 * s + 1) for s, n_seen in enumerate(seen) if n_seen > 2]
-    if not pairs:
+    if not _followed(table, views):
         return False
-    return dependence_rank(table, views, rows.rng, n_permutations=PERMUTATIONS, among=pairs).n_components == 1
+    few = table[:: max(len(table) // FEW, 1)]
+    looks = [few, table] if len(few) < len(table) and len(_followed(few, views)) == len(views.columns) // 2 else [table]
+    return all(_independent(look, views, LEVEL / len(looks), rows.rng) for look in looks)
+
+
+def _independent(table: np.ndarray, views: Views, level: float, rng: np.random.Generator) -> bool:
+    """The same of the rows of one look."""
+    pairs = _followed(table, views)
+    return dependence_rank(table, views, rng, level, PERMUTATIONS, among=pairs).n_components == 1
+
+
+def _followed(table: np.ndarray, views: Views) -> list[tuple[int, int]]:
+    """The sensors, now and next, of which more than two rows in a row are seen."""
+    here = ~np.isnan(table)
+    both = [(t, t + 1) for t in range(0, len(views.columns), 2)]
+    return [(s, t) for s, t in both if here[:, views.columns[s] + views.columns[t]].all(axis=1).sum() > 2]
 
 
 def _now_and_next(sensors: Views, pilot: np.ndarray) -> Views:
