@@ -193,6 +193,19 @@ def test_components_of_few_rows_take_the_shape_of_the_axes(rng):
         np.testing.assert_allclose(turned, np.diag(np.diag(turned)), atol=1e-8)
 
 
+def test_columns_are_no_narrower_than_their_margins_may_be_but_their_differences_are(rng):
+    x = rng.normal(size=300)
+    rows = np.column_stack([x, x + 1e-3 * rng.normal(size=300), 0.01 * rng.normal(size=300)])
+    shrinkage = Shrinkage(0.0, 1e-8, np.eye(3))
+    guess = start_at([Normals([0, 1, 2], np.full(3, 0.1), np.zeros(3))], rows, np.ones((300, 1)), shrinkage)
+    found = em_update(guess, em_sums(guess, rows), shrinkage)
+    spread, correlations = found.margins[0].spread[:, 0], found.covariances[0]
+    assert spread[2] == pytest.approx(0.1, rel=1e-6)
+    covariance = np.outer(spread, spread) * correlations
+    np.testing.assert_allclose(covariance[:2, :2], np.cov(rows[:, :2].T, bias=True), rtol=1e-6)
+    assert np.array([1, -1]) @ covariance[:2, :2] @ [1, -1] < 2e-6
+
+
 @pytest.mark.parametrize("axes", [np.eye(3), np.array([[1.0, 0.5, 0.0], [0.0, 2.0, -1.0], [0.3, 0.0, 1.0]])])
 def test_correlations_are_definite_where_variances_are_lost_in_rounding(axes, rng):
     rows = rng.normal(size=(300, 3))

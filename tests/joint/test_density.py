@@ -576,6 +576,13 @@ def test_rounded_values_are_no_spikes(rng):
     assert np.ptp(offsets) < 0.05
 
 
+def test_columns_may_tell_more_of_each_other_than_they_are_rounded_to(rng):
+    rounded, sign = np.round(rng.normal(size=1000) * 20) / 20, rng.choice([-1.0, 1.0], size=1000)
+    rows = np.column_stack([rounded, sign * rounded + 0.005 * rng.normal(size=1000)])
+    peer = max(GaussianMixture(k, n_init=3, random_state=0).fit(rows[:500]).score(rows[500:]) for k in (2, 4))
+    assert LowRankDensity(random_state=0).fit(rows[:500]).score(rows[500:]) > peer - 0.05
+
+
 def test_a_density_of_numbers_with_a_code_and_missing_values_has_closed_conditionals(rng):
     code = rng.integers(2, size=600)
     rows = np.column_stack([nearly_the_same_columns(600, rng)[:, :3] + code[:, None], code])

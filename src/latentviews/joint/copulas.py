@@ -185,7 +185,7 @@ class Shrinkage:
     """
 
     strength: float
-    ridge: float | np.ndarray  # one number, or one per column
+    ridge: float
     axes: np.ndarray | None = None  # (c, c)
 
     def shrunk(self, covariances: np.ndarray, counts: np.ndarray, sizes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -202,12 +202,18 @@ class Shrinkage:
     def gaussian(
         self, before: Normals, center: np.ndarray, covariances: np.ndarray, counts: np.ndarray, sizes: np.ndarray
     ) -> tuple[Normals, np.ndarray]:
-        """Normal margins and correlations, from moments of the scores that margins ``before`` gave."""
+        """Normal margins and correlations, from moments of the scores that margins ``before`` gave.
+
+        No column is narrower than its margins may be; combinations of columns are, where rounded values tell more of
+        each other than they were rounded to.
+        """
         axes = np.asarray(self.axes)
         turned = axes @ scaled(covariances, before.spread.T) @ axes.T
         back = np.linalg.inv(axes)
         units, correlations = self.shrunk(turned, counts, (sizes * before.spread.T) @ np.abs(axes).T)
         found = definite(back @ scaled(correlations, units) @ back.T, units @ np.abs(back).T)
+        lacking = np.maximum(before.least**2 - np.diagonal(found, axis1=1, axis2=2), 0.0)
+        found = found + lacking[:, :, None] * np.eye(len(axes))
         spread = np.sqrt(np.diagonal(found, axis1=1, axis2=2))
         margins = replace(before, center=before.center + before.spread * center.T, spread=spread.T)
         return margins, scaled(found, 1 / spread)

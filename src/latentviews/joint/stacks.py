@@ -16,7 +16,7 @@ from latentviews.core.kernels.space import Space
 from latentviews.core.kernels.spaces import Circle, Discrete, Real, entry_for
 from latentviews.densities.stacking import stacking_shares
 from latentviews.joint.copulas import JointMixture, Shrinkage, fit_em, start_at, step_over
-from latentviews.joint.margins import NARROWEST, Margins, Normals, SeparateTables, Tables, least_spreads, spanning
+from latentviews.joint.margins import NARROWEST, Margins, Normals, SeparateTables, Tables, spanning
 from latentviews.joint.shares import Shares
 
 RIDGE = 1e-6  # on the variances of normal scores, and on those of a table before it is whitened
@@ -59,10 +59,8 @@ class MixtureKind(NamedTuple):
         if not self.normal:
             return Shrinkage(self.shrinkage, RIDGE)
         x = data.seen(columns)[:, columns]
-        if self.whitened:
-            return Shrinkage(self.shrinkage, self.narrowest**2, whitening_axes(x))
-        units = 1 / np.nanstd(x, axis=0)
-        return Shrinkage(self.shrinkage, (units * least_spreads(x, self.narrowest)) ** 2, np.diag(units))
+        axes = whitening_axes(x) if self.whitened else np.diag(1 / np.nanstd(x, axis=0))
+        return Shrinkage(self.shrinkage, self.narrowest**2, axes)
 
     def fit(self, data: "Rows", start: np.ndarray, max_iter: int, tol: float) -> JointMixture:
         """EM from a guess of the posteriors."""
