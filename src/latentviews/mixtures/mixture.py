@@ -107,8 +107,7 @@ class MultiViewMixture(CallbackSupportMixin, ViewQuestionsMixin, PosteriorMixin,
     reference : int or None
         The view whose coordinates the whitening uses; by default the best conditioned.
     pilot_size : int or None, default=20_000
-        Rows on which features, projections and the polish are fitted before passes over all rows; None fits
-        projections on all rows, one more pass.
+        Rows for features, projections and polish before passes over all; None fits projections on all, one more pass.
     warm_start : bool, default=False
         Whether the polish of a second ``fit`` starts from the first one's answer alone.
     n_jobs : int or None, default=None
@@ -136,17 +135,16 @@ class MultiViewMixture(CallbackSupportMixin, ViewQuestionsMixin, PosteriorMixin,
     start_objectives_ : dict
         What every start of the polish reached; agreement is a good sign.
     start_agreements_ : dict
-        How well every start's partition of the rows it was tried on agrees with that of the one chosen, as an adjusted
-        Rand index: a start as likely with other classes is a bad sign.
+        Adjusted Rand index of every start's partition with that of the one chosen: low is bad where both are likely.
     shares_ : array of shape (n_components,)
         How common the classes are among the rows of the fit by their posteriors, which is near ``weights_``.
     rank_test_ : RankTest
-        Where ``n_components="auto"``: the spectra of all pairs of views, their null bands, and the count.
+        Where ``n_components="auto"``: spectra of pairs of views, their null bands, and the count.
     agreement_ : float
-        With ``dependence``: how well the partition found agrees with those of other starts, as a mean adjusted Rand
-        index; where rows are few, of those as likely for held-out rows. Below 0.5 a warning is given.
+        With ``dependence``: the mean adjusted Rand index with other starts' partitions; where rows are few, with those
+        as likely for held-out rows. Below 0.5 a warning is given.
     dependence_choice_ : DependenceChoice
-        Where ``dependence="auto"``: what was taken, the numbers that this rests on, and a sentence with them.
+        Where ``dependence="auto"``: what was taken, by which numbers, and a sentence with them.
     dependent_ : DependentClasses or None
         With ``dependence``: the joint distribution of all columns in every class.
     views_ : tuple of lists of column indices
@@ -251,7 +249,7 @@ class MultiViewMixture(CallbackSupportMixin, ViewQuestionsMixin, PosteriorMixin,
         """
         check_parameters(self)
         report, finish = reporter(self, self.verbose)
-        for name in ("rank_test_", "stream_", "dependence_choice_", "shares_"):  # an earlier fit's
+        for name in ("rank_test_", "stream_", "dependence_choice_", "shares_", "class_names_"):  # an earlier fit's
             self.__dict__.pop(name, None)
         problem = (self._fit_either if is_auto(self.dependence) else self._fit_rows)(X, y, sample_weight, report)
         if all(view.domain is not None and view.smooths for view in self.components_):  # others have no densities
@@ -263,7 +261,6 @@ class MultiViewMixture(CallbackSupportMixin, ViewQuestionsMixin, PosteriorMixin,
 
     def _name_classes(self, y: Any) -> None:
         """Names for all classes, where ``y`` names some."""
-        self.__dict__.pop("class_names_", None)  # an earlier fit's
         if (names := label_names(y)) is not None:
             more = [f"class {h}" for h in range(len(names), self.n_components_)]
             self.class_names_: np.ndarray = np.array([*names, *more], dtype=object)

@@ -115,7 +115,7 @@ class Sieve(BaseEstimator):
         Rows on which starts and widths are compared.
     n_init : int or "auto", default="auto"
         Further starts, from k-means with other seeds; "auto" is five where those given reach likelihoods that differ by
-        more than 3 in total or partitions of other classes, and none elsewhere. Where some classes are known there are none.
+        more than 3 in total or partitions of other classes, and none elsewhere. With known classes there are none.
 
     Examples
     --------
