@@ -9,6 +9,7 @@ import pandas as pd
 import pytest
 from sklearn import config_context
 from sklearn.base import clone
+from sklearn.datasets import load_iris
 from sklearn.model_selection import GridSearchCV
 
 from catalogue import POLISHES
@@ -92,8 +93,9 @@ def test_starts_as_likely_with_other_classes_are_told_and_joined_by_further_ones
     alike = Sieve().polish(rows, by_view[:1] * 2, np.random.default_rng(0))
 
     np.testing.assert_allclose(few.objectives, -3 * np.log(2), rtol=1e-6)
-    assert few.agreements[few.start] == 1.0
-    assert few.agreements[1 - few.start] < 0.01
+    best = int(few.objectives.argmax())
+    assert few.agreements[best] == 1.0
+    assert few.agreements[1 - best] < 0.01
     assert len(more.objectives) > 2
     np.testing.assert_allclose(alike.agreements, 1.0)
 
@@ -104,6 +106,25 @@ def test_a_model_tells_how_its_starts_agree(polish):
     model = MultiViewMixture(2, polish=polish, random_state=0).fit(X)
     assert model.start_agreements_.keys() == model.start_objectives_.keys()
     assert min(model.start_agreements_.values()) > 0.95
+    assert model.polished_.n_rows == 300
+
+
+@pytest.mark.parametrize("seed", [0, 1])  # where further steps go on from another start
+def test_agreement_is_with_the_start_that_was_best_by_then(seed):
+    model = MultiViewMixture(6, random_state=seed).fit(load_iris().data)
+    reached, alike = model.start_objectives_, model.start_agreements_
+    assert alike[max(reached, key=reached.get)] == 1.0
+    assert min(alike.values()) < 0.9
+
+
+def test_a_polish_need_not_compare_its_starts():
+    class Silent(Sieve):
+        def polish(self, *arguments):
+            return super().polish(*arguments)._replace(agreements=np.empty(0), n_rows=0)
+
+    X, _, _ = make_multiview(300, 2, separation=4, random_state=0)
+    model = MultiViewMixture(2, polish=Silent(n_init=0), random_state=0).fit(X)
+    assert model.start_agreements_ == {}
 
 
 def test_rows_without_weight_are_equal_ones_among_others():

@@ -36,7 +36,7 @@ ROWS = 10_000  # rows looked at
 OTHERS = {  # models that have checks of their own
     "CommunityModel": "`converged_`, and other seeds",
     "CrowdLabels": "`write_crowd_report` and `spammer_probability_`",
-    "KernelHMM": "`start_objectives_`, `bic` and `score` of held-out sequences",
+    "KernelHMM": "`start_objectives_`, `start_agreements_`, `bic` and `score` of held-out sequences",
     "LatentClass": "`goodness_of_fit`, `bootstrap_test` and `write_report`",
     "LowRankDensity": "`score` of held-out rows, and `mass_`",
     "PredictiveStateModel": "`validation_errors_` and `score` of held-out sequences",
@@ -119,7 +119,8 @@ class Diagnosis:
     dependence: WithinClassDependence = field(repr=False)
     start_objectives: dict[str, float]  # what every start reached
     converged: bool
-    start_agreements: dict[str, float] = field(default_factory=dict)  # of their partitions with that of the one chosen
+    start_agreements: dict[str, float] = field(default_factory=dict)  # of their partitions with the best one's
+    n_fitted: int = 0  # rows that the polish saw; zero where not known
     agreement: float | None = None  # of the starts' partitions, where the fit allows for dependence
     within: np.ndarray | None = None  # (k,), how many classes the rows of each look like
     exact: dict[str, ExactValues] = field(default_factory=dict)  # values that many rows of a column have exactly
@@ -265,6 +266,7 @@ def _looked_at(
         start_objectives=dict(model.start_objectives_),
         converged=bool(model.converged_),
         start_agreements=dict(getattr(model, "start_agreements_", {})),  # which earlier files have not
+        n_fitted=getattr(getattr(model, "polished_", None), "n_rows", 0),
         agreement=model.agreement_ if dependent else None,
         within=clumps_within(rows[:, _used(model)], posteriors, rng) if dependent else classes_within(drawn, rng),
         **_about_columns(model, rows, names),

@@ -315,9 +315,10 @@ def _on_partitions(diagnosis: "Diagnosis", near: list[str]) -> Finding:
     text = f"Starts: {len(near)} of {len(diagnosis.start_objectives)} ({', '.join(near)}) reached the best likelihood"
     least = min((alike[name] for name in near if name in alike), default=np.nan)
     if len(near) > 1:
-        text += "." if np.isnan(least) else f"; their partitions agree to {least:.2f} (adjusted Rand index)."
-        other = " Other classes explain the rows as well: ask for another number of them, or add rows or views."
-        return Finding(not least < AGREED, text + (other if least < AGREED else ""))
+        if not np.isnan(least):
+            text += f"; their partitions agree with the best one's to {least:.2f} or more (adjusted Rand index)"
+        other = ". Other classes explain the rows as well: ask for another number of them, or add rows or views."
+        return Finding(not least < AGREED, text + (other if least < AGREED else "."))
     same = [name for name, value in alike.items() if value >= SAME and name not in near]
     if same:
         return Finding(True, f"{text}, and {len(same)} more ({', '.join(same)}) found the same classes.")
@@ -329,10 +330,11 @@ def _on_partitions(diagnosis: "Diagnosis", near: list[str]) -> Finding:
 
 
 def _best_starts(diagnosis: "Diagnosis") -> list[str]:
-    """The starts that reached the best likelihood."""
+    """The starts that reached the best likelihood, in total over the rows of the fit."""
+    n_rows = diagnosis.n_fitted or diagnosis.n_rows
     reached = {NAMES.get(name, name): value for name, value in diagnosis.start_objectives.items()}
     best = max(reached.values(), default=0.0)
-    return [name for name, value in reached.items() if best - value <= max(CLOSE / diagnosis.n_rows, CLOSE_PER_ROW)]
+    return [name for name, value in reached.items() if best - value <= max(CLOSE / n_rows, CLOSE_PER_ROW)]
 
 
 def _on_agreement(agreement: float) -> Finding:

@@ -87,7 +87,7 @@ class FitPath(NamedTuple):
     n_iter: int = 0
     converged: bool = True
     objectives: dict[str, float] | None = None  # what every start reached
-    agreements: dict[str, float] | None = None  # of every start's partition with that of the one chosen
+    agreements: dict[str, float] | None = None  # of every start's partition with that of the best
 
 
 class FoundClasses(NamedTuple):
@@ -279,9 +279,8 @@ def polish_path(guesses: Starts, polished: Polished) -> FitPath:
     """What is kept of a polish and its starts."""
     n_further = len(polished.objectives) - len(guesses.posteriors)
     names = [*guesses.posteriors, *(f"k-means ({i})" for i in range(2, n_further + 2))]
-    objectives, agreements = (
-        dict(zip(names, values.tolist(), strict=True)) for values in (polished.objectives, polished.agreements)
-    )
+    objectives = dict(zip(names, polished.objectives.tolist(), strict=True))
+    agreements = dict(zip(names, polished.agreements.tolist(), strict=True)) if len(polished.agreements) else None
     fit = polished.fit
     return FitPath(guesses.spectral, fit.objective, fit.n_iter, fit.converged, objectives, agreements)
 

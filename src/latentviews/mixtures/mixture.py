@@ -133,9 +133,9 @@ class MultiViewMixture(CallbackSupportMixin, ViewQuestionsMixin, PosteriorMixin,
     converged_ : bool
     n_iter_ : int
     start_objectives_ : dict
-        What every start of the polish reached; agreement is a good sign.
+        What every start of the polish reached in its first steps, on ``trial_rows`` of the rows.
     start_agreements_ : dict
-        Adjusted Rand index of every start's partition with that of the one chosen: low is bad where both are likely.
+        Adjusted Rand index of every start's partition then with the best one's; empty without a polish of several.
     shares_ : array of shape (n_components,)
         How common the classes are among the rows of the fit by their posteriors, which is near ``weights_``.
     rank_test_ : RankTest

@@ -55,10 +55,11 @@ class Polished(NamedTuple):
     views: tuple[SieveView, ...]
     fit: EMFit
     factor: float  # the width that held-out rows preferred, in rules of thumb
-    start: int  # the start that reached the highest likelihood
-    objectives: np.ndarray  # what every start reached
+    start: int  # the one gone on from
+    objectives: np.ndarray  # what every start reached in its first steps
     exact: bool = True  # whether its steps are those of exact EM
-    agreements: np.ndarray = NOT_KEPT  # adjusted Rand indices of every start's partition with that of the one chosen
+    agreements: np.ndarray = NOT_KEPT  # of every start's partition then with that of the best, as adjusted Rand indices
+    n_rows: int = 0  # polished; zero where not kept
 
     @property
     def step(self) -> Callable[..., tuple[SieveParameters, float]]:
@@ -194,6 +195,7 @@ class Sieve(BaseEstimator):
         factor = self._factor(trial, views, guesses[_best(tried)]) if wide else 1.0
         chosen = views(factor)
         objectives = np.array([fit.objective for fit in tried])
+        agreed = agreements(objectives, labels)
         near = rivals(objectives)
         tried = self._try(trial, chosen, [guesses[i] for i in near], 4 * SHORT, n_jobs)
         cells = rows.cells(chosen)
@@ -201,7 +203,7 @@ class Sieve(BaseEstimator):
         rest = at_rest(len(starts[0]), self.tol)
         fit = accelerated_em(partial(rows.step, cells), best, self.max_iter, self.tol, told, rest)
         start = near[_best(tried)]
-        return Polished(chosen, fit, factor, start, objectives, agreements=agreements(labels, start))
+        return Polished(chosen, fit, factor, start, objectives, agreements=agreed, n_rows=len(starts[0]))
 
     def _further(self, tried: Sequence[EMFit], labels: Sequence[np.ndarray], rows: FitRows) -> int:
         """How many starts to add to those tried."""
@@ -211,7 +213,7 @@ class Sieve(BaseEstimator):
             return int(self.n_init)
         reached = [fit.objective for fit in tried]
         apart = len(labels[0]) * (max(reached) - min(reached)) > APART
-        return FURTHER if apart or agreements(labels, _best(tried)).min() < AGREED else 0
+        return FURTHER if apart or agreements(reached, labels).min() < AGREED else 0
 
     def _race(
         self, rows: FitRows, views: Sequence[SieveView], starts: Sequence[np.ndarray], n_jobs: int | None

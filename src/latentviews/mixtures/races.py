@@ -23,9 +23,10 @@ def leaders(objectives: Sequence[float], labels: Sequence[np.ndarray]) -> list[i
     return found
 
 
-def agreements(labels: Sequence[np.ndarray], chosen: int) -> np.ndarray:
-    """How well every start's partition agrees with that of the one chosen, as adjusted Rand indices."""
-    return np.array([adjusted_rand(each, labels[chosen]) for each in labels])
+def agreements(objectives: Sequence[float] | np.ndarray, labels: Sequence[np.ndarray]) -> np.ndarray:
+    """How well every start's partition agrees with that of the best, as adjusted Rand indices."""
+    best = labels[int(np.argmax(objectives))]
+    return np.array([adjusted_rand(each, best) for each in labels])
 
 
 def others(guesses: Sequence[np.ndarray], further: Sequence[np.ndarray]) -> list[np.ndarray]:

@@ -124,7 +124,8 @@ class SmoothedEM(BaseEstimator):
         objectives = np.array([fit.objective for fit in fits])
         best = int(objectives.argmax())
         labels = [rows.posteriors(cells, fit.parameters).argmax(axis=1) for fit in fits]
-        return Polished(views, fits[best], 1.0, best, objectives, False, agreements(labels, best))
+        agreed = agreements(objectives, labels)
+        return Polished(views, fits[best], 1.0, best, objectives, False, agreed, len(starts[0]))
 
     def _basis(self, x: np.ndarray, kernel: Kernel) -> Basis:
         """Atoms on every cell, at the bandwidth of the density estimates."""

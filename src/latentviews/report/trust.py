@@ -75,5 +75,5 @@ def _starts(contents: Contents) -> Html | None:
         "some of the rows. It compares starts, and is not what `score` gives."
     )
     shown = ["start", f"objective of the {what}, per row", "below the best"]
-    agreement = ["classes as in the one chosen (adjusted Rand index)"] if alike else []
+    agreement = ["classes as in the best (adjusted Rand index)"] if alike else []
     return table([*shown, *agreement], rows, code_spans(caption))

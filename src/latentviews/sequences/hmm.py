@@ -110,10 +110,10 @@ class KernelHMM(CallbackSupportMixin, ChainQuestionsMixin, ChainAnswersMixin, Ba
     lower_bound_ : float
         The mean log-likelihood per row that Baum–Welch reached.
     start_objectives_ : dict
-        What every start of Baum–Welch reached.
+        What every start of Baum–Welch reached in its first steps, on 3,000 of the rows.
     start_agreements_ : dict
-        How well every start's states of the rows it was tried on agree with those of the one chosen, as an adjusted
-        Rand index.
+        How well every start's states of those rows agree with those of the best, as an adjusted Rand index: low where
+        other states explain the rows as well.
     rank_test_ : RankTest
         Where ``n_states="auto"``.
     converged_ : bool
