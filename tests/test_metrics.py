@@ -7,6 +7,7 @@ from latentviews.datasets import TrueView
 from latentviews.metrics import (
     Reordered,
     adjusted_rand,
+    amari_error,
     density_error,
     f_measure,
     label_accuracy,
@@ -65,6 +66,38 @@ def test_labels_that_are_no_whole_numbers_are_refused(wrong):
                 function(*pair)
 
 
+def test_labels_too_large_for_a_table_are_refused():
+    with pytest.raises(ValueError, match=r"k at most 10,000; leave out rows whose class is unknown, and number others"):
+        match_labels([0, 10**12], [0, 1])
+
+
+@pytest.mark.parametrize("wrong", [[], [[0], [1]], [0, "a", None], [np.nan, 1.0]], ids=str)
+@pytest.mark.parametrize("measure", [adjusted_rand, f_measure])
+def test_labels_of_any_names_are_of_one_kind(measure, wrong):
+    with pytest.raises(ValueError, match=r"(true|a) must be a list of labels of one kind, one per row, none missing"):
+        measure(wrong, wrong)
+
+
+def test_names_of_classes_do_not_count():
+    names = np.array(["a", "ä", "b"])
+    true, found = [0, 0, 1, 2, 2, 2], [1, 1, 0, 2, 2, 0]
+
+    for measure in (adjusted_rand, lambda a, b: f_measure(a, b, unknown=None)):
+        assert measure(names[true], [-(10**12) * h for h in found]) == pytest.approx(measure(true, found))
+
+
+@pytest.mark.parametrize("wrong", [[0.5], [np.nan, 1.0], ["a", "b"], [], [[0.5, 0.5]]], ids=str)
+def test_weights_are_finite_and_of_the_same_classes(wrong):
+    with pytest.raises(ValueError, match=r"finite, one weight per class; got|must hold real numbers"):
+        weight_error([0.5, 0.5], wrong)
+
+
+@pytest.mark.parametrize("wrong", [np.zeros((2, 2)), np.full((2, 2), np.nan), np.zeros((0, 0)), [[1, 2], [3]]], ids=str)
+def test_a_product_without_any_mixing_is_refused(wrong):
+    with pytest.raises(ValueError, match="The product of components and mixing must"):
+        amari_error(wrong)
+
+
 def test_density_error_is_the_formula_of_the_paper():
     true, found, weights = normals(0, 2), normals(0.5, 2), np.array([0.3, 0.7])
     wrong = np.sqrt(np.sum((stats.norm.pdf(GRID) - stats.norm.pdf(GRID, 0.5)) ** 2))
@@ -82,7 +115,7 @@ def test_density_error_of_the_truth_is_zero():
 def test_views_must_be_as_many_on_both_sides():
     view = normals(0, 1)
 
-    with pytest.raises(ValueError, match="shorter"):
+    with pytest.raises(ValueError, match=r"one entry per view; they have \[2, 1, 2\]"):
         density_error([view, view], [view], [GRID, GRID], np.ones(2) / 2)
 
 

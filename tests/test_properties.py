@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from fuzz import fits
 from fuzz.drawn import DrawnGenerator
 from fuzz.functions import FUNCTIONS, function_case
+from fuzz.measures import MEASURES
 from fuzz.verdicts import Judge
 
 FAMILIES = [name for name in fits.families() if name != "functions"]
@@ -23,7 +24,7 @@ def test_any_table_gives_a_valid_model_or_a_sentence(family, data):
     assert list(judge.faults) == [], words
 
 
-@pytest.mark.parametrize("name", FUNCTIONS)
+@pytest.mark.parametrize("name", [*FUNCTIONS, *MEASURES])
 @given(data=st.data())
 def test_any_table_gives_a_valid_answer_or_a_sentence(name, data):
     rng, judge = DrawnGenerator(data), Judge()

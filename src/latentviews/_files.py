@@ -1,8 +1,17 @@
 """Whether a file can be read at all, which the command line asks before anything else is imported."""
 
+import os
 from pathlib import Path
+from typing import Any
 
 ZARR_FILES = ("zarr.json", ".zarray", ".zgroup")
+
+
+def as_path(path: Any) -> Path:
+    """A path, or a sentence on what is none."""
+    if not isinstance(path, str | os.PathLike):
+        raise TypeError(f"path must be the name of a file, a string or a Path; got {path!r:.60}.")
+    return Path(path)
 
 
 def is_zarr(path: Path) -> bool:

@@ -98,6 +98,16 @@ def log_cauchy(x: np.ndarray, center: np.ndarray | float, scale: np.ndarray | fl
     return -np.log(np.pi * np.asarray(scale)) - np.log1p(standardised(x, center, scale) ** 2)
 
 
+def generator_of(random_state: Any, name: str = "random_state") -> np.random.Generator:
+    """A generator from a seed, or one that is given."""
+    try:
+        return np.random.default_rng(random_state)
+    except (TypeError, ValueError) as error:
+        raise type(error)(
+            f"{name} must be None, a nonnegative integer or a random generator of NumPy; got {random_state!r:.60}."
+        ) from error
+
+
 def drawn_labels(chances: np.ndarray, rng: np.random.Generator, shape: tuple[int, ...] = ()) -> np.ndarray:
     """Labels drawn by probabilities in the last axis; ``shape`` (before the others) asks for several."""
     below = np.cumsum(chances, axis=-1) < rng.random((*shape, *chances.shape[:-1], 1))

@@ -14,6 +14,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from latentviews._numbers import generator_of
 from latentviews._validation import (
     check_ability,
     check_bandwidth,
@@ -212,12 +213,7 @@ class Seed:
 
     def check(self, name: str, value: Any) -> None:
         """A sentence on what nothing can start from."""
-        try:
-            np.random.default_rng(value)
-        except (TypeError, ValueError) as error:
-            raise type(error)(
-                f"{name} must be None, a nonnegative integer or a random generator of NumPy; got {value!r}."
-            ) from error
+        generator_of(value, name)
 
 
 class WithData:

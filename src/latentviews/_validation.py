@@ -10,7 +10,7 @@ from sklearn.utils import assert_all_finite, get_tags
 from sklearn.utils.validation import validate_data
 
 from latentviews._arrays import is_foreign, namespace, on_host, to_numpy, unmasked
-from latentviews._numbers import LARGEST
+from latentviews._numbers import LARGEST, generator_of
 from latentviews._sentences import warn_user
 
 
@@ -178,14 +178,14 @@ def check_squares(x: np.ndarray, names: Sequence[Any], table: str = "") -> None:
 def as_numbers(name: str, values: Any, *, missing: bool = True) -> np.ndarray:
     """An argument that is no table of an estimator as floats, NaN where a value is ``missing``, if one may be."""
     expected = f"{name} must hold real numbers" + (", NaN where one is missing" if missing else "")
-    if np.iscomplexobj(np.asarray(on_host(values))):
-        raise ValueError(f"{expected}; got complex ones. Pass real and imaginary parts as columns.")
     try:
-        if hasattr(values, "convert_dtypes"):  # pandas, whose NA no other library knows
-            return np.asarray(values.to_numpy(dtype=float, na_value=np.nan))
-        return to_numpy(values)
+        if not np.iscomplexobj(np.asarray(on_host(values))):
+            if hasattr(values, "convert_dtypes"):  # pandas, whose NA no other library knows
+                return np.asarray(values.to_numpy(dtype=float, na_value=np.nan))
+            return to_numpy(values)
     except (TypeError, ValueError) as error:
         raise ValueError(f"{expected}; got a {type(values).__name__} that holds something else ({error}).") from error
+    raise ValueError(f"{expected}; got complex ones. Pass real and imaginary parts as columns.")
 
 
 def _is_numeral(text: str) -> bool:
@@ -249,7 +249,7 @@ def check_count(name: str, value: Any, low: int = 1) -> int:
 
 def draws_of(estimator: Any, random_state: Any) -> np.random.Generator:
     """A generator of its own for draws from a fitted model; by default the one of its ``random_state``."""
-    return np.random.default_rng(estimator.random_state if random_state is None else random_state)
+    return generator_of(estimator.random_state if random_state is None else random_state)
 
 
 def check_positive(name: str, value: Any) -> float:

@@ -6,11 +6,26 @@ from typing import Any
 import numpy as np
 from scipy.optimize import linear_sum_assignment
 
+from latentviews._validation import as_numbers
+
+__all__ = [
+    "Reordered",
+    "adjusted_rand",
+    "amari_error",
+    "density_error",
+    "f_measure",
+    "label_accuracy",
+    "match_components",
+    "match_labels",
+    "weight_error",
+]
+MOST_LABELS = 10_000  # classes whose table of counts is made
+
 
 def match_labels(true: Any, found: Any) -> np.ndarray:
     r"""For every true class, the found class that shares most rows with it, one to one.
 
-    ``true`` and ``found`` are labels 0, …, k-1. ``match[h]`` is the found name of true class h.
+    ``match[h]`` is the found label of true class h.
 
     .. math:: \text{match} = \arg\max_\sigma \sum_h n_{h \sigma(h)}
 
@@ -33,11 +48,7 @@ def match_labels(true: Any, found: Any) -> np.ndarray:
     >>> match_labels([0, 0, 1, 1, 2], [2, 2, 0, 0, 1]).tolist()
     [2, 0, 1]
     """
-    true, found = _whole("true", true), _whole("found", found)
-    if true.shape != found.shape:
-        raise ValueError(f"Labels must have the same shape; got {true.shape} and {found.shape}.")
-    if not true.size or min(true.min(), found.min()) < 0:
-        raise ValueError("Labels must be 0, …, k-1, at least one of them; leave out rows whose class is unknown.")
+    true, found = _same_length(_whole("true", true), _whole("found", found))
     size = int(max(true.max(), found.max())) + 1
     table = np.zeros((size, size), dtype=int)
     np.add.at(table, (true, found), 1)
@@ -52,7 +63,32 @@ def _whole(name: str, labels: Any) -> np.ndarray:
             f"{name} must be a list of labels 0, …, k-1, one per row; got {labels!r:.60}. Names become such labels by "
             "np.unique(names, return_inverse=True)[1]."
         )
+    if not values.size or not 0 <= values.min() <= values.max() < MOST_LABELS:
+        raise ValueError(
+            f"Labels must be 0, …, k-1, at least one of them and k at most {MOST_LABELS:,}; leave out rows whose class "
+            "is unknown, and number others by np.unique(labels, return_inverse=True)[1]."
+        )
     return values.astype(int)
+
+
+def _named(name: str, labels: Any) -> tuple[np.ndarray, np.ndarray]:
+    """The different labels of any names, sorted, and the place of every row's among them."""
+    values = np.asarray(labels)
+    try:
+        names, places = np.unique(values, return_inverse=True)
+        unordered = values.ndim != 1 or not values.size or bool(np.any(values != values))
+    except TypeError:  # numbers and text
+        unordered = True
+    if unordered:
+        raise ValueError(f"{name} must be a list of labels of one kind, one per row, none missing; got {labels!r:.60}.")
+    return names, places
+
+
+def _same_length(true: np.ndarray, found: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Both, if they are of the same rows."""
+    if true.shape != found.shape:
+        raise ValueError(f"Labels must have the same shape; got {true.shape} and {found.shape}.")
+    return true, found
 
 
 def label_accuracy(true: Any, found: Any) -> float:
@@ -82,26 +118,37 @@ def label_accuracy(true: Any, found: Any) -> float:
     return float(np.mean(match_labels(true, found)[np.asarray(true, dtype=int)] == np.asarray(found)))
 
 
-def adjusted_rand(a: np.ndarray, b: np.ndarray) -> float:
-    """How well two partitions of the same rows agree (Hubert & Arabie 1985): one where they are the same, 0 by chance.
+def adjusted_rand(a: Any, b: Any) -> float:
+    r"""How well two partitions of the same rows agree (Hubert & Arabie 1985): one where they are the same, 0 by chance.
 
-    ``a`` and ``b`` are labels 0, 1, …; many rows take little time.
+    .. math:: \frac{\sum_{hj} \binom{n_{hj}}{2} - e}{\frac12 (A + B) - e}, \qquad
+              A = \sum_h \binom{n_h}{2}, \quad B = \sum_j \binom{m_j}{2}, \quad e = AB / \binom n2
+
+    n_hj rows are in class h of the first and class j of the second, n_h and m_j are the sums.
 
     Parameters
     ----------
     a : array of shape (n,)
-        Labels.
+        Labels of any names.
     b : array of shape (n,)
         Labels of any names.
 
     Returns
     -------
     float
+
+    Examples
+    --------
+    >>> from latentviews.metrics import adjusted_rand
+    >>> adjusted_rand(["x", "x", "y", "y"], [7, 7, 3, 3])  # the names do not count
+    1.0
+    >>> round(adjusted_rand([0, 0, 1, 1], [0, 0, 1, 2]), 2)
+    0.57
     """
-    size = int(b.max()) + 1
-    counts = np.bincount(a * size + b, minlength=(int(a.max()) + 1) * size).reshape(-1, size).astype(float)
-    both, one, other = (np.sum(n * (n - 1)) for n in (counts, counts.sum(axis=1), counts.sum(axis=0)))
-    chance = one * other / max(len(a) * (len(a) - 1.0), 1.0)
+    first, second = _same_length(_named("a", a)[1], _named("b", b)[1])
+    joint = np.unique(first * (second.max() + 1) + second, return_counts=True)[1]
+    both, one, other = (np.sum(n * (n - 1.0)) for n in (joint, np.bincount(first), np.bincount(second)))
+    chance = one * other / max(len(first) * (len(first) - 1.0), 1.0)
     most = (one + other) / 2
     return float((both - chance) / (most - chance)) if most > chance else 1.0
 
@@ -135,13 +182,12 @@ def f_measure(true: Any, found: Any, *, unknown: int | None = 0) -> float:
     >>> round(f_measure([1, 1, 2, 2, 0], [5, 5, 6, 5, 5]), 3)
     0.733
     """
-    true, found = np.asarray(true), np.asarray(found)
-    if true.shape != found.shape:
-        raise ValueError(f"Labels must have the same shape; got {true.shape} and {found.shape}.")
-    known = np.ones(len(true), dtype=bool) if unknown is None else true != unknown
+    (names, rows), (_, columns) = _named("true", true), _named("found", found)
+    rows, columns = _same_length(rows, columns)
+    known = np.ones(len(rows), dtype=bool) if unknown is None else (names != unknown)[rows]
     if not known.any():
         raise ValueError("No row has a known label.")
-    rows, columns = (np.unique(labels[known], return_inverse=True)[1] for labels in (true, found))
+    rows, columns = (np.unique(labels[known], return_inverse=True)[1] for labels in (rows, columns))
     table = np.zeros((rows.max() + 1, columns.max() + 1))
     np.add.at(table, (rows, columns), 1)
     scores = 2 * table / (table.sum(axis=1, keepdims=True) + table.sum(axis=0))
@@ -184,11 +230,19 @@ def density_error(true: Any, found: Any, grids: Sequence[np.ndarray], weights: n
     >>> density_error(true, true, grids, weights)
     0.0
     """
+    _check_views(true, found, grids)
     errors = [
         np.sqrt(((p.density(x) - q.density(x)) ** 2).sum(axis=0)) @ weights
         for p, q, x in zip(true, found, grids, strict=True)
     ]
     return float(np.mean(errors))
+
+
+def _check_views(*by_view: Any) -> None:
+    """Refuse lists that are not of the same views."""
+    lengths = [len(one) for one in by_view]
+    if not lengths[0] or len(set(lengths)) > 1:
+        raise ValueError(f"true, found and grids must have one entry per view; they have {lengths}.")
 
 
 def match_components(true: Any, found: Any, grids: Sequence[np.ndarray], weights: np.ndarray) -> np.ndarray:
@@ -222,6 +276,7 @@ def match_components(true: Any, found: Any, grids: Sequence[np.ndarray], weights
     >>> match_components(true, found, [np.linspace(-8, 8, 100)] * 3, weights).tolist()
     [1, 2, 0]
     """
+    _check_views(true, found, grids)
     k = len(weights)
     cost = np.zeros((k, k))
     for p, q, x in zip(true, found, grids, strict=True):
@@ -250,11 +305,32 @@ def weight_error(true: Any, found: Any) -> float:
     >>> round(weight_error([0.5, 0.3, 0.2], [0.55, 0.3, 0.15]), 3)
     0.05
     """
-    return float(np.abs(np.asarray(true) - np.asarray(found)).max())
+    first, second = (as_numbers(name, value, missing=False) for name, value in (("true", true), ("found", found)))
+    if first.shape != second.shape or first.ndim != 1 or not np.isfinite([first, second]).all() or not first.size:
+        raise ValueError(f"true and found must be finite, one weight per class; got {true!r:.60} and {found!r:.60}.")
+    return float(np.abs(first - second).max())
 
 
 class Reordered:
-    """A view's components with the classes in another order."""
+    r"""A view's components with the classes in another order.
+
+    .. math:: p(x \mid h) \leftarrow p(x \mid \text{order}_h)
+
+    Parameters
+    ----------
+    components : components
+        With ``density(x)``.
+    order : array of shape (k,)
+        The class that comes first, second, …
+
+    Examples
+    --------
+    >>> from latentviews.datasets import make_multiview
+    >>> from latentviews.metrics import Reordered
+    >>> view = make_multiview(10, 3, design="shapes", random_state=0).truth.components[0]
+    >>> view.density([0.0]).round(2), Reordered(view, [2, 0, 1]).density([0.0]).round(2)
+    (array([[0.4 , 0.  , 0.17]]), array([[0.17, 0.4 , 0.  ]]))
+    """
 
     def __init__(self, components: Any, order: np.ndarray):
         self.components = components
@@ -299,9 +375,11 @@ def amari_error(product: Any) -> float:
     >>> amari_error([[1.0, 1.0], [1.0, -1.0]])  # both sources in both components
     1.0
     """
-    p = np.abs(np.asarray(product, dtype=float))
-    if p.ndim != 2 or p.shape[0] != p.shape[1]:
+    p = np.abs(as_numbers("The product of components and mixing", product, missing=False))
+    if p.ndim != 2 or p.shape[0] != p.shape[1] or not p.size:
         raise ValueError(f"The product of components and mixing must be square; got shape {p.shape}.")
+    if not (np.isfinite(p).all() and p.any(axis=0).all() and p.any(axis=1).all()):
+        raise ValueError("The product of components and mixing must be finite, no row and no column of it all zeros.")
     if len(p) == 1:
         return 0.0
     rows, columns = (np.sum(p.sum(axis=axis) / p.max(axis=axis) - 1) for axis in (1, 0))

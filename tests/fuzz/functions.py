@@ -30,11 +30,13 @@ from latentviews import (
     weisfeiler_lehman_gram,
 )
 
+from .measures import MEASURES
 from .tables import Hostile, hostile_table
 from .verdicts import Judge
 
 Rng = np.random.Generator
-ELSEWHERE = {"diagnose", "load", "save"}  # asked of the models of other families
+ELSEWHERE = {"diagnose", "load", "save", "write_report", "read_table", "open_table"}  # of other families
+UNTRIED = {"flowcap_samples", "load_flowcap", "load_series", "write_contents", "write_crowd_report", "write_labels"}
 STATISTICS = [None, None, QuadraticMMD(), LandmarkMMD(), BlockMMD(), TreeMMD()]
 KERNELS = [None, None, Delta(), Laplace(), Gaussian(1e-200), Linear()]
 
@@ -199,7 +201,10 @@ FUNCTIONS: dict[str, Callable[[Rng, Judge, Hostile, bool], None]] = {
 
 def function_case(rng: Rng, judge: Judge, *, wild: bool, name: str | None = None) -> str:
     """One call, of a function by chance or of this one, judged; gives it in words."""
+    name = name or _picked(rng, [*FUNCTIONS, *MEASURES])
+    if name in MEASURES:
+        MEASURES[name](rng, judge, wild)
+        return name
     table = hostile_table(rng, wild=wild, missing=bool(rng.random() < 0.3))
-    name = name or _picked(rng, list(FUNCTIONS))
     FUNCTIONS[name](rng, judge, table, wild)
     return f"{name}; {table.words}"

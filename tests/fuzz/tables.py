@@ -161,13 +161,18 @@ def _sparse(x: np.ndarray) -> Any:
 FORMS: dict[str, Callable[[np.ndarray], Any]] = {
     "array": lambda x: x,
     "Fortran": np.asfortranarray,
+    "big-endian": lambda x: x.astype(">f8"),
     "float32": lambda x: x.astype(np.float32),
+    "float16": lambda x: np.clip(x, -6e4, 6e4).astype(np.float16),
+    "integers": lambda x: np.nan_to_num(x).clip(-1e9, 1e9).astype(np.int64),
+    "booleans": lambda x: x > np.nan_to_num(x).mean(axis=0),
     "objects": lambda x: x.astype(object),
     "frame": lambda x: pd.DataFrame(x, columns=_names(x.shape[1])),
     "polars": lambda x: pl.DataFrame(x, schema=_names(x.shape[1])),
     "nullable frame": lambda x: pd.DataFrame(x, columns=_names(x.shape[1])).convert_dtypes(),
     "batches": lambda x: Batches(split(x, 37)),
 }
+OTHER_VALUES = {"float32", "float16", "integers", "booleans"}  # forms that hold other numbers than they are made of
 WRONG_FORMS: dict[str, Callable[[np.ndarray], Any]] = {
     "one column": lambda x: x[:, 0],
     "no rows": lambda x: x[:0],
@@ -200,7 +205,7 @@ def hostile_table(rng: Rng, *, wild: bool, missing: bool, n_columns: tuple[int, 
             words.append(str(name))
         forms = WRONG_FORMS if wild and rng.random() < 0.25 else FORMS
         form = "array" if rng.random() < 0.5 and forms is FORMS else str(rng.choice(list(forms)))
-        seen = x.astype(np.float32).astype(float) if form == "float32" else x
+        seen = np.asarray(forms[form](x), dtype=float) if form in OTHER_VALUES else x
         return Hostile(forms[form](x), seen, ", ".join([*words, form]))
 
 

@@ -9,7 +9,7 @@ from sklearn.base import BaseEstimator, clone
 from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
 from latentviews._arrays import to_numpy
-from latentviews._numbers import as_shares, drawn_labels, row_shares
+from latentviews._numbers import as_shares, drawn_labels, generator_of, row_shares
 from latentviews._parameters import Ability, AutoOr, Constraint, Count, NoneOr, Nonnegative, Seed, check_parameters
 from latentviews._validation import all_or_nothing, check_count, check_rows, check_weights
 from latentviews.comparison.choosing import chosen, log_with_background
@@ -27,6 +27,15 @@ class ConditionalDistributions:
     The weights may be negative, as least squares makes them. Expectations use them as they are; densities, quantiles
     and samples use their positive part, scaled to one.
 
+    Attributes
+    ----------
+    points : array of shape (n, d)
+        The rows of x that were fitted.
+    weights : array of shape (n, m)
+        A column per z.
+    kernel : Kernel
+        That of x.
+
     Examples
     --------
     >>> import numpy as np
@@ -37,8 +46,8 @@ class ConditionalDistributions:
     (array([0., 1.]), (2,))
     """
 
-    points: np.ndarray = field(repr=False)  # (n, d), the rows of x that were fitted
-    weights: np.ndarray = field(repr=False)  # (n, m), a column per z
+    points: np.ndarray = field(repr=False)
+    weights: np.ndarray = field(repr=False)
     kernel: Kernel
 
     def expectation(self, f: Callable[[np.ndarray], Any]) -> np.ndarray:
@@ -114,7 +123,7 @@ class ConditionalDistributions:
 
     def sample(self, n_samples: int = 1, random_state: Any = None) -> np.ndarray:
         """Draws from every distribution, (n_samples, m, d); smoothed where the kernel can be drawn from."""
-        n_samples, rng = check_count("n_samples", n_samples), np.random.default_rng(random_state)
+        n_samples, rng = check_count("n_samples", n_samples), generator_of(random_state)
         picked = drawn_labels(self._shares.T, rng, (n_samples,))
         rows = self.points[picked.ravel()]
         rows = self.kernel.draw(rows, rng) if hasattr(self.kernel, "draw") else rows
@@ -148,6 +157,13 @@ class ConditionalEmbedding(BaseEstimator):
     ----------
     kernel_x_, kernel_z_ : Kernel
     penalty_ : float
+    features_ : the map from z to features ψ(z)
+    points_ : array of shape (n, e)
+        The rows of x.
+    shares_ : array of shape (n,)
+        What every row counts for, summing to one.
+    dual_ : array of shape (n_features, n)
+        From ψ(z) to the weights of the rows, before they are scaled to sum to one.
 
     Examples
     --------

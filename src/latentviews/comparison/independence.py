@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from latentviews._arrays import in_library_of, namespace, take_rows, to_numpy
-from latentviews._numbers import TINY
+from latentviews._numbers import TINY, generator_of
 from latentviews._validation import check_count, check_weights
 from latentviews.comparison.features import (
     FEWEST_ROWS,
@@ -118,7 +118,7 @@ def independence_test(
     >>> bool(independence_test(x, x**2 + rng.normal(size=300), random_state=0).pvalue < 0.05)
     True
     """
-    n_permutations, rng = check_count("n_permutations", n_permutations), np.random.default_rng(random_state)
+    n_permutations, rng = check_count("n_permutations", n_permutations), generator_of(random_state)
     given = [x, y, *more]
     views = [rows_or_batches(name, view) for name, view in zip(_names(given), given, strict=True)]
     if any(isinstance(view, RowsInBatches) for view in views):

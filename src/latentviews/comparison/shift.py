@@ -7,6 +7,7 @@ import numpy as np
 from scipy.optimize import minimize, nnls
 
 from latentviews._arrays import to_numpy
+from latentviews._numbers import generator_of
 from latentviews._sentences import warn_user
 from latentviews._validation import check_count, check_positive
 from latentviews.comparison.features import (
@@ -74,7 +75,7 @@ def covariate_shift_weights(
     bound = check_positive("bound", bound)
     if bound < 1:
         raise ValueError(f"bound must be at least 1, the mean of the weights; got {bound:g}.")
-    rng = np.random.default_rng(random_state)
+    rng = generator_of(random_state)
     phi, goal, noise = _features_of_both(source, target, kernel, check_count("n_landmarks", n_landmarks), rng)
     n = len(source)
     phi = np.column_stack([phi, np.ones(n)])  # the mean of the weights is matched to one with the rest
@@ -129,6 +130,16 @@ class LabelShift:
 
     ``weights`` has one weight per labelled row, target share q over source share p of its class.
 
+    Attributes
+    ----------
+    classes : array of shape (k,)
+    source : array of shape (k,)
+        Shares of the classes among the labelled rows.
+    target : array of shape (k,)
+        And among the others.
+    weights : array of shape (n,)
+        Of the labelled rows.
+
     Examples
     --------
     >>> import numpy as np
@@ -142,8 +153,8 @@ class LabelShift:
     """
 
     classes: np.ndarray
-    source: np.ndarray  # shares of the classes among the labelled rows
-    target: np.ndarray  # and among the others
+    source: np.ndarray
+    target: np.ndarray
     weights: np.ndarray = field(repr=False)
 
 
@@ -194,7 +205,7 @@ def label_shift(
     if any(label is None or label != label for label in labels.tolist()):
         raise ValueError("labels contains None or NaN, which is no class; leave those rows out of source.")
     classes, codes = np.unique(labels, return_inverse=True)
-    rng = np.random.default_rng(random_state)
+    rng = generator_of(random_state)
     phi, goal, _ = _features_of_both(source, target, kernel, check_count("n_landmarks", n_landmarks), rng)
     members = np.eye(len(classes))[codes]
     counts = members.sum(axis=0)

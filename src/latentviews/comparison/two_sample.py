@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from latentviews._arrays import namespace, take_rows, to_numpy
+from latentviews._numbers import generator_of
 from latentviews._validation import check_count, check_weights
 from latentviews.comparison.features import (
     FEWEST_ROWS,
@@ -90,7 +91,7 @@ def two_sample_test(
     >>> bool(two_sample_test(rng.normal(size=500), rng.uniform(-2, 2, size=500), random_state=0).pvalue < 0.05)
     True
     """
-    n_permutations, rng = check_count("n_permutations", n_permutations), np.random.default_rng(random_state)
+    n_permutations, rng = check_count("n_permutations", n_permutations), generator_of(random_state)
     check_count("n_landmarks", n_landmarks)
     check_same_names(x, y)
     x, y = rows_or_batches("x", x), rows_or_batches("y", y)

@@ -10,7 +10,7 @@ from scipy import sparse
 from sklearn.base import BaseEstimator
 
 from latentviews._arrays import to_numpy
-from latentviews._numbers import TINY, brief
+from latentviews._numbers import TINY, brief, generator_of
 from latentviews._parameters import AutoOr, NoneOr, Numbers
 from latentviews._validation import UnsupportedError, check_count
 from latentviews.core import streams
@@ -38,6 +38,16 @@ class RankTest:
     Keys are the numbers of two views, (0, 1); groups of views are tuples, (0, (1, 2)), and (0, 1, 2.0) are two views
     with kernels twice as wide.
 
+    Attributes
+    ----------
+    n_components : int
+    spectra : dict of arrays
+        Singular values of the centred cross-covariance.
+    nulls : dict of arrays
+        The largest singular value under permutation, sorted.
+    thresholds : dict of floats
+        What a singular value must exceed to count.
+
     Examples
     --------
     >>> from latentviews import rank_test
@@ -48,9 +58,9 @@ class RankTest:
     """
 
     n_components: int
-    spectra: dict[Compared, np.ndarray]  # singular values of the centred cross-covariance
-    nulls: dict[Compared, np.ndarray]  # the largest singular value under permutation, sorted
-    thresholds: dict[Compared, float]  # what a singular value must exceed to count
+    spectra: dict[Compared, np.ndarray]
+    nulls: dict[Compared, np.ndarray]
+    thresholds: dict[Compared, float]
 
     def __repr__(self) -> str:
         return brief(self)
@@ -150,7 +160,7 @@ def table_rank(
     n_directions: int = DIRECTIONS,
 ) -> RankTest:
     """`rank_test` in so many directions of a view; fewer are enough where classes are few."""
-    rng = np.random.default_rng(random_state)
+    rng = generator_of(random_state)
     reader = _TableReader(views, kernel, features)
     data, columns = read_table(reader, X, reset=True)
     rows = to_numpy(streams.sample(data, ROWS, rng)[0])

@@ -5,17 +5,30 @@ import gzip
 import hashlib
 import json
 import os
+import zlib
 from importlib import resources
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from latentviews._files import as_path
 from latentviews._numbers import brief
 
 
 class SeriesFile(NamedTuple):
     """Which columns of a file make a series, and which say where sequences begin and what happens.
+
+    Attributes
+    ----------
+    path : str
+        The file, inside the folder of the collection.
+    columns : tuple of str
+        The series.
+    sequence : str or None
+        The column whose value changes where a sequence begins; None where all rows are one.
+    label : str or None
+        The column that says what happens at every row.
 
     Examples
     --------
@@ -49,6 +62,15 @@ SERIES = {
 class SeriesData(NamedTuple):
     r"""Sequences one under the other, from a file.
 
+    Attributes
+    ----------
+    X : array of shape (n_samples, n_columns)
+    lengths : array of int
+        How long every sequence is.
+    labels : array of shape (n_samples,) or None
+        What happens at every row, where it is known.
+    columns : tuple of str
+
     Examples
     --------
     >>> import pathlib, tempfile
@@ -59,9 +81,9 @@ class SeriesData(NamedTuple):
     array([2, 1])
     """
 
-    X: np.ndarray  # (n_samples, n_columns)
-    lengths: np.ndarray  # how long every sequence is
-    labels: np.ndarray | None  # (n_samples,), what happens at every row, where it is known
+    X: np.ndarray
+    lengths: np.ndarray
+    labels: np.ndarray | None
     columns: tuple[str, ...]
 
     def __repr__(self) -> str:
@@ -126,15 +148,15 @@ def read_series(path: str | Path, layout: SeriesFile) -> SeriesData:
     >>> series.X[:, 0], series.lengths.tolist(), series.labels.tolist()
     (array([ 1., nan,  5.]), [2, 1], ['stand', 'run', 'run'])
     """
-    opener: Any = gzip.open if str(path).endswith(".gz") else open
-    with opener(path, "rt", newline="") as file:
-        rows = list(csv.DictReader(file))
+    path = as_path(path)
+    rows = _records(path)
     if not rows:
-        raise ValueError(f"{Path(path).name} holds no rows.")
-    absent = [column for column in layout.columns if column not in rows[0]]
+        raise ValueError(f"{path.name} holds no rows.")
+    wanted = (*layout.columns, *filter(None, (layout.sequence, layout.label)))
+    absent = [column for column in wanted if column not in rows[0]]
     if absent:
-        raise ValueError(f"{Path(path).name} lacks the columns {absent}; it has {list(rows[0])}.")
-    X = np.array([[float(row[column]) if row[column] else np.nan for column in layout.columns] for row in rows])
+        raise ValueError(f"{path.name} lacks the columns {absent}; it has {list(rows[0])}.")
+    X = np.array([[_value(path, row, column) for column in layout.columns] for row in rows])
     lengths = np.array([len(X)])
     if layout.sequence is not None:
         names = np.array([row[layout.sequence] for row in rows])
@@ -144,8 +166,33 @@ def read_series(path: str | Path, layout: SeriesFile) -> SeriesData:
     return SeriesData(X, lengths, labels, layout.columns)
 
 
+def _records(path: Path) -> list[dict[str, str]]:
+    """The rows of a CSV file, by the names of its header."""
+    opener: Any = gzip.open if path.suffix == ".gz" else open
+    try:
+        with opener(path, "rt", newline="") as file:
+            return list(csv.DictReader(file))
+    except (UnicodeDecodeError, EOFError, gzip.BadGzipFile, zlib.error, csv.Error) as error:
+        raise ValueError(f"{path.name} is no CSV file, or damaged ({error}).") from error
+
+
+def _value(path: Path, row: dict[str, str], column: str) -> float:
+    """A number of a row; NaN where the cell is blank."""
+    try:
+        return float(row[column] or "nan")
+    except ValueError as error:
+        raise ValueError(f"{path.name} holds {row[column]!r:.60} in column {column!r}, which is no number.") from error
+
+
 class Cytometry(NamedTuple):
     """A sample of cells with the populations that an expert gated.
+
+    Attributes
+    ----------
+    X : array of shape (n_cells, n_markers)
+    y : array of shape (n_cells,)
+        The population of every cell; 0 where it was not gated.
+    markers : list of str
 
     Examples
     --------
@@ -156,8 +203,8 @@ class Cytometry(NamedTuple):
     array([7., 8.])
     """
 
-    X: np.ndarray  # (n_cells, n_markers)
-    y: np.ndarray  # (n_cells,), 0 where a cell was not gated
+    X: np.ndarray
+    y: np.ndarray
     markers: list[str]
 
 

@@ -6,9 +6,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy import stats
 
-from latentviews._numbers import brief
-from latentviews._validation import check_count
+from latentviews._numbers import brief, generator_of
+from latentviews._validation import check_count, check_nonnegative
 from latentviews.sequences.chains import draw_states
+from latentviews.sequences.stretches import check_lengths
 
 DESIGNS = ("gaussian", "gamma", "shapes")
 
@@ -16,6 +17,11 @@ DESIGNS = ("gaussian", "gamma", "shapes")
 @dataclass(frozen=True, eq=False)
 class TrueView:
     """The true distributions of one view: ``laws[h]`` is a list of (weight, frozen scipy distribution).
+
+    Attributes
+    ----------
+    laws : tuple with a tuple of parts per class
+        The share of every part, and its frozen distribution of SciPy.
 
     Examples
     --------
@@ -66,6 +72,13 @@ class TrueView:
 class Truth(NamedTuple):
     """What generated the data.
 
+    Attributes
+    ----------
+    weights : array of shape (k,)
+        How common the classes are.
+    components : tuple of TrueView
+        One per view.
+
     Examples
     --------
     >>> from latentviews.datasets import make_multiview
@@ -74,12 +87,19 @@ class Truth(NamedTuple):
     (array([0.1, 0.2, 0.3, 0.4]), 3)
     """
 
-    weights: np.ndarray  # (k,)
-    components: tuple[TrueView, ...]  # one per view, with `density(x)`
+    weights: np.ndarray
+    components: tuple[TrueView, ...]
 
 
 class MultiViewData(NamedTuple):
     """Data, labels and the truth behind them.
+
+    Attributes
+    ----------
+    X : array of shape (n_samples, n_views)
+    y : array of shape (n_samples,)
+        The class of every row.
+    truth : Truth
 
     Examples
     --------
@@ -92,8 +112,8 @@ class MultiViewData(NamedTuple):
     def __repr__(self) -> str:
         return brief(self)
 
-    X: np.ndarray  # (n_samples, n_views)
-    y: np.ndarray  # (n_samples,)
+    X: np.ndarray
+    y: np.ndarray
     truth: Truth
 
 
@@ -141,7 +161,8 @@ def make_multiview(
     [0.8, 0.0]
     """
     n_samples, k = check_count("n_samples", n_samples), check_count("n_components", n_components)
-    n_views, rng = check_count("n_views", n_views), np.random.default_rng(random_state)
+    n_views, rng = check_count("n_views", n_views), generator_of(random_state)
+    separation = check_nonnegative("separation", separation)
     if design not in DESIGNS:
         raise ValueError(f"design must be one of {DESIGNS}; got {design!r}.")
     if design == "shapes" and k != 3:
@@ -160,6 +181,15 @@ def make_multiview(
 class HMMTruth(NamedTuple):
     """The chain and the emissions that generated a sequence.
 
+    Attributes
+    ----------
+    start : array of shape (k,)
+        The probability of every state at the first row.
+    transition : array of shape (k, k)
+        P(next state | state), one row per state.
+    components : tuple of TrueView
+        One per view.
+
     Examples
     --------
     >>> from latentviews.datasets import make_hmm
@@ -169,13 +199,20 @@ class HMMTruth(NamedTuple):
            [0.1, 0.1, 0.8]])
     """
 
-    start: np.ndarray  # (k,)
-    transition: np.ndarray  # (k, k)
-    components: tuple[TrueView, ...]  # one per view, with `density(x)`
+    start: np.ndarray
+    transition: np.ndarray
+    components: tuple[TrueView, ...]
 
 
 class HMMData(NamedTuple):
     """Sequences one under the other, their states and the truth behind them.
+
+    Attributes
+    ----------
+    X : array of shape (n_samples, 1)
+    states : array of shape (n_samples,)
+        The state at every row.
+    truth : HMMTruth
 
     Examples
     --------
@@ -188,8 +225,8 @@ class HMMData(NamedTuple):
     def __repr__(self) -> str:
         return brief(self)
 
-    X: np.ndarray  # (n_samples, 1)
-    states: np.ndarray  # (n_samples,)
+    X: np.ndarray
+    states: np.ndarray
     truth: HMMTruth
 
 
@@ -223,16 +260,13 @@ def make_hmm(n_samples: int = 1000, *, stay: float = 0.9, lengths: Any = None, r
     >>> [abs(round(float(X[states == h].mean()), 1)) for h in range(3)]  # means do not tell the states apart
     [0.0, 0.0, 0.0]
     """
-    n_samples, rng = check_count("n_samples", n_samples), np.random.default_rng(random_state)
-    if not 0 <= stay <= 1:
+    n_samples, rng = check_count("n_samples", n_samples), generator_of(random_state)
+    if check_nonnegative("stay", stay) > 1:
         raise ValueError(f"stay must be a probability; got {stay!r}.")
     two_modes = ((0.5, stats.norm(-1.5, 0.35)), (0.5, stats.norm(1.5, 0.35)))
     view = TrueView((two_modes, ((1.0, stats.expon(-1, 1)),), ((1.0, stats.norm(0, 0.6)),)))
     start, transition = np.full(3, 1 / 3), stay * np.eye(3) + (1 - stay) / 2 * (1 - np.eye(3))
-    lengths = np.array([n_samples]) if lengths is None else np.asarray(lengths, dtype=int)
-    if lengths.sum() != n_samples:
-        raise ValueError(f"lengths must add up to n_samples, {n_samples}; they add up to {lengths.sum()}.")
-    states = draw_states(start, transition, lengths, rng)
+    states = draw_states(start, transition, check_lengths(lengths, n_samples), rng)
     X = np.empty((n_samples, 1))
     for h in range(3):
         X[states == h] = view.sample(h, int(np.sum(states == h)), rng)

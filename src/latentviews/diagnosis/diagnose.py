@@ -8,7 +8,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from latentviews._arrays import to_numpy
-from latentviews._numbers import effective_rows
+from latentviews._numbers import effective_rows, generator_of
 from latentviews._sentences import counted
 from latentviews._validation import check_count, is_auto
 from latentviews.core import streams
@@ -97,6 +97,61 @@ def outside_sentence(found: dict[int, float], names: Sequence[str]) -> str:
 class Diagnosis:
     """What `diagnose` finds: print ``summary()`` first; the fields hold the numbers behind it.
 
+    Attributes
+    ----------
+    n_rows : int
+        Rows looked at.
+    view_names : tuple of str
+    weights : array of shape (k,)
+        Of the classes, in the fit.
+    moments : MomentQuality or None
+        The spectrum and its errors; None where the moments do not support k classes.
+    mass : array of shape (n_views, k)
+        Integrals of components before they are densities; no objects.
+    clipped : array of shape (n_views, k)
+        The share of their mass that was negative.
+    effective_rows : array of shape (k,)
+        How many rows a class rests on: the expected Σ r, or Kish's (Σ r)² / Σ r² where fewer.
+    certainty : array of shape (n_rows,)
+        The largest posterior of every row.
+    counts : array of shape (k,)
+        Rows by their most probable class.
+    outside : dict
+        Columns with values beyond the range of the fit, and the share of the rows that have them.
+    dependence : WithinClassDependence
+        HSIC of every two views inside every class.
+    start_objectives : dict
+        What every start reached.
+    converged : bool
+    start_agreements : dict
+        Adjusted Rand index of every start's partition with the best one's.
+    n_fitted : int
+        Rows that the polish saw; zero where not known.
+    agreement : float or None
+        That of the starts' partitions with each other, where the fit allows for dependence.
+    within : array of shape (k,) or None
+        How many classes the rows of each look like.
+    exact : dict
+        Values that many rows of a column have exactly.
+    apart : dict
+        Columns of which some rows have one value far from all others: that value, how many rows, the value next to it.
+    copies : tuple of pairs of str
+        Columns of different views that are the same up to scale.
+    tried : bool
+        Whether the fit could have allowed for dependence, and held-out rows spoke against it.
+    refused : bool
+        Whether no copulas can be had of such views.
+    exchangeable : bool
+        Whether views share their distributions.
+    counted : bool
+        Whether the number of classes was left to the fit.
+    counted_by_rank : int or None
+        How many classes `rank_test` counted in the fit, before it split them.
+    shares : array of shape (k,)
+        How common the classes are among these rows: means of their posteriors.
+    shifted : bool
+        Whether these are not the weights of the fit: then the rows are others.
+
     Examples
     --------
     >>> from latentviews import MultiViewMixture, diagnose
@@ -106,33 +161,33 @@ class Diagnosis:
     100
     """
 
-    n_rows: int  # rows looked at
+    n_rows: int
     view_names: tuple[str, ...]
-    weights: np.ndarray  # (k,)
-    moments: MomentQuality | None = field(repr=False)  # None where the moments do not support k classes
-    mass: np.ndarray = field(repr=False)  # (n_views, k), integrals of components before they are densities; no objects
-    clipped: np.ndarray = field(repr=False)  # (n_views, k), the share of their mass that was negative
-    effective_rows: np.ndarray  # (k,), the expected rows Σ r, or Kish's (Σ r)² / Σ r² where fewer
-    certainty: np.ndarray = field(repr=False)  # (n_rows,), the largest posterior of every row
-    counts: np.ndarray  # (k,), rows by their most probable class
-    outside: dict[str, float]  # columns beyond the range of the fit, and the share of the rows that are
+    weights: np.ndarray
+    moments: MomentQuality | None = field(repr=False)
+    mass: np.ndarray = field(repr=False)
+    clipped: np.ndarray = field(repr=False)
+    effective_rows: np.ndarray
+    certainty: np.ndarray = field(repr=False)
+    counts: np.ndarray
+    outside: dict[str, float]
     dependence: WithinClassDependence = field(repr=False)
-    start_objectives: dict[str, float]  # what every start reached
+    start_objectives: dict[str, float]
     converged: bool
-    start_agreements: dict[str, float] = field(default_factory=dict)  # of their partitions with the best one's
-    n_fitted: int = 0  # rows that the polish saw; zero where not known
-    agreement: float | None = None  # of the starts' partitions, where the fit allows for dependence
-    within: np.ndarray | None = None  # (k,), how many classes the rows of each look like
-    exact: dict[str, ExactValues] = field(default_factory=dict)  # values that many rows of a column have exactly
-    apart: dict[str, tuple[float, int, float]] = field(default_factory=dict)  # values of some rows far from all others
-    copies: tuple[tuple[str, str], ...] = ()  # columns of different views that are the same up to scale
-    tried: bool = False  # whether the fit could have allowed for dependence, and held-out rows spoke against it
-    refused: bool = False  # whether no copulas can be had of such views
-    exchangeable: bool = False  # whether views share their distributions
-    counted: bool = False  # whether the number of classes was left to the fit
-    counted_by_rank: int | None = None  # how many classes `rank_test` counted in the fit, before it split them
-    shares: np.ndarray = field(default_factory=lambda: np.empty(0))  # (k,), of these rows: means of their posteriors
-    shifted: bool = False  # whether those are not the weights of the fit: then the rows are others
+    start_agreements: dict[str, float] = field(default_factory=dict)
+    n_fitted: int = 0
+    agreement: float | None = None
+    within: np.ndarray | None = None
+    exact: dict[str, ExactValues] = field(default_factory=dict)
+    apart: dict[str, tuple[float, int, float]] = field(default_factory=dict)
+    copies: tuple[tuple[str, str], ...] = ()
+    tried: bool = False
+    refused: bool = False
+    exchangeable: bool = False
+    counted: bool = False
+    counted_by_rank: int | None = None
+    shares: np.ndarray = field(default_factory=lambda: np.empty(0))
+    shifted: bool = False
 
     @property
     def pi_min(self) -> float:
@@ -229,7 +284,7 @@ def diagnose(model: Any, X: Any, *, n_permutations: int = 199, random_state: Any
         instead = OTHERS.get(type(model).__name__)
         more = f" For it see {instead}." if instead else ""
         raise TypeError(f"diagnose looks at a fitted MultiViewMixture; got a {type(model).__name__}.{more}")
-    n_permutations, rng = check_count("n_permutations", n_permutations), np.random.default_rng(random_state)
+    n_permutations, rng = check_count("n_permutations", n_permutations), generator_of(random_state)
     data, columns = read_table(model, X, reset=False)
     sample, *_ = streams.sample(data, ROWS, rng)
     return _looked_at(model, to_numpy(sample), columns, n_permutations, rng)

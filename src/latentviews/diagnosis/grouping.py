@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from latentviews._arrays import to_numpy
+from latentviews._numbers import generator_of
 from latentviews._sentences import counted
 from latentviews.core import streams
 from latentviews.core.categories import chosen_codes
@@ -27,6 +28,17 @@ MOST_COLUMNS = 60
 class ViewSuggestion:
     """Columns put together by their dependence, and what that rests on.
 
+    Attributes
+    ----------
+    views : tuple of tuples of int
+        Columns, in the order of the table.
+    names : tuple of str
+        Of all columns.
+    strength : array of shape (d, d)
+        Dependence inside the classes, from 0 to 1; NaN on the diagonal.
+    n_components : int
+        Classes of the first fit.
+
     Examples
     --------
     >>> from latentviews import suggest_views
@@ -35,10 +47,10 @@ class ViewSuggestion:
     ((0,), (1,), (2,))
     """
 
-    views: tuple[tuple[int, ...], ...]  # columns, in the order of the table
-    names: tuple[str, ...]  # of all columns
-    strength: np.ndarray = field(repr=False)  # (d, d), dependence inside the classes, from 0 to 1; NaN on the diagonal
-    n_components: int  # classes of the model fit
+    views: tuple[tuple[int, ...], ...]
+    names: tuple[str, ...]
+    strength: np.ndarray = field(repr=False)
+    n_components: int
 
     def summary(self) -> str:
         """What was chosen and why, in plain sentences."""
@@ -104,7 +116,7 @@ def suggest_views(X: Any, n_components: int | str = "auto", *, random_state: Any
     >>> suggest_views(np.column_stack([X, twin]), 2, random_state=0).views
     ((0,), (1,), (2, 3))
     """
-    rng = np.random.default_rng(random_state)
+    rng = generator_of(random_state)
     model = MultiViewMixture(n_components, random_state=int(rng.integers(2**31)))
     data, columns = read_table(model, X, reset=True)
     names = tuple(map(str, getattr(model, "feature_names_in_", range(len(columns)))))

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from latentviews._numbers import drawn_labels
+from latentviews._numbers import drawn_labels, generator_of
 from latentviews._validation import check_count, draws_of
 from latentviews.core.categories import Categories
 from latentviews.discrete.answers import Answers, distinct_answers
@@ -196,7 +196,7 @@ class ClassQuestionsMixin:
         if self.regression_ is not None:
             raise ValueError("bootstrap_test compares classes without covariates; fit them so.")
         answers, _ = self._rows(X, sample_weight, None)
-        kernels, rng = self._kernels(answers), np.random.default_rng(random_state)
+        kernels, rng = self._kernels(answers), generator_of(random_state)
         own = ClassParameters(self.weights_[None], np.concatenate(self.coefficients_)[:, None])
         k = self.n_components_ - 1
         given = list(spectral_starts(answers, k, rng))

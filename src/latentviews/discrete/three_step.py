@@ -16,7 +16,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from latentviews._numbers import TINY, as_shares
+from latentviews._numbers import TINY, as_shares, generator_of
 from latentviews._parameters import Constraint, OneOf, Such
 from latentviews._sentences import warn_user
 from latentviews._validation import IdentifiabilityWarning, check_count, check_weights
@@ -118,6 +118,13 @@ def check_length(name: str, got: int, expected: int) -> None:
 class FirstStep:
     """Posteriors of rows, and how they depend on the estimates of a `LatentClass`, for what is built on them.
 
+    Attributes
+    ----------
+    fit : Fitted
+        The parameters of the fit, and the distinct answers.
+    patterns : array of shape (n,)
+        The place among these of the answers of every row.
+
     Examples
     --------
     >>> import numpy as np
@@ -132,8 +139,8 @@ class FirstStep:
     (1, 2)
     """
 
-    fit: Fitted  # of distinct answers
-    patterns: np.ndarray  # (n,), the answers of every row
+    fit: Fitted
+    patterns: np.ndarray
 
     @property
     def posteriors(self) -> np.ndarray:
@@ -239,7 +246,7 @@ def _moved(rows: ClassAssignment, first: FirstStep, slope: np.ndarray) -> np.nda
 
 def drawn_counts(n_rows: int, n_resamples: Any, random_state: Any) -> Iterator[np.ndarray]:
     """How often every row is in each of so many resamples of as many rows."""
-    rng = np.random.default_rng(random_state)
+    rng = generator_of(random_state)
     for _ in range(check_count("n_resamples", n_resamples, 2)):
         yield np.bincount(rng.integers(n_rows, size=n_rows), minlength=n_rows)
 

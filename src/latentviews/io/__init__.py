@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from latentviews._constants import COFACTOR, TRANSFORMS
+from latentviews._files import as_path
 from latentviews.io.labels import write_labels
 from latentviews.io.opening import open_source
 from latentviews.io.source import InputError, Source, require
@@ -36,6 +37,16 @@ BYTES = 8  # of a number in a text file, about
 class Reading:
     r"""What was read of a file and how, so that another is read the same way.
 
+    Attributes
+    ----------
+    columns : tuple of str
+    transforms : tuple of Logicle, Arcsinh, Words or None
+        One per column; None leaves it as it is.
+    compensated : bool
+        Whether files with a spillover matrix are compensated by it.
+    missing : tuple of str
+        Marks of missing values, beside empty cells and the like.
+
     Examples
     --------
     >>> import pathlib, tempfile
@@ -48,14 +59,32 @@ class Reading:
     """
 
     columns: tuple[str, ...]
-    transforms: tuple[Transform | None, ...]  # one per column; None leaves it as it is
-    compensated: bool = True  # whether files with a spillover matrix are compensated by it
-    missing: tuple[str, ...] = ()  # marks of missing values, beside empty cells and the like
+    transforms: tuple[Transform | None, ...]
+    compensated: bool = True
+    missing: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, eq=False)
 class Table:
     r"""Numbers from a file.
+
+    Attributes
+    ----------
+    values : array of shape (n_rows, n_columns)
+        NaN where a value is missing.
+    source : str
+        The file's name.
+    format : {"csv", "parquet", "npy", "zarr", "fcs", "h5ad"}
+    reading : Reading
+        How it was read.
+    left_out : tuple of str
+        Columns of the file that were not asked for, or hold no numbers.
+    texts : tuple of str
+        Those of them that hold text.
+    stored : StoredTable or None
+        All rows, where those in memory are some of them.
+    rows : array of int or None
+        The places in the file of those in memory, then.
 
     Examples
     --------
@@ -70,14 +99,14 @@ class Table:
     (2, 2)
     """
 
-    values: np.ndarray = field(repr=False)  # (n_rows, n_columns), NaN where a value is missing
-    source: str  # the file's name
+    values: np.ndarray = field(repr=False)
+    source: str
     format: str
     reading: Reading
-    left_out: tuple[str, ...] = ()  # columns of the file that were not asked for, or hold no numbers
-    texts: tuple[str, ...] = ()  # those of them that hold text
-    stored: StoredTable | None = field(default=None, repr=False)  # all rows, where those in memory are some of them
-    rows: np.ndarray | None = field(default=None, repr=False)  # the places in the file of those in memory, then
+    left_out: tuple[str, ...] = ()
+    texts: tuple[str, ...] = ()
+    stored: StoredTable | None = field(default=None, repr=False)
+    rows: np.ndarray | None = field(default=None, repr=False)
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -165,7 +194,7 @@ def read_table(
     array([[2. , 1.5],
            [4. , nan]])
     """
-    path = Path(path)
+    path = as_path(path)
     if transform not in TRANSFORMS:
         raise InputError(f"transform must be one of {TRANSFORMS}; got {transform!r}.")
     if reading is not None:
@@ -224,7 +253,7 @@ def sample_table(
     Table or None
         With all rows as ``stored``; None where the table is small, or a file that can only be read whole.
     """
-    path = Path(path)
+    path = as_path(path)
     source = open_source(path, delimiter=delimiter, header=header, missing=missing)
     if source.pieces is None or source.count is None:
         return None
@@ -274,7 +303,7 @@ def unusable_columns(path: Any, **written: Any) -> dict[str, str]:
 
     ``written`` says how the file is, as `open_source` takes it.
     """
-    source = open_source(Path(path), compensate=False, **written)
+    source = open_source(as_path(path), compensate=False, **written)
     found = {}
     for j, name in enumerate(source.names):
         if source.names.count(name) > 1:

@@ -24,6 +24,7 @@ from typing import Any
 
 import numpy as np
 
+from latentviews._files import as_path
 from latentviews.io.model_reader import DamagedError, Reader, array_name
 from latentviews.io.model_writer import SavingError, Writer
 
@@ -52,7 +53,7 @@ def save(model: Any, path: Any) -> None:
     >>> load(path)
     MultiViewMixture(n_components=3)
     """
-    path = _place(path)
+    path = as_path(path)
     if path.is_dir():
         raise SavingError(f"{path} is a directory; name a file in it.")
     if model is None or isinstance(model, str | bytes | int | float | np.ndarray):
@@ -96,7 +97,7 @@ def load(path: Any) -> Any:
     >>> load(path)
     Gaussian(bandwidth=2.0)
     """
-    path = _place(path)
+    path = as_path(path)
     if path.is_dir():
         raise SavingError(f"{path} is a directory; name the model file in it.")
     with open(path, "rb") as file:
@@ -110,13 +111,6 @@ def load(path: Any) -> Any:
             raise SavingError(f"{path} is a damaged model file: {error}.") from error
         except Exception as error:  # a damaged zip can fail anywhere on the way to its entries
             raise SavingError(f"{path} is not a model that latentviews saved, or it is cut short ({error}).") from error
-
-
-def _place(path: Any) -> Path:
-    """A path, or a sentence on what is none."""
-    if not isinstance(path, str | os.PathLike):
-        raise TypeError(f"path must be the name of a file, a string or a Path; got {path!r:.60}.")
-    return Path(path)
 
 
 @contextmanager

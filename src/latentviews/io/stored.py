@@ -29,6 +29,15 @@ class StoredTable:
     It is an iterable of batches that can be read more than once, and knows how many rows there are. `open_table` makes
     one.
 
+    Attributes
+    ----------
+    files : tuple
+        Every file, and where the columns are in it.
+    names : tuple of str
+        The columns.
+    named : bool
+        Whether pieces are data frames, with these names.
+
     Examples
     --------
     >>> import pathlib, tempfile
@@ -44,7 +53,7 @@ class StoredTable:
         self.files = tuple(files)
         self.names = tuple(names)
         first = self.files[0].source
-        self.named = named or first.names != numbered(len(first.names))  # whether pieces are frames, with names
+        self.named = named or first.names != numbered(len(first.names))
 
     @cached_property
     def n_rows(self) -> int:

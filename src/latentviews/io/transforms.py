@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from latentviews._constants import COFACTOR
+from latentviews._validation import check_positive
 
 TOP = 262_144.0  # the upper end of the scale of most digital instruments, 2¹⁸
 DECADES = 4.5
@@ -37,6 +38,9 @@ class Arcsinh:
     """
 
     cofactor: float = COFACTOR
+
+    def __post_init__(self) -> None:
+        check_positive("cofactor", self.cofactor)
 
     def __call__(self, x: Any) -> np.ndarray:
         """Data to the scale."""

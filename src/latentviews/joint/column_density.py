@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_array
 
-from latentviews._numbers import brief
+from latentviews._numbers import brief, generator_of
 from latentviews._validation import check_count
 from latentviews.core.checked import Spaces, refuse_outside
 
@@ -14,6 +14,16 @@ from latentviews.core.checked import Spaces, refuse_outside
 @dataclass(frozen=True, eq=False)
 class ColumnDensity:
     """The density of some columns: a marginal or a conditional of a fitted `LowRankDensity`.
+
+    Attributes
+    ----------
+    joint : a density over numbered columns
+    columns : list of int
+        In the order in which rows are given.
+    names : list of str or None
+        Theirs, by which they are found in a data frame.
+    spaces : dict
+        Where the values of columns may lie, by number.
 
     Examples
     --------
@@ -27,10 +37,10 @@ class ColumnDensity:
     True
     """
 
-    joint: Any  # a density over numbered columns
-    columns: list[int]  # in the order in which rows are given
-    names: list[str] | None = None  # theirs, by which they are found in a data frame
-    spaces: Spaces = field(default_factory=dict)  # of columns, by number
+    joint: Any
+    columns: list[int]
+    names: list[str] | None = None
+    spaces: Spaces = field(default_factory=dict)
 
     def __repr__(self) -> str:
         return brief(self)
@@ -57,5 +67,5 @@ class ColumnDensity:
 
     def sample(self, n_samples: int = 1, random_state: Any = None) -> np.ndarray:
         """Rows drawn from the density."""
-        rng = np.random.default_rng(random_state)
+        rng = generator_of(random_state)
         return self.joint.sample(check_count("n_samples", n_samples), rng, 1 + max(self.columns))[:, self.columns]

@@ -9,7 +9,7 @@ import numpy as np
 from scipy.optimize import linear_sum_assignment
 from scipy.special import ndtri
 
-from latentviews._numbers import TINY, brief, drawn_labels, effective_rows
+from latentviews._numbers import TINY, brief, drawn_labels, effective_rows, generator_of
 from latentviews.core.components import Components, evaluate
 from latentviews.core.tables import Columns
 from latentviews.mixtures.quantiles import check_levels, mixture_quantiles
@@ -94,6 +94,17 @@ class Expectation:
     ``MultiViewMixture.expectation`` gives it, by the signed weights of Bonhomme, Jochmans & Robin (2016). It unpacks to
     values and standard errors.
 
+    Attributes
+    ----------
+    values : array of shape (k,)
+    standard_errors : array of shape (k,)
+    rows : array of shape (k,) or None
+        How many of equal weight say as much as those of each class.
+    variances : array of shape (k,) or None
+        Of the values by the rows alone, without any that are added.
+    two_values : pair of floats or None
+        Of the function, the lower first; None where it has others.
+
     Examples
     --------
     >>> from latentviews import MultiViewMixture
@@ -111,11 +122,11 @@ class Expectation:
     def __repr__(self) -> str:
         return brief(self)
 
-    values: np.ndarray  # (k,)
-    standard_errors: np.ndarray  # (k,)
-    rows: np.ndarray | None = None  # (k,), how many of equal weight say as much as those of each class
-    variances: np.ndarray | None = None  # (k,), of the values by the rows alone, without any that are added
-    two_values: tuple[float, float] | None = None  # of the function, the lower first; None where it has others
+    values: np.ndarray
+    standard_errors: np.ndarray
+    rows: np.ndarray | None = None
+    variances: np.ndarray | None = None
+    two_values: tuple[float, float] | None = None
 
     def __iter__(self) -> Iterator[np.ndarray]:
         return iter((self.values, self.standard_errors))
@@ -220,6 +231,13 @@ class Conditional:
 
     Categories are codes 0, 1, … here, in the order of the model's ``categories_``.
 
+    Attributes
+    ----------
+    posteriors : array of shape (n, k)
+        Given the other views.
+    components : Components
+        The distribution of the view in every class.
+
     Examples
     --------
     >>> from latentviews import MultiViewMixture
@@ -234,7 +252,7 @@ class Conditional:
     def __repr__(self) -> str:
         return brief(self)
 
-    posteriors: np.ndarray  # (n, k), given the other views
+    posteriors: np.ndarray
     components: Components
 
     def mean(self) -> np.ndarray:
@@ -261,7 +279,7 @@ class Conditional:
 
     def sample(self, random_state: Any = None) -> np.ndarray:
         """One draw for every row, (n, d)."""
-        rng = np.random.default_rng(random_state)
+        rng = generator_of(random_state)
         labels = drawn_labels(self.posteriors, rng)
         rows = np.empty((len(labels), self.components.dim))
         for component in np.unique(labels):
@@ -277,6 +295,12 @@ def _then(f: Callable[[np.ndarray], Any], column: Callable[[np.ndarray], Any]) -
 class Bootstrap(NamedTuple):
     """Resampled values of weights and functionals, classes aligned, with percentile intervals.
 
+    Attributes
+    ----------
+    weights : array of shape (n_resamples, k)
+    values : array of shape (n_resamples, k)
+        Of the functional; empty without one.
+
     Examples
     --------
     >>> from latentviews import MultiViewMixture, Sieve
@@ -291,8 +315,8 @@ class Bootstrap(NamedTuple):
     def __repr__(self) -> str:
         return brief(self)
 
-    weights: np.ndarray  # (n_resamples, k)
-    values: np.ndarray  # (n_resamples, k), of the functional; empty without one
+    weights: np.ndarray
+    values: np.ndarray
 
     def interval(self, level: float = 0.95) -> tuple[np.ndarray, np.ndarray]:
         """Lower and upper ends for the class weights."""

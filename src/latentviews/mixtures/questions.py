@@ -7,6 +7,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from latentviews._arrays import is_foreign, namespace, to_numpy
+from latentviews._numbers import generator_of
 from latentviews._validation import (
     check_count,
     check_weights,
@@ -113,7 +114,7 @@ class ViewQuestionsMixin:
         Bootstrap
             Draws of the weights, and of the expectations.
         """
-        table, rng = self._table(X), np.random.default_rng(random_state)
+        table, rng = self._table(X), generator_of(random_state)
         n_resamples, weights = check_count("n_resamples", n_resamples, 2), check_weights(sample_weight, table)
         return resample(classes_of(self), table, f, self._view_index(view), n_resamples, rng, weights)
 

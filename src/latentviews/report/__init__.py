@@ -6,6 +6,7 @@ from typing import Any
 
 from sklearn.utils.validation import check_is_fitted
 
+from latentviews._files import as_path
 from latentviews.report.contents import Contents, report_contents
 from latentviews.report.crowd import write_crowd_report
 from latentviews.report.page import page, write_page
@@ -124,7 +125,7 @@ def _instead(model: Any) -> str:
 
 def _checked(path: Any) -> Path:
     """A path that a file can be written to."""
-    path = Path(path)
+    path = as_path(path)
     if path.is_dir():
         raise IsADirectoryError(f"A report is one file, and {path} is a directory; name a file in it.")
     if not path.absolute().parent.is_dir():

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from latentviews._constants import REPORTED_CLASSES
-from latentviews._numbers import as_shares
+from latentviews._numbers import as_shares, generator_of
 from latentviews._validation import UnsupportedError
 from latentviews.core import streams
 from latentviews.core.kernels.space import Space
@@ -75,6 +75,51 @@ class Wording(NamedTuple):
 class Contents:
     """All that a report says.
 
+    Attributes
+    ----------
+    title : str
+    source : str or None
+        Where the rows are from.
+    made : datetime
+    model_name : str
+        The class of the model.
+    settings : dict
+        The value of every parameter, and whether it is not the default.
+    saved : str or None
+        Where the model was saved.
+    reading : bool
+        Whether the model remembers how its rows were read from a file.
+    n_rows : int
+    n_incomplete : int
+        Rows with a missing cell.
+    n_classified : int
+        Rows whose class was looked at.
+    columns : list of Column
+    view_names : list of str
+    named_views : bool
+        Whether the names are their own, not those of the columns.
+    sizes : Sizes
+        How common the classes are, with intervals.
+    counts : array of shape (k,)
+        Rows by their most probable class.
+    n_noise : int
+        Rows most probably in none.
+    certainty : array of shape (k, 4)
+        Shares of a class's rows by certainty, the least certain last.
+    confused : tuple or None
+        The two classes most often in doubt, and their share of the doubt.
+    panels : list of ViewDensities
+    panel_views : list of int
+        The view of every panel.
+    diagnosis : Diagnosis
+    rank : RankTest or None
+    counted : bool
+        Whether that is the test of the fit, on its rows.
+    points : Points
+        Rows for the scatter plot.
+    wording : Wording
+        How the report speaks to its reader.
+
     Examples
     --------
     >>> from latentviews import MultiViewMixture
@@ -92,25 +137,25 @@ class Contents:
     source: str | None
     made: datetime.datetime
     model_name: str
-    settings: dict[str, tuple[str, bool]]  # value, and whether it is not the default
+    settings: dict[str, tuple[str, bool]]
     saved: str | None
-    reading: bool  # whether the model remembers how its rows were read from a file
+    reading: bool
     n_rows: int
-    n_incomplete: int  # rows with a missing cell
-    n_classified: int  # rows whose class was looked at
+    n_incomplete: int
+    n_classified: int
     columns: list[Column]
     view_names: list[str]
-    named_views: bool  # whether the names are their own, not those of the columns
+    named_views: bool
     sizes: Sizes
-    counts: np.ndarray  # (k,), rows by their most probable class
-    n_noise: int  # rows most probably in none
-    certainty: np.ndarray  # (k, 4), shares of a class's rows by certainty, the least certain last
-    confused: tuple[int, int, float] | None  # the two classes most often in doubt, and their share of the doubt
+    counts: np.ndarray
+    n_noise: int
+    certainty: np.ndarray
+    confused: tuple[int, int, float] | None
     panels: list[ViewDensities]
-    panel_views: list[int]  # the view of every panel
+    panel_views: list[int]
     diagnosis: Diagnosis
     rank: RankTest | None
-    counted: bool  # whether that is the test of the fit, on its rows
+    counted: bool
     points: Points
     wording: Wording
 
@@ -138,7 +183,7 @@ def report_contents(
 
     ``checked`` is what `checked_rows` found of them, where that is known.
     """
-    rng = np.random.default_rng(random_state)
+    rng = generator_of(random_state)
     plain, table, names, some, posteriors, here, diagnosis = checked or checked_rows(model, X, columns, rng)
     labels, k = most_probable(posteriors)[0], posteriors.shape[1]
     if k > REPORTED_CLASSES:

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
+from latentviews._files import as_path
 from latentviews._sentences import counted
 from latentviews.discrete.crowds import CrowdLabels
 from latentviews.report.figures import percent
@@ -62,8 +63,9 @@ def write_crowd_report(
     'crowd.html'
     """
     check_is_fitted(model)
-    write_page(crowd_page(model, source, title, saved), Path(path))
-    return Path(path)
+    path = as_path(path)
+    write_page(crowd_page(model, source, title, saved), path)
+    return path
 
 
 def crowd_page(model: CrowdLabels, source: str | None, title: str | None, saved: str | None) -> str:

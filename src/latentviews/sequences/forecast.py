@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from latentviews._numbers import brief
+from latentviews._numbers import brief, generator_of
 from latentviews._validation import check_count
 from latentviews.core.components import Components
 from latentviews.core.tables import Columns
@@ -92,7 +92,7 @@ class Forecast:
 
     def sample(self, n_samples: int = 1, random_state: Any = None) -> np.ndarray:
         """Whole futures, (n_samples, ..., horizon, n_columns): the states of each follow the chain."""
-        n_samples, rng = check_count("n_samples", n_samples), np.random.default_rng(random_state)
+        n_samples, rng = check_count("n_samples", n_samples), generator_of(random_state)
         *outer, horizon, k = self.states.shape
         shape = (n_samples, *outer)
         entries = np.broadcast_to(self.states[..., 0, :], (*shape, k)).reshape(-1, k)

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from latentviews._numbers import TINY, brief, drawn_labels
+from latentviews._numbers import TINY, brief, drawn_labels, generator_of
 from latentviews._validation import check_count
 from latentviews.core.kernels.bandwidths import silverman
 from latentviews.core.kernels.real import Gaussian
@@ -97,6 +97,6 @@ class SampleForecast:
 
     def sample(self, n_samples: int = 1, random_state: Any = None) -> np.ndarray:
         """Whole futures, (n_samples, ..., horizon, d): the mean and one held-out residual path each."""
-        n_samples, rng = check_count("n_samples", n_samples), np.random.default_rng(random_state)
+        n_samples, rng = check_count("n_samples", n_samples), generator_of(random_state)
         offset, stretch = self._frame()
         return offset + stretch * self.residuals[drawn_labels(self.weights, rng, (n_samples,))]

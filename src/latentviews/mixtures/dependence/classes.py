@@ -13,7 +13,7 @@ import numpy as np
 from scipy.special import logsumexp
 
 from latentviews._arrays import to_numpy
-from latentviews._numbers import as_shares, brief, drawn_labels, posteriors_of
+from latentviews._numbers import as_shares, brief, drawn_labels, generator_of, posteriors_of
 from latentviews.core.components import BACKGROUND, HIGHEST, Components, as_rows
 from latentviews.core.features.bins import BinnedFeatures
 from latentviews.core.features.landmarks import LandmarkFeatures
@@ -314,7 +314,7 @@ class DependentConditional:
 
     def sample(self, random_state: Any = None) -> np.ndarray:
         """One draw for every row, (n, d)."""
-        rng = np.random.default_rng(random_state)
+        rng = generator_of(random_state)
         parts = drawn_labels(self.posteriors, rng)
         rows = np.arange(len(parts))
         factors = np.linalg.cholesky(self.covariances[rows, parts])
