@@ -1,6 +1,7 @@
 """Every saved result again: ``make evidence`` in minutes with small sizes, ``make evidence FULL=1`` in hours.
 
     python benchmarks/evidence.py           # quick: in a copy of this folder, nothing that is saved is touched
+    python benchmarks/evidence.py --only hmm series  # quick too, the commands with one of these words
     python benchmarks/evidence.py --full    # all of it, in place, from one commit; then figures and pictures
     python benchmarks/evidence.py --full --lanes 2   # two scripts at a time; those of speed/ stay alone
     python benchmarks/evidence.py --full --since --minutes 60   # what is not of today's code, as far as an hour goes
@@ -12,19 +13,25 @@ imports, in whatever depth, but for docstrings and comments; and for readers of 
 It is *unmoved* where files did change since, but none of the answers that `answers.py history` compares did, commit by
 commit from the result's own to today's; such results of accuracy/ are not measured again by ``--since``.
 
+A quick run takes small sizes where a script has them, and the first twenty seconds of it where not: enough to see that
+it still runs. Scripts whose peers are not installed are named, and left to the full run.
+
 The full run wants a checkout without changes, the recorded data (LATENTVIEWS_DATA), and the peers that
 benchmarks/README.md names; a script that fails is named at the end, and the others go on.
 """
 
 import argparse
 import ast
+import contextlib
 import functools
 import json
 import os
 import shlex
 import shutil
+import signal
 import subprocess
 import sys
+import tempfile
 import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -39,7 +46,7 @@ DATA = os.environ.get("LATENTVIEWS_DATA", str(ROOT.parent / "shared" / "data"))
 
 
 class Step(NamedTuple):
-    """A command, the files it saves, and the options that make it quick; None is left to the full run."""
+    """A command, the files it saves, and the options that make it quick; where there are none, it is begun."""
 
     command: str
     saves: str
@@ -117,16 +124,18 @@ STEPS = (
     Step("speed/scale.py", "speed/scale_small speed/scale_columns speed/scale_starts speed/scale_views"),
     Step("speed/files.py", "speed/files"),
     Step("speed/chunks.py", "speed/chunks"),
-    Step("accuracy/claims.py", "accuracy/claims"),
+    Step("hostile.py fits --seed 3900 --count 10000 --minutes 60", "accuracy/hostile_fits", "--count 200 --minutes 2"),
+    Step("hostile.py files --seed 4000 --count 1000000 --minutes 240", "accuracy/hostile_files",
+         "--count 2000 --minutes 1"),
+    Step("accuracy/claims.py", "accuracy/claims", ""),
 )  # fmt: skip
+BEGUN = 20.0  # seconds of a script that has no small sizes, in a quick run
 READING = ("latentviews.io", "load_flowcap", "read_table", ".parquet", ".npy", ".zarr", ".fcs")  # files are read by it
 APART = {  # of several commits of the package, of a GPU, or of the tests: by hand
     "accuracy/answers": "python benchmarks/answers.py history …",
     "speed/trees": "python benchmarks/speed/trees.py ../before/src src",
     "speed/imagenet_shape": "python benchmarks/speed/imagenet_shape.py",
     "accuracy/mutants": "make mutants",
-    "accuracy/hostile_fits": "python benchmarks/hostile.py fits",
-    "accuracy/hostile_files": "python benchmarks/hostile.py files",
     "speed/gpu": "python benchmarks/speed/gpu.py",
 }
 
@@ -185,15 +194,42 @@ def git(*arguments: str) -> str:
     return subprocess.run(["git", *arguments], cwd=ROOT, capture_output=True, text=True, check=True).stdout.strip()
 
 
-def quick() -> list[str]:
-    """The commands that failed, with small sizes, in a copy."""
+def begun(folder: Path, command: str) -> str | None:
+    """What went wrong in the first seconds of a command; None where nothing did."""
+    print(f"$ python {command}  # its first {BEGUN:.0f} s", flush=True)
+    environment = os.environ | {"LATENTVIEWS_DATA": DATA}
+    with (
+        tempfile.TemporaryFile("w+") as errors,
+        subprocess.Popen(
+            [sys.executable, *shlex.split(command)], cwd=folder, env=environment, stderr=errors, start_new_session=True
+        ) as process,
+    ):
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.wait(BEGUN)
+        stopped = process.poll() is None
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)  # workers and R too
+        errors.seek(0)
+        said = errors.read().strip().rpartition("\n")[2]
+    return None if stopped or process.returncode == 0 else said or f"exit status {process.returncode}"
+
+
+def quick(only: list[str]) -> list[str]:
+    """The commands that failed, with small sizes or in their first seconds, in a copy."""
     shutil.rmtree(SCRATCH, ignore_errors=True)
     shutil.copytree(HERE, SCRATCH / "benchmarks", ignore=shutil.ignore_patterns("__pycache__", ".data"))
-    chosen = [step for step in STEPS if step.quick is not None]
-    failed = [step.command for step in chosen if not run(SCRATCH / "benchmarks", f"{step.command} {step.quick}")]
-    print(
-        f"{len(chosen)} of {len(STEPS)} commands, small, in {SCRATCH.relative_to(ROOT)}; saved results are as they were"
-    )
+    (SCRATCH / "tests").symlink_to(ROOT / "tests")  # whose fuzzer is one of the commands
+    failed, left = [], []
+    for step in STEPS:
+        if only and not any(word in step.command for word in only):
+            continue
+        if step.quick is not None:
+            failed += [] if run(SCRATCH / "benchmarks", f"{step.command} {step.quick}") else [step.command]
+            continue
+        wrong = begun(SCRATCH / "benchmarks", step.command)
+        (left if "No module named" in (wrong or "") else failed).extend([f"{step.command}: {wrong}"] if wrong else [])
+    print(*(f"not begun, its peer is not installed (make peers): {one}" for one in left), sep="\n")
+    print(f"small, in {SCRATCH.relative_to(ROOT)}; saved results are as they were")
     return failed
 
 
@@ -346,7 +382,7 @@ def full(since: bool, minutes: float, lanes: int, only: list[str]) -> list[str]:
     accuracy = [step for step in measuring if step.command.startswith("accuracy/")]
     with ThreadPoolExecutor(lanes) as pool:  # the longest first, so that no lane waits for the other at the end
         failed = list(pool.map(failure, sorted(accuracy, key=recorded_seconds, reverse=True)))
-    failed += [failure(step) for step in measuring if step.command.startswith("speed/")]  # alone, for their times
+    failed += [failure(step) for step in measuring if step not in accuracy]  # alone, for their times
     failed.append(failure(summing_up))
     for page_maker in ("docs/figures.py", "docs/draw_pictures.py"):
         run(ROOT, page_maker)
@@ -370,7 +406,7 @@ def main() -> int:
             for name in step.saves.split():
                 print(f"{standing(step)} {step.command.replace(DATA, 'DATA'):45s} {name:40s} {' '.join(pages(name))}")
         return 0
-    failed = full(chosen.since, chosen.minutes, chosen.lanes, chosen.only) if chosen.full else quick()
+    failed = full(chosen.since, chosen.minutes, chosen.lanes, chosen.only) if chosen.full else quick(chosen.only)
     for command in failed:
         print(f"FAILED: {command}")
     return 1 if failed else 0
