@@ -63,3 +63,8 @@ html_show_sphinx = False
 html_show_copyright = False
 pygments_style = "friendly"
 highlight_language = "text"  # of a block that names no language
+
+
+def setup(app):
+    """Fields of named tuples are in the section of attributes, and have no docstring of their own to be shown below."""
+    app.connect("autodoc-skip-member", lambda *given: type(given[3]).__name__ == "_tuplegetter" or None)

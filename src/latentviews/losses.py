@@ -1,10 +1,4 @@
-"""Losses of functions with one output per class or target, for gradient methods on rows in any array library.
-
-A loss offers ``value(scores, targets)``, its mean over rows, ``gradient(scores, targets)``, its derivative by the
-scores of every row, and ``curvature``, how much the gradient changes at most for a unit change of a score; where that
-says nothing of the way to the least loss, ``steepness(targets)`` stands in for it. Targets of
-classes are one where a row is in the class and zero elsewhere; a loss ``of_classes`` is for such targets alone.
-"""
+"""Losses of functions with one output per class or target, for gradient methods on rows in any array library."""
 
 from typing import Any
 
@@ -17,12 +11,45 @@ from latentviews._validation import check_positive
 
 
 class Loss(BaseEstimator):
-    """What every loss offers."""
+    r"""What every loss offers; one of your own needs ``value`` and ``gradient``.
+
+    .. math:: \frac1n \sum_i \ell(s_i, t_i)
+
+    Scores s and targets t are arrays of shape (n, outputs), of one library: targets of classes are one where a row is
+    in the class and zero elsewhere. ``value(scores, targets)`` is the mean over rows, ``gradient(scores, targets)`` the
+    derivative of every row's loss by its scores. ``constant(targets)`` are the scores to start from, by default the
+    mean of the targets, and ``steepness(targets)`` is what steps are divided by: ``curvature``, unless that says
+    nothing of the way to the least loss.
+
+    Attributes
+    ----------
+    curvature : float, default=1
+        How much the gradient changes at most for a unit change of a score.
+    of_classes : bool, default=False
+        Whether it is for targets of classes alone.
+    smooth : bool, default=False
+        Whether the gradient has a derivative everywhere, of about ``curvature`` near the start.
+    limit : float, default=1e3
+        Scores beyond so many times the targets, both as deviations from the start, have diverged.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from latentviews.losses import Loss
+    >>> class LogCosh(Loss):  # squared for small errors, and the absolute value of large ones
+    ...     smooth = True
+    ...     def value(self, scores, targets):
+    ...         return float(np.log(np.cosh(scores - targets)).sum(axis=1).mean())
+    ...     def gradient(self, scores, targets):
+    ...         return np.tanh(scores - targets)
+    >>> LogCosh().gradient(np.array([[0.1], [9.0]]), np.zeros((2, 1))).round(1).ravel()
+    array([0.1, 1. ])
+    """
 
     curvature = 1.0
     of_classes = False
-    smooth = False  # whether the gradient has a derivative everywhere, of about ``curvature`` near the start
-    limit = 1e3  # scores beyond so many times the targets, both as deviations from the start, have diverged
+    smooth = False
+    limit = 1e3
 
     def steepness(self, targets: np.ndarray) -> float:
         """What steps are divided by, given the first targets."""

@@ -9,7 +9,7 @@ from latentviews.core.features.landmarks import LandmarkFeatures
 from latentviews.core.kernels.discrete import Delta
 from latentviews.core.kernels.real import Gaussian, Laplace
 from latentviews.joint.sketching import sketched_embedding
-from latentviews.joint.tensor_trees import exact_embedding, frobenius, theorem_2_bound
+from latentviews.joint.tensor_trees import exact_embedding, frobenius, leaf_features
 from latentviews.joint.trees import caterpillar, embedding_distances, read_tree, tree_from_distances
 from reference import hierarchical_svd, latent_tree_table, song_dai_train
 
@@ -31,6 +31,23 @@ def sample_features(rows, kernel):
 
 def random_table(rng, shape=(3, 4, 2, 5)):
     return rng.dirichlet(np.ones(np.prod(shape))).reshape(shape)
+
+
+def theorem_2_bound(rows, features, tree, rank):
+    """√(edges) · ε, with ε the largest error of a best rank-r approximation of C cut along one edge of the tree.
+
+    ``rank`` is one for all edges, or one per edge.
+    """
+    phi = leaf_features(features, range(len(features)), rows)
+    worst, ranks = 0.0, tree.ranks(rank)
+    for v, edge in zip(tree.edge_vertices, tree.edges, strict=True):
+        beyond = [j for j in range(len(phi)) if j not in edge]
+        inside, outside = (reduce(np.multiply, [phi[j] @ phi[j].T for j in part]) for part in (edge, beyond))
+        values, vectors = np.linalg.eigh(inside)
+        root = vectors * np.sqrt(np.maximum(values, 0.0)) / len(rows)
+        spectrum = np.linalg.eigvalsh(root.T @ outside @ root)[::-1]
+        worst = max(worst, float(np.maximum(spectrum[ranks[v] :], 0.0).sum()))
+    return float(np.sqrt(len(tree.edges) * worst))
 
 
 @pytest.mark.parametrize("tree", TREES, ids=repr)

@@ -84,6 +84,8 @@ class HistogramSpectral(OneColumnViews):
     components_ : list of HistogramView, one per view
         Negative probabilities that the moments gave are clipped.
     n_bins_ : int
+    views_ : tuple of lists of column indices
+    n_components_ : int
 
     Examples
     --------

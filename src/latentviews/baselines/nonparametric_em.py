@@ -65,6 +65,8 @@ class NonparametricEM(OneColumnViews):
         The mean log-likelihood before every step, smoothed if ``smoothed``; only then is it monotone.
     n_iter_ : int
     converged_ : bool
+    views_ : tuple of lists of column indices
+    n_components_ : int
 
     Examples
     --------

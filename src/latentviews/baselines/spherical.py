@@ -72,6 +72,8 @@ class SphericalSpectral(OneColumnViews):
     means_ : array of shape (k, n_views)
     variances_ : array of shape (k,)
         Kept above a hundredth of the smallest eigenvalue of the covariance.
+    views_ : tuple of lists of column indices
+    n_components_ : int
 
     Examples
     --------

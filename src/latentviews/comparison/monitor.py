@@ -49,6 +49,9 @@ class DriftMonitor(BaseEstimator):
         Whether there was an alarm.
     n_rows_seen_ : int
         Rows seen after the reference.
+    features_ : the map from rows to features φ
+    mean_ : array of shape (n_features,)
+        The mean of φ over the reference.
 
     Examples
     --------

@@ -21,6 +21,15 @@ class Witness:
     It is positive where ``x`` has more of its rows and negative where ``y`` has; of a whitened kernel, less its mean
     over the rows of both. ``WitnessDisplay`` draws it.
 
+    Attributes
+    ----------
+    features : LandmarkFeatures
+        The map φ to features of the kernel.
+    coefficients : array of shape (n_features,)
+        The mean of φ over ``x`` less that over ``y``.
+    offset : float
+        What is taken off: the mean over the rows of both, of a whitened kernel, and 0 of others.
+
     Examples
     --------
     >>> import numpy as np
@@ -54,6 +63,21 @@ class TestResult:
 
     .. math:: p = \frac{1 + \#\{b : T_b \ge T\}}{1 + B} \quad \text{for one kernel, without ties.}
 
+    Attributes
+    ----------
+    statistic : float
+    pvalue : float
+    null : array of shape (n_permutations,)
+        The statistic of every permutation.
+    ceiling : float
+        The most that the statistic could be with these margins.
+    n_rows : int
+        The rows that were compared.
+    kernel : Kernel, or tuple of them with one per view
+        That of the statistic.
+    witness : Witness or None
+        Where two samples differ; None of views.
+
     Examples
     --------
     >>> import numpy as np
@@ -68,9 +92,9 @@ class TestResult:
 
     statistic: float
     pvalue: float
-    null: np.ndarray = field(repr=False)  # (n_permutations,), the statistic of every permutation
-    ceiling: float = field(repr=False)  # the most that the statistic could be with these margins
-    n_rows: int  # the rows that were compared
+    null: np.ndarray = field(repr=False)
+    ceiling: float = field(repr=False)
+    n_rows: int
     kernel: Kernel | tuple[Kernel, ...] | None = field(default=None, repr=False)
     witness: Witness | None = field(default=None, repr=False)
 

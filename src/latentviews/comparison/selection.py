@@ -24,7 +24,7 @@ FEATURES = 20  # of a column: enough for a Gaussian of the median distance to be
 
 
 class HSICSelector(SelectorMixin, BaseEstimator):
-    r"""The columns that tell most of ``y`` and least of each other (HSIC Lasso, Yamada et al. 2014).
+    r"""The columns that tell most of ``y`` and least of each other (HSIC Lasso: Yamada et al. 2014).
 
     With centred kernel matrices K_a of the columns and L of the target, scaled to norm one, columns enter the path of
 

@@ -61,6 +61,8 @@ class KernelICA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         The fourth cumulants of the sources, the largest first.
     n_iter_ : int
         Steps of the polish.
+    features_ : transformer or None
+        The map from rows to features; None for the columns themselves.
 
     Examples
     --------

@@ -31,6 +31,13 @@ NAMES = {"splits": "from splits of the classes counted first"}  # of starts, whe
 class Finding(NamedTuple):
     """One thing that was looked at, or that could not be.
 
+    Attributes
+    ----------
+    trusted : bool or None
+        None where the rows do not let it be looked at.
+    text : str
+        What was found, and what to do, in a sentence or two.
+
     Examples
     --------
     >>> from latentviews import MultiViewMixture, diagnose
@@ -40,7 +47,7 @@ class Finding(NamedTuple):
     True
     """
 
-    trusted: bool | None  # None where the rows do not let it be looked at
+    trusted: bool | None
     text: str
 
 

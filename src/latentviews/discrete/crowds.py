@@ -76,6 +76,8 @@ class CrowdLabels(ClassifierMixin, BaseEstimator):
     n_iter_ : int
         Steps of EM, from the start that was kept; of more than 100,000 tasks those on all of them, after a fit to some.
     converged_ : bool
+    crowd_ : Crowd
+        The fitted law of workers' matrices, and every worker's expected answers by class.
 
     References
     ----------

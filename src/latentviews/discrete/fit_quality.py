@@ -24,6 +24,20 @@ class GoodnessOfFit:
     ``bivariate_residuals[i, j]`` is Pearson's X² of the table of items i and j over its degrees of freedom, over all
     rows that have both: values far above one name pairs that the classes do not explain.
 
+    Attributes
+    ----------
+    g_squared : float
+        The likelihood ratio against the table itself.
+    chi_squared : float
+        Pearson's.
+    degrees_of_freedom : float
+    g_pvalue, chi_pvalue : float
+        By the χ² law; NaN where there are no degrees of freedom.
+    n_rows : float
+        Without a missing answer.
+    bivariate_residuals : array of shape (n_items, n_items)
+        NaN on the diagonal.
+
     Examples
     --------
     >>> import numpy as np
@@ -36,13 +50,13 @@ class GoodnessOfFit:
     (6.0, True, (4, 4))
     """
 
-    g_squared: float  # the likelihood ratio against the table itself
-    chi_squared: float  # Pearson's
+    g_squared: float
+    chi_squared: float
     degrees_of_freedom: float
-    g_pvalue: float  # by the χ² law; NaN where there are no degrees of freedom
+    g_pvalue: float
     chi_pvalue: float
-    n_rows: float  # without a missing answer
-    bivariate_residuals: np.ndarray  # (n_items, n_items), NaN on the diagonal
+    n_rows: float
+    bivariate_residuals: np.ndarray
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,6 +64,17 @@ class LikelihoodRatioTest:
     r"""The bootstrap test of k - 1 classes against k (McLachlan 1987).
 
     .. math:: T = 2\,(\ell_k - \ell_{k-1})
+
+    Attributes
+    ----------
+    statistic : float
+        Twice the gain in log-likelihood.
+    pvalue : float
+        (1 + resamples at or above the statistic) / (1 + resamples).
+    null : array of shape (n_resamples,)
+        The statistic on rows drawn from k - 1 classes.
+    n_components : int
+        k.
 
     Examples
     --------
@@ -63,10 +88,10 @@ class LikelihoodRatioTest:
     (2, 0.1)
     """
 
-    statistic: float  # twice the gain in log-likelihood
-    pvalue: float  # (1 + resamples at or above the statistic) / (1 + resamples)
-    null: np.ndarray  # the statistic on rows drawn from k - 1 classes
-    n_components: int  # k
+    statistic: float
+    pvalue: float
+    null: np.ndarray
+    n_components: int
 
 
 def goodness_of_fit(answers: Answers, weights: np.ndarray, probabilities: np.ndarray) -> GoodnessOfFit:

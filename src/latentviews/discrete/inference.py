@@ -31,6 +31,15 @@ class StandardErrors(NamedTuple):
     They are square roots of the diagonal of the inverse of the observed information, minus the second derivative of the
     log-likelihood, brought from logits to probabilities by the delta method.
 
+    Attributes
+    ----------
+    weights : array of shape (k,)
+    components : list of arrays of shape (n_categories, k), one per item
+    boundary : list of arrays of shape (n_categories, k), one per item
+        Where a probability is zero or one.
+    n_unidentified : int
+        Directions of the parameters that the data do not fix.
+
     Examples
     --------
     >>> import numpy as np
@@ -43,10 +52,10 @@ class StandardErrors(NamedTuple):
     (array([0.03, 0.03]), 0)
     """
 
-    weights: np.ndarray  # (k,)
-    components: list[np.ndarray]  # (n_categories, k) per item
-    boundary: list[np.ndarray]  # (n_categories, k) per item, where a probability is zero or one
-    n_unidentified: int  # directions of the parameters that the data do not fix
+    weights: np.ndarray
+    components: list[np.ndarray]
+    boundary: list[np.ndarray]
+    n_unidentified: int
 
 
 class Fitted(NamedTuple):

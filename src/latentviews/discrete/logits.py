@@ -27,6 +27,19 @@ class ClassRegression:
 
     ``coefficients[:, h]`` are the log-odds of class h against class 0: the intercept, then one per covariate.
 
+    Attributes
+    ----------
+    coefficients : array of shape (q, k)
+        Zeros in column 0.
+    standard_errors : array of shape (q, k)
+        NaN in column 0.
+    covariance : array of shape (q (k - 1), q (k - 1))
+        Of ``coefficients[:, 1:]``, flattened.
+    names : list of str
+        Of the rows.
+    log_likelihood : float
+        Of the regression's own step.
+
     Examples
     --------
     >>> import numpy as np
@@ -39,11 +52,11 @@ class ClassRegression:
     (array([-1.1,  2.2]), True)
     """
 
-    coefficients: np.ndarray  # (q, k), zeros in column 0
-    standard_errors: np.ndarray  # (q, k), NaN in column 0
-    covariance: np.ndarray  # (q (k - 1), q (k - 1)) of coefficients[:, 1:], flattened
-    names: list[str]  # of the rows
-    log_likelihood: float  # of the regression's own step
+    coefficients: np.ndarray
+    standard_errors: np.ndarray
+    covariance: np.ndarray
+    names: list[str]
+    log_likelihood: float
 
     @property
     def z(self) -> np.ndarray:

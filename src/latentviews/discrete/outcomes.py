@@ -36,6 +36,19 @@ class DistalOutcome:
 
     The statistic is Wald's for the classes having the same means: d are the differences of means between classes.
 
+    Attributes
+    ----------
+    means : array of shape (n_means, k)
+        One row for numbers, one per category for categories.
+    standard_errors : array of shape (n_means, k)
+    covariance : array of shape (n_means k, n_means k)
+        Of the means row by row.
+    categories : array of shape (n_means,) or None
+        Of the rows of ``means``; None for numbers.
+    statistic : float
+    degrees_of_freedom : int
+    pvalue : float
+
     Examples
     --------
     >>> import numpy as np
@@ -47,10 +60,10 @@ class DistalOutcome:
     (1, True, np.float64(2.0))
     """
 
-    means: np.ndarray  # (n_means, k): one row for numbers, one per category for categories
-    standard_errors: np.ndarray  # (n_means, k)
-    covariance: np.ndarray  # (n_means k, n_means k), of the means row by row
-    categories: np.ndarray | None  # of the rows of ``means``; None for numbers
+    means: np.ndarray
+    standard_errors: np.ndarray
+    covariance: np.ndarray
+    categories: np.ndarray | None
     statistic: float
     degrees_of_freedom: int
     pvalue: float

@@ -107,6 +107,11 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
     n_iter_ : int
     converged_ : bool
     n_features_in_ : int
+    views_ : tuple of lists of column indices, where views differ
+    categories_ : dict
+        Of columns whose categories are no numbers: their values, in the order of the codes that stand for them.
+    moments_, projection_ : BagMoments, array
+        After ``partial_fit``: sums over the bags seen, and the directions in which they are taken.
 
     References
     ----------

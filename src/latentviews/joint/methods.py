@@ -125,7 +125,18 @@ class ProductMixture(Stack):
 
     .. math:: p(x) = \sum_{h=1}^r \pi_h \prod_j p_j(x_j \mid h)
 
-    Of tables it is a nonnegative tensor factorisation (Shashua & Hazan 2005). Parameters are those of `Stack`.
+    Of tables it is a nonnegative tensor factorisation (Shashua & Hazan 2005).
+
+    Parameters
+    ----------
+    ranks : tuple of int, default=(1, 2, 3, 4, 6, 8, 12, 16)
+        Those that are tried, where the rank is "auto".
+    n_folds : int, default=5
+    trial_rows : int, default=2000
+        Rows on which the rank is chosen.
+    max_iter : int, default=200
+    tol : float, default=1e-3
+        EM stops when a step gains less log-likelihood per row.
 
     Examples
     --------

@@ -50,8 +50,12 @@ LEAST = 1e-9  # a message is nowhere below this share of its largest value: leas
 class Beliefs:
     """What is believed of every hidden view of some rows.
 
-    ``views[s]`` are the distributions of view s, one per row; where it is known, the distribution is that of the
-    rows like it.
+    Attributes
+    ----------
+    views : tuple of ConditionalDistributions, one per view
+        The distributions of every row; where it is known, that of the rows like it.
+    converged : bool
+    n_iter : int
 
     Examples
     --------
@@ -77,23 +81,20 @@ class KernelBeliefPropagation(BaseEstimator):
     .. math:: m_{ts}(x_s) = 1 + \varphi_s(x_s)^\top (C_{ss} + \lambda I)^{-1} \frac1n
               \sum_i (w_i / \bar w - 1)\, \varphi_s(x_s^i), \qquad w_i = \prod_{u \ne s} m_{ut}(x_t^i),
 
-    with w_i = φ_t(x_t^i)ᵀ (C_tt + λI)⁻¹ φ_t(e), the weights of a conditional embedding, where view t is known to be
-    e; the belief of a view is its margin times the messages that reach it (Song, Gretton, Bickson, Low & Guestrin
-    2011, whose messages are shrunk towards zero instead of one, and whose w_i is k_t(e, x_t^i)). With the delta
-    kernel and no penalty it is the sum-product algorithm on the tables of the rows: exact on trees.
+    with w_i = φ_t(x_t^i)ᵀ (C_tt + λI)⁻¹ φ_t(e) where view t is known to be e. A view's belief is its margin times the
+    messages that reach it (Song, Gretton, Bickson, Low & Guestrin 2011; theirs are shrunk towards zero, not one, and
+    w_i is k_t(e, x_t^i)). With the delta kernel and no penalty it is sum-product on tables of rows: exact on trees.
 
     Parameters
     ----------
     edges : sequence of pairs of views, or None
-        None is a chain: every view touches the next. Of views that no path of edges leads to from one that is known,
-        the belief is their margin.
+        None is a chain. Where no path of edges leads to a view from one that is known, its belief is its margin.
     views : sequence of sequences of columns, or None
         The columns of every view; None is one column each. Where a column of a view is missing, all of it is hidden.
     kernel : Kernel, list with one per view, or None
         Of the messages. None is a Gaussian whose bandwidth, in median distances, is chosen with the penalty.
     density_kernel : Kernel, list with one per view, or None
-        What the densities of beliefs are smoothed by, narrower than messages as a rule. None is ``kernel``, or where
-        there is none a Gaussian of a fifth of the median distance.
+        Of the densities of beliefs, narrower as a rule. None is ``kernel``, or a Gaussian of .2 median distances.
     penalty : float or "auto", default="auto"
         λ, for features of height one. "auto" is the one whose messages have the least squared error on held-out rows.
     n_landmarks : int, default=200
@@ -106,8 +107,15 @@ class KernelBeliefPropagation(BaseEstimator):
 
     Attributes
     ----------
-    kernels_ : list of Kernel, one per view
+    views_, edges_, directed_ : lists
+        The columns of every view, the pairs of views that touch, and these in both directions.
+    rows_, features_, kernels_, density_kernels_ : lists, one per view
+        The rows that were fitted, the map to features φ, and the kernels of messages and of densities.
     penalty_ : float
+    means_, inverses_, operators_ : lists of arrays
+        μ_t = E φ_t and (C_tt + λI)⁻¹ of every view; (C_ss + λI)⁻¹ (C_st − μ_s μ_tᵀ) of every message from t to s.
+    phi_, shares_, projections_ : lists of arrays, one per view
+        Of the points at which messages are held: φ, the shares of the rows, and the map from values to coefficients.
 
     Examples
     --------
@@ -232,7 +240,6 @@ class KernelBeliefPropagation(BaseEstimator):
         Returns
         -------
         Beliefs
-            One distribution per view and row, and whether the messages have settled.
         """
         check_is_fitted(self)
         asked = to_numpy(check_rows(self, X, reset=False, missing=True))
@@ -273,10 +280,7 @@ class KernelBeliefPropagation(BaseEstimator):
         return Beliefs(views, converged, n_iter)
 
     def _evidence(self, asked: np.ndarray, hidden: list[np.ndarray]) -> list[np.ndarray]:
-        """(C_tt + λI)⁻¹ φ_t(e) for every view, scaled so that weights of rows have mean one, (D, m).
-
-        Zero, which is a message of no information, where it is hidden or far from every row.
-        """
+        """(C_tt + λI)⁻¹ φ_t(e) per view, for weights of mean one, (D, m); zero where hidden or far from all rows."""
         found = []
         for view, columns in enumerate(self.views_):
             values = np.where(hidden[view][:, None], self.rows_[view][:1], asked[:, columns])

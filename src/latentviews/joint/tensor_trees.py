@@ -304,22 +304,3 @@ def frobenius(
         norm += float(shares[part] @ gram @ shares)
     squared = norm - 2 * float(shares @ embedding.at(rows)) + embedding.squared_norm()
     return float(np.sqrt(max(squared, 0.0))), float(np.sqrt(norm))
-
-
-def theorem_2_bound(
-    rows: np.ndarray, features: Sequence[Any], tree: Tree, rank: Any, weights: np.ndarray | None = None
-) -> float:
-    """√(edges) · ε, with ε the largest error of a best rank-r approximation of C cut along one edge of the tree.
-
-    ``rank`` is one for all edges, or one per edge.
-    """
-    shares = row_shares(len(rows), weights)
-    phi = leaf_features(features, range(len(features)), rows)
-    worst, ranks = 0.0, tree.ranks(rank)
-    for v, edge in zip(tree.edge_vertices, tree.edges, strict=True):
-        inside, outside = _gram([phi[j] for j in edge]), _gram([one for j, one in enumerate(phi) if j not in edge])
-        values, vectors = np.linalg.eigh(inside)
-        root = vectors * np.sqrt(np.maximum(values, 0.0)) * shares[:, None]
-        spectrum = np.linalg.eigvalsh(root.T @ outside @ root)[::-1]
-        worst = max(worst, float(np.maximum(spectrum[ranks[v] :], 0.0).sum()))
-    return float(np.sqrt(len(tree.edges) * worst))

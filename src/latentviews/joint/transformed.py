@@ -169,6 +169,8 @@ class TransformedDensity(DensityMixin, BaseEstimator):
     Attributes
     ----------
     density_, transformer_ : fitted clones
+    log_jacobian_ : float
+        The last term, which is the same everywhere: T is linear.
 
     Examples
     --------

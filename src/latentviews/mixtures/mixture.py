@@ -85,11 +85,10 @@ class MultiViewMixture(CallbackSupportMixin, ViewQuestionsMixin, PosteriorMixin,
         of multiples of the kernel's own, the one with the highest log-likelihood of the spectral estimate in five-fold
         cross-validation. With ``polish=None`` that is their estimator as published.
     density_bandwidth : float, rule, None or "auto", default="auto"
-        The bandwidth of the densities; None takes that of the moments. With a polish, "auto" gives every view and
-        class its own: a number for one real column, a kernel shaped like the class for several; angles have one per
-        view. It also mixes shapes (normal, t, Laplace, box) into densities of one real column where held-out rows ask
-        for them; a number or a rule gives kernels alone. Without a polish it is "isj", or None where ``kernel``,
-        ``features`` or ``bandwidth="likelihood"`` are given.
+        That of the densities; None takes that of the moments. With a polish, "auto" gives every view and class its own:
+        a number for one real column, a kernel shaped like the class for several; angles have one per view. It mixes in
+        shapes (normal, t, Laplace, box) of one real column where held-out rows ask for them; a number or a rule is of
+        kernels alone. Without a polish it is "isj", or None with ``kernel``, ``features``, ``bandwidth="likelihood"``.
     polish : polish, None or "auto", default="auto"
         The likelihood step after the spectral start; "auto" is `Sieve()`, for kernels without density (`Precomputed`,
         `Linear`, a function) on coordinates of their feature vectors. None stops at the spectral estimate: the paper's
@@ -131,7 +130,7 @@ class MultiViewMixture(CallbackSupportMixin, ViewQuestionsMixin, PosteriorMixin,
     lower_bound_ : float
         The mean log-likelihood that the polish reached.
     converged_ : bool
-    n_iter_ : int
+    n_iter_, n_components_ : int
     start_objectives_ : dict
         What every start of the polish reached in its first steps, on ``trial_rows`` of the rows.
     start_agreements_ : dict
@@ -152,7 +151,8 @@ class MultiViewMixture(CallbackSupportMixin, ViewQuestionsMixin, PosteriorMixin,
         As given, or as chosen by the dtypes of the columns.
     class_names_ : array of shape (k,)
         Where ``y`` names classes: what class h is called.
-    n_components_ : int
+    polished_ : Polished or None, the fitted sieve
+    stream_ : StreamFit, what ``partial_fit`` keeps of a stream
     categories_ : dict
         Of columns whose categories are no numbers: their values, in the order of the codes that stand for them.
 

@@ -22,6 +22,22 @@ REGIONS = (0.9, 0.5, 0.1)  # a contour encloses this share of its class
 class ViewDensities:
     """What is drawn of one view: the densities of every class on a line or on a square of points.
 
+    Attributes
+    ----------
+    names : tuple of str
+        One per column.
+    ticks : tuple of arrays
+        The points along every column.
+    densities : array of shape (n, k) for one column, (n, n, k) for two
+    rows : array of shape (n_rows, n_columns) or None
+        The data beneath.
+    discrete : bool
+        Whether values are finitely many: one share per value instead of a density.
+    values : array of shape (A,)
+        Point masses.
+    masses : array of shape (A, k)
+        Their shares of every class.
+
     Examples
     --------
     >>> from latentviews import MultiViewMixture
@@ -34,13 +50,13 @@ class ViewDensities:
     (('column 0',), (512, 2))
     """
 
-    names: tuple[str, ...]  # one per column
-    ticks: tuple[np.ndarray, ...]  # the points along every column
-    densities: np.ndarray  # (n, k) for one column, (n, n, k) for two
-    rows: np.ndarray | None = None  # (n_rows, n_columns), the data beneath
-    discrete: bool = False  # finitely many values: one share per value instead of a density
-    values: np.ndarray = field(default_factory=lambda: np.empty(0))  # (A,), point masses
-    masses: np.ndarray = field(default_factory=lambda: np.empty((0, 0)))  # (A, k), their shares of every class
+    names: tuple[str, ...]
+    ticks: tuple[np.ndarray, ...]
+    densities: np.ndarray
+    rows: np.ndarray | None = None
+    discrete: bool = False
+    values: np.ndarray = field(default_factory=lambda: np.empty(0))
+    masses: np.ndarray = field(default_factory=lambda: np.empty((0, 0)))
 
     @property
     def points(self) -> np.ndarray:

@@ -107,6 +107,8 @@ class KernelHMM(CallbackSupportMixin, ChainQuestionsMixin, ChainAnswersMixin, Ba
         The share of the rows in every state, decreasing.
     spectrum_ : array or None
         Singular values of the pair moment of rows two steps apart.
+    residual_ : float or None
+        The share of the whitened tensor that k states do not explain.
     lower_bound_ : float
         The mean log-likelihood per row that Baum–Welch reached.
     start_objectives_ : dict
@@ -124,6 +126,8 @@ class KernelHMM(CallbackSupportMixin, ChainQuestionsMixin, ChainAnswersMixin, Ba
         As given, or as chosen by the dtypes of the columns.
     categories_ : dict
         Of columns whose categories are no numbers: their values, in the order of the codes that stand for them.
+    stream_ : ChainStream
+        After ``partial_fit``: what is kept of the stream.
 
     Examples
     --------

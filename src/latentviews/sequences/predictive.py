@@ -67,6 +67,18 @@ class PredictiveStateModel(BaseEstimator):
     validation_errors_ : dict
         The mean squared error of held-out forecasts for every choice, one per step ahead, in standard deviations of
         the columns.
+    center_, scale_ : arrays of shape (n_features,)
+        Mean and standard deviation of the columns.
+    features_ : transformer
+        The map from rows, in these units unless it was given, to feature vectors.
+    offset_ : array
+        The mean of the feature vectors; without ``features``.
+    directions_ : array or None
+        The leading principal directions of the feature vectors, which are kept; None with ``features``.
+    residuals_ : array of shape (m, horizon, n_features)
+        What held-out forecasts missed by, made wider for the few rows that they are.
+    anchors_ : array of shape (m, p)
+        The states from which these forecasts were made.
 
     Examples
     --------

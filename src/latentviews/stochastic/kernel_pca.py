@@ -109,6 +109,14 @@ class DoublyStochasticPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
     kernel_ : Kernel
     n_samples_seen_ : int
     n_steps_ : int
+    blocks_ : RandomBlocks
+        The features φ_j, made from a seed whenever they are needed.
+    covariance_ : array of shape (n_components, n_components)
+        That of the values of the functions before they were turned to be uncorrelated.
+    products_ : array of shape (2 n_frequencies, 2 n_frequencies) or None
+        The mean products of features of the first block, while steps have not begun.
+    step_sizes_ : StepSizes
+        γ, as a function of the rows seen and the rows of a batch.
 
     Examples
     --------

@@ -77,6 +77,8 @@ class LandmarkPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         The components as vectors of features.
     mean_ : array of shape (n_features,)
     n_samples_seen_ : int
+    total_ : Total
+        Sums over the rows seen, which ``partial_fit`` adds to.
 
     Examples
     --------

@@ -282,6 +282,7 @@ class DoublyStochasticRegressor(RegressorMixin, KernelMachine):
         The function; called on rows (n, d) it gives predictions, (n, n_targets).
     kernel_, penalty_, n_iter_, validation_loss_
         As for `DoublyStochasticClassifier`.
+    single_ : bool, whether targets had one axis
 
     Examples
     --------

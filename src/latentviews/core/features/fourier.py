@@ -54,6 +54,7 @@ class FourierFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
     projection_ : callable
         From rows (n, n_features) to their phases ωᵀx, (n, n_frequencies).
     frequencies_ : array of shape (n_features, n_frequencies)
+    amplitude_ : float, √(k(0)/m), or √(1/m) at unit height
 
     Examples
     --------

@@ -76,6 +76,8 @@ class PointMassFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
     ----------
     features_ : the map, fitted to the other rows
     height_ : float, √k(0)
+    tail_ : array
+        Where the map has one: that, with the height for every point mass.
 
     Examples
     --------

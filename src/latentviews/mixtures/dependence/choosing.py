@@ -31,6 +31,24 @@ SPREAD = " For these likelihoods rows at values that many rows have exactly were
 class DependenceChoice(NamedTuple):
     """Which of two fits was taken, and what that rests on.
 
+    Attributes
+    ----------
+    taken : {"independence", "copula"}
+    independence : float
+        Log-likelihood of held-out rows per row, of independent views fitted to the other half.
+    copula : float
+        The same of copulas.
+    agreement : float
+        Of the partitions of copulas' starts.
+    stability : pair of floats
+        Of both: adjusted Rand index with the partition of the fit to half of the rows.
+    between : float
+        Adjusted Rand index of the two partitions.
+    sentence : str
+        What was taken, and why.
+    p_value : float
+        Of independence inside the classes of independent views, on held-out rows.
+
     Examples
     --------
     >>> from latentviews import MultiViewMixture
@@ -41,14 +59,14 @@ class DependenceChoice(NamedTuple):
     ('independence', 'Views are taken as independent inside classes')
     """
 
-    taken: str  # "independence" or "copula"
-    independence: float  # log-likelihood of held-out rows per row, fitted to the other half
+    taken: str
+    independence: float
     copula: float
-    agreement: float  # of the partitions of copulas' starts
-    stability: tuple[float, float]  # of both: adjusted Rand index with the partition of the fit to half of the rows
-    between: float  # adjusted Rand index of the two partitions
+    agreement: float
+    stability: tuple[float, float]
+    between: float
     sentence: str
-    p_value: float = np.nan  # of independence inside the classes of independent views, on held-out rows
+    p_value: float = np.nan
 
 
 class HeldOut(NamedTuple):
