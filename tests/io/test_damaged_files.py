@@ -77,6 +77,18 @@ def test_an_h5ad_file_in_which_the_library_finds_no_end_is_a_sentence(tmp_path):
         read_table(path)
 
 
+def test_an_h5ad_file_that_would_crash_the_library_is_a_sentence_where_another_fault_comes_first(tmp_path):
+    path = tmp_path / "cells.h5ad"
+    write_h5ad(path)
+    data = bytearray(path.read_bytes())
+    data[data.rindex(b"_index\0\0") + 9] = 254  # the kind of text: reading this attribute of `var` by its name crashes
+    data[data.rindex(b"encoding-type\0") + 40] = 148  # a version; listing all of its attributes ends in an error first
+    path.write_bytes(data)
+
+    with pytest.raises(InputError, match=r"not a whole AnnData file; it may be cut short \(var: .*version"):
+        read_table(path)
+
+
 @pytest.mark.parametrize("kind", ["csr", "csc"])
 @pytest.mark.parametrize(
     ("part", "place", "value", "words"),
@@ -179,6 +191,16 @@ def test_a_matrix_with_more_columns_than_variables_is_a_sentence(tmp_path):
         file["X"].attrs["shape"] = [3, 603_979_779]
 
     with pytest.raises(InputError, match="X has 603,979,779 columns for 3 variables"):
+        read_table(path)
+
+
+def test_a_matrix_with_more_rows_than_observations_is_a_sentence(tmp_path):
+    path = tmp_path / "cells.h5ad"
+    write_h5ad(path, VALUES, kind="csc")
+    with h5py.File(path, "r+") as file:
+        file["X"].attrs["shape"] = [2_097_552, 3]
+
+    with pytest.raises(InputError, match="X has 2,097,552 rows for 3 observations"):
         read_table(path)
 
 

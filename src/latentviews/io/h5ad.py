@@ -16,6 +16,7 @@ from latentviews.io.source import InputError, Source, require
 
 PREFIX = "latentviews_"
 PROBE = Path(__file__).with_name("h5ad_probe.py")
+DAMAGED = 3  # the probe's exit status where it says what is wrong
 NO_END = "is damaged: the HDF5 library finds no end in it, or fails on it. Write it again."
 PATIENCE = 120  # seconds for the structure of a file, without its numbers, however slow the disk
 
@@ -33,6 +34,7 @@ def open_h5ad(path: Path) -> Source:
                 )
             names = [str(name) for name in _strings(file["var"][file["var"].attrs["_index"]])]
             n_rows, n_columns = _shape(file["X"])
+            n_names = _observations(file["obs"])
     except InputError:
         raise
     except Exception as error:  # damage can fail anywhere in HDF5
@@ -41,6 +43,8 @@ def open_h5ad(path: Path) -> Source:
         raise InputError(
             f"{path} is damaged: X has {n_columns:,} columns for {len(names):,} variables. Write it again."
         )
+    if n_names not in (None, n_rows):
+        raise InputError(f"{path} is damaged: X has {n_rows:,} rows for {n_names:,} observations. Write it again.")
     if not n_rows:
         raise InputError(f"{path} holds no observations.")
 
@@ -66,6 +70,9 @@ def _check_ends(path: Path) -> None:
         return
     if look.returncode < 0:
         raise InputError(f"{path} {NO_END}")
+    if look.returncode == DAMAGED:
+        why = look.stderr.decode(errors="replace").strip()
+        raise InputError(f"{path} is not a whole AnnData file; it may be cut short ({why}).")
 
 
 def write_labels(
@@ -106,6 +113,13 @@ def _strings(values: Any) -> list[str]:
 
 def _shape(node: Any) -> tuple[int, int]:
     return tuple(node.shape if hasattr(node, "shape") else node.attrs["shape"])
+
+
+def _observations(obs: Any) -> int | None:
+    """How many observations have a name; None where the layout is older than these."""
+    name = getattr(obs, "attrs", {}).get("_index")
+    index = obs.get(name) if isinstance(name, str) and hasattr(obs, "get") else None
+    return int(index.shape[0]) if index is not None and hasattr(index, "shape") else None
 
 
 def _columns(node: Any, columns: list[int]) -> np.ndarray:

@@ -10,6 +10,7 @@ from typing import Any
 import h5py
 
 SECONDS = 3  # of processor time, which a disk or a network that is slow does not use up
+DAMAGED = 3  # the exit status where a part that the reader needs has attributes that cannot be read
 
 
 def look_at(name: str, node: Any) -> None:
@@ -20,6 +21,16 @@ def look_at(name: str, node: Any) -> None:
             node.id.get_num_chunks()
         if name.startswith("var/"):
             node[:]
+
+
+def look_at_parts(file: Any) -> None:
+    """What the reader needs: attributes that are wrong to one call of the library may crash another."""
+    for part in [part for part in ("X", "obs", "var") if part in file]:
+        try:
+            look_at(part, file[part])
+        except Exception as error:
+            sys.stderr.write(f"{part}: {error}")
+            sys.exit(DAMAGED)
 
 
 def limit_time() -> None:
@@ -34,6 +45,7 @@ if __name__ == "__main__":
     limit_time()
     try:
         with h5py.File(sys.argv[1]) as file:
+            look_at_parts(file)
             file.visititems(look_at)
     except Exception as error:  # the reader will tell
         sys.exit(str(error))

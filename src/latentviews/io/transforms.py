@@ -3,12 +3,12 @@
 import math
 from dataclasses import dataclass
 from functools import cached_property
+from numbers import Real
 from typing import Any
 
 import numpy as np
 
 from latentviews._constants import COFACTOR
-from latentviews._validation import check_positive
 
 TOP = 262_144.0  # the upper end of the scale of most digital instruments, 2¹⁸
 DECADES = 4.5
@@ -40,7 +40,8 @@ class Arcsinh:
     cofactor: float = COFACTOR
 
     def __post_init__(self) -> None:
-        check_positive("cofactor", self.cofactor)
+        if not (isinstance(self.cofactor, Real) and 0 < self.cofactor < math.inf):
+            raise ValueError(f"cofactor must be a positive, finite number; got {self.cofactor!r}.")
 
     def __call__(self, x: Any) -> np.ndarray:
         """Data to the scale."""
