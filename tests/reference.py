@@ -169,7 +169,7 @@ def song_dai_train(kernels, rows, points, rank):
 
 
 def doubly_stochastic_pca(rows, features, start, rates):
-    """The talk's Train and Evaluate, a row and a random feature vector a step.
+    """The talk's Train and Evaluate, one row and one random feature vector per step.
 
     ``features(j)`` gives φ_j of one row; ``start`` are the coefficients of block 0; α_i, (D, r), are returned.
     """

@@ -184,23 +184,20 @@ def test_a_parquet_file_whose_row_groups_hold_fewer_rows_than_it_says_is_a_sente
         read_table(path)
 
 
-def test_a_matrix_with_more_columns_than_variables_is_a_sentence(tmp_path):
+@pytest.mark.parametrize(
+    ("kind", "shape", "words"),
+    [
+        ("csr", [3, 603_979_779], "X has 603,979,779 columns for 3 variables"),
+        ("csc", [2_097_552, 3], "X has 2,097,552 rows for 3 observations"),
+    ],
+)
+def test_a_matrix_of_another_size_than_its_names_is_a_sentence(kind, shape, words, tmp_path):
     path = tmp_path / "cells.h5ad"
-    write_h5ad(path, VALUES, kind="csr")
+    write_h5ad(path, VALUES, kind=kind)
     with h5py.File(path, "r+") as file:
-        file["X"].attrs["shape"] = [3, 603_979_779]
+        file["X"].attrs["shape"] = shape
 
-    with pytest.raises(InputError, match="X has 603,979,779 columns for 3 variables"):
-        read_table(path)
-
-
-def test_a_matrix_with_more_rows_than_observations_is_a_sentence(tmp_path):
-    path = tmp_path / "cells.h5ad"
-    write_h5ad(path, VALUES, kind="csc")
-    with h5py.File(path, "r+") as file:
-        file["X"].attrs["shape"] = [2_097_552, 3]
-
-    with pytest.raises(InputError, match="X has 2,097,552 rows for 3 observations"):
+    with pytest.raises(InputError, match=words):
         read_table(path)
 
 

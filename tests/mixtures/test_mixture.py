@@ -419,7 +419,7 @@ def test_rows_without_any_common_view_are_refused_or_warned_of(rng):
         MultiViewMixture(2, polish=None).fit(X)
     with pytest.warns(IdentifiabilityWarning, match="k-means alone"):
         model = MultiViewMixture(2, random_state=0).fit(X)
-    assert label_accuracy(y, model.predict(X)) > 0.95  # two views a row, four standard deviations apart
+    assert label_accuracy(y, model.predict(X)) > 0.95  # two views per row, four standard deviations apart
 
 
 def test_a_view_missing_over_many_batches_is_no_trouble(rng):

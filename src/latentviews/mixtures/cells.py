@@ -22,7 +22,7 @@ from latentviews.densities.codebooks import Codebook, fit_codebook
 from latentviews.densities.power_scales import PowerScale, power_scale
 from latentviews.mixtures.sieve import SieveRows
 
-MAX_ATOMS = 400  # narrow kernels for a column
+MAX_ATOMS = 400  # narrow kernels per column
 CODES, ROWS_PER_CODE, CODES_PER_CLASS = 50, 6, 3  # Gaussians for several columns: at most; rows per column; at least
 NEGLIGIBLE = 1e-10  # values of a narrow kernel below this share of its height count as zero
 

@@ -94,7 +94,7 @@ def chain_update(parameters: SieveParameters, sums: Sequence[Any]) -> tuple[Siev
 
 
 def chain_weights(first: np.ndarray, moves: np.ndarray) -> np.ndarray:
-    """The laws of a chain, a column each, from counts of first states and of moves."""
+    """The laws of a chain, one column each, from counts of first states and of moves."""
     counts = np.concatenate([first[:, None], moves.T], axis=1)
     return as_probabilities(counts / (counts.sum(axis=0) + TINY))
 
