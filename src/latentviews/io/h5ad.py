@@ -12,11 +12,11 @@ from typing import Any
 import numpy as np
 
 from latentviews.io.binary import ROWS
+from latentviews.io.h5ad_probe import DAMAGED
 from latentviews.io.source import InputError, Source, require
 
 PREFIX = "latentviews_"
 PROBE = Path(__file__).with_name("h5ad_probe.py")
-DAMAGED = 3  # the probe's exit status where it says what is wrong
 NO_END = "is damaged: the HDF5 library finds no end in it, or fails on it. Write it again."
 PATIENCE = 120  # seconds for the structure of a file, without its numbers, however slow the disk
 

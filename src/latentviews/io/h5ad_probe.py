@@ -7,8 +7,6 @@ import sys
 from contextlib import suppress
 from typing import Any
 
-import h5py
-
 SECONDS = 3  # of processor time, which a disk or a network that is slow does not use up
 DAMAGED = 3  # the exit status where a part that the reader needs has attributes that cannot be read
 
@@ -16,7 +14,7 @@ DAMAGED = 3  # the exit status where a part that the reader needs has attributes
 def look_at(name: str, node: Any) -> None:
     """The attributes of a node; names of variables, which lie in heaps; and where the chunks of a dataset are."""
     dict(node.attrs)
-    if isinstance(node, h5py.Dataset):
+    if hasattr(node, "chunks"):  # a dataset
         if node.chunks is not None:
             node.id.get_num_chunks()
         if name.startswith("var/"):
@@ -42,6 +40,8 @@ def limit_time() -> None:
 
 
 if __name__ == "__main__":
+    import h5py  # here, where `h5ad` does not need it for the number that it takes from this file
+
     limit_time()
     try:
         with h5py.File(sys.argv[1]) as file:
