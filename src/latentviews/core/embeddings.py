@@ -235,13 +235,14 @@ class BinnedEmbedding(Components):
     def _table(self) -> np.ndarray:
         """Raw values on the wide grid, as if on the line: weights convolved with every component's kernel."""
         size, wide = len(self.grid), len(self.wide_grid)
-        factors, local = (np.ones(1), None) if self.local is None else (np.unique(self.local), self.local)
         length = fft.next_fast_len(4 * size - 3, real=True)  # what a circle of so many points mixes up is cut off
-        table = np.zeros((length // 2 + 1, self.n_components), dtype=complex)
-        for factor in factors:
-            weights = self.weights if local is None else np.where(local == factor, self.weights, 0.0)
-            widths, places = np.unique(factor * self.bandwidths, return_inverse=True)
-            table += fft.rfft(self._profiles(widths), length, axis=0)[:, places] * fft.rfft(weights, length, axis=0)
+        factors, weights = np.ones(1), self.weights[:, None]
+        if self.local is not None:
+            factors = np.unique(self.local)
+            weights = np.where(self.local[:, None] == factors[:, None], weights, 0.0)  # (n_bins, factors, k)
+        widths, places = np.unique(factors[:, None] * self.bandwidths, return_inverse=True)
+        kernels = fft.rfft(self._profiles(widths), length, axis=0)[:, places.reshape(-1, self.n_components)]
+        table = (kernels * fft.rfft(weights, length, axis=0)).sum(axis=1)
         table = fft.irfft(table, length, axis=0)[size - 1 : size - 1 + wide]
         return table if self.shapes is None else self._kernel_share * table + self.shapes
 

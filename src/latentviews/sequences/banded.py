@@ -1,10 +1,11 @@
 """The passes of a chain as solutions of banded systems, by a compiled routine that SciPy has.
 
 With b_t the emissions of row t, the messages α_t = b_t ∘ (α_{t-1} A) of some rows solve a triangular system, with one
-over b_t on the diagonal and A below it; those backwards in time, γ_t = b_t ∘ (A γ_{t+1}), solve its transpose. Nothing
-is subtracted in them, so they are as exact as the recursions. Emissions are first divided by a guess of how likely
-their row is after the row before: messages then neither grow nor shrink by much, and hundreds of rows are solved for at
-once. Where they do, fewer are.
+over b_t on the diagonal and A below it; those backwards in time, γ_t = b_t ∘ (A γ_{t+1}), solve its transpose. Of few
+states α_t / b_t are solved for, with ones on the diagonal and b_t A below it: that takes longer to write down, and less
+to solve. Nothing is subtracted in them, so they are as exact as the recursions. Emissions are first divided by a guess
+of how likely their row is after the row before: messages then neither grow nor shrink by much, and hundreds of rows are
+solved for at once. Where they do, fewer are.
 
 Along short rows (n, k) NumPy's loops are slow: sums are products with a matrix of ones, which has them k times, as they
 are divided by.
@@ -20,6 +21,7 @@ SIZES = 2**17, 64, 4096  # numbers of a system, and the fewest and most rows in 
 SHORT = 512  # rows of systems that take little longer than long ones
 RANGE = 1e-100, 1e100  # totals of messages between which nothing that matters has underflowed
 LEAST = 1e-300  # of an emission that is divided by; one below it counts as none
+FEW_STATES = 7  # up to which a system with ones on its diagonal takes less time
 
 
 class Messages(NamedTuple):
@@ -61,11 +63,11 @@ class Chain(NamedTuple):
     transition: np.ndarray  # (k, k)
     first: np.ndarray  # (n,)
 
-    def band(self) -> "_Band":
+    def band(self) -> "_Band | _BandOfFew":
         """The system of as many rows as are solved for at once."""
         numbers, fewest, most = SIZES
         n_rows = min(max(numbers // (2 * self.transition.size), fewest), most, len(self.first))
-        return _Band(n_rows, self.transition)
+        return (_BandOfFew if len(self.transition) <= FEW_STATES else _Band)(n_rows, self.transition)
 
 
 class _Solution(NamedTuple):
@@ -73,7 +75,7 @@ class _Solution(NamedTuple):
 
     rows: slice
     begins: np.ndarray  # where sequences begin among the rows
-    diagonal: np.ndarray  # (n, k), the guess of a row's likelihood over its emissions
+    emissions: np.ndarray  # (n, k), over the guess of their row's likelihood
     messages: np.ndarray  # (n, k)
     totals: np.ndarray  # (n, k), the sum of each, k times
     log_likelihood: np.ndarray  # (n,), of every row after the rows before it
@@ -105,8 +107,8 @@ def smoothing_pass(emissions: Emissions, chain: Chain) -> Smoothing:
         source = np.zeros(part.messages.shape)
         source[ends] = 1.0
         source[-1] = 1.0 if ahead is None else chain.transition @ ahead
-        later = band.solve(part.diagonal, source, ends, backwards=True)
-        joint = part.diagonal * later
+        later = band.backwards(part.emissions, source, ends)
+        joint = later / part.emissions
         joint *= part.messages
         totals = joint @ np.ones(moves.shape)
         np.divide(joint, totals, out=posteriors[part.rows])
@@ -120,7 +122,7 @@ def smoothing_pass(emissions: Emissions, chain: Chain) -> Smoothing:
     return Smoothing(posteriors, chain.transition * moves, log_likelihood)
 
 
-def _solutions(emissions: Emissions, chain: Chain, band: "_Band") -> Iterator[_Solution]:
+def _solutions(emissions: Emissions, chain: Chain, band: "_Band | _BandOfFew") -> Iterator[_Solution]:
     """Forward messages of as many rows at once as the range of numbers allows."""
     entering, low = chain.entry, 0
     size = most = len(band.columns)
@@ -136,7 +138,9 @@ def _solutions(emissions: Emissions, chain: Chain, band: "_Band") -> Iterator[_S
         low, size = rows.stop, min(2 * size, most)
 
 
-def _solution(rows: slice, emissions: Emissions, band: "_Band", chain: Chain, entering: np.ndarray) -> _Solution | None:
+def _solution(
+    rows: slice, emissions: Emissions, band: "_Band | _BandOfFew", chain: Chain, entering: np.ndarray
+) -> _Solution | None:
     """Forward messages of some rows after one ``entering``; none if they leave the range of numbers."""
     (values, units), begins = emissions.some(rows), np.flatnonzero(chain.first[rows])
     ones = np.ones(chain.transition.shape)
@@ -147,16 +151,16 @@ def _solution(rows: slice, emissions: Emissions, band: "_Band", chain: Chain, en
     source = np.zeros(values.shape)
     source[0], source[begins] = entering, chain.entry
     unseen = values <= LEAST if values.min() <= LEAST else None
-    diagonal = guess / (values if unseen is None else np.maximum(values, LEAST))
-    messages = band.solve(diagonal, source, begins[begins > 0] - 1)
-    if unseen is not None:
-        messages[unseen] = 0.0
+    scaled = (values if unseen is None else np.maximum(values, LEAST)) / guess
     with np.errstate(invalid="ignore", over="ignore"):
+        messages = band.forwards(scaled, source, begins[begins > 0] - 1)
+        if unseen is not None:
+            messages[unseen] = 0.0
         totals = messages @ ones
     if len(values) > 1 and not (RANGE[0] < totals.min() and totals.max() < RANGE[1]):
         return None
     likelihood = totals[:, 0] / _one_row_before(totals[:, 0], begins) * guess[:, 0]
-    return _Solution(rows, begins, diagonal, messages, totals, np.log(likelihood) + units)
+    return _Solution(rows, begins, scaled, messages, totals, np.log(likelihood) + units)
 
 
 def _move(values: np.ndarray, chain: Chain, entering: np.ndarray, begins: np.ndarray, found: np.ndarray) -> np.ndarray:
@@ -178,26 +182,69 @@ class _Band:
     """The system of some rows, with all but its diagonal filled in.
 
     A column of the band is a state i at time t: its diagonal, then what is below it, -A_ij for state j at t + 1 in the
-    place k + j - i.
+    place k + j - i. Nothing goes from the rows at the ``ends`` to the next.
     """
 
     def __init__(self, n_rows: int, transition: np.ndarray):
-        k = len(transition)
-        self.column = np.zeros((k, 2 * k))
-        for i in range(k):
-            self.column[i, k - i : 2 * k - i] = -transition[i]
-        self.columns = np.empty((n_rows, k, 2 * k))
+        self.column = _column(transition)
+        self.columns = np.empty((n_rows, *self.column.shape))
         self.columns[:] = self.column
 
-    def solve(
-        self, diagonal: np.ndarray, source: np.ndarray, ends: np.ndarray, *, backwards: bool = False
-    ) -> np.ndarray:
-        """The messages (n, k) from what enters, where nothing goes from the rows at the ``ends`` to the next."""
-        n, k = diagonal.shape
-        columns = self.columns[:n]
+    def forwards(self, emissions: np.ndarray, source: np.ndarray, ends: np.ndarray) -> np.ndarray:
+        """The messages α (n, k) from what enters."""
+        return self._solve(emissions, source, ends, backwards=False)
+
+    def backwards(self, emissions: np.ndarray, source: np.ndarray, ends: np.ndarray) -> np.ndarray:
+        """The messages γ (n, k) from what is said of the states at the ends."""
+        return self._solve(emissions, source, ends, backwards=True)
+
+    def _solve(self, emissions: np.ndarray, source: np.ndarray, ends: np.ndarray, *, backwards: bool) -> np.ndarray:
+        columns = self.columns[: len(emissions)]
         columns[ends] = 0.0
-        columns[:, :, 0] = diagonal
-        band = columns.reshape(-1, 2 * k).T
-        solved = dtbsv(2 * k - 1, band, source.ravel(), lower=1, trans=int(backwards), overwrite_x=1)
+        np.divide(1.0, emissions, out=columns[:, :, 0])
+        solved = _solved(columns, source, backwards, ones=False)
         columns[ends] = self.column
-        return solved.reshape(n, k)
+        return solved
+
+
+class _BandOfFew:
+    """The same of few states, with ones on the diagonal and -b_t(i) A_ij below it, for both directions in turn."""
+
+    def __init__(self, n_rows: int, transition: np.ndarray):
+        k = len(transition)
+        self.of_states = (np.eye(k)[:, :, None] * _column(transition)).reshape(k, -1)
+        self.columns = np.empty((n_rows, k, 2 * k))
+        self.made_of: np.ndarray | None = None
+
+    def forwards(self, emissions: np.ndarray, source: np.ndarray, ends: np.ndarray) -> np.ndarray:
+        """The messages α (n, k) from what enters."""
+        solved = _solved(self._made(emissions, ends), source, False, ones=True)
+        return np.multiply(solved, emissions, out=solved)
+
+    def backwards(self, emissions: np.ndarray, source: np.ndarray, ends: np.ndarray) -> np.ndarray:
+        """The messages γ (n, k) from what is said of the states at the ends."""
+        return _solved(self._made(emissions, ends), source * emissions, True, ones=True)
+
+    def _made(self, emissions: np.ndarray, ends: np.ndarray) -> np.ndarray:
+        columns = self.columns[: len(emissions)]
+        if self.made_of is not emissions:
+            np.matmul(emissions, self.of_states, out=columns.reshape(len(emissions), -1))
+            columns[ends] = 0.0
+            self.made_of = emissions
+        return columns
+
+
+def _column(transition: np.ndarray) -> np.ndarray:
+    """The band of a row's states (k, 2k) where emissions are ones, without its diagonal."""
+    k = len(transition)
+    column = np.zeros((k, 2 * k))
+    for i in range(k):
+        column[i, k - i : 2 * k - i] = -transition[i]
+    return column
+
+
+def _solved(columns: np.ndarray, source: np.ndarray, backwards: bool, *, ones: bool) -> np.ndarray:
+    """The solution (n, k) of the system with this band, or of its transpose; the source is used up."""
+    size = columns.shape[2]
+    band, x = columns.reshape(-1, size).T, source.ravel()
+    return dtbsv(size - 1, band, x, lower=1, trans=int(backwards), diag=int(ones), overwrite_x=1).reshape(source.shape)
