@@ -145,6 +145,22 @@ def test_rows_may_be_solved_for_in_any_parts(lengths, rng, monkeypatch):
         np.testing.assert_allclose(part, same, rtol=1e-12, atol=1e-14)
 
 
+@pytest.mark.parametrize("lengths", [[40], [8, 7, 1, 9, 15]])
+def test_few_states_and_many_are_solved_for_in_two_ways(lengths, rng, monkeypatch):
+    """Systems with ones on the diagonal, and with one over the emissions there; some of which are none."""
+    start, transition = chain(rng, 3)
+    given = np.where(rng.random((40, 3)) < 0.2, -800.0, 2 * rng.normal(size=(40, 3))), start, transition, lengths
+    found = []
+    for few in (0, 3):
+        monkeypatch.setattr(banded, "FEW_STATES", few)
+        found.append((*filter_states(*given), *smooth_states(*given)))
+    posteriors, total = literal(*given[:3]) if lengths == [40] else (found[0][3], found[0][5].sum())
+    for part, same in zip(*found, strict=True):
+        np.testing.assert_allclose(part, same, rtol=1e-12, atol=1e-14)
+    np.testing.assert_allclose(found[1][3], posteriors, atol=1e-8)
+    assert found[1][5].sum() == pytest.approx(total, rel=1e-12)
+
+
 @pytest.mark.parametrize("sparse", [False, True])
 def test_densities_say_what_their_logs_say(sparse, rng):
     start, transition = chain(rng, 3, sparse)

@@ -7,10 +7,10 @@ to solve. Nothing is subtracted in them, so they are as exact as the recursions.
 of how likely their row is after the row before: messages then neither grow nor shrink by much, and hundreds of rows are
 solved for at once. Where they do, fewer are.
 
-Along short rows (n, k) NumPy's loops are slow: sums are products with a matrix of ones, which has them k times, as they
-are divided by.
+Along short rows NumPy's loops are slow: all but the systems, and what is given and found, has a row per state, (k, n).
 """
 
+import threading
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
@@ -21,6 +21,7 @@ SIZES = 2**17, 64, 4096  # numbers of a system, and the fewest and most rows in 
 SHORT = 512  # rows of systems that take little longer than long ones
 RANGE = 1e-100, 1e100  # totals of messages between which nothing that matters has underflowed
 LEAST = 1e-300  # of an emission that is divided by; one below it counts as none
+ROOM = threading.local()
 FEW_STATES = 7  # up to which a system with ones on its diagonal takes less time
 
 
@@ -47,13 +48,13 @@ class Emissions(NamedTuple):
     in_logs: bool
 
     def some(self, rows: slice) -> tuple[np.ndarray, np.ndarray | float]:
-        """Those of some rows, and the logs of what they are held over: of logs, the likeliest state counts one."""
+        """Those of some rows, (k, n), and logs of what they are held over: of logs, the likeliest state counts one."""
+        values = np.array(self.values[rows].T, order="C")
         if not self.in_logs:
-            return self.values[rows], 0.0
-        logs = np.array(self.values[rows].T, order="C")  # along long rows, NumPy is quicker
-        highest = logs.max(axis=0, initial=-np.finfo(float).max)
-        logs -= highest
-        return np.ascontiguousarray(np.exp(logs, out=logs).T), highest
+            return values, 0.0
+        highest = values.max(axis=0, initial=-np.finfo(float).max)
+        values -= highest
+        return np.exp(values, out=values), highest
 
 
 class Chain(NamedTuple):
@@ -75,9 +76,9 @@ class _Solution(NamedTuple):
 
     rows: slice
     begins: np.ndarray  # where sequences begin among the rows
-    emissions: np.ndarray  # (n, k), over the guess of their row's likelihood
-    messages: np.ndarray  # (n, k)
-    totals: np.ndarray  # (n, k), the sum of each, k times
+    emissions: np.ndarray  # (k, n), over the guess of their row's likelihood
+    messages: np.ndarray  # (k, n)
+    totals: np.ndarray  # (n,), the sums of each
     log_likelihood: np.ndarray  # (n,), of every row after the rows before it
 
 
@@ -86,10 +87,11 @@ def forward_pass(emissions: Emissions, chain: Chain) -> Messages:
     shape, entering = emissions.values.shape, chain.entry
     found = Messages(np.empty(shape), np.empty(shape), np.empty(shape[0]))
     for part in _solutions(emissions, chain, chain.band()):
-        scaled = np.divide(part.messages, part.totals, out=found.after[part.rows])
-        _move(scaled, chain, entering, part.begins, found.before[part.rows])
+        scaled = part.messages / part.totals
+        found.after[part.rows] = scaled.T
+        found.before[part.rows] = _move(scaled, chain, entering, part.begins).T
         found.log_scale[part.rows] = part.log_likelihood
-        entering = scaled[-1] @ chain.transition
+        entering = scaled[:, -1] @ chain.transition
     return found
 
 
@@ -104,21 +106,21 @@ def smoothing_pass(emissions: Emissions, chain: Chain) -> Smoothing:
     log_likelihood = np.empty(len(posteriors))
     for part in reversed(parts):
         ends = part.begins[part.begins > 0] - 1
-        source = np.zeros(part.messages.shape)
+        source = np.zeros(part.messages.shape[::-1])
         source[ends] = 1.0
         source[-1] = 1.0 if ahead is None else chain.transition @ ahead
         later = band.backwards(part.emissions, source, ends)
         joint = later / part.emissions
         joint *= part.messages
-        totals = joint @ np.ones(moves.shape)
-        np.divide(joint, totals, out=posteriors[part.rows])
-        earlier = np.divide(part.messages, totals, out=totals)
-        earlier[ends] = 0.0
-        moves += earlier[:-1].T @ later[1:]
+        totals = joint.sum(axis=0)
+        np.divide(joint, totals, out=posteriors[part.rows].T)
+        earlier = np.divide(part.messages, totals, out=joint)
+        earlier[:, ends] = 0.0
+        moves += earlier[:, :-1] @ later[:, 1:].T
         if ahead is not None:
-            moves += np.outer(earlier[-1], ahead)
+            moves += np.outer(earlier[:, -1], ahead)
         log_likelihood[part.rows] = part.log_likelihood
-        ahead = None if chain.first[part.rows.start] else later[0] / later[0].sum()
+        ahead = None if chain.first[part.rows.start] else later[:, 0] / later[:, 0].sum()
     return Smoothing(posteriors, chain.transition * moves, log_likelihood)
 
 
@@ -134,7 +136,7 @@ def _solutions(emissions: Emissions, chain: Chain, band: "_Band | _BandOfFew") -
             most = max(size, min(most, SHORT))  # so many rows would leave it again
             continue
         yield part
-        entering = part.messages[-1] / part.totals[-1] @ chain.transition
+        entering = part.messages[:, -1] / part.totals[-1] @ chain.transition
         low, size = rows.stop, min(2 * size, most)
 
 
@@ -143,12 +145,11 @@ def _solution(
 ) -> _Solution | None:
     """Forward messages of some rows after one ``entering``; none if they leave the range of numbers."""
     (values, units), begins = emissions.some(rows), np.flatnonzero(chain.first[rows])
-    ones = np.ones(chain.transition.shape)
-    expected = _move(values, chain, entering, begins, np.empty(values.shape))
+    expected = _move(values, chain, entering, begins)
     expected *= values
-    guess = expected @ ones
-    guess /= _one_row_before(values @ ones, begins)
-    source = np.zeros(values.shape)
+    guess = expected.sum(axis=0)
+    guess /= _one_row_before(values.sum(axis=0), begins)
+    source = np.zeros(values.shape[::-1])
     source[0], source[begins] = entering, chain.entry
     unseen = values <= LEAST if values.min() <= LEAST else None
     scaled = (values if unseen is None else np.maximum(values, LEAST)) / guess
@@ -156,17 +157,18 @@ def _solution(
         messages = band.forwards(scaled, source, begins[begins > 0] - 1)
         if unseen is not None:
             messages[unseen] = 0.0
-        totals = messages @ ones
-    if len(values) > 1 and not (RANGE[0] < totals.min() and totals.max() < RANGE[1]):
+        totals = messages.sum(axis=0)
+    if len(totals) > 1 and not (RANGE[0] < totals.min() and totals.max() < RANGE[1]):
         return None
-    likelihood = totals[:, 0] / _one_row_before(totals[:, 0], begins) * guess[:, 0]
+    likelihood = totals / _one_row_before(totals, begins) * guess
     return _Solution(rows, begins, scaled, messages, totals, np.log(likelihood) + units)
 
 
-def _move(values: np.ndarray, chain: Chain, entering: np.ndarray, begins: np.ndarray, found: np.ndarray) -> np.ndarray:
-    """What every row says of the next one's states (n, k), filled in, and what is said of the first."""
-    np.matmul(values[:-1], chain.transition, out=found[1:])
-    found[0], found[begins] = entering, chain.entry
+def _move(values: np.ndarray, chain: Chain, entering: np.ndarray, begins: np.ndarray) -> np.ndarray:
+    """What every row says of the next one's states (k, n), and what is said of the first."""
+    found = np.empty(values.shape)
+    np.matmul(chain.transition.T, values[:, :-1], out=found[:, 1:])
+    found[:, 0], found[:, begins] = entering, chain.entry[:, None]
     return found
 
 
@@ -187,24 +189,24 @@ class _Band:
 
     def __init__(self, n_rows: int, transition: np.ndarray):
         self.column = _column(transition)
-        self.columns = np.empty((n_rows, *self.column.shape))
+        self.columns = _room(n_rows, len(transition))
         self.columns[:] = self.column
 
     def forwards(self, emissions: np.ndarray, source: np.ndarray, ends: np.ndarray) -> np.ndarray:
-        """The messages α (n, k) from what enters."""
+        """The messages α (k, n) from what enters, (n, k)."""
         return self._solve(emissions, source, ends, backwards=False)
 
     def backwards(self, emissions: np.ndarray, source: np.ndarray, ends: np.ndarray) -> np.ndarray:
-        """The messages γ (n, k) from what is said of the states at the ends."""
+        """The messages γ (k, n) from what is said of the states at the ends, (n, k)."""
         return self._solve(emissions, source, ends, backwards=True)
 
     def _solve(self, emissions: np.ndarray, source: np.ndarray, ends: np.ndarray, *, backwards: bool) -> np.ndarray:
-        columns = self.columns[: len(emissions)]
+        columns = self.columns[: len(source)]
         columns[ends] = 0.0
-        np.divide(1.0, emissions, out=columns[:, :, 0])
+        np.divide(1.0, emissions.T, out=columns[:, :, 0])
         solved = _solved(columns, source, backwards, ones=False)
         columns[ends] = self.column
-        return solved
+        return np.ascontiguousarray(solved.T)
 
 
 class _BandOfFew:
@@ -213,25 +215,35 @@ class _BandOfFew:
     def __init__(self, n_rows: int, transition: np.ndarray):
         k = len(transition)
         self.of_states = (np.eye(k)[:, :, None] * _column(transition)).reshape(k, -1)
-        self.columns = np.empty((n_rows, k, 2 * k))
+        self.columns = _room(n_rows, k)
         self.made_of: np.ndarray | None = None
 
     def forwards(self, emissions: np.ndarray, source: np.ndarray, ends: np.ndarray) -> np.ndarray:
-        """The messages α (n, k) from what enters."""
+        """The messages α (k, n) from what enters, (n, k)."""
         solved = _solved(self._made(emissions, ends), source, False, ones=True)
-        return np.multiply(solved, emissions, out=solved)
+        return np.multiply(solved.T, emissions, out=np.empty(emissions.shape))
 
     def backwards(self, emissions: np.ndarray, source: np.ndarray, ends: np.ndarray) -> np.ndarray:
-        """The messages γ (n, k) from what is said of the states at the ends."""
-        return _solved(self._made(emissions, ends), source * emissions, True, ones=True)
+        """The messages γ (k, n) from what is said of the states at the ends, (n, k)."""
+        np.multiply(source, emissions.T, out=source)
+        return np.ascontiguousarray(_solved(self._made(emissions, ends), source, True, ones=True).T)
 
     def _made(self, emissions: np.ndarray, ends: np.ndarray) -> np.ndarray:
-        columns = self.columns[: len(emissions)]
+        n_rows = emissions.shape[1]
+        columns = self.columns[:n_rows]
         if self.made_of is not emissions:
-            np.matmul(emissions, self.of_states, out=columns.reshape(len(emissions), -1))
+            np.matmul(emissions.T, self.of_states, out=columns.reshape(n_rows, -1))
             columns[ends] = 0.0
             self.made_of = emissions
         return columns
+
+
+def _room(n_rows: int, k: int) -> np.ndarray:
+    """A thread's own room for a band, (n, k, 2k), used again: to be given so much anew may take as long as a pass."""
+    size = n_rows * 2 * k * k
+    if getattr(ROOM, "numbers", np.empty(0)).size < size:
+        ROOM.numbers = np.empty(size)
+    return ROOM.numbers[:size].reshape(n_rows, k, 2 * k)
 
 
 def _column(transition: np.ndarray) -> np.ndarray:
