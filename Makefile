@@ -42,8 +42,8 @@ wheel: .venv/ready  # sdist and wheel in dist/, and the wheel, made from the sdi
 	build/wheel/bin/pip install --quiet --disable-pip-version-check -c constraints.txt dist/*.whl
 	cd build && wheel/bin/python ../tests/minimal.py
 
-properties: .venv/ready  # EXAMPLES inputs of every model and function, by default ten thousand, which takes half a day
-	OPENBLAS_NUM_THREADS=1 EXAMPLES=$(or $(EXAMPLES),10000) $(BIN)/pytest -n 2 --hypothesis-profile many tests/test_properties.py
+properties: .venv/ready  # EXAMPLES cases of every model and function, by default ten thousand, which take some three hours
+	$(BIN)/python benchmarks/properties.py --again --count $(or $(EXAMPLES),10000)
 
 lowest:  # some tests with the lowest versions that pyproject.toml allows, in an environment of their own
 	$(PYTHON) -m venv --clear build/lowest
