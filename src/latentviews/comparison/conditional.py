@@ -67,12 +67,26 @@ class ConditionalDistributions:
         return self.weights.T @ values
 
     def mean(self) -> np.ndarray:
-        """E[x | z], (m, d); of angles the direction of the mean."""
+        """E[x | z], (m, d); of angles the direction of the mean.
+
+        Returns
+        -------
+        array of shape (m, d)
+        """
         space = self.kernel.space
         return self.weights.T @ self.points if space is None else space.mean(self.expectation)
 
     def density(self, x: Any) -> np.ndarray:
-        """The density (or probability) of every row of ``x`` under every distribution, (len(x), m)."""
+        """The density (or probability) of every row of ``x`` under every distribution, (len(x), m).
+
+        Parameters
+        ----------
+        x : array of shape (n,) or (n, d)
+
+        Returns
+        -------
+        array of shape (n, m)
+        """
         rows = _as_table(x, self.points)
         return to_numpy(self.kernel.gram(rows, self.points)) @ self._shares
 
@@ -81,6 +95,14 @@ class ConditionalDistributions:
 
         It is mixed with a broad density, as if one more row had been seen that may lie anywhere, so that it is finite
         everywhere.
+
+        Parameters
+        ----------
+        x : array of shape (m,) or (m, d)
+
+        Returns
+        -------
+        array of shape (m,)
         """
         rows = _as_table(x, self.points)
         if len(rows) != self.weights.shape[1]:
@@ -92,6 +114,16 @@ class ConditionalDistributions:
         """The quantiles of one column, (m,) for one level and (len(q), m) for several.
 
         Those of the weighted rows, between two of which values are in proportion; of categories, one of them.
+
+        Parameters
+        ----------
+        q : float or list of floats
+            Levels, from zero to one.
+        column : int, default=0
+
+        Returns
+        -------
+        array of shape (m,) or (len(q), m)
         """
         levels = np.atleast_1d(np.asarray(q, dtype=float))
         if not np.all((levels >= 0) & (levels <= 1)):
@@ -109,7 +141,17 @@ class ConditionalDistributions:
         return found if np.ndim(q) else found[0]
 
     def mmd(self, other: "ConditionalDistributions | None" = None) -> np.ndarray:
-        """Distances between the embeddings of these and of ``other``, or of these, (m, m')."""
+        """Distances between the embeddings of these and of ``other``, or of these, (m, m').
+
+        Parameters
+        ----------
+        other : ConditionalDistributions of m' or None
+            None compares these with each other.
+
+        Returns
+        -------
+        array of shape (m, m')
+        """
         other = self if other is None else other
         if not isinstance(other, ConditionalDistributions) or other.points.shape[1] != self.points.shape[1]:
             raise ValueError(f"mmd compares conditional distributions of the same columns; got {other!r}.")
@@ -122,7 +164,18 @@ class ConditionalDistributions:
         return np.sqrt(np.maximum(norms - 2 * inner(self, other), 0.0))
 
     def sample(self, n_samples: int = 1, random_state: Any = None) -> np.ndarray:
-        """Draws from every distribution, (n_samples, m, d); smoothed where the kernel can be drawn from."""
+        """Draws from every distribution, (n_samples, m, d); smoothed where the kernel can be drawn from.
+
+        Parameters
+        ----------
+        n_samples : int, default=1
+            From each.
+        random_state : int, RandomState, Generator or None, default=None
+
+        Returns
+        -------
+        array of shape (n_samples, m, d)
+        """
         n_samples, rng = check_count("n_samples", n_samples), generator_of(random_state)
         picked = drawn_labels(self._shares.T, rng, (n_samples,))
         rows = self.points[picked.ravel()]

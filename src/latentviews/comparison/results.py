@@ -45,7 +45,16 @@ class Witness:
     offset: float = field(default=0.0, repr=False)
 
     def at(self, points: Any) -> np.ndarray:
-        """The values at ``points``, of shape (n,) or (n, d)."""
+        """The values at ``points``, of shape (n,) or (n, d).
+
+        Parameters
+        ----------
+        points : array of shape (n,) or (n, d)
+
+        Returns
+        -------
+        array of shape (n,)
+        """
         rows = np.asarray(points, dtype=float)
         return self.features.transform(rows[:, None] if rows.ndim == 1 else rows) @ self.coefficients - self.offset
 

@@ -204,6 +204,10 @@ class BinnedEmbedding(Components):
         """The logs of `log_density` over the grid, in cells that divide its steps.
 
         Densities are straight between grid points, and the background b has a slope of at most b / spread.
+
+        Returns
+        -------
+        LogTable
         """
         size, domain = len(self.grid), self._domain()
         parts = -(-TABLE_CELLS // (size - 1))

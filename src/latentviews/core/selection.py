@@ -79,7 +79,16 @@ class RankTest:
         return max(self.spectra, key=lambda pair: (self.count(pair), self.spectra[pair][0] / limits[pair]))
 
     def count(self, pair: Compared) -> int:
-        """Singular values of a pair above its threshold."""
+        """Singular values of a pair above its threshold.
+
+        Parameters
+        ----------
+        pair : a key of ``spectra``
+
+        Returns
+        -------
+        int
+        """
         return int(np.sum(self.spectra[pair] > self.thresholds[pair]))
 
 

@@ -225,7 +225,12 @@ class Diagnosis:
         return next(doubts, None)
 
     def summary(self) -> str:
-        """What can be trusted, what cannot, and what to do, in plain sentences."""
+        """What can be trusted, what cannot, and what to do, in plain sentences.
+
+        Returns
+        -------
+        str
+        """
         k, n_views = len(self.weights), len(self.view_names)
         found = self.findings
         lines = [

@@ -53,7 +53,12 @@ class ViewSuggestion:
     n_components: int
 
     def summary(self) -> str:
-        """What was chosen and why, in plain sentences."""
+        """What was chosen and why, in plain sentences.
+
+        Returns
+        -------
+        str
+        """
         joined = [view for view in self.views if len(view) > 1]
         told = f"in a first fit of {counted(self.n_components, 'class', 'classes')} with one view per column"
         if joined:

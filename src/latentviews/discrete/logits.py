@@ -69,7 +69,18 @@ class ClassRegression:
         return 2 * stats.norm.sf(np.abs(self.z))
 
     def wald_test(self, name: str) -> tuple[float, float]:
-        """The statistic and p-value for a covariate having no effect on any class."""
+        """The statistic and p-value for a covariate having no effect on any class.
+
+        Parameters
+        ----------
+        name : str
+            One of ``names``.
+
+        Returns
+        -------
+        statistic, pvalue : float
+            No numbers where the covariate's spread is not known.
+        """
         if name not in self.names:
             raise ValueError(f"name must be one of {self.names}; got {name!r}.")
         k = self.coefficients.shape[1]
@@ -82,7 +93,17 @@ class ClassRegression:
         return statistic, float(stats.chi2.sf(statistic, k - 1))
 
     def probabilities(self, covariates: Any) -> np.ndarray:
-        """P(class | covariates), (n, k)."""
+        """P(class | covariates), (n, k).
+
+        Parameters
+        ----------
+        covariates : array of shape (n, m) or DataFrame
+            Those that the regression was fitted to, in their order.
+
+        Returns
+        -------
+        array of shape (n, k)
+        """
         return class_probabilities(design_matrix(covariates)[0], self.coefficients)
 
 

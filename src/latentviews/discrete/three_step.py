@@ -153,7 +153,17 @@ class FirstStep:
         return curvature(self.fit)
 
     def refitted(self, weights: np.ndarray) -> "FirstStep":
-        """The maximum near this one of rows that count so much, so that classes keep their numbers."""
+        """The maximum near this one of rows that count so much, so that classes keep their numbers.
+
+        Parameters
+        ----------
+        weights : array of shape (n,)
+            How much every row counts.
+
+        Returns
+        -------
+        FirstStep
+        """
         old = self.fit
         answers = replace(old.answers, counts=np.bincount(self.patterns, weights, minlength=len(old.priors)))
         counted = answers.take(np.flatnonzero((answers.counts > 0) & (answers.codes >= 0).any(axis=1)))

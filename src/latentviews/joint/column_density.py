@@ -62,10 +62,29 @@ class ColumnDensity:
         return table
 
     def score_samples(self, X: Any) -> np.ndarray:
-        """The log-density of every row; a value may be missing."""
+        """The log-density of every row; a value may be missing.
+
+        Parameters
+        ----------
+        X : array of shape (n, columns) or DataFrame
+
+        Returns
+        -------
+        array of shape (n,)
+        """
         return self.joint.log_density(self._table(X))
 
     def sample(self, n_samples: int = 1, random_state: Any = None) -> np.ndarray:
-        """Rows drawn from the density."""
+        """Rows drawn from the density.
+
+        Parameters
+        ----------
+        n_samples : int, default=1
+        random_state : int, RandomState, Generator or None, default=None
+
+        Returns
+        -------
+        array of shape (n_samples, columns)
+        """
         rng = generator_of(random_state)
         return self.joint.sample(check_count("n_samples", n_samples), rng, 1 + max(self.columns))[:, self.columns]

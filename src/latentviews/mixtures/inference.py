@@ -1,18 +1,16 @@
-"""What a fitted mixture says of functionals, missing views and other fits."""
+"""What a fitted mixture says of functionals and other fits, and what classes must be able to."""
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from operator import itemgetter
 from typing import Any, NamedTuple, Protocol, Self
 
 import numpy as np
 from scipy.optimize import linear_sum_assignment
 from scipy.special import ndtri
 
-from latentviews._numbers import TINY, brief, drawn_labels, effective_rows, generator_of
+from latentviews._numbers import TINY, brief, effective_rows
 from latentviews.core.components import Components, evaluate
 from latentviews.core.tables import Columns
-from latentviews.mixtures.quantiles import check_levels, mixture_quantiles
 
 PSEUDO_ROWS = 4.0  # that the variance of a proportion is estimated with, beside those there are
 
@@ -223,75 +221,6 @@ def _tied_rows(values: np.ndarray, counts: np.ndarray) -> tuple[float, float]:
     return PSEUDO_ROWS * float(np.clip(2 * ties, 0.0, 1.0)), float(np.sum(shares * (values - shares @ values) ** 2))
 
 
-@dataclass(frozen=True, eq=False)
-class Conditional:
-    r"""The distribution of one view given the others, for every row: a mixture of the components.
-
-    .. math:: p(x_t \mid x_{-t}) = \sum_h P(h \mid x_{-t})\, p_t(x_t \mid h)
-
-    Categories are codes 0, 1, … here, in the order of the model's ``categories_``.
-
-    Attributes
-    ----------
-    posteriors : array of shape (n, k)
-        Given the other views.
-    components : Components
-        The distribution of the view in every class.
-
-    Examples
-    --------
-    >>> from latentviews import MultiViewMixture
-    >>> from latentviews.datasets import make_multiview
-    >>> X = make_multiview(300, 2, random_state=0).X
-    >>> model = MultiViewMixture(2, polish=None, random_state=0).fit(X)
-    >>> first = model.conditional([[float("nan"), *X[0, 1:]]], 0)  # what the first column may be, given the others
-    >>> first.mean().shape, first.quantile([0.05, 0.95]).shape
-    ((1, 1), (1, 1, 2))
-    """
-
-    def __repr__(self) -> str:
-        return brief(self)
-
-    posteriors: np.ndarray
-    components: Components
-
-    def mean(self) -> np.ndarray:
-        """The conditional mean of every row, (n, d)."""
-        return self.components.space.mean(self._average)
-
-    def _average(self, f: Callable[[np.ndarray], np.ndarray]) -> np.ndarray:
-        """The conditional mean of f of every column, (n, d)."""
-        columns = [itemgetter((slice(None), j)) for j in range(self.components.dim)]
-        return self.posteriors @ np.stack([self.components.expectation(_then(f, column)) for column in columns], axis=1)
-
-    def density(self, x: Any) -> np.ndarray:
-        """The conditional density of every row at the points ``x``, (n, len(x))."""
-        return self.posteriors @ self.components.density(x).T
-
-    def quantile(self, q: Any) -> np.ndarray:
-        """The quantile of every column by itself, (n, d), and a last axis if ``q`` is a list.
-
-        Angles are counted from half a turn before the mean direction to half a turn behind it, so that lower and upper
-        ends are the right way round; an end may lie beyond half a turn.
-        """
-        parts = [mixture_quantiles(self.components, self.posteriors, level) for level in check_levels(q)]
-        return parts[0] if np.ndim(q) == 0 else np.stack(parts, axis=-1)
-
-    def sample(self, random_state: Any = None) -> np.ndarray:
-        """One draw for every row, (n, d)."""
-        rng = generator_of(random_state)
-        labels = drawn_labels(self.posteriors, rng)
-        rows = np.empty((len(labels), self.components.dim))
-        for component in np.unique(labels):
-            members = labels == component
-            rows[members] = self.components.sample(component, int(members.sum()), rng)
-        return rows
-
-
-def _then(f: Callable[[np.ndarray], Any], column: Callable[[np.ndarray], Any]) -> Callable[[np.ndarray], Any]:
-    return lambda x: f(column(x))
-
-
 class Bootstrap(NamedTuple):
     """Resampled values of weights and functionals, classes aligned, with percentile intervals.
 
@@ -319,11 +248,31 @@ class Bootstrap(NamedTuple):
     values: np.ndarray
 
     def interval(self, level: float = 0.95) -> tuple[np.ndarray, np.ndarray]:
-        """Lower and upper ends for the class weights."""
+        """Lower and upper ends for the class weights.
+
+        Parameters
+        ----------
+        level : float, default=0.95
+            The share of the resamples between the ends.
+
+        Returns
+        -------
+        lower, upper : arrays of shape (k,)
+        """
         return _interval(self.weights, level)
 
     def value_interval(self, level: float = 0.95) -> tuple[np.ndarray, np.ndarray]:
-        """Lower and upper ends for the functional in every class."""
+        """Lower and upper ends for the functional in every class.
+
+        Parameters
+        ----------
+        level : float, default=0.95
+            The share of the resamples between the ends.
+
+        Returns
+        -------
+        lower, upper : arrays of shape (k,)
+        """
         if not self.values.size:
             raise ValueError("No functional was resampled; give `f` to bootstrap.")
         return _interval(self.values, level)

@@ -20,8 +20,9 @@ from latentviews.core.components import Components
 from latentviews.core.selection import RankTest
 from latentviews.core.tables import Columns, TrainingRows
 from latentviews.core.views import ViewFits, Views
+from latentviews.mixtures.conditional import Conditional
 from latentviews.mixtures.functionals import functional_posteriors, judged_by_functionals
-from latentviews.mixtures.inference import Classes, Conditional, signed_weights
+from latentviews.mixtures.inference import Classes, signed_weights
 from latentviews.mixtures.polish import Polished
 from latentviews.mixtures.sieve import SieveParameters, accelerated_em, moves_little, posterior
 

@@ -11,7 +11,7 @@ from latentviews._numbers import brief, generator_of
 from latentviews._validation import check_count
 from latentviews.core.components import Components
 from latentviews.core.tables import Columns
-from latentviews.mixtures.inference import Conditional
+from latentviews.mixtures.conditional import Conditional
 from latentviews.mixtures.quantiles import check_levels, mixture_quantiles
 from latentviews.sequences.chains import draw_states
 from latentviews.sequences.stretches import check_place
@@ -61,7 +61,12 @@ class Forecast:
         return self.states.shape[-2]
 
     def mean(self) -> np.ndarray:
-        """The mean of every column, (..., horizon, n_columns); directions for angles."""
+        """The mean of every column, (..., horizon, n_columns); directions for angles.
+
+        Returns
+        -------
+        array of shape (..., horizon, n_columns)
+        """
         flat = self.states.reshape(-1, self.states.shape[-1])
         return self._in_columns([Conditional(flat, view).mean() for view in self.components])
 
@@ -70,6 +75,15 @@ class Forecast:
 
         Angles are counted from half a turn before the mean direction to half a turn behind it, so that lower and upper
         ends are the right way round; an end may lie beyond half a turn.
+
+        Parameters
+        ----------
+        q : float or list of floats
+            Levels, from zero to one.
+
+        Returns
+        -------
+        array of shape (..., horizon, n_columns) or (..., horizon, n_columns, len(q))
         """
         levels = check_levels(q)
         flat = self.states.reshape(-1, self.states.shape[-1])
@@ -79,19 +93,51 @@ class Forecast:
         return parts[0] if np.ndim(q) == 0 else np.stack(parts, axis=-1)
 
     def density(self, x: Any, view: int = 0) -> np.ndarray:
-        """The density of one view at the points ``x``, (..., horizon, len(x)); infinite where beyond all numbers."""
+        """The density of one view at the points ``x``, (..., horizon, len(x)); infinite where beyond all numbers.
+
+        Parameters
+        ----------
+        x : array of shape (m,) or (m, d)
+        view : int, default=0
+            The place of the view among the model's.
+
+        Returns
+        -------
+        array of shape (..., horizon, m)
+        """
         with np.errstate(over="ignore"):
             return np.exp(self.log_density(x, view))
 
     def log_density(self, x: Any, view: int = 0) -> np.ndarray:
-        """The log-density of one view at the points ``x``, finite everywhere, (..., horizon, len(x))."""
+        """The log-density of one view at the points ``x``, finite everywhere, (..., horizon, len(x)).
+
+        Parameters
+        ----------
+        x : array of shape (m,) or (m, d)
+        view : int, default=0
+            The place of the view among the model's.
+
+        Returns
+        -------
+        array of shape (..., horizon, m)
+        """
         with np.errstate(divide="ignore"):  # states that cannot be
             shares = np.log(self.states)
         logs = self._view(view).log_density(x)
         return reduce(np.logaddexp, (shares[..., [h]] + logs[:, h] for h in range(logs.shape[1])))
 
     def sample(self, n_samples: int = 1, random_state: Any = None) -> np.ndarray:
-        """Whole futures, (n_samples, ..., horizon, n_columns): the states of each follow the chain."""
+        """Whole futures, (n_samples, ..., horizon, n_columns): the states of each follow the chain.
+
+        Parameters
+        ----------
+        n_samples : int, default=1
+        random_state : int, RandomState, Generator or None, default=None
+
+        Returns
+        -------
+        array of shape (n_samples, ..., horizon, n_columns)
+        """
         n_samples, rng = check_count("n_samples", n_samples), generator_of(random_state)
         *outer, horizon, k = self.states.shape
         shape = (n_samples, *outer)

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from latentviews.core.tables import Columns
-from latentviews.mixtures.inference import Conditional
+from latentviews.mixtures.conditional import Conditional
 from latentviews.mixtures.questions import view_number
 from latentviews.sequences.estimation import ChainEstimate
 

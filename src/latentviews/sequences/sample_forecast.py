@@ -56,7 +56,12 @@ class SampleForecast:
         return self.center.shape[-2]
 
     def mean(self) -> np.ndarray:
-        """The mean of every column, (..., horizon, d)."""
+        """The mean of every column, (..., horizon, d).
+
+        Returns
+        -------
+        array of shape (..., horizon, d)
+        """
         return self.center
 
     def _frame(self) -> tuple[np.ndarray, np.ndarray]:
@@ -68,7 +73,17 @@ class SampleForecast:
         return self.center - stretch * mean, stretch
 
     def quantile(self, q: Any) -> np.ndarray:
-        """The quantile of every column by itself, (..., horizon, d), and a last axis if ``q`` is a list."""
+        """The quantile of every column by itself, (..., horizon, d), and a last axis if ``q`` is a list.
+
+        Parameters
+        ----------
+        q : float or list of floats
+            Levels, from zero to one.
+
+        Returns
+        -------
+        array of shape (..., horizon, d) or (..., horizon, d, len(q))
+        """
         levels, (offset, stretch) = check_levels(q), self._frame()
         result = np.empty((*self.center.shape, len(levels)))
         for step in range(self.horizon):
@@ -83,7 +98,17 @@ class SampleForecast:
         return result[..., 0] if np.ndim(q) == 0 else result
 
     def density(self, x: Any, column: int = 0) -> np.ndarray:
-        """The density of one column at the points ``x``, (..., horizon, len(x)); residuals are smoothed for it."""
+        """The density of one column at the points ``x``, (..., horizon, len(x)); residuals are smoothed for it.
+
+        Parameters
+        ----------
+        x : array of shape (m,)
+        column : int, default=0
+
+        Returns
+        -------
+        array of shape (..., horizon, m)
+        """
         points, column = np.ravel(np.asarray(x, dtype=float)), check_place("column", column, self.center.shape[-1])
         result, (offset, stretch) = np.empty((*self.center.shape[:-1], len(points))), self._frame()
         for step in range(self.horizon):
@@ -96,7 +121,17 @@ class SampleForecast:
         return result
 
     def sample(self, n_samples: int = 1, random_state: Any = None) -> np.ndarray:
-        """Whole futures, (n_samples, ..., horizon, d): the mean and one held-out residual path each."""
+        """Whole futures, (n_samples, ..., horizon, d): the mean and one held-out residual path each.
+
+        Parameters
+        ----------
+        n_samples : int, default=1
+        random_state : int, RandomState, Generator or None, default=None
+
+        Returns
+        -------
+        array of shape (n_samples, ..., horizon, d)
+        """
         n_samples, rng = check_count("n_samples", n_samples), generator_of(random_state)
         offset, stretch = self._frame()
         return offset + stretch * self.residuals[drawn_labels(self.weights, rng, (n_samples,))]
