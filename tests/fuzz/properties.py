@@ -33,7 +33,7 @@ def of_models(family: str, data: Any) -> None:
     """A table gives a model all of whose answers are valid, or a sentence."""
     words, judge = fits.judged_case(family, DrawnGenerator(data))
 
-    assert list(judge.faults) == [], words
+    assert not judge.faults, "\n".join([words, *map(str, judge.faults)])
 
 
 def of_functions(name: str, data: Any) -> None:
@@ -42,7 +42,7 @@ def of_functions(name: str, data: Any) -> None:
 
     words = function_case(rng, judge, wild=bool(rng.random() < 0.25), name=name)
 
-    assert list(judge.faults) == [], words
+    assert not judge.faults, "\n".join([words, *map(str, judge.faults)])
 
 
 PROPERTIES: dict[str, Check] = {

@@ -8,7 +8,7 @@ import numpy as np
 from scipy import linalg, stats
 from scipy.special import logsumexp
 
-from latentviews._numbers import TINY
+from latentviews._numbers import LARGEST, TINY
 from latentviews._sentences import warn_user
 from latentviews._validation import IdentifiabilityWarning, check_squares
 
@@ -137,6 +137,13 @@ def check_determined(design: np.ndarray, names: list[str], weights: np.ndarray) 
         raise ValueError(
             f"The coefficient of {loose[0]!r} is not determined by {int((weights > 0).sum())} rows: the covariate is "
             "constant, or a sum of others. Leave it out."
+        )
+    ranges = np.ptp(design[weights > 0], axis=0)
+    small = np.flatnonzero((ranges > 0) & (ranges < 1 / LARGEST))
+    if len(small):
+        raise ValueError(
+            f"Values of the covariate {names[small[0]]!r} differ by {ranges[small[0]]:.3g} at most, so that its "
+            "coefficient has a variance beyond the range of numbers; scale it."
         )
 
 
