@@ -42,7 +42,7 @@ wheel: .venv/ready  # sdist and wheel in dist/, and the wheel, made from the sdi
 	build/wheel/bin/pip install --quiet --disable-pip-version-check -c constraints.txt dist/*.whl
 	cd build && wheel/bin/python ../tests/minimal.py
 
-properties: .venv/ready  # EXAMPLES cases of every model and function, by default ten thousand, which take some three hours
+properties: .venv/ready  # EXAMPLES cases of every model and function, by default ten thousand, which take hours
 	$(BIN)/python benchmarks/properties.py --again --count $(or $(EXAMPLES),10000)
 
 lowest:  # some tests with the lowest versions that pyproject.toml allows, in an environment of their own

@@ -52,6 +52,7 @@ SEEDS = {
     "accuracy/uci_table1.py": "recorded data; folds of seeds 0 and 1; models of seed 0",
     "answers.py": "seeds 0 and 1",
     "hostile.py": "the seed of the command",
+    "properties.py": "the seed of the command, by default 7000",
     "mutants.py": "the seed of the command",
     "speed/chains.py": ALL_0,
     "speed/chunks.py": "the number of a chunk",

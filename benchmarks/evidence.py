@@ -125,7 +125,7 @@ STEPS = (
     Step("speed/files.py", "speed/files"),
     Step("speed/chunks.py", "speed/chunks"),
     Step("hostile.py fits --seed 3900 --count 10000 --minutes 60", "accuracy/hostile_fits", "--count 200 --minutes 2"),
-    Step("hostile.py files --seed 5000 --count 1000000 --minutes 52", "accuracy/hostile_files",
+    Step("hostile.py files --seed 6000 --count 1000000 --minutes 150", "accuracy/hostile_files",
          "--count 2000 --minutes 1"),
     Step("accuracy/claims.py", "accuracy/claims", ""),
 )  # fmt: skip
@@ -136,7 +136,7 @@ APART = {  # of several commits of the package, of a GPU, or of the tests: by ha
     "speed/trees": "python benchmarks/speed/trees.py ../before/src src",
     "speed/imagenet_shape": "python benchmarks/speed/imagenet_shape.py",
     "accuracy/mutants": "make mutants",
-    "accuracy/hostile_files_first": "python benchmarks/hostile.py files --seed 4000 --count 1000000 --minutes 160",
+    "accuracy/properties": "make properties",
     "speed/gpu": "python benchmarks/speed/gpu.py",
 }
 

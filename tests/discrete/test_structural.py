@@ -384,7 +384,7 @@ def test_what_cannot_be_related_gets_a_sentence(rng):
         distal_outcome(2 * posteriors, np.zeros(10))
     with pytest.raises(ValueError, match="coefficient of 'z1' is not determined by 10 rows: the covariate is constant"):
         class_regression(posteriors, np.column_stack([np.arange(10), np.full(10, 3.0)]))
-    with pytest.raises(ValueError, match="Values of the covariate 'z1' differ by 9e-310 at most, .* scale it"):
+    with pytest.raises(ValueError, match=r"Values of the covariate 'z1' differ by 9e-310 at most, .* scale it"):
         class_regression(posteriors, np.column_stack([np.arange(10)[::-1] ** 2, 1e-310 * np.arange(10)]))
     for strange in (np.full(10, 1j), np.full(10, "x")):
         with pytest.raises(ValueError, match="covariates must be numbers"):
