@@ -10,6 +10,7 @@ from latentviews.core.embeddings import BinnedEmbedding, Embedding, components_i
 from latentviews.core.features.bins import BinnedFeatures, GridFeatures, linear_bins
 from latentviews.core.features.indicators import OneHotFeatures
 from latentviews.core.features.landmarks import LandmarkFeatures
+from latentviews.core.kernels.base import Kernel
 from latentviews.core.kernels.circle import VonMises
 from latentviews.core.kernels.polynomial import Linear
 from latentviews.core.kernels.real import Gaussian, Laplace
@@ -72,6 +73,26 @@ def test_binned_values_are_the_kernel_sum_to_interpolation_accuracy(kernel, size
         wide = clone(kernel).set_params(bandwidth=bandwidth)
         direct = wide.gram(on[:, None], grid[:, None]) @ weights[:, h]
         np.testing.assert_allclose(found.at(on)[:, h], direct, rtol=0, atol=1e-9 * np.abs(weights).sum())
+
+
+class Ends(Kernel):
+    """Not one kernel, stretched: its tails are as heavy as its bandwidth says."""
+
+    def __init__(self, bandwidth=1.0):
+        self.bandwidth = bandwidth
+
+    def adapt(self, x):
+        return clone(self)
+
+    def gram(self, x, y):
+        return np.exp(-(np.abs(x - y.T) ** (1 + self.bandwidth)))
+
+
+def test_a_kernel_of_any_shape_smooths_binned_weights(rng):
+    grid, weights = np.linspace(-3, 3, 31), rng.dirichlet(np.ones(31), size=2).T
+    found = BinnedEmbedding(None, grid, weights, Ends(), np.array([0.2, 0.9])).at(grid)
+    each = [Ends(width).gram(grid[:, None], grid[:, None]) @ weights[:, h] for h, width in enumerate((0.2, 0.9))]
+    np.testing.assert_allclose(found, np.transpose(each), atol=1e-12)
 
 
 @pytest.mark.parametrize("size", [400, 401])
