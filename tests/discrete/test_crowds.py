@@ -306,6 +306,10 @@ BAD = {
     "shape": (np.ones((4, 2)), r"tuple of three arrays; got shape \(4, 2\)"),
     "lengths": (([1, 2], [1], [1, 2]), "Tasks, workers and labels need one length; got 2, 1 and 2"),
     "none": (np.empty((0, 3)), "Expected at least one answer; got none"),
+    "measurements": (
+        np.linspace(0, 1, 1800).reshape(600, 3),
+        "Labels are to be a few classes; 600 different ones of 600",
+    ),
     "worker": (([1, 2], ["a", None], [0, 1]), "Every answer needs a worker; row 2, counted from 1, has none"),
     "labels": (([1, 2], [1, 2], [None, np.nan]), "all 2 labels are missing"),
 }

@@ -11,6 +11,7 @@ from latentviews._arrays import on_host
 from latentviews._validation import check_weights
 
 NAMES = ("task", "worker", "label")
+MOST = 10**8  # numbers in all workers' matrices of labels by classes
 EXPECTED = "a frame with columns task, worker and label, a table of three columns, or a tuple of three arrays"
 
 
@@ -64,6 +65,7 @@ def read_answers(
     if workers is None or labels is None:
         workers, of_worker = distinct(worker)
         labels, of_label = distinct(label[given], in_order=True)
+        _check_few(len(workers), len(labels))
     else:
         of_worker, of_label = _places(worker, workers), _places(label[given], labels)
         if np.any(of_label == len(labels)):
@@ -73,6 +75,15 @@ def read_answers(
     shape = (len(tasks), len(workers) * len(labels))
     place = of_worker[given] * len(labels) + of_label
     return CrowdAnswers(_table(weight[given], of_task[given], place, shape), tasks, workers, labels)
+
+
+def _check_few(n_workers: int, n_labels: int) -> None:
+    """Refuse labels so many that matrices of them do not fit: measurements, as a rule, or names of tasks."""
+    if n_workers * n_labels**2 > MOST:
+        raise ValueError(
+            f"Labels are to be a few classes; {n_labels:,} different ones of {n_workers:,} workers would take "
+            f"{n_workers * n_labels**2:,} numbers. Are they measurements, or tasks or workers in the place of labels?"
+        )
 
 
 def _table(weight: np.ndarray, row: np.ndarray, column: np.ndarray, shape: tuple[int, int]) -> sparse.csr_array:
