@@ -306,9 +306,10 @@ BAD = {
     "shape": (np.ones((4, 2)), r"tuple of three arrays; got shape \(4, 2\)"),
     "lengths": (([1, 2], [1], [1, 2]), "Tasks, workers and labels need one length; got 2, 1 and 2"),
     "none": (np.empty((0, 3)), "Expected at least one answer; got none"),
-    "measurements": (
-        np.linspace(0, 1, 1800).reshape(600, 3),
-        "Labels are to be a few classes; 600 different ones of 600",
+    "measurements": (np.linspace(0, 1, 90).reshape(30, 3), "30 answers of 30 workers hold 30 different ones. Are they"),
+    "too many labels": (
+        np.column_stack([np.arange(4000), np.arange(4000) % 500, np.arange(4000) % 1000]),
+        "4,000 answers of 500 workers hold 1,000 different ones",
     ),
     "worker": (([1, 2], ["a", None], [0, 1]), "Every answer needs a worker; row 2, counted from 1, has none"),
     "labels": (([1, 2], [1, 2], [None, np.nan]), "all 2 labels are missing"),

@@ -1,6 +1,6 @@
 """Categories as codes: strings, flags, numbers and pandas' categoricals become 0, 1, …, and come back."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -359,7 +359,9 @@ def _block(estimator: Any, view: int) -> Any:
     """What views that share their distributions have in common."""
     blocks = getattr(estimator, "exchangeable", False)
     if isinstance(blocks, list | tuple | np.ndarray):
-        return blocks[view] if view < len(blocks) else view
+        names = blocks.tolist() if isinstance(blocks, np.ndarray) and blocks.ndim else blocks
+        own = names[view] if isinstance(names, list | tuple) and view < len(names) else view
+        return own if isinstance(own, Hashable) else view  # what is none of these is refused elsewhere
     return "all" if blocks else view
 
 

@@ -1,7 +1,7 @@
 """Views X_t: which columns belong together, and the feature map φ_t of each, chosen and fitted."""
 
 import inspect
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Hashable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -136,8 +136,10 @@ def read_blocks(exchangeable: Any, n_views: int) -> list[int]:
     """A number for every view, the same for views that share their distributions."""
     if isinstance(exchangeable, bool | np.bool_) or exchangeable is None:
         return [0] * n_views if exchangeable else list(range(n_views))
-    names = list(exchangeable) if isinstance(exchangeable, Sequence | np.ndarray) else [exchangeable]
-    if isinstance(exchangeable, str) or len(names) != n_views:
+    listed = isinstance(exchangeable, Sequence) and not isinstance(exchangeable, str)
+    several = listed or (isinstance(exchangeable, np.ndarray) and exchangeable.ndim > 0)
+    names = list(exchangeable) if several else [exchangeable]
+    if not several or len(names) != n_views or not all(isinstance(name, Hashable) for name in names):
         raise ValueError(f"exchangeable is True, False or one block id per view ({n_views}); got {exchangeable!r}.")
     return [list(dict.fromkeys(names)).index(name) for name in names]
 

@@ -12,6 +12,7 @@ from latentviews._validation import check_weights
 
 NAMES = ("task", "worker", "label")
 MOST = 10**8  # numbers in all workers' matrices of labels by classes
+FEW = 20  # labels, beyond which answers are to share them
 EXPECTED = "a frame with columns task, worker and label, a table of three columns, or a tuple of three arrays"
 
 
@@ -65,7 +66,7 @@ def read_answers(
     if workers is None or labels is None:
         workers, of_worker = distinct(worker)
         labels, of_label = distinct(label[given], in_order=True)
-        _check_few(len(workers), len(labels))
+        _check_few(len(labels), len(workers), len(of_label))
     else:
         of_worker, of_label = _places(worker, workers), _places(label[given], labels)
         if np.any(of_label == len(labels)):
@@ -77,12 +78,12 @@ def read_answers(
     return CrowdAnswers(_table(weight[given], of_task[given], place, shape), tasks, workers, labels)
 
 
-def _check_few(n_workers: int, n_labels: int) -> None:
-    """Refuse labels so many that matrices of them do not fit: measurements, as a rule, or names of tasks."""
-    if n_workers * n_labels**2 > MOST:
+def _check_few(n_labels: int, n_workers: int, n_answers: int) -> None:
+    """Refuse labels that answers do not share, or too many for matrices of them: measurements, or names of tasks."""
+    if 2 * n_labels > max(n_answers, 2 * FEW) or n_workers * n_labels**2 > MOST:
         raise ValueError(
-            f"Labels are to be a few classes; {n_labels:,} different ones of {n_workers:,} workers would take "
-            f"{n_workers * n_labels**2:,} numbers. Are they measurements, or tasks or workers in the place of labels?"
+            f"Labels are to be classes that answers share; {n_answers:,} answers of {n_workers:,} workers hold "
+            f"{n_labels:,} different ones. Are they measurements, or tasks or workers in the place of labels?"
         )
 
 
