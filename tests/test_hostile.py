@@ -3,6 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.base import clone
 
 import latentviews
 from fuzz.verdicts import Judge
@@ -30,6 +31,7 @@ from latentviews.core.features.bins import BinnedFeatures
 from latentviews.core.kernels.bandwidths import cv
 from latentviews.core.moments import feature_vectors, pair_moments
 from latentviews.core.views import fit_views
+from latentviews.datasets import make_multiview
 from latentviews.densities.weighted_samples import log_kernels, log_mixtures
 from latentviews.diagnosis.moments import moment_quality
 from latentviews.report import write_report
@@ -404,3 +406,30 @@ def test_pair_moments_of_few_rows_are_those_of_their_features(rng):
     assert all(len(tail) > len(rows) for tail in views.tails)
     for (s, t), pair in pairs.items():
         np.testing.assert_allclose(pair, phi[s].T @ phi[t] / len(rows), atol=1e-12)
+
+
+OF_ANY_UNIT = {
+    "sieve": MultiViewMixture(2, random_state=0),
+    "npMSL": MultiViewMixture(2, polish=SmoothedEM(), random_state=0),
+    "several columns": MultiViewMixture(2, dependence="copula", views=[[0, 1], [2]], random_state=0),
+    "chain": KernelHMM(2, views=[[0], [1], [2]], random_state=0),
+    "npEM": NonparametricEM(2, random_state=0),
+}
+
+
+@pytest.mark.parametrize("unit", [1e-145, 1e-115, 1e115, 1e145])
+@pytest.mark.parametrize("model", OF_ANY_UNIT.values(), ids=OF_ANY_UNIT.keys())
+@pytest.mark.filterwarnings("error", "ignore::latentviews.IdentifiabilityWarning")
+def test_the_unit_of_the_columns_does_not_matter(model, unit):
+    """Products of the densities of three views were beyond all numbers, or below the least that a row may have."""
+    X = make_multiview(300, 2, random_state=0).X
+
+    weights = [clone(model).fit(table).weights_ for table in (X, unit * X)]
+
+    np.testing.assert_allclose(*weights, atol=1e-6)
+
+
+def test_views_of_any_unit_are_suggested():
+    X = 1e-130 * make_multiview(60, 2, random_state=0).X
+
+    assert judged(latentviews.suggest_views, X, 2, random_state=0) is not None

@@ -45,6 +45,7 @@ from latentviews import (
     WrappedGaussian,
     distal_outcome,
     global_alignment_gram,
+    independence_test,
     spectrum_gram,
     two_sample_test,
     weisfeiler_lehman_gram,
@@ -203,8 +204,12 @@ def test_a_narrow_von_mises_law_has_the_frequencies_of_a_gaussian():
 
 
 def test_a_kernel_without_a_height_is_refused_in_a_test(rng):
-    with pytest.raises(ValueError, match="so narrow that its height is no number; widen it"):
+    with pytest.raises(ValueError, match="is inf on these rows, too high for its powers to be numbers"):
         two_sample_test(rng.normal(size=(20, 6)), rng.normal(size=(20, 6)), kernel=Gaussian(1e-200))
+    with pytest.raises(ValueError, match=r"is 3.99e.199 on these rows, too high for its powers to be numbers"):
+        two_sample_test(rng.normal(size=(20, 1)), rng.normal(size=(20, 1)), kernel=Gaussian(1e-200))
+    with pytest.raises(ValueError, match="on these rows, too high for its powers to be numbers"):
+        independence_test(np.append(rng.normal(size=20), 1e100), rng.normal(size=21), kernel=Linear())
 
 
 def test_a_view_that_one_row_has_is_smoothed(rng):

@@ -1,5 +1,6 @@
 """Small mathematics that many modules need."""
 
+import math
 from functools import reduce
 from typing import Any
 
@@ -10,6 +11,7 @@ from scipy import fft, linalg
 TINY = float(np.finfo(float).tiny)
 LINE = 90  # characters of a value that a record shows in full
 LARGEST = 1e150  # values beyond have squares that overflow
+FAR = 1e30  # sizes beyond, and below one over it, have a unit of their own
 FEW_COLUMNS = 4  # of long tables, along which loops cost more than sums
 SKETCH = 256  # random vectors, whose products span a matrix of lower rank
 MORE = 10  # random vectors than singular ones that are wanted
@@ -251,3 +253,8 @@ def _brief(value: Any) -> str:
     if isinstance(value, np.ndarray):
         return f"<array of {' × '.join(map(str, value.shape))}>"
     return f"<{type(value).__name__}{f' of {len(value)}' if isinstance(value, dict | list) else ''}>"
+
+
+def far_unit(size: float) -> float:
+    """A power of two to hold numbers over that are so large, or so small, that products of a few cannot be held."""
+    return 1.0 if 1 / FAR < size < FAR or size == 0 else 2.0 ** round(math.log2(size))

@@ -224,9 +224,19 @@ def kernels_to_try(kernel: Any, some: np.ndarray, n_landmarks: int) -> list[Any]
         raise ValueError("kernel is one kernel or a list of those to try; got an empty list.")
     kernels = [check_kernel(one).adapt(some) for one in several]
     for one in kernels:
-        if not np.all(np.isfinite(to_numpy(one.diagonal(some[:1])))):
-            raise ValueError(f"{one!r} is so narrow that its height is no number; widen it.")
+        check_height(one, some)
     return kernels
+
+
+def check_height(kernel: Kernel, some: np.ndarray) -> None:
+    """Refuse a kernel whose fourth power, which variances of statistics of two views have, is beyond all numbers."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        height = float(np.max(to_numpy(kernel.diagonal(some))))
+    if not height < LARGEST**0.5:
+        raise ValueError(
+            f"{kernel!r} is {height:.3g} on these rows, too high for its powers to be numbers; widen it, or scale the "
+            "columns."
+        )
 
 
 def some_rows(rows: Any, rng: np.random.Generator) -> np.ndarray:

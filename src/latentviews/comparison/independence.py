@@ -20,6 +20,7 @@ from latentviews.comparison.features import (
     N_DEPENDENCE,
     RowsInBatches,
     block_sums,
+    check_height,
     check_kernel,
     dependence_kernels,
     fitted_map,
@@ -201,6 +202,9 @@ def _families(
         dependence_kernels(rows, n_features, of_pair=len(some) == 2) if one is None else [one.adapt(rows)]
         for one, rows in zip(kernels, some, strict=True)
     ]
+    for one, own, rows in zip(kernels, families, some, strict=True):
+        if one is not None:
+            check_height(own[0], rows)
     return families, [
         [fitted_map(one, rows, n_features, rng) for one in own] for own, rows in zip(families, some, strict=True)
     ]

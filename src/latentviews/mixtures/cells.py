@@ -1,5 +1,6 @@
 """How a view of the rows becomes the cells of a sieve: a grid, values, landmarks or Gaussians of a codebook."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -9,6 +10,7 @@ import numpy as np
 from scipy import sparse
 
 from latentviews._arrays import counts_there, in_doubles, in_library_of, namespace, on_host, take_columns
+from latentviews._numbers import far_unit
 from latentviews.core.features.bins import grid_and_kernel, linear_bins
 from latentviews.core.features.landmarks import few_landmarks
 from latentviews.core.features.point_masses import beside_indicators, which_mass
@@ -46,10 +48,12 @@ class GridBasis:
     kernel: Kernel
     atoms: sparse.csr_array  # (C, B), the kernels on the grid
     smoother: Any = None  # (C, C), sparse, for npMSL
+    log_unit: float = 0.0  # the log of what the atoms are held over
 
     def cells(self, x: Any) -> SieveRows:
         """The rows shared between the grid points beside them."""
-        return SieveRows(linear_bins(x[:, 0], self.points[:, 0]), self.atoms, smoother=self.smoother)
+        rows = linear_bins(x[:, 0], self.points[:, 0])
+        return SieveRows(rows, self.atoms, smoother=self.smoother, log_units=self.log_unit)
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,7 +65,9 @@ class PointBasis:
 
     def cells(self, x: Any) -> SieveRows:
         """The kernels at the rows."""
-        return SieveRows(self.kernel.gram(x, in_library_of(self.points, x)), None)
+        rows = self.kernel.gram(x, in_library_of(self.points, x))
+        unit = far_unit(float(np.max(self.kernel.diagonal(self.points[:1]))))
+        return SieveRows(rows if unit == 1 else rows / unit, None, log_units=math.log(unit))
 
 
 @dataclass(frozen=True, eq=False)
@@ -231,7 +237,8 @@ class ScaledKernel:
         size = int(np.clip((grid[-1] - grid[0]) / (0.75 * width), 8, MAX_ATOMS))
         centres = np.linspace(grid[0], grid[-1], size)
         atoms = narrow.gram(grid[:, None], centres[:, None])
-        return GridBasis(grid[:, None], narrow, without_negligible(atoms))
+        unit = far_unit(float(atoms.max()))
+        return GridBasis(grid[:, None], narrow, without_negligible(atoms / unit), log_unit=math.log(unit))
 
 
 def basis_rule(x: np.ndarray, kernel: Kernel, rank: int, seed: int) -> BasisRule:

@@ -1,5 +1,6 @@
 """Nonparametric EM as a polish: npEM and npMSL on the cells of a sieve."""
 
+import math
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, ClassVar
@@ -9,7 +10,7 @@ from scipy import sparse
 from sklearn.base import BaseEstimator
 from sklearn.utils.parallel import Parallel, delayed
 
-from latentviews._numbers import TINY
+from latentviews._numbers import TINY, far_unit
 from latentviews._parameters import (
     Bandwidth,
     Constraint,
@@ -139,12 +140,14 @@ class SmoothedEM(BaseEstimator):
             )
         points, narrow = grid_and_kernel(x[:, 0], kernel_on(space, self.bandwidth).adapt(x), 1024)
         grid = points[:, None]
-        atoms = without_negligible(narrow.gram(grid, grid))
+        values, step = narrow.gram(grid, grid), float(grid[1, 0] - grid[0, 0])
+        unit = far_unit(float(values.max()))
+        atoms = without_negligible(values / unit)
         if not self.nonlinear:
-            return GridBasis(grid, narrow, atoms)
+            return GridBasis(grid, narrow, atoms, log_unit=math.log(unit))
         # the M-step is the maximum only if what smooths logs is the transpose of what smooths shares, of mass one
         spread = atoms @ sparse.diags_array(1 / atoms.sum(axis=0))
-        return GridBasis(grid, narrow, spread / (grid[1, 0] - grid[0, 0]), spread.T.tocsr())
+        return GridBasis(grid, narrow, spread / (unit * step), spread.T.tocsr(), math.log(unit))
 
     def _run(
         self, step: Callable[[SieveParameters], tuple[SieveParameters, float]], current: SieveParameters, report: Report

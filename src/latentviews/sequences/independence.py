@@ -7,6 +7,7 @@ from math import comb
 import numpy as np
 
 from latentviews._arrays import to_numpy
+from latentviews._numbers import far_unit
 from latentviews.core.features.base import FeatureMap
 from latentviews.core.selection import dependence_rank
 from latentviews.core.views import Views
@@ -37,8 +38,8 @@ class PairProducts:
         for phi, columns in zip(sensors.features, sensors.columns, strict=True):
             vectors = to_numpy(phi.transform(table[:, columns]))
             centers.append(vectors.mean(axis=0))
-            _, axes = np.linalg.eigh(np.atleast_2d(np.cov(vectors.T)))
-            directions.append(axes[:, ::-1][:, :size])
+            spreads, axes = np.linalg.eigh(np.atleast_2d(np.cov(vectors.T)))
+            directions.append(axes[:, ::-1][:, :size] / far_unit(float(np.sqrt(np.maximum(spreads[-1], 0.0)))))
         return cls(sensors.features, tuple(map(len, sensors.columns)), tuple(centers), tuple(directions))
 
     def transform(self, x: np.ndarray) -> np.ndarray:
