@@ -103,6 +103,11 @@ def on_host(x: Any) -> Any:
         return unmasked(x)
     if hasattr(x, "device_entries"):
         return x.on_host()
+    if hasattr(x, "__dask_graph__"):
+        raise TypeError(
+            "Rows of Dask are read chunk by chunk by MultiViewMixture, KernelHMM, LowRankDensity and LandmarkPCA; here "
+            "rows in one place are expected: call compute() on them."
+        )
     there = x.__dlpack_device__()[0] == 1  # DLPack's number for main memory
     return np.from_dlpack(x if there else to_device(x, "cpu"))
 

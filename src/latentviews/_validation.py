@@ -1,12 +1,13 @@
 """Checks that turn bad input into one clear sentence."""
 
-from collections.abc import Iterable, Sequence
+import os
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import date, timedelta
 from functools import wraps
 from typing import Any
 
 import numpy as np
-from sklearn.utils import assert_all_finite, get_tags
+from sklearn.utils import get_tags
 from sklearn.utils.validation import validate_data
 
 from latentviews._arrays import is_foreign, namespace, on_host, to_numpy, unmasked
@@ -68,7 +69,7 @@ def check_rows(estimator: Any, X: Any, *, reset: bool, missing: bool = False) ->
         with np.errstate(all="ignore"):  # of the sums by which they look
             if _is_plain(x):
                 return x
-            assert_all_finite(x, allow_nan=True, estimator_name=name, input_name="X")
+            _refuse_infinite(name, x, getattr(X, "columns", range(x.shape[1])))
         if reset:
             check_squares(x, getattr(X, "columns", range(x.shape[1])))
         if not missing:
@@ -92,6 +93,16 @@ def check_rows(estimator: Any, X: Any, *, reset: bool, missing: bool = False) ->
 def _is_plain(x: np.ndarray) -> bool:
     """Whether one pass shows that a table has neither NaN nor infinity nor a value whose square is no number."""
     return x.flags.forc and float(np.dot(flat := x.ravel(order="K"), flat)) < LARGEST**2
+
+
+def _refuse_infinite(name: str, x: np.ndarray, names: Sequence[Any]) -> None:
+    """A sentence where a table of floats holds infinity."""
+    if np.isinf(x).any():
+        row, column = np.argwhere(np.isinf(x))[0]
+        raise ValueError(
+            f"X contains infinity, first in row {row} of column {names[column]!r}, and {name} takes finite numbers; "
+            "replace such values, or leave those rows out."
+        )
 
 
 def refuse_missing(name: str, x: np.ndarray) -> None:
@@ -127,14 +138,39 @@ def _validated(estimator: Any, X: Any, reset: bool) -> np.ndarray:
 def table_of(estimator: Any, X: Any, **options: Any) -> Any:
     """What scikit-learn's ``validate_data`` gives; where it asks for numbers, a sentence on text and dates."""
     name, X = type(estimator).__name__, unmasked(X)
+    refuse_no_table(name, X)
     if options.get("dtype") is not None and _holds_dates(X):  # which NumPy takes as numbers in some units
         _refuse_others(name, X)
     try:
         with np.errstate(all="ignore"):  # of the sum by which it looks for infinity
             return validate_data(estimator, X, **options)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError) as error:
         _refuse_others(name, X)
+        if np.iscomplexobj(X):
+            raise ValueError("Complex data not supported: pass real and imaginary parts as columns.") from error
         raise
+
+
+def refuse_no_table(name: str, X: Any) -> None:
+    """A sentence where rows are not there: of a path, of what is read from a file, of a single value or column."""
+    expected = f"{name} expects a table, a row per object and a column per measurement"
+    if isinstance(X, str | os.PathLike):
+        raise TypeError(f"{expected}; got the path {os.fspath(X)!r}. Read it first: read_table(path).frame() of io.")
+    if hasattr(X, "reading") and hasattr(X, "frame"):
+        raise TypeError(f"{expected}; got what was read from {X.source}. Pass its data frame, frame().")
+    if isinstance(X, Mapping):
+        raise TypeError(f"{expected}; got a {type(X).__name__}. If it holds columns, pass pandas.DataFrame(X).")
+    try:
+        shape = X.shape if hasattr(X, "shape") else np.shape(X)
+    except ValueError as error:
+        raise ValueError(f"{expected}; got rows of different lengths.") from error
+    if len(shape) == 0:
+        raise ValueError(f"{expected}; got {X!r:.60}.")
+    if len(shape) == 1:
+        raise ValueError(
+            f"{expected}; got {shape[0]:,} values in one dimension. Reshape your data: with reshape(-1, 1) they are "
+            "one column, with reshape(1, -1) one row."
+        )
 
 
 def _holds_dates(X: Any) -> bool:

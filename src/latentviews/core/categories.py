@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from latentviews._arrays import on_host, unmasked
-from latentviews._validation import check_names
+from latentviews._validation import check_names, refuse_no_table
 from latentviews.core.kernels.product_space import ProductSpace
 from latentviews.core.kernels.spaces import space_of
 
@@ -242,6 +242,7 @@ def coded(estimator: Any, X: Any, *, reset: bool, views: Any = None) -> Any:
     columns of every ``views`` are those of the estimator by default.
     """
     X = unmasked(X)
+    refuse_no_table(type(estimator).__name__, X)
     check_names(estimator, X)
     if reset:
         estimator.__dict__.pop("categories_", None)

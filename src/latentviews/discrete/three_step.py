@@ -99,6 +99,11 @@ def assigned_rows(
 
 def _checked_posteriors(posteriors: Any) -> np.ndarray:
     """Posteriors as an array (n, k) whose rows sum to one."""
+    if hasattr(posteriors, "fit"):
+        raise TypeError(
+            f"posteriors are numbers, one row per row of the data; got {type(posteriors).__name__}. Pass what its "
+            "predict_proba, or first_step where it has one, gives of the rows."
+        )
     r = np.asarray(posteriors, dtype=float)
     if r.ndim != 2 or r.shape[1] < 2 or not np.allclose(r.sum(axis=1), 1.0, atol=1e-6) or np.any(r < -1e-9):
         raise ValueError(

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from latentviews._files import as_path
 from latentviews.io import fcs_labels, h5ad
 from latentviews.io.source import require
 
@@ -14,7 +15,7 @@ DIGITS = 6  # of a probability in text
 
 
 def write_labels(
-    path: Path, labels: np.ndarray, posteriors: np.ndarray, kind: str | None = None, noise: np.ndarray | None = None
+    path: Any, labels: np.ndarray, posteriors: np.ndarray, kind: str | None = None, noise: np.ndarray | None = None
 ) -> None:
     """A row for every row of the data: its number from 1, its class, and the probability of every class.
 
@@ -40,7 +41,7 @@ def write_labels(
     >>> path.read_text().splitlines()[1:]
     ['1,0,0.9,0.1', '2,1,0.2,0.8']
     """
-    with labels_file(path, kind) as file:
+    with labels_file(as_path(path), kind) as file:
         file.add(labels, posteriors, noise)
 
 
