@@ -9,8 +9,6 @@ from docutils import nodes
 from docutils.parsers.rst import Directive
 from sphinx.application import Sphinx
 
-from latentviews import __version__
-
 BENCHMARKS = Path(__file__).resolve().parent.parent.parent / "benchmarks"
 sys.path.insert(0, str(BENCHMARKS))
 
@@ -18,7 +16,7 @@ from _seeds import seeds
 
 
 class Measured(Directive):
-    """A line under a table for every saved result: how, when and where it was measured, and whether it is old."""
+    """A line under a table for every saved result: how, when and where it was measured."""
 
     required_arguments = 1
     final_argument_whitespace = True
@@ -39,9 +37,8 @@ class Measured(Directive):
         line = nodes.paragraph()
         line += nodes.Text("Measured by ")
         line += nodes.literal(text=record["command"])
-        earlier = "" if versions.get("latentviews") == __version__ else ", before this version"
         line += nodes.Text(
-            f" at commit {record['commit'][:8]} on {record['date']}{earlier}; {machine['cpu'].replace('(R)', '')}, "
+            f" at commit {record['commit'][:8]} on {record['date']}; {machine['cpu'].replace('(R)', '')}, "
             f"{machine['cores']} cores; {told}; {record.get('seeds') or seeds(record['command'])}. Saved in "
         )
         line += nodes.literal(text=f"benchmarks/{name}")

@@ -130,7 +130,9 @@ class MultiViewMixture(CallbackSupportMixin, ViewQuestionsMixin, PosteriorMixin,
     lower_bound_ : float
         The mean log-likelihood that the polish reached.
     converged_ : bool
+        Whether EM did, on the rows of the pilot; the two steps over all of more rows are not asked.
     n_iter_, n_components_ : int
+        Steps on the pilot's rows, and classes.
     start_objectives_ : dict
         What every start of the polish reached in its first steps, on ``trial_rows`` of the rows.
     start_agreements_ : dict

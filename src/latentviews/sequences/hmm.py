@@ -119,7 +119,9 @@ class KernelHMM(CallbackSupportMixin, ChainQuestionsMixin, ChainAnswersMixin, Ba
     rank_test_ : RankTest
         Where ``n_states="auto"``.
     converged_ : bool
+        Whether Baum–Welch did, on the rows of the pilot; the two steps over all of more rows are not asked.
     n_iter_ : int
+        Steps on the pilot's rows.
     n_states_ : int
     views_ : tuple of lists of column indices
     kernels_ : list of Kernel, one per view
