@@ -111,7 +111,7 @@ BAD_ROWS = {
     ),
     "complex": (ROWS + 1j, "Complex data not supported"),
     "none": (ROWS[:0], r"Found array with 0 sample\(s\)"),
-    "one column": (ROWS[:, 0], "Expected 2D array, got 1D array instead"),
+    "one column": (ROWS[:, 0], r"\d+ values in one dimension\. Reshape your data"),
 }
 
 

@@ -1,4 +1,4 @@
-"""Ten million rows that are not in memory: from a memory map, from Parquet, and on a Dask cluster of two processes.
+"""Ten and a hundred million rows that are not in memory: a memory map, Parquet, and a Dask cluster of two processes.
 
     python benchmarks/speed/files.py
 
@@ -6,12 +6,14 @@ Three columns of the Gamma design, k = 3, the spectral fit (`polish=None`), and 
 source and size has a process of its own. Memory is the most that its first fit has above the interpreter with all that
 a fit imports; of Dask's workers it is the most above what they have after a fit of 10⁵ rows. Answers are compared with
 those of an array in memory. Times are medians of five fits, of the processor and by the clock; Dask's by the clock are
-those of the client, beside one process on the same files, and the cluster is up before. Set OPENBLAS_NUM_THREADS=1.
+those of the client, beside one process on the same files, and the cluster is up before. The hundred million are the ten
+million ten times. Set OPENBLAS_NUM_THREADS=1.
 """
 
 import argparse
 import json
 import os
+import shutil
 import statistics
 import subprocess
 import sys
@@ -31,6 +33,7 @@ from latentviews.datasets import make_multiview
 
 RESULTS = Path(__file__).with_name("results") / "files.json"
 SIZES = (100_000, 1_000_000, 10_000_000)
+COPIES = 10  # of the rows of the largest size, in files alone
 PILOT = 20_000  # rows, whose fit is part of every other
 PART = 1_000_000  # rows of a Parquet file, and of a chunk
 REPETITIONS = 5
@@ -49,6 +52,14 @@ def write(folder: Path) -> None:
         for start in range(0, size, PART):
             table = pa.table(dict(zip("abc", rows[:size][start : start + PART].T, strict=True)))
             pq.write_table(table, folder / str(size) / f"{start // PART:03d}.parquet", row_group_size=2**17)
+    name = str(COPIES * len(rows))
+    many = np.lib.format.open_memmap(folder / f"{name}.npy", "w+", float, (COPIES * len(rows), 3))
+    (folder / name).mkdir()
+    for copy in range(COPIES):
+        many[copy * len(rows) : (copy + 1) * len(rows)] = rows
+        for part in (folder / str(len(rows))).iterdir():
+            shutil.copy(part, folder / name / f"{copy}_{part.name}")
+    many.flush()
 
 
 def model(polished: bool) -> MultiViewMixture:
@@ -150,6 +161,10 @@ def measured(folder: Path) -> dict[str, Any]:
             "microseconds of a row": per_row(by_size),
             f"default fit, {PART} rows": in_own_process(folder, kind, PART, 1),
         }
+        if kind != "array":
+            many = by_size | {COPIES * largest: in_own_process(folder, kind, COPIES * largest, 0)}
+            found[kind]["ten times as many"] = many[COPIES * largest]
+            found[kind]["slope from a million rows on"] = slope({size: many[size] for size in many if size >= PART})
         print(kind, found[kind], flush=True)
     one = found["parquet"]["spectral"][largest]
     clusters = {f"{n} worker(s)": on_dask(folder, largest, n) for n in (1, 2)}

@@ -1,7 +1,6 @@
 """Checks that turn bad input into one clear sentence."""
 
-import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from datetime import date, timedelta
 from functools import wraps
 from typing import Any
@@ -11,6 +10,7 @@ from sklearn.utils import get_tags
 from sklearn.utils.validation import validate_data
 
 from latentviews._arrays import is_foreign, namespace, on_host, to_numpy, unmasked
+from latentviews._no_tables import refuse_infinite, refuse_missing, refuse_no_table
 from latentviews._numbers import LARGEST, generator_of
 from latentviews._sentences import warn_user
 
@@ -69,7 +69,7 @@ def check_rows(estimator: Any, X: Any, *, reset: bool, missing: bool = False) ->
         with np.errstate(all="ignore"):  # of the sums by which they look
             if _is_plain(x):
                 return x
-            _refuse_infinite(name, x, getattr(X, "columns", range(x.shape[1])))
+            refuse_infinite(name, x, getattr(X, "columns", range(x.shape[1])))
         if reset:
             check_squares(x, getattr(X, "columns", range(x.shape[1])))
         if not missing:
@@ -95,30 +95,9 @@ def _is_plain(x: np.ndarray) -> bool:
     return x.flags.forc and float(np.dot(flat := x.ravel(order="K"), flat)) < LARGEST**2
 
 
-def _refuse_infinite(name: str, x: np.ndarray, names: Sequence[Any]) -> None:
-    """A sentence where a table of floats holds infinity."""
-    if np.isinf(x).any():
-        row, column = np.argwhere(np.isinf(x))[0]
-        raise ValueError(
-            f"X contains infinity, first in row {row} of column {names[column]!r}, and {name} takes finite numbers; "
-            "replace such values, or leave those rows out."
-        )
-
-
-def refuse_missing(name: str, x: np.ndarray) -> None:
-    """A sentence where a table of floats has NaN."""
-    with np.errstate(all="ignore"):
-        suspect = np.isnan(x.sum())  # no table of flags for rows that are all there
-    if suspect and np.isnan(x).any():
-        row, column = np.argwhere(np.isnan(x))[0]
-        raise ValueError(
-            f"X contains NaN, first in row {row} of column {column}, and {name} takes complete rows; "
-            "fill in such values, or leave those rows out."
-        )
-
-
 def check_names(estimator: Any, X: Any) -> None:
-    """Refuse a table with two columns of one name."""
+    """Refuse what is no table, and a table with two columns of one name."""
+    refuse_no_table(type(estimator).__name__, X)
     columns = list(getattr(X, "columns", []))
     if len(set(columns)) < len(columns):
         twice = next(column for column in columns if columns.count(column) > 1)
@@ -149,28 +128,6 @@ def table_of(estimator: Any, X: Any, **options: Any) -> Any:
         if np.iscomplexobj(X):
             raise ValueError("Complex data not supported: pass real and imaginary parts as columns.") from error
         raise
-
-
-def refuse_no_table(name: str, X: Any) -> None:
-    """A sentence where rows are not there: of a path, of what is read from a file, of a single value or column."""
-    expected = f"{name} expects a table, a row per object and a column per measurement"
-    if isinstance(X, str | os.PathLike):
-        raise TypeError(f"{expected}; got the path {os.fspath(X)!r}. Read it first: read_table(path).frame() of io.")
-    if hasattr(X, "reading") and hasattr(X, "frame"):
-        raise TypeError(f"{expected}; got what was read from {X.source}. Pass its data frame, frame().")
-    if isinstance(X, Mapping):
-        raise TypeError(f"{expected}; got a {type(X).__name__}. If it holds columns, pass pandas.DataFrame(X).")
-    try:
-        shape = X.shape if hasattr(X, "shape") else np.shape(X)
-    except ValueError as error:
-        raise ValueError(f"{expected}; got rows of different lengths.") from error
-    if len(shape) == 0:
-        raise ValueError(f"{expected}; got {X!r:.60}.")
-    if len(shape) == 1:
-        raise ValueError(
-            f"{expected}; got {shape[0]:,} values in one dimension. Reshape your data: with reshape(-1, 1) they are "
-            "one column, with reshape(1, -1) one row."
-        )
 
 
 def _holds_dates(X: Any) -> bool:

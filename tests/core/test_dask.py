@@ -272,7 +272,7 @@ SENTENCES = {
     "no delayed rows": (delayed(ROWS[:0], ROWS[:0]), "The Dask collection holds no row"),
     "infinity": (
         da.concatenate([ARRAY, da.full((5, 3), np.inf)]),
-        "Chunk 5 of 5: Input X contains infinity",
+        "Chunk 5 of 5: X contains infinity, first in row 0 of column 0, and",
     ),
     "fewer columns": (delayed(ROWS[:700], ROWS[700:, :2]), "Chunk 2 of 2: X has 2 features, but MultiViewMixture is"),
     "weights": (

@@ -13,7 +13,6 @@ from sklearn.base import clone
 from catalogue import DENSITIES, KERNELS, RULES, SHIFT_INVARIANT
 from latentviews import LandmarkFeatures, MultiViewMixture, two_sample_test
 from latentviews.core.kernels.base import Kernel, UnitHeight
-from latentviews.core.kernels.borders import HalfLine
 from latentviews.core.kernels.circle import VonMises
 from latentviews.core.kernels.discrete import Delta
 from latentviews.core.kernels.distances import squared_distances
@@ -149,14 +148,6 @@ def test_kernel_integrates_to_one_in_the_plane(kernel):
     mass = kernel.gram(plane, np.zeros((1, 2))).sum() * step**2
 
     assert mass == pytest.approx(1, abs=2 * step**2 / (24 * 0.5**2))  # the midpoint rule across a kink, twice
-
-
-@pytest.mark.parametrize("kind", SCALED)
-@pytest.mark.parametrize("space", [Real(), HalfLine()], ids=repr)
-def test_a_kernel_at_several_widths_is_what_it_is_at_each(kind, space, rng):
-    x, widths = rng.normal(size=7), np.array([0.3, 1.0, 2.5])
-    each = [kind(width).gram(x[:, None], np.zeros((1, 1)))[:, 0] for width in widths]
-    np.testing.assert_allclose(kind(9.0, space=space).at_widths(x, widths), np.transpose(each), rtol=1e-14)
 
 
 @pytest.mark.parametrize("dim", [1, 2])

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from latentviews._arrays import on_host, unmasked
-from latentviews._validation import check_names, refuse_no_table
+from latentviews._validation import check_names
 from latentviews.core.kernels.product_space import ProductSpace
 from latentviews.core.kernels.spaces import space_of
 
@@ -242,7 +242,6 @@ def coded(estimator: Any, X: Any, *, reset: bool, views: Any = None) -> Any:
     columns of every ``views`` are those of the estimator by default.
     """
     X = unmasked(X)
-    refuse_no_table(type(estimator).__name__, X)
     check_names(estimator, X)
     if reset:
         estimator.__dict__.pop("categories_", None)
@@ -359,10 +358,9 @@ def _numbered(view: Any, names: list[str], size: int) -> list[int]:
 def _block(estimator: Any, view: int) -> Any:
     """What views that share their distributions have in common."""
     blocks = getattr(estimator, "exchangeable", False)
-    if isinstance(blocks, list | tuple | np.ndarray):
-        names = blocks.tolist() if isinstance(blocks, np.ndarray) and blocks.ndim else blocks
-        own = names[view] if isinstance(names, list | tuple) and view < len(names) else view
-        return own if isinstance(own, Hashable) else view  # what is none of these is refused elsewhere
+    blocks = blocks.tolist() if isinstance(blocks, np.ndarray) else blocks
+    if isinstance(blocks, list | tuple):
+        return blocks[view] if view < len(blocks) and isinstance(blocks[view], Hashable) else view
     return "all" if blocks else view
 
 

@@ -253,8 +253,11 @@ class BinnedEmbedding(Components):
     def _profiles(self, widths: np.ndarray) -> np.ndarray:
         """The kernels of these widths at all differences of two points of the wide grid and the grid, in columns."""
         offsets = (self.grid[1] - self.grid[0]) * np.arange(2 * len(self.grid) - 1)
-        if hasattr(self.kernel, "at_widths"):
-            half = self.kernel.at_widths(offsets, widths)
+        if getattr(self.kernel, "stretches", False):
+            with np.errstate(over="ignore"):  # of bandwidths next to nothing
+                stretched = offsets[:, None] / widths
+                unit = self._of_width(1.0, on_the_line=True).gram(stretched.reshape(-1, 1), np.zeros((1, 1)))
+                half = unit.reshape(stretched.shape) / widths
         else:
             kernels = [self._of_width(float(width), on_the_line=True) for width in widths]
             half = np.concatenate([kernel.gram(offsets[:, None], np.zeros((1, 1))) for kernel in kernels], axis=1)

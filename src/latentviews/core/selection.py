@@ -111,9 +111,6 @@ class _TableReader(BaseEstimator):
         self.features = features
 
 
-_TableReader.__name__ = "rank_test"  # which sentences name
-
-
 def rank_test(
     X: Any,
     *,

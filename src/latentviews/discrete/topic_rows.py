@@ -6,7 +6,8 @@ import numpy as np
 from scipy import sparse
 
 from latentviews._arrays import to_numpy
-from latentviews._validation import check_rows, refuse_missing
+from latentviews._no_tables import refuse_missing
+from latentviews._validation import check_rows
 from latentviews.core.categories import chosen_codes, coded
 from latentviews.core.tables import Columns, read_table
 from latentviews.core.views import feature_prototypes

@@ -128,11 +128,9 @@ class MultiViewMixture(CallbackSupportMixin, ViewQuestionsMixin, PosteriorMixin,
     residual_ : float
         The share of the whitened tensor that k classes do not explain.
     lower_bound_ : float
-        The mean log-likelihood that the polish reached.
+        The mean log-likelihood that the polish reached on the pilot's rows, where it ``converged_`` or not.
     converged_ : bool
-        Whether EM did, on the rows of the pilot; the two steps over all of more rows are not asked.
     n_iter_, n_components_ : int
-        Steps on the pilot's rows, and classes.
     start_objectives_ : dict
         What every start of the polish reached in its first steps, on ``trial_rows`` of the rows.
     start_agreements_ : dict

@@ -85,6 +85,7 @@ class _Scaled(_ShiftInvariant):
     """
 
     reach = 40.0  # bandwidths beyond which nothing is left of the kernel
+    stretches = True  # from any bandwidth to any other, on the line
     space: Space
 
     def __init__(self, bandwidth: Bandwidth = "isj", *, space: Space = LINE):
@@ -108,13 +109,6 @@ class _Scaled(_ShiftInvariant):
                 return xp.where(values > 0, xp.inf, xp.zeros_like(values))
             values *= float(np.exp(height))
             return values
-
-    def at_widths(self, x: np.ndarray, widths: np.ndarray) -> np.ndarray:
-        """The values k_s(x_i, 0) on the line, (n, m), for x (n,) and bandwidths s (m,): one kernel, stretched."""
-        unit = clone(self).set_params(bandwidth=1.0, space=LINE)
-        with np.errstate(over="ignore"):  # of bandwidths next to nothing
-            stretched = x[:, None] / widths
-            return unit.gram(stretched.reshape(-1, 1), np.zeros((1, 1))).reshape(stretched.shape) / widths
 
     def correlation(self, x: Any, y: Any) -> Any:
         """The matrix k(x_i, y_j) / k(0), one where x and y are the same and far from any border."""
