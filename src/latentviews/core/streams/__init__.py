@@ -148,18 +148,24 @@ def _draw(count: int, size: int, rng: np.random.Generator) -> np.ndarray:
 
 
 def _reservoir(data: Any, size: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray | None]:
-    """Rows with the ``size`` smallest random keys, and their weights if the stream has any."""
+    """Rows with the ``size`` smallest random keys, and their weights if the stream has any.
+
+    Where there are no more rows, nothing is drawn, as of an array.
+    """
     kept, kept_weights, keys, weighted = None, np.empty(0), np.empty(0), False
+    before, count = rng.bit_generator.state, 0
     for batch, weight in batches(data):
         rows = to_numpy(batch)
         weighted = weighted or weight is not None
         kept = rows if kept is None else np.concatenate([kept, rows])
         kept_weights = np.append(kept_weights, np.ones(len(rows)) if weight is None else to_numpy(weight))
-        keys = np.append(keys, rng.random(len(rows)))
+        keys, count = np.append(keys, rng.random(len(rows))), count + len(rows)
         lowest = np.sort(np.argsort(keys, kind="stable")[:size])
         kept, kept_weights, keys = kept[lowest], kept_weights[lowest], keys[lowest]
     if kept is None:
         raise ValueError("The data hold no batch; at least one row is needed.")
+    if count == len(kept):
+        rng.bit_generator.state = before
     return kept, kept_weights if weighted else None
 
 
