@@ -3,8 +3,10 @@ import pytest
 from scipy import sparse, stats
 
 from catalogue import SOURCES, Batches, split
+from latentviews import MultiViewMixture
 from latentviews.core import streams
 from latentviews.core.streams import Total
+from latentviews.datasets import make_multiview
 
 pytestmark = pytest.mark.cheap
 
@@ -196,3 +198,12 @@ def test_a_sample_is_uniform_over_rows(name, rng):
     # one false alarm in a million runs; without replacement the statistic is χ² times (20 - 5)/19
     statistic = np.sum((counts - n / 4) ** 2 / (n / 4)) * 19 / 15
     assert stats.chi2.sf(statistic, 19) > 1e-6
+
+
+def test_batches_that_the_pilot_holds_whole_give_the_fit_of_one_array():
+    X = make_multiview(900, 2, random_state=0).X
+
+    whole, parts = (MultiViewMixture(2, random_state=0).fit(rows) for rows in (X, Batches(np.array_split(X, 7))))
+
+    np.testing.assert_allclose(parts.weights_, whole.weights_, atol=1e-12)
+    np.testing.assert_allclose(parts.score_samples(X), whole.score_samples(X), atol=1e-10)
