@@ -360,3 +360,15 @@ def test_files_need_no_dask(tmp_path, monkeypatch):
         monkeypatch.setitem(sys.modules, name, None)
 
     assert fit(saved(tmp_path)).n_components_ == 3
+
+
+def test_many_files_take_no_more_memory_than_one(tmp_path):
+    """A file that stays open keeps what was read of it."""
+    table = pa.table(dict(zip("abc", np.random.default_rng(0).normal(size=(3, 50_000)), strict=True)))
+    for number in range(40):
+        pq.write_table(table, tmp_path / f"{number:02d}.parquet")
+    held = []
+    for _, _ in open_table(tmp_path).raw_pieces():
+        held.append(pa.total_allocated_bytes())
+
+    assert max(held[len(held) // 2 :]) < 2 * max(held[: len(held) // 4])

@@ -2,7 +2,7 @@
 
 import contextlib
 import mmap
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -15,8 +15,11 @@ from latentviews.io.source import InputError, MixedPiece, Piece, Source, at_once
 ROWS = 65_536  # read at a time where a format gives rows rather than columns
 
 
-def _parquet_file(path: Path) -> tuple[Any, Any]:
-    """A Parquet file whose row groups hold as many rows as it says, and its schema."""
+def _parquet_file(path: Path) -> tuple[Callable[[], Any], Any, Any]:
+    """How to open a Parquet file whose row groups hold as many rows as it says, its metadata, and its schema.
+
+    A file that is open keeps what was read of it: of many, each is opened where it is read.
+    """
     parquet = require("pyarrow.parquet", "Reading Parquet files")
     pyarrow = require("pyarrow", "Reading Parquet files")
     try:
@@ -30,12 +33,12 @@ def _parquet_file(path: Path) -> tuple[Any, Any]:
         raise InputError(
             f"{path} is damaged: it says that it holds {n_rows:,} rows, its row groups {held:,}. Write it again."
         )
-    return file, schema
+    return partial(parquet.ParquetFile, path, metadata=file.metadata), file.metadata, schema
 
 
 def open_parquet(path: Path) -> Source:
     """The columns of a Parquet file; only those wanted are read."""
-    pyarrow, (file, schema) = require("pyarrow", "Reading Parquet files"), _parquet_file(path)
+    pyarrow, (opened, metadata, schema) = require("pyarrow", "Reading Parquet files"), _parquet_file(path)
     hidden = {"__index_level_0__"}  # what pandas writes an unnamed index as
     usual = [j for j, name in enumerate(schema.names) if name not in hidden]
 
@@ -48,35 +51,42 @@ def open_parquet(path: Path) -> Source:
     def read(columns: list[int]) -> np.ndarray:
         names = wanted(columns)
         try:
-            return matrix(file.read(names))
+            return matrix(opened().read(names))
         except (pyarrow.ArrowInvalid, OSError) as error:
             raise InputError(f"{path} cannot be read to its end ({_first_line(error)}).") from error
 
     def pieces(columns: list[int]) -> Iterator[Piece]:
         names = wanted(columns)
-        for group in range(file.num_row_groups):
-            place = f"row group {group + 1:,} of {file.num_row_groups:,}"
-            batches = file.iter_batches(at_once(len(names)), row_groups=[group], columns=names, use_threads=False)
+        for group in range(metadata.num_row_groups):
+            place = f"row group {group + 1:,} of {metadata.num_row_groups:,}"
             try:
-                for batch in batches:
+                for batch in _batches(opened, group, names):
                     yield place, matrix(pyarrow.Table.from_batches([batch]))
             except (pyarrow.ArrowInvalid, OSError) as error:
                 raise InputError(f"{path}, {place}: it cannot be read to its end ({_first_line(error)}).") from error
 
     texts = [j for j, one in enumerate(schema) if not _is_number(one.type)]
-    more: dict[str, Any] = {"mixed": partial(_mixed_groups, path, file, texts), "count": lambda: file.metadata.num_rows}
+    more: dict[str, Any] = {
+        "mixed": partial(_mixed_groups, path, opened, schema, metadata.num_row_groups, texts),
+        "count": lambda: metadata.num_rows,
+    }
     return Source("parquet", list(schema.names), read, usual=usual, texts=texts, pieces=pieces, **more)
 
 
-def _mixed_groups(path: Path, file: Any, texts: list[int], columns: list[int]) -> Iterator[MixedPiece]:
+def _batches(opened: Callable[[], Any], group: int, names: list[str]) -> Iterator[Any]:
+    """A row group of some columns, as many rows at once as a part may have."""
+    return opened().iter_batches(at_once(len(names)), row_groups=[group], columns=names, use_threads=False)
+
+
+def _mixed_groups(
+    path: Path, opened: Callable[[], Any], schema: Any, n_groups: int, texts: list[int], columns: list[int]
+) -> Iterator[MixedPiece]:
     """Some columns of a Parquet file, texts among them, a part of a row group at a time."""
-    pyarrow = require("pyarrow", "Reading Parquet files")
-    names = [file.schema_arrow.names[j] for j in columns]
-    for group in range(file.num_row_groups):
-        place = f"row group {group + 1:,} of {file.num_row_groups:,}"
-        batches = file.iter_batches(at_once(len(names)), row_groups=[group], columns=names, use_threads=False)
+    pyarrow, names = require("pyarrow", "Reading Parquet files"), [schema.names[j] for j in columns]
+    for group in range(n_groups):
+        place = f"row group {group + 1:,} of {n_groups:,}"
         try:
-            for batch in batches:
+            for batch in _batches(opened, group, names):
                 yield place, split_columns(batch, [j in texts for j in columns], names)
         except (pyarrow.ArrowInvalid, pyarrow.ArrowNotImplementedError, OSError) as error:
             raise InputError(f"{path}, {place}: it cannot be read ({_first_line(error)}).") from error
