@@ -62,6 +62,7 @@ from latentviews.core.whitening import _scales
 from latentviews.densities.reestimation import reestimate
 from latentviews.densities.shapes import held_out_shares
 from latentviews.densities.smoothers import calibrated, weighted_samples
+from latentviews.discrete.blockmodels import on_simplex
 from latentviews.joint.margins import _mirrored_normal, spanning
 from latentviews.mixtures.dependence.few_rows import FewRows
 from latentviews.plot.view_densities import _limits
@@ -685,3 +686,17 @@ def test_features_whose_products_are_out_of_range_are_told_in_a_sentence(rng):
         warnings.simplefilter("error")
         with pytest.raises(ValueError, match="too large for these features in float64; scale the columns"):
             model.fit(rows)
+
+
+def test_shares_nearest_to_rows_far_out_sum_to_one():
+    rows = np.array([[2.5e16], [-3e200], [1.0]])
+
+    np.testing.assert_array_equal(on_simplex(rows), 1.0)
+    np.testing.assert_allclose(on_simplex(np.array([[1e17, 1e17 - 16.0], [0.2, 0.4]])), [[1, 0], [0.4, 0.6]])
+
+
+def test_rows_whose_sources_are_no_numbers_get_a_sentence(rng):
+    model = KernelICA(random_state=0).fit(1e-160 * rng.uniform(size=(60, 2)))
+
+    with pytest.raises(ValueError, match="Row 1 is so far from the rows of the fit that its sources are beyond"):
+        model.transform([[0.0, 0.0], [1e149, 0.0]])

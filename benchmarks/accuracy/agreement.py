@@ -82,10 +82,10 @@ def of_precision(X: np.ndarray, large: np.ndarray, folder: Path) -> dict[str, di
     """By fit and source."""
     found: dict[str, dict[str, dict[str, float]]] = {}
     for name, settings in FITS.items():
-        here, whole = fit(X, **settings), fit(X, pilot_size=len(X), **settings)
+        here, whole = fit(X, **settings), fit(X, pilot_size=len(X) + 1, **settings)
         found[name] = {}
         for source, rows in SOURCES.items():
-            known, pilot = (whole, {"pilot_size": len(X)}) if source == "batches" else (here, {})
+            known, pilot = (whole, {"pilot_size": len(X) + 1}) if source == "batches" else (here, {})
             found[name][source] = apart(fit(rows(folder, X), **pilot, **settings), known, X)
         found[name]["batches, other pilot"] = apart(fit(Batches(X), **settings), here, X)
     mapped = np.load(saved(folder, large, "npy"), mmap_mode="r")

@@ -204,7 +204,15 @@ class KernelICA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         check_is_fitted(self)
         x = to_numpy(check_rows(self, X, reset=False))
         phi = x if self.features_ is None else to_numpy(self.features_.transform(x))
-        return (phi - self.mean_) @ self.components_.T
+        with np.errstate(over="ignore", invalid="ignore"):
+            sources = (phi - self.mean_) @ self.components_.T
+        far = np.flatnonzero(~np.isfinite(sources).all(axis=1))
+        if len(far):
+            raise ValueError(
+                f"Row {far[0]} is so far from the rows of the fit that its sources are beyond the range of numbers; "
+                "bring it to their unit, or leave it out."
+            )
+        return sources
 
     def inverse_transform(self, X: Any) -> np.ndarray:
         """The rows that sources make, A s + mean; of features there is no way back to rows.

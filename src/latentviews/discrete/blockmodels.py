@@ -30,6 +30,7 @@ class BlockModel(NamedTuple):
 
 def on_simplex(rows: np.ndarray) -> np.ndarray:
     """The nearest shares to every row (n, k), by Euclid's distance: some are zero where a row is outside."""
+    rows = rows - rows.max(axis=1, keepdims=True)  # which moves the nearest shares nowhere
     ordered = -np.sort(-rows, axis=1)
     excess = (np.cumsum(ordered, axis=1) - 1) / np.arange(1, rows.shape[1] + 1)
     last = np.sum(ordered > excess, axis=1, keepdims=True) - 1
