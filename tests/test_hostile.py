@@ -433,3 +433,10 @@ def test_views_of_any_unit_are_suggested():
     X = 1e-130 * make_multiview(60, 2, random_state=0).X
 
     assert judged(latentviews.suggest_views, X, 2, random_state=0) is not None
+
+
+@pytest.mark.parametrize("size", [1.0, 1e140])
+def test_classes_are_counted_whatever_the_size_of_features(size, rng):
+    X = rng.normal(size=(200, 3)) + 4 * rng.integers(2, size=(200, 1))
+
+    assert judged(latentviews.rank_test, size * X, kernel=latentviews.Linear(), random_state=0).n_components == 2

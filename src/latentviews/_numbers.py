@@ -255,6 +255,6 @@ def _brief(value: Any) -> str:
     return f"<{type(value).__name__}{f' of {len(value)}' if isinstance(value, dict | list) else ''}>"
 
 
-def far_unit(size: float) -> float:
+def far_unit(size: float, far: float = FAR) -> float:
     """A power of two to hold numbers over that are so large, or so small, that products of a few cannot be held."""
-    return 1.0 if 1 / FAR < size < FAR or size == 0 else 2.0 ** round(math.log2(size))
+    return 1.0 if 1 / far < size < far or size == 0 else 2.0 ** round(math.log2(size))

@@ -10,7 +10,7 @@ from scipy import sparse
 from sklearn.base import BaseEstimator
 
 from latentviews._arrays import to_numpy
-from latentviews._numbers import TINY, brief, generator_of
+from latentviews._numbers import LARGEST, TINY, brief, far_unit, generator_of
 from latentviews._parameters import AutoOr, NoneOr, Numbers
 from latentviews._validation import UnsupportedError, check_count
 from latentviews.core import streams
@@ -333,6 +333,7 @@ def _directions(phi: Any, x: np.ndarray, size: int) -> np.ndarray:
             f"A view has no value in any of the {len(x)} rows in which classes are counted; leave it out, or add rows."
         )
     found = _leading_features(phi, x[here], size)
+    found = found / far_unit(float(np.abs(found).max(initial=0.0)), LARGEST**0.5)  # whose fourth powers are taken
     directions = np.full((len(x), found.shape[1]), np.nan)
     directions[here] = found
     return directions
