@@ -74,14 +74,14 @@ def load() -> dict[str, Any]:
 
 def summed_up(found: dict[str, Any]) -> dict[str, Any]:
     """How many were tried, and all of them."""
-    tried = [found[name] for name in PROPERTIES if name in found]
+    ended = [found[name] for name in PROPERTIES if name in found]
     return {
         "of": len(PROPERTIES),
-        "tried": len(tried),
-        "cases": sum(one["cases"] for one in tried),
-        "fewest cases": min(one["cases"] for one in tried),
-        "faults": sum(one["fault"] is not None for one in tried),
-        "processor hours": round(sum(one["seconds"] for one in tried) / 3600, 1),
+        "tried": len(ended),
+        "cases": sum(one["cases"] for one in ended),
+        "fewest cases": min(one["cases"] for one in ended),
+        "faults": sum(one["fault"] is not None for one in ended),
+        "processor hours": round(sum(one["seconds"] for one in ended) / 3600, 1),
         "properties": {name: found[name] for name in PROPERTIES if name in found},
     }
 

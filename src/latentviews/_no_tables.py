@@ -11,11 +11,13 @@ def refuse_no_table(name: str, X: Any) -> None:
     """A sentence where rows are not there: of a path, of what is read from a file, of a single value or column."""
     expected = f"{name} expects a table, a row per object and a column per measurement"
     if isinstance(X, str | os.PathLike):
-        raise TypeError(f"{expected}; got the path {os.fspath(X)!r}. Read it first: read_table(path).frame() of io.")
+        raise TypeError(
+            f"{expected}; got the path {os.fspath(X)!r}. Read it first: latentviews.io.read_table(path).frame()."
+        )
     if hasattr(X, "reading") and hasattr(X, "frame"):
         raise TypeError(f"{expected}; got what was read from {X.source}. Pass its data frame, frame().")
     if type(X) is dict:
-        raise TypeError(f"{expected}; got a {type(X).__name__}. If it holds columns, pass pandas.DataFrame(X).")
+        raise TypeError(f"{expected}; got a dict. If it holds columns, pass pandas.DataFrame(X).")
     bare = X is None or isinstance(X, list | tuple | int | float)
     try:
         shape = np.shape(X) if bare else getattr(X, "shape", (None, None))

@@ -257,4 +257,5 @@ def _brief(value: Any) -> str:
 
 def far_unit(size: float, far: float = FAR) -> float:
     """A power of two to hold numbers over that are so large, or so small, that products of a few cannot be held."""
-    return 1.0 if 1 / far < size < far or size == 0 else 2.0 ** round(math.log2(size))
+    near = 1 / far < size < far
+    return 1.0 if near or size == 0 or not math.isfinite(size) else 2.0 ** round(math.log2(size))

@@ -222,14 +222,12 @@ def kernels_to_try(kernel: Any, some: np.ndarray, n_landmarks: int) -> list[Any]
     several = list(kernel) if isinstance(kernel, Sequence) and not isinstance(kernel, str) else [kernel]
     if not several:
         raise ValueError("kernel is one kernel or a list of those to try; got an empty list.")
-    kernels = [check_kernel(one).adapt(some) for one in several]
-    for one in kernels:
-        check_height(one, some)
-    return kernels
+    return [adapted(check_kernel(one), some) for one in several]
 
 
-def check_height(kernel: Kernel, some: np.ndarray) -> None:
-    """Refuse a kernel whose fourth power, which variances of statistics of two views have, is beyond all numbers."""
+def adapted(kernel: Kernel, some: np.ndarray) -> Kernel:
+    """The kernel, its rules resolved on ``some`` rows; refused where its fourth power, as tests take it, is none."""
+    kernel = kernel.adapt(some)
     with np.errstate(over="ignore", invalid="ignore"):
         height = float(np.max(to_numpy(kernel.diagonal(some))))
     if not height < LARGEST**0.5:
@@ -237,6 +235,7 @@ def check_height(kernel: Kernel, some: np.ndarray) -> None:
             f"{kernel!r} is {height:.3g} on these rows, too high for its powers to be numbers; widen it, or scale the "
             "columns."
         )
+    return kernel
 
 
 def some_rows(rows: Any, rng: np.random.Generator) -> np.ndarray:

@@ -19,8 +19,8 @@ from latentviews.comparison.features import (
     LANDMARKS,
     N_DEPENDENCE,
     RowsInBatches,
+    adapted,
     block_sums,
-    check_height,
     check_kernel,
     dependence_kernels,
     fitted_map,
@@ -199,12 +199,9 @@ def _families(
     """The kernels of every view that are tried, widest first, the one that is named or several, and their features."""
     n_features = shared_landmarks(n_landmarks, N_DEPENDENCE if None in kernels else 1)
     families = [
-        dependence_kernels(rows, n_features, of_pair=len(some) == 2) if one is None else [one.adapt(rows)]
+        dependence_kernels(rows, n_features, of_pair=len(some) == 2) if one is None else [adapted(one, rows)]
         for one, rows in zip(kernels, some, strict=True)
     ]
-    for one, own, rows in zip(kernels, families, some, strict=True):
-        if one is not None:
-            check_height(own[0], rows)
     return families, [
         [fitted_map(one, rows, n_features, rng) for one in own] for own, rows in zip(families, some, strict=True)
     ]

@@ -136,10 +136,9 @@ def read_blocks(exchangeable: Any, n_views: int) -> list[int]:
     """A number for every view, the same for views that share their distributions."""
     if isinstance(exchangeable, bool | np.bool_) or exchangeable is None:
         return [0] * n_views if exchangeable else list(range(n_views))
-    listed = isinstance(exchangeable, Sequence) and not isinstance(exchangeable, str)
-    several = listed or (isinstance(exchangeable, np.ndarray) and exchangeable.ndim > 0)
-    names = list(exchangeable) if several else [exchangeable]
-    if not several or len(names) != n_views or not all(isinstance(name, Hashable) for name in names):
+    names = exchangeable.tolist() if isinstance(exchangeable, np.ndarray) else exchangeable
+    one_each = isinstance(names, Sequence) and not isinstance(names, str) and len(names) == n_views
+    if not one_each or not all(isinstance(name, Hashable) for name in names):
         raise ValueError(f"exchangeable is True, False or one block id per view ({n_views}); got {exchangeable!r}.")
     return [list(dict.fromkeys(names)).index(name) for name in names]
 

@@ -55,41 +55,37 @@ def open_parquet(path: Path) -> Source:
         except (pyarrow.ArrowInvalid, OSError) as error:
             raise InputError(f"{path} cannot be read to its end ({_first_line(error)}).") from error
 
-    def pieces(columns: list[int]) -> Iterator[Piece]:
-        names = wanted(columns)
-        for group in range(metadata.num_row_groups):
-            place = f"row group {group + 1:,} of {metadata.num_row_groups:,}"
-            try:
-                for batch in _batches(opened, group, names):
-                    yield place, matrix(pyarrow.Table.from_batches([batch]))
-            except (pyarrow.ArrowInvalid, OSError) as error:
-                raise InputError(f"{path}, {place}: it cannot be read to its end ({_first_line(error)}).") from error
-
+    in_groups = partial(_row_groups, path, opened, metadata.num_row_groups)
     texts = [j for j, one in enumerate(schema) if not _is_number(one.type)]
-    more: dict[str, Any] = {
-        "mixed": partial(_mixed_groups, path, opened, schema, metadata.num_row_groups, texts),
-        "count": lambda: metadata.num_rows,
-    }
-    return Source("parquet", list(schema.names), read, usual=usual, texts=texts, pieces=pieces, **more)
+
+    def pieces(columns: list[int]) -> Iterator[Piece]:
+        return in_groups(wanted(columns), lambda batch: matrix(pyarrow.Table.from_batches([batch])))
+
+    def mixed(columns: list[int]) -> Iterator[MixedPiece]:
+        names, flags = [schema.names[j] for j in columns], [j in texts for j in columns]
+        return in_groups(names, lambda batch: split_columns(batch, flags, names))
+
+    def count() -> int:
+        return int(metadata.num_rows)
+
+    names = list(schema.names)
+    return Source("parquet", names, read, usual=usual, texts=texts, pieces=pieces, mixed=mixed, count=count)
 
 
-def _batches(opened: Callable[[], Any], group: int, names: list[str]) -> Iterator[Any]:
-    """A row group of some columns, as many rows at once as a part may have."""
-    return opened().iter_batches(at_once(len(names)), row_groups=[group], columns=names, use_threads=False)
-
-
-def _mixed_groups(
-    path: Path, opened: Callable[[], Any], schema: Any, n_groups: int, texts: list[int], columns: list[int]
-) -> Iterator[MixedPiece]:
-    """Some columns of a Parquet file, texts among them, a part of a row group at a time."""
-    pyarrow, names = require("pyarrow", "Reading Parquet files"), [schema.names[j] for j in columns]
+def _row_groups(
+    path: Path, opened: Callable[[], Any], n_groups: int, names: list[str], made_of: Callable[[Any], Any]
+) -> Iterator[tuple[str, Any]]:
+    """What is made of a Parquet file's columns of these names, a part of a row group at a time, and where it is."""
+    pyarrow = require("pyarrow", "Reading Parquet files")
     for group in range(n_groups):
         place = f"row group {group + 1:,} of {n_groups:,}"
         try:
-            for batch in _batches(opened, group, names):
-                yield place, split_columns(batch, [j in texts for j in columns], names)
+            for batch in opened().iter_batches(
+                at_once(len(names)), row_groups=[group], columns=names, use_threads=False
+            ):
+                yield place, made_of(batch)
         except (pyarrow.ArrowInvalid, pyarrow.ArrowNotImplementedError, OSError) as error:
-            raise InputError(f"{path}, {place}: it cannot be read ({_first_line(error)}).") from error
+            raise InputError(f"{path}, {place}: it cannot be read to its end ({_first_line(error)}).") from error
 
 
 def split_columns(batch: Any, texts: list[bool], names: list[str]) -> list[np.ndarray]:
