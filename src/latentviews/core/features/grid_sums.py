@@ -55,7 +55,8 @@ class LookedUp(GridCells):
         self.z = np.ones((len(groups) * self.rank + 1, size))  # the last row stays one
         self.more, self.taken = np.empty(size), np.empty(size, dtype=complex)
         rows = self.rank**2 + 2 * self.rank
-        self.factors = np.empty((rows, min(size, max(IN_CACHE // rows, 1))))
+        rows += rows % 2  # even, for the processor's vectors
+        self.factors = np.zeros((rows, min(size, max(IN_CACHE // rows, 1))))
 
     def __call__(self, rows: np.ndarray) -> np.ndarray:
         """The z_g, (n_groups k, n), in a buffer."""
@@ -71,7 +72,7 @@ class LookedUp(GridCells):
         more, taken = self.more[: len(rows)], self.taken[: len(rows)]
         level, slope = taken.real, taken.imag
         for one, table in zip(z, self.tables[t], strict=True):
-            table.take(left, out=taken, mode="clip")
+            table.take(left, out=taken, mode="wrap")  # they are in range; of the ways to ensure it the quickest
             here = one if first else more
             np.add(np.multiply(slope, place, out=here), level, out=here)
             if not first:
@@ -80,16 +81,16 @@ class LookedUp(GridCells):
     def products(self, n_rows: int) -> tuple[np.ndarray, np.ndarray]:
         """Σ_rows z_i z_jᵀ of three groups, zero for i = j, and Σ_rows z_1 ⊗ z_2 ⊗ z_3, of the z in the buffer."""
         k, z, width = self.rank, self.z[:, :n_rows], self.factors.shape[1]
-        found = np.zeros((k * k + 2 * k, k + 1))
+        found = np.zeros((len(self.factors), k + 1))
         for start in range(0, n_rows, width):
             part = z[:, start : start + width]
             factors = self.factors[:, : part.shape[1]]
             np.multiply(part[:k, None], part[k : 2 * k], out=factors[: k * k].reshape(k, k, -1))
-            factors[k * k :] = part[: 2 * k]
+            factors[k * k : k * k + 2 * k] = part[: 2 * k]
             found += factors @ part[2 * k :].T  # products with the third and, as the last row is one, their sums
         upper = np.zeros((3 * k, 3 * k))
         upper[:k, k : 2 * k] = found[: k * k, k].reshape(k, k)
-        upper[: 2 * k, 2 * k :] = found[k * k :, :k]
+        upper[: 2 * k, 2 * k :] = found[k * k : k * k + 2 * k, :k]
         return upper + upper.T, found[: k * k, :k].reshape(k, k, k)
 
 
