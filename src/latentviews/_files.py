@@ -11,7 +11,19 @@ def as_path(path: Any) -> Path:
     """A path, or a sentence on what is none."""
     if not isinstance(path, str | os.PathLike):
         raise TypeError(f"path must be the name of a file, a string or a Path; got {path!r:.60}.")
+    if "\0" in str(path):
+        raise ValueError(f"path must be the name of a file, which holds no null character; got {path!r:.60}.")
     return Path(path)
+
+
+def path_to_write(path: Any, what: str) -> Path:
+    """A path that a file, of labels for example, can be written to."""
+    path = as_path(path)
+    if path.is_dir():
+        raise IsADirectoryError(f"{what} cannot be written: {path} is a directory; name a file in it.")
+    if not path.absolute().parent.is_dir():
+        raise FileNotFoundError(f"{what} cannot be written: there is no directory {path.parent}; make it first.")
+    return path
 
 
 def is_zarr(path: Path) -> bool:

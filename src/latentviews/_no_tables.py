@@ -1,7 +1,7 @@
 """Sentences on what is no table of finite numbers."""
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -30,6 +30,12 @@ def refuse_no_table(name: str, X: Any) -> None:
             f"{expected}; got {shape[0]:,} values in one dimension. Reshape your data: with reshape(-1, 1) they are "
             "one column, with reshape(1, -1) one row."
         )
+
+
+def refuse_no_names(columns: Any) -> None:
+    """A sentence where names of columns are no list."""
+    if isinstance(columns, str) or not isinstance(columns, Iterable):
+        raise TypeError(f"columns must be a list of names, one per column of X; got {columns!r:.60}.")
 
 
 def refuse_infinite(name: str, x: np.ndarray, names: Sequence[Any]) -> None:

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from scipy import integrate, stats
 
-from latentviews.datasets import collections, flowcap_samples, load_flowcap, make_multiview
+from latentviews.datasets import collections, flowcap_samples, load_flowcap, load_series, make_multiview
 from latentviews.datasets.synthetic import DESIGNS
 
 pytestmark = pytest.mark.cheap
@@ -172,3 +172,14 @@ def test_samples_that_cannot_be_had_get_one_clear_sentence(collection, monkeypat
     (collection / "flowcap_dlbcl" / "dlbcl_001.csv.gz").write_bytes(b"other")
     with pytest.raises(ValueError, match="SHA-256 differs"):
         load_flowcap("dlbcl_001", collection)
+
+
+@pytest.mark.parametrize("load", [load_series, load_flowcap])
+def test_names_and_folders_of_data_that_are_not_there_are_told(load, tmp_path):
+    with pytest.raises(ValueError, match=r"must be one of .*; got \['a'\]"):
+        load(["a"], tmp_path)
+    name = "geyser" if load is load_series else "dlbcl_001"
+    with pytest.raises(FileNotFoundError, match=r"There is no .*csv.gz; "):
+        load(name, tmp_path)
+    with pytest.raises(TypeError, match="path must be the name of a file"):
+        load(name, 3)

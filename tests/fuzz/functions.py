@@ -35,8 +35,6 @@ from .tables import Hostile, hostile_table
 from .verdicts import Judge
 
 Rng = np.random.Generator
-ELSEWHERE = {"diagnose", "load", "save", "write_report", "read_table", "open_table"}  # of other families
-UNTRIED = {"flowcap_samples", "load_flowcap", "load_series", "write_contents", "write_crowd_report", "write_labels"}
 STATISTICS = [None, None, QuadraticMMD(), LandmarkMMD(), BlockMMD(), TreeMMD()]
 KERNELS = [None, None, Delta(), Laplace(), Gaussian(1e-200), Linear()]
 

@@ -23,6 +23,8 @@ from fuzz import fits
 from fuzz.drawn import DrawnGenerator
 from fuzz.functions import FUNCTIONS, function_case
 from fuzz.measures import MEASURES
+from fuzz.outputs import OUTPUTS
+from fuzz.pictures import PICTURES
 from fuzz.verdicts import Judge
 
 SLOW_IS_FINE = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow, HealthCheck.data_too_large]}
@@ -45,9 +47,19 @@ def of_functions(name: str, data: Any) -> None:
     assert not judge.faults, "\n".join([words, *map(str, judge.faults)])
 
 
+def of_outputs(name: str, data: Any) -> None:
+    """A model gives a whole picture, text or file, or a sentence."""
+    rng, judge = DrawnGenerator(data), Judge()
+
+    {**PICTURES, **OUTPUTS}[name](rng, judge, bool(rng.random() < 0.25))
+
+    assert not judge.faults, "\n".join([name, *map(str, judge.faults)])
+
+
 PROPERTIES: dict[str, Check] = {
     **{family: partial(of_models, family) for family in fits.families() if family != "functions"},
     **{name: partial(of_functions, name) for name in (*FUNCTIONS, *MEASURES)},
+    **{name: partial(of_outputs, name) for name in (*PICTURES, *OUTPUTS)},
 }
 
 

@@ -20,7 +20,7 @@ import latentviews
 SECONDS = 10  # of processor time that one call may take on less than 300 rows
 PACKAGE = str(Path(latentviews.__file__).parent)
 CHECKS = str(Path(sklearn.__file__).parent / "utils")  # scikit-learn's, whose sentences a user may be told too
-OUR_KINDS = (ValueError, TypeError, ArithmeticError, AttributeError, NotImplementedError)
+OUR_KINDS = (ValueError, TypeError, ArithmeticError, AttributeError, NotImplementedError, OSError)
 
 
 class TimeoutFault(BaseException):

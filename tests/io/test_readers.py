@@ -17,7 +17,7 @@ from catalogue import WRITERS
 from files import NAMES, VALUES, write_csv, write_fcs, write_h5ad
 from latentviews import MultiViewMixture, load, save
 from latentviews.datasets import make_multiview
-from latentviews.io import Arcsinh, InputError, Logicle, binary, h5ad, read_table, write_labels
+from latentviews.io import Arcsinh, InputError, Logicle, binary, h5ad, open_table, read_table, write_labels
 from latentviews.io.h5ad import write_labels as write_h5ad_labels
 
 
@@ -625,3 +625,53 @@ def test_a_header_of_an_fcs_file_that_holds_no_numbers_is_told_in_words(tmp_path
     with pytest.raises(InputError, match=r"its header has '.+' where a number says at which byte a part") as caught:
         read_table(tmp_path / "a.fcs")
     assert "literal" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        ({"columns": 3}, "option `columns` is a list of names, strings; got 3"),
+        ({"columns": "a"}, "option `columns` is a list of names, strings; got 'a'"),
+        ({"columns": [0]}, r"option `columns` is a list of names, strings; got \[0\]"),
+        ({"exclude": 3}, "option `exclude` is a list of names"),
+        ({"words": 3}, "option `words` is a list of names"),
+        ({"missing": 3}, "option `missing` is a list of names"),
+        ({"delimiter": 3}, "option `delimiter` is one character.*got 3"),
+        ({"header": "x"}, "option `header` is True, False or None; got 'x'"),
+        ({"cofactor": "x"}, "option `cofactor` must be positive and finite; got 'x'"),
+    ],
+)
+def test_an_option_of_another_kind_is_told(options, sentence, tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_text("a,b\n1,2\n")
+
+    with pytest.raises(InputError, match=sentence):
+        read_table(path, **options)
+    if not options.keys() & {"words", "missing", "cofactor"}:
+        with pytest.raises(InputError, match=sentence):
+            open_table(path, **options)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        ((None, np.eye(2)), "labels must be a class number per row of posteriors, 2 in all; got object of shape"),
+        (([0], np.eye(2)), r"2 in all; got int64 of shape \(1,\)"),
+        (([0.5, 1.0], np.eye(2)), "2 in all; got float64 of shape"),
+        (([0, 1], [1.0, 0.0]), r"posteriors must be numbers of shape \(n, k\); got float64 of shape \(2,\)"),
+        (([0, 1], np.eye(2), "x"), "kind must be 'csv', 'parquet' or None; got 'x'"),
+        (([0, 1], np.eye(2), None, [0.5]), "noise must be a probability per row, 2 in all; got 1"),
+        (([0, 1], np.eye(2), None, "x"), r"noise must be numbers of shape \(n,\)"),
+    ],
+)
+def test_labels_of_another_kind_are_told_and_nothing_is_written(arguments, sentence, tmp_path):
+    with pytest.raises(ValueError, match=sentence):
+        write_labels(tmp_path / "labels.csv", *arguments)
+    assert not list(tmp_path.iterdir())
+
+
+def test_labels_go_to_a_file_in_a_folder_that_is_there(tmp_path):
+    with pytest.raises(IsADirectoryError, match=r"Labels cannot be written: .* is a directory; name a file in it"):
+        write_labels(tmp_path, [0], [[1.0]])
+    with pytest.raises(FileNotFoundError, match=r"Labels cannot be written: there is no directory .*; make it first"):
+        write_labels(tmp_path / "none" / "labels.csv", [0], [[1.0]])

@@ -60,3 +60,13 @@ def test_the_page_says_who_is_a_spammer_and_who_swaps(crowd, tmp_path):
 )
 def test_the_smallest_crowds_have_a_report(answers, tmp_path):
     assert "The answer" in page(CrowdLabels().fit(answers), tmp_path)
+
+
+def test_the_page_goes_to_a_file_in_a_folder_that_is_there(crowd, tmp_path):
+    with pytest.raises(IsADirectoryError, match=r"A report cannot be written: .* is a directory"):
+        write_crowd_report(crowd, tmp_path)
+    with pytest.raises(FileNotFoundError, match=r"A report cannot be written: there is no directory .*; make it first"):
+        write_crowd_report(crowd, tmp_path / "none" / "crowd.html")
+    with pytest.raises(ValueError, match="path must be the name of a file, which holds no null character"):
+        write_crowd_report(crowd, "crowd\0.html")
+    assert not list(tmp_path.iterdir())

@@ -117,12 +117,15 @@ def load_series(name: str, folder: Any = None) -> SeriesData:
     array([[80. ,  4. ],
            [71. ,  2.1]])
     """
-    if name not in SERIES:
+    if not isinstance(name, str) or name not in SERIES:
         raise ValueError(f"name must be one of {sorted(SERIES)}; got {name!r}.")
     folder = folder if folder is not None else os.environ.get("LATENTVIEWS_DATA")
     if folder is None:
         raise FileNotFoundError("Say where the collections are: pass `folder`, or set LATENTVIEWS_DATA.")
-    return read_series(Path(folder) / "series" / SERIES[name].path, SERIES[name])
+    path = as_path(folder) / "series" / SERIES[name].path
+    if not path.is_file():
+        raise FileNotFoundError(f"There is no {path}; `folder` is where the collections are, this file among them.")
+    return read_series(path, SERIES[name])
 
 
 def read_series(path: str | Path, layout: SeriesFile) -> SeriesData:
@@ -261,12 +264,12 @@ def load_flowcap(sample: str, folder: Any = None) -> Cytometry:
     FileNotFoundError: There is no ...dlbcl_001.csv.gz; see the help of load_flowcap for where the data are to be had.
     """
     hashes = _flowcap_hashes()
-    if sample not in hashes:
+    if not isinstance(sample, str) or sample not in hashes:
         raise ValueError(f"sample must be one of {', '.join(hashes)}; got {sample!r}.")
     folder = folder if folder is not None else os.environ.get("LATENTVIEWS_DATA")
     if folder is None:
         raise FileNotFoundError("Say where the collections are: pass `folder`, or set LATENTVIEWS_DATA.")
-    path = Path(folder) / f"flowcap_{sample.split('_')[0]}" / f"{sample}.csv.gz"
+    path = as_path(folder) / f"flowcap_{sample.split('_')[0]}" / f"{sample}.csv.gz"
     if not path.is_file():
         raise FileNotFoundError(f"There is no {path}; see the help of load_flowcap for where the data are to be had.")
     content = path.read_bytes()

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from latentviews._arrays import unmasked
+from latentviews._no_tables import refuse_no_names, refuse_no_table
 from latentviews.core import streams
 from latentviews.core.tables import read_table
 from latentviews.core.view_names import view_names
@@ -62,6 +63,9 @@ def read_rows(model: Any, X: Any, columns: Sequence[str] | None) -> tuple[Any, n
     Where the model was fitted to named columns they are found by name, in any order, others left out.
     """
     known = getattr(model, "feature_names_in_", None)
+    refuse_no_table(type(model).__name__, X)
+    if columns is not None:
+        refuse_no_names(columns)
     given = getattr(X, "columns", None) if columns is None else columns
     names = None if given is None else [str(each) for each in given]
     if names is not None and len(names) != np.shape(X)[1]:

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from numbers import Real
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,7 @@ from latentviews._constants import COFACTOR, TRANSFORMS
 from latentviews._files import as_path
 from latentviews.io.labels import write_labels
 from latentviews.io.opening import open_source
-from latentviews.io.source import InputError, Source, require
+from latentviews.io.source import InputError, Source, as_names, require
 from latentviews.io.stored import StoredTable, open_table, stored_columns
 from latentviews.io.transforms import Arcsinh, Logicle, Transform, Words
 from latentviews.io.words import coded_columns
@@ -199,9 +200,9 @@ def read_table(
         raise InputError(f"transform must be one of {TRANSFORMS}; got {transform!r}.")
     if reading is not None:
         columns, compensate = reading.columns, reading.compensated
-        missing = (*missing, *(mark for mark in reading.missing if mark not in missing))
-    written: dict[str, Any] = {"delimiter": delimiter, "header": header, "missing": tuple(missing)}
-    source = open_source(path, compensate=compensate, **written)
+        missing = (*as_names("missing", missing), *(mark for mark in reading.missing if mark not in missing))
+    written: dict[str, Any] = {"delimiter": delimiter, "header": header, "missing": tuple(as_names("missing", missing))}
+    source, words = open_source(path, compensate=compensate, **written), as_names("words", words)
     chosen = _chosen(source, path, columns, exclude, words)
     names = tuple(source.names[j] for j in chosen)
     source.find(list(names), path)
@@ -289,9 +290,9 @@ def _chosen(
 ) -> list[int]:
     """The places of the columns that are read: those named, or all that can be but for some."""
     if columns is not None:
-        return source.find(list(columns), path)
+        return source.find(as_names("columns", columns), path)
     usual = range(len(source.names)) if source.usual is None else source.usual
-    unwanted = source.find(list(exclude), path)
+    unwanted = source.find(as_names("exclude", exclude), path)
     left = [j for j in usual if j not in unwanted]
     if not left:
         raise InputError(f"The option `exclude` leaves no column of {path}.")
@@ -354,8 +355,8 @@ def _scales(
     """A scale for every column, None where it stays as it is."""
     fcs = source.format == "fcs"
     kind = ("logicle" if fcs else "none") if transform == "auto" else transform
-    if not 0 < cofactor < np.inf:
-        raise InputError(f"The option `cofactor` must be positive and finite; got {cofactor:g}.")
+    if not isinstance(cofactor, Real) or not 0 < cofactor < np.inf:
+        raise InputError(f"The option `cofactor` must be positive and finite; got {cofactor!r}.")
     scales: list[Transform | None] = []
     for name, column in zip(names, values.T, strict=True):
         if kind == "none" or (fcs and name not in source.tops):

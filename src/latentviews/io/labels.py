@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from latentviews._files import as_path
+from latentviews._files import path_to_write
 from latentviews.io import fcs_labels, h5ad
 from latentviews.io.source import require
 
@@ -41,8 +41,28 @@ def write_labels(
     >>> path.read_text().splitlines()[1:]
     ['1,0,0.9,0.1', '2,1,0.2,0.8']
     """
-    with labels_file(as_path(path), kind) as file:
+    if kind not in (None, "csv", "parquet"):
+        raise ValueError(f"kind must be 'csv', 'parquet' or None; got {kind!r}.")
+    path, posteriors = path_to_write(path, "Labels"), _shares("posteriors", posteriors, "(n, k)", 2)
+    noise = None if noise is None else _shares("noise", noise, "(n,)", 1)
+    labels = np.asarray(labels)
+    if labels.dtype.kind not in "iu" or labels.shape != (len(posteriors),):
+        raise ValueError(
+            f"labels must be a class number per row of posteriors, {len(posteriors):,} in all; got {labels.dtype} of "
+            f"shape {labels.shape}."
+        )
+    if noise is not None and len(noise) != len(labels):
+        raise ValueError(f"noise must be a probability per row, {len(labels):,} in all; got {len(noise):,}.")
+    with labels_file(path, kind) as file:
         file.add(labels, posteriors, noise)
+
+
+def _shares(name: str, values: Any, shape: str, ndim: int) -> np.ndarray:
+    """Probabilities, as numbers in an array."""
+    found = np.asarray(values)
+    if found.ndim != ndim or found.dtype.kind not in "fiub":
+        raise ValueError(f"{name} must be numbers of shape {shape}; got {found.dtype} of shape {found.shape}.")
+    return found
 
 
 class LabelsFile:

@@ -100,6 +100,8 @@ def load(path: Any) -> Any:
     path = as_path(path)
     if path.is_dir():
         raise SavingError(f"{path} is a directory; name the model file in it.")
+    if not path.exists():
+        raise FileNotFoundError(errno.ENOENT, "There is no such model file", str(path))
     with open(path, "rb") as file:
         try:
             with zipfile.ZipFile(file) as archive:

@@ -1,6 +1,6 @@
 """What every reader gives: the names of a file's columns, and a way to the numbers in some of them."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from importlib import import_module
@@ -28,6 +28,14 @@ class InputError(ValueError):
     ...     print(str(error).partition(", ")[2].partition(";")[0])
     row 2 (line 3), column 'born': 'soon' is not a number
     """
+
+
+def as_names(option: str, given: Any) -> list[str]:
+    """What an option that is a list of names, of columns or of marks, holds."""
+    found = None if isinstance(given, str) or not isinstance(given, Iterable) else list(given)
+    if found is None or not all(isinstance(name, str) for name in found):
+        raise InputError(f"The option `{option}` is a list of names, strings; got {given!r:.60}.")
+    return found
 
 
 @dataclass(frozen=True, eq=False)

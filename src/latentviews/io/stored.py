@@ -9,7 +9,7 @@ import numpy as np
 
 from latentviews.io.binary import mapped_source, zarr_source
 from latentviews.io.opening import open_source
-from latentviews.io.source import InputError, Source, numbered, require
+from latentviews.io.source import InputError, Source, as_names, numbered, require
 
 BIG = 2**26  # bytes of a memory map that is not taken for an array in memory
 KINDS = {".parquet", ".pq", ".npy", ".csv", ".tsv", ".gz", ".txt"}  # files of a folder that are parts of one table
@@ -197,7 +197,7 @@ def open_table(
     """
     opened = [(where, source) for where, source in _sources(path, delimiter, header)]
     first, source = opened[0]
-    names = list(columns) if columns is not None else _all_names(first, source, exclude)
+    names = _all_names(first, source, exclude) if columns is None else as_names("columns", columns)
     files = [_StoredFile(where, one, _places(where, one, names, columns, opened[0])) for where, one in opened]
     table = StoredTable(files, names)
     if not table.n_rows:
@@ -286,7 +286,7 @@ def _is_part(file: Path, folder: Path) -> bool:
 
 def _all_names(path: Any, source: Source, exclude: Sequence[str]) -> list[str]:
     """The columns that are read if none are named, or a sentence on those that hold text."""
-    unwanted = source.find(list(exclude), path)
+    unwanted = source.find(as_names("exclude", exclude), path)
     usual = range(len(source.names)) if source.usual is None else source.usual
     left = [j for j in usual if j not in unwanted]
     texts = [source.names[j] for j in left if j in source.texts]

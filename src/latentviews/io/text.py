@@ -39,8 +39,10 @@ def open_text(
     path: Path, *, delimiter: str | None = None, header: bool | None = None, missing: Sequence[str] = ()
 ) -> Source:
     """The columns of a delimited text file, plain or gzipped."""
-    if delimiter is not None and (len(delimiter) != 1 or not delimiter.isascii() or delimiter in '"\n\r\0'):
+    if delimiter is not None and not _is_delimiter(delimiter):
         raise InputError(f"The option `delimiter` is one character, such as ',' or a tab; got {delimiter!r}.")
+    if header is not None and not isinstance(header, bool):
+        raise InputError(f"The option `header` is True, False or None; got {header!r}.")
     dialect, first, rest = sniff(path, delimiter, header, missing)
     names = [name.strip() for name in first] if dialect.header else numbered(len(first))
     usual = [j for j, name in enumerate(names) if name]  # an index that pandas or R wrote has no name
@@ -153,6 +155,10 @@ def _fit(lines: list[str], delimiter: str, decimal: str) -> tuple[bool, float, f
     cells = [cell for row in rows[1:] or rows for cell in row]
     numbers = sum(is_number(cell, decimal) and bool(cell.strip()) for cell in cells) / max(len(cells), 1)
     return usual > 1, sizes.count(usual) / len(sizes), numbers, decimal == ".", usual
+
+
+def _is_delimiter(mark: Any) -> bool:
+    return isinstance(mark, str) and len(mark) == 1 and mark.isascii() and mark not in '"\n\r\0'
 
 
 def _options(dialect: Dialect, names: list[str], columns: list[int], kind: Any) -> dict[str, Any]:

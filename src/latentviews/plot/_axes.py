@@ -1,5 +1,6 @@
 """What every picture shares: colours, axes, and the sentence where matplotlib is missing."""
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -57,6 +58,13 @@ def column_place(column: Any, width: int, names: Any = None) -> int:
         nameless = ", and columns have no names" if known is None and isinstance(column, str) else ""
         raise ValueError(f"column must be a number from 0 to {width - 1}{named}; got {column!r}{nameless}.")
     return int(column) % width
+
+
+def passed_on(name: str, settings: Any) -> dict[str, Any]:
+    """What a display hands to matplotlib, a dict or None."""
+    if settings is not None and not isinstance(settings, Mapping):
+        raise TypeError(f"{name} must be a dict of settings of matplotlib, or None; got {settings!r:.60}.")
+    return dict(settings or {})
 
 
 def listed(names: list[str], most: int = 10) -> str:

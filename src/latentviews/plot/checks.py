@@ -7,6 +7,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from latentviews._numbers import TINY
+from latentviews._validation import as_numbers, check_count
 from latentviews.diagnosis.dependence import LEVEL, WithinClassDependence
 from latentviews.diagnosis.diagnose import CERTAIN, Diagnosis, diagnose
 from latentviews.plot._axes import DATA, PALETTE, check_model, class_label, class_style, panels_on
@@ -57,8 +58,8 @@ class SpectrumDisplay:
         Parameters
         ----------
         estimator : fitted estimator
-        null : RankTest or None
-            Null draws to show beside.
+        null : float, array or None
+            What permutations leave of singular values, as the display takes it.
         ax : matplotlib Axes, an array of them, or None
             Where to draw; by default a new figure.
         n_values : int
@@ -92,6 +93,8 @@ class SpectrumDisplay:
         -------
         the display itself
         """
+        check_count("n_values", n_values)
+        null = None if self.null is None else _null_draws(self.null)
         (panel,) = panels_on(ax, 1, "spectrum")
         label = f"{self.n_components} classes" if self.n_components else None
         k = max((self.n_components or 0) - self.centred, 0)
@@ -104,22 +107,34 @@ class SpectrumDisplay:
         panel.plot(places[k:], shown[k:], "o", color=PALETTE[0], markerfacecolor="white", label="rest", zorder=2)
         panel.set(yscale="log", xlabel="index", ylabel="singular value", xlim=(0.5, size + 0.5))
         panel.xaxis.get_major_locator().set_params(integer=True)
-        if self.null is not None:
+        if null is not None:
             limits = panel.get_ylim()
-            self._draw_null(panel, places)
+            _draw_null(panel, places, null)
             panel.set_ylim(limits)
         panel.legend(frameon=False, fontsize="small")
         self.ax_, self.figure_ = panel, panel.figure
         return self
 
-    def _draw_null(self, panel: Any, places: np.ndarray) -> None:
-        draws = np.atleast_1d(np.asarray(self.null, dtype=float))
-        top = np.quantile(draws, 0.95, axis=0)
-        if top.ndim == 0:  # a level for all
-            top, places = np.full(2, top), np.array([0.5, places[-1] + 0.5])
-        size = min(len(top), len(places))
-        panel.fill_between(places[:size], TINY, top[:size], color=PALETTE[1], alpha=0.25, lw=0)
-        panel.plot(places[:size], top[:size], "--", color=PALETTE[1], label="95 % of no dependence")
+
+def _null_draws(null: Any) -> np.ndarray:
+    """Singular values of permutations: a level, (n_draws,), or (n_draws, n_values)."""
+    draws = np.atleast_1d(as_numbers("null", null, missing=False))
+    if draws.ndim > 2 or not draws.size or not np.all(np.isfinite(draws)):
+        raise ValueError(
+            "null must be a finite number, or such numbers of shape (n_draws,) or (n_draws, n_values); got shape "
+            f"{draws.shape}{'' if np.all(np.isfinite(draws)) else ', with NaN or infinity'}."
+        )
+    return draws
+
+
+def _draw_null(panel: Any, places: np.ndarray, draws: np.ndarray) -> None:
+    """The 95 % quantile of the draws, and what lies below."""
+    top = np.quantile(draws, 0.95, axis=0)
+    if top.ndim == 0:  # a level for all
+        top, places = np.full(2, top), np.array([0.5, places[-1] + 0.5])
+    size = min(len(top), len(places))
+    panel.fill_between(places[:size], TINY, top[:size], color=PALETTE[1], alpha=0.25, lw=0)
+    panel.plot(places[:size], top[:size], "--", color=PALETTE[1], label="95 % of no dependence")
 
 
 class ResponsibilityDisplay:

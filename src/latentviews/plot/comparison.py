@@ -6,6 +6,8 @@ import numpy as np
 
 from latentviews._arrays import to_numpy
 from latentviews._numbers import evenly
+from latentviews._validation import check_rows
+from latentviews.comparison.features import as_rows
 from latentviews.plot._axes import DATA, PALETTE, check_model, column_place, panels_on
 
 POINTS = 4000  # at most this many rows of a series are drawn
@@ -58,8 +60,10 @@ class WitnessDisplay:
         """
         if getattr(self.result, "witness", None) is None:
             raise ValueError(f"WitnessDisplay draws what two_sample_test gave, with its witness; got {self.result!r}.")
+        x, y = (to_numpy(as_rows(name, rows)) for name, rows in (("x", self.x), ("y", self.y)))
+        if x.shape[1] != y.shape[1]:
+            raise ValueError(f"x and y need the same columns; got {x.shape[1]} and {y.shape[1]}.")
         (panel,) = panels_on(ax, 1, "comparison")
-        x, y = (np.atleast_2d(to_numpy(rows).T).T for rows in (self.x, self.y))
         (self._curve if x.shape[1] == 1 else self._map)(panel, x, y)
         panel.set_title(f"p = {self.result.pvalue:.3g}, effect {self.result.effect:.2f}", fontsize="medium")
         panel.legend(fontsize="small")
@@ -67,7 +71,7 @@ class WitnessDisplay:
         return self
 
     def _curve(self, panel: Any, x: np.ndarray, y: np.ndarray) -> None:
-        points = np.linspace(min(x.min(), y.min()), max(x.max(), y.max()), GRID)
+        points = np.linspace(*_ends(np.concatenate([x, y])[:, 0]), GRID)
         beneath = panel.twinx()
         for rows, colour, name in ((x, PALETTE[0], "x"), (y, PALETTE[1], "y")):
             beneath.hist(rows[:, 0], bins=40, range=(points[0], points[-1]), density=True, color=colour, alpha=0.3)
@@ -79,7 +83,7 @@ class WitnessDisplay:
 
     def _map(self, panel: Any, x: np.ndarray, y: np.ndarray) -> None:
         pooled = np.concatenate([x, y])
-        ticks = [np.linspace(pooled[:, j].min(), pooled[:, j].max(), GRID // 4) for j in (0, 1)]
+        ticks = [np.linspace(*_ends(pooled[:, j]), GRID // 4) for j in (0, 1)]
         points = np.tile(np.median(pooled, axis=0), (len(ticks[0]) * len(ticks[1]), 1))
         points[:, :2] = np.stack(np.meshgrid(*ticks), axis=-1).reshape(-1, 2)
         values = self.result.witness.at(points).reshape(len(ticks[1]), len(ticks[0]))
@@ -89,6 +93,13 @@ class WitnessDisplay:
             some = rows[evenly(len(rows), POINTS // 4)]
             panel.scatter(some[:, 0], some[:, 1], s=3, color=colour, label=name, alpha=0.5)
         panel.set(xlabel="column 0", ylabel="column 1")
+
+
+def _ends(column: np.ndarray) -> tuple[float, float]:
+    """The least and the greatest value, apart enough to be drawn."""
+    low, high = float(column.min()), float(column.max())
+    room = 1e-6 * max(abs(low), abs(high), 1e-300)
+    return (low, high) if high - low > room else (low - room, high + room)
 
 
 class ChangePointDisplay:
@@ -138,7 +149,7 @@ class ChangePointDisplay:
         ChangePointDisplay
         """
         check_model(cls, estimator, "a ChangePoints", "changes_")
-        rows = to_numpy(np.asarray(X) if hasattr(X, "columns") else X)
+        rows = to_numpy(check_rows(estimator, X, reset=False))
         names = getattr(X, "columns", None)
         place = column_place(column, rows.shape[1], names)
         name = f"column {place}" if names is None else str(names[place])

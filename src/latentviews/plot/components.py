@@ -10,10 +10,11 @@ import numpy as np
 
 from latentviews._arrays import take_columns, to_numpy
 from latentviews._numbers import thinned
+from latentviews._validation import check_count
 from latentviews.core import streams
 from latentviews.core.components import Components
 from latentviews.core.tables import read_table
-from latentviews.plot._axes import DATA, check_model, class_label, class_style, panels_on
+from latentviews.plot._axes import DATA, check_model, class_label, class_style, panels_on, passed_on
 from latentviews.plot.view_densities import ViewDensities, histogram, levels, shares, view_densities
 
 ROWS = 50_000  # at most this many rows in a histogram
@@ -89,6 +90,8 @@ class ComponentDisplay:
         check_model(cls, estimator, "the views of a MultiViewMixture or KernelHMM", "views_", "components_", "weights_")
         for t, columns in enumerate(estimator.views_):
             _check_drawable(t, len(columns), estimator.components_[t])
+        if resolution is not None:
+            check_count("resolution", resolution, 2)
         tables = _tables(estimator, X)
         views = [
             view_densities(component, estimator.weights_, names, resolution, table)
@@ -120,12 +123,14 @@ class ComponentDisplay:
         ComponentDisplay
             The display itself.
         """
+        curves, contours = passed_on("curve_kwargs", curve_kwargs), passed_on("contour_kwargs", contour_kwargs)
+        check_count("n_points", n_points)
         panels = panels_on(ax, len(self.views), "view")
         for panel, view in zip(panels, self.views, strict=True):
             if len(view.names) == 1:
-                _draw_curves(panel, view, self.weights, dict(curve_kwargs or {}))
+                _draw_curves(panel, view, self.weights, curves)
             else:
-                _draw_contours(panel, view, self.weights, n_points, dict(contour_kwargs or {}))
+                _draw_contours(panel, view, self.weights, n_points, contours)
         if not panels[0].get_legend():
             panels[0].legend(frameon=False, fontsize="small")
         self.axes_, self.figure_ = panels, panels[0].figure

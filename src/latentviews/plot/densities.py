@@ -6,9 +6,11 @@ from typing import Any, Self
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
+from latentviews._arrays import to_numpy
 from latentviews._numbers import thinned
+from latentviews._validation import check_count, check_rows
 from latentviews.core.kernels.spaces import Real
-from latentviews.plot._axes import DATA, PALETTE, panels_on
+from latentviews.plot._axes import DATA, PALETTE, panels_on, passed_on
 from latentviews.plot.view_densities import TAIL, levels
 
 
@@ -89,8 +91,9 @@ class DensityDisplay:
                 f"DensityDisplay draws two columns of a fitted LowRankDensity; got a {type(estimator).__name__}, whose "
                 "views ComponentDisplay draws."
             )
-        if len(columns) != 2:
-            raise ValueError(f"DensityDisplay draws two columns; got {list(columns)}.")
+        if not isinstance(columns, Sequence | np.ndarray) or isinstance(columns, str) or len(columns) != 2:
+            raise ValueError(f"DensityDisplay draws two columns, by their numbers or names; got {columns!r}.")
+        check_count("resolution", resolution, 2)
         density = estimator.conditional(columns, given or {})
         low, high = np.quantile(density.sample(4000, random_state=0), [TAIL, 1 - TAIL], axis=0)
         margin = 0.08 * (high - low)
@@ -101,7 +104,7 @@ class DensityDisplay:
         values = np.exp(density.score_samples(points)).reshape(resolution, resolution)
         known = getattr(estimator, "feature_names_in_", None)
         names = [f"column {j}" if known is None else str(known[j]) for j in density.columns]
-        rows = None if X is None else np.asarray(X, dtype=float)[:, density.columns]
+        rows = None if X is None else to_numpy(check_rows(estimator, X, reset=False, missing=True))[:, density.columns]
         return cls(names, ticks, values, rows).plot(ax, n_points=n_points, contour_kwargs=contour_kwargs)
 
     def plot(self, ax: Any = None, *, n_points: int = 1000, contour_kwargs: Mapping[str, Any] | None = None) -> Self:
@@ -120,11 +123,12 @@ class DensityDisplay:
         -------
         the display itself
         """
+        kwargs = {"colors": PALETTE[0], **passed_on("contour_kwargs", contour_kwargs)}
+        check_count("n_points", n_points)
         (panel,) = panels_on(ax, 1, "density")
         if self.rows is not None:
             some = thinned(self.rows, n_points)
             panel.scatter(*some.T, s=4, color=DATA, linewidths=0, zorder=0)
-        kwargs = {"colors": PALETTE[0], **dict(contour_kwargs or {})}
         panel.contour(*self.ticks, self.density.T, levels=levels(self.density), **kwargs)
         panel.set(xlabel=self.names[0], ylabel=self.names[1])
         self.ax_, self.figure_ = panel, panel.figure

@@ -9,6 +9,7 @@ from typing import Any, Self
 import numpy as np
 
 from latentviews._numbers import evenly
+from latentviews._parameters import are_numbers
 from latentviews.plot._axes import DATA, PALETTE, check_model, class_style, column_place, panels_on
 
 POINTS = 4000  # at most this many rows of a series are drawn
@@ -235,7 +236,7 @@ class ForecastDisplay:
         place = _place(estimator, X, column)
         if not any(place in view for view in getattr(estimator, "views_", [range(estimator.n_features_in_)])):
             raise ValueError(f"Column {column} is in no view of this model, so there is no forecast of it.")
-        outer = np.array(sorted((1 - share) / 2 for share in shares))
+        outer = np.sort((1 - _checked_shares(shares)) / 2)
         levels = np.concatenate([outer, [0.5], 1 - outer[::-1]])
         quantiles = estimator.forecast(X, horizon).quantile(levels)[:, place]
         recent = _column(X, place)[-RECENT * horizon :]
@@ -268,6 +269,13 @@ class ForecastDisplay:
         panel.legend(frameon=False, fontsize="small", loc="upper left")
         self.ax_, self.figure_ = panel, panel.figure
         return self
+
+
+def _checked_shares(shares: Any) -> np.ndarray:
+    """Shares of a distribution that bands hold."""
+    if not are_numbers(shares) or np.ndim(shares) != 1 or not all(0 < share < 1 for share in shares):
+        raise ValueError(f"shares must be numbers between 0 and 1, such as (0.9, 0.5); got {shares!r}.")
+    return np.asarray(shares, dtype=float)
 
 
 def _names(estimator: Any, X: Any) -> Any:

@@ -6,7 +6,7 @@ from typing import Any
 
 from sklearn.utils.validation import check_is_fitted
 
-from latentviews._files import as_path
+from latentviews._files import path_to_write
 from latentviews.report.contents import Contents, report_contents
 from latentviews.report.crowd import write_crowd_report
 from latentviews.report.page import page, write_page
@@ -83,7 +83,7 @@ def write_report(
     'report.html'
     """
     check_is_fitted(model)
-    path = _checked(path)
+    path = path_to_write(path, "A report")
     settings: dict[str, Any] = {"columns": columns, "source": source, "title": title, "saved": saved}
     if hasattr(model, "start_objectives_") and hasattr(model, "exchangeable"):
         write_contents(report_contents(model, X, **settings, random_state=random_state), path)
@@ -121,16 +121,6 @@ def _instead(model: Any) -> str:
         return "whose views `ComponentDisplay` draws"
     told = [name for name in ("score", "predict", "transform") if hasattr(model, name)]
     return f"of which its methods tell: {' and '.join(told)}" if told else "of which its attributes tell"
-
-
-def _checked(path: Any) -> Path:
-    """A path that a file can be written to."""
-    path = as_path(path)
-    if path.is_dir():
-        raise IsADirectoryError(f"A report is one file, and {path} is a directory; name a file in it.")
-    if not path.absolute().parent.is_dir():
-        raise FileNotFoundError(f"The report cannot be written: there is no directory {path.parent}; make it first.")
-    return path
 
 
 def write_contents(contents: Contents, path: Path) -> None:

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from latentviews._files import as_path
+from latentviews._files import path_to_write
 from latentviews._sentences import counted
 from latentviews.discrete.crowds import CrowdLabels
 from latentviews.report.figures import percent
@@ -63,7 +63,7 @@ def write_crowd_report(
     'crowd.html'
     """
     check_is_fitted(model)
-    path = as_path(path)
+    path = path_to_write(path, "A report")
     write_page(crowd_page(model, source, title, saved), path)
     return path
 
