@@ -12,11 +12,13 @@ from latentviews import (
     DoublyStochasticClassifier,
     DoublyStochasticRegressor,
     FourierFeatures,
+    Gaussian,
     KernelHMM,
     LandmarkFeatures,
     LatentClass,
     LowRankDensity,
     MultiViewMixture,
+    ObservableOperators,
     PredictiveStateModel,
     SignedTrain,
     SmoothedEM,
@@ -440,3 +442,18 @@ def test_classes_are_counted_whatever_the_size_of_features(size, rng):
     X = rng.normal(size=(200, 3)) + 4 * rng.integers(2, size=(200, 1))
 
     assert judged(latentviews.rank_test, size * X, kernel=latentviews.Linear(), random_state=0).n_components == 2
+
+
+@pytest.mark.parametrize("seed", [3, 8])
+def test_rows_that_are_never_near_landmarks_one_after_the_other_foretell_nothing(seed):
+    """Moments of consecutive rows were 1e-281 or 1e-315, and their inverse no number."""
+    rng = np.random.default_rng(seed)
+    X = rng.lognormal(0, 3, size=(int(rng.choice([20, 40, 80, 150])), 6))
+    features = LandmarkFeatures(Gaussian(1.0), 10, selection="kmeans", random_state=0)
+    model = PredictiveStateModel(
+        dynamics=ObservableOperators((10,), (1e-3,)), horizon=2, features=features, random_state=0
+    )
+
+    found = judged(model.fit, X)
+
+    assert np.isfinite(found.forecast(X, 2).mean()).all()

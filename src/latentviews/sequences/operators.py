@@ -14,6 +14,7 @@ from latentviews.comparison.conditional_operators import ConditionalOperator
 from latentviews.sequences.chains import first_rows
 from latentviews.sequences.dynamics import Series
 
+FAINT = 1e-30  # moments of consecutive rows below this share of squared features say nothing of what comes next
 ROUNDING = 1e-9  # a mass below this share of the numbers that it is made of tells nothing
 
 
@@ -167,7 +168,9 @@ class ObservableOperators(BaseEstimator):
         """
         size, penalty = choice
         weighed = past * weights[:, None]
+        limit = float(np.sqrt((now**2).sum(axis=1).max()))
         c21, mean = now.T @ weighed, weights @ past
+        c21 = c21 if np.abs(c21).max() > FAINT * limit**2 else np.zeros_like(c21)
         basis = np.linalg.svd(c21)[0][:, :size]
         inverse = np.linalg.pinv(basis.T @ c21, rcond=1e-10)  # G = (Uᵀ C₂₁)†, (D, p)
         size = basis.shape[1]
@@ -182,5 +185,4 @@ class ObservableOperators(BaseEstimator):
         for step in readout:
             step[:] = (values @ power).T
             power = drift @ power
-        limit = float(np.sqrt((now**2).sum(axis=1).max()))
         return OperatorDynamics(basis.T @ mean, operators, drift, mean @ inverse, c21 @ inverse, limit, readout)
