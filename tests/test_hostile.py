@@ -13,6 +13,7 @@ from latentviews import (
     DoublyStochasticRegressor,
     FourierFeatures,
     Gaussian,
+    Interval,
     KernelHMM,
     LandmarkFeatures,
     LatentClass,
@@ -457,3 +458,14 @@ def test_rows_that_are_never_near_landmarks_one_after_the_other_foretell_nothing
     found = judged(model.fit, X)
 
     assert np.isfinite(found.forecast(X, 2).mean()).all()
+
+
+@pytest.mark.parametrize("n_rows", [3, 60])
+def test_densities_of_many_columns_in_small_units_and_an_interval_are_held_by_their_logs(n_rows, rng):
+    """The height of a kernel on five columns was infinite, and with it every sum over rows."""
+    X = 1e-120 * rng.normal(size=(n_rows, 5))
+    model = KernelHMM(2, kernel=Gaussian(space=Interval(-5.0, 5.0)), random_state=0)
+
+    found = judged(model.fit, X)
+
+    assert np.isfinite(found.score(X))

@@ -26,6 +26,7 @@ from latentviews.mixtures.sieve import SieveRows
 
 MAX_ATOMS = 400  # narrow kernels per column
 CODES, ROWS_PER_CODE, CODES_PER_CLASS = 50, 6, 3  # Gaussians for several columns: at most; rows per column; at least
+HIGHEST = 650.0  # the log of a kernel's height beyond which, or beneath whose inverse, densities are no numbers
 NEGLIGIBLE = 1e-10  # values of a narrow kernel below this share of its height count as zero
 
 
@@ -65,7 +66,11 @@ class PointBasis:
 
     def cells(self, x: Any) -> SieveRows:
         """The kernels at the rows."""
-        rows = self.kernel.gram(x, in_library_of(self.points, x))
+        points = in_library_of(self.points, x)
+        log_height = self.kernel.log_height(x.shape[1]) if hasattr(self.kernel, "log_height") else 0.0
+        if abs(log_height) > HIGHEST:
+            return SieveRows(self.kernel.correlation(x, points), None, log_units=log_height)
+        rows = self.kernel.gram(x, points)
         unit = far_unit(float(np.max(self.kernel.diagonal(self.points[:1]))))
         return SieveRows(rows if unit == 1 else rows / unit, None, log_units=math.log(unit))
 
