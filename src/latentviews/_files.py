@@ -7,12 +7,13 @@ from typing import Any
 ZARR_FILES = ("zarr.json", ".zarray", ".zgroup")
 
 
-def as_path(path: Any) -> Path:
+def as_path(path: Any, name: str = "path") -> Path:
     """A path, or a sentence on what is none."""
+    what = "a directory" if name == "folder" else "a file"
     if not isinstance(path, str | os.PathLike):
-        raise TypeError(f"path must be the name of a file, a string or a Path; got {path!r:.60}.")
+        raise TypeError(f"{name} must be the name of {what}, a string or a Path; got {path!r:.60}.")
     if "\0" in str(path):
-        raise ValueError(f"path must be the name of a file, which holds no null character; got {path!r:.60}.")
+        raise ValueError(f"{name} must be the name of {what}, which holds no null character; got {path!r:.60}.")
     return Path(path)
 
 
@@ -21,6 +22,8 @@ def path_to_write(path: Any, what: str) -> Path:
     path = as_path(path)
     if path.is_dir():
         raise IsADirectoryError(f"{what} cannot be written: {path} is a directory; name a file in it.")
+    if path.exists() and not path.is_file():
+        raise FileExistsError(f"{what} cannot be written: {path} is there, and no plain file; name another.")
     if not path.absolute().parent.is_dir():
         raise FileNotFoundError(f"{what} cannot be written: there is no directory {path.parent}; make it first.")
     return path

@@ -32,10 +32,11 @@ def refuse_no_table(name: str, X: Any) -> None:
         )
 
 
-def refuse_no_names(columns: Any) -> None:
-    """A sentence where names of columns are no list."""
-    if isinstance(columns, str) or not isinstance(columns, Iterable):
+def as_list_of_names(columns: Any) -> list[Any]:
+    """The names of columns, or a sentence where they are no list."""
+    if isinstance(columns, str | bytes) or not isinstance(columns, Iterable):
         raise TypeError(f"columns must be a list of names, one per column of X; got {columns!r:.60}.")
+    return list(columns)
 
 
 def refuse_infinite(name: str, x: np.ndarray, names: Sequence[Any]) -> None:

@@ -181,5 +181,11 @@ def test_names_and_folders_of_data_that_are_not_there_are_told(load, tmp_path):
     name = "geyser" if load is load_series else "dlbcl_001"
     with pytest.raises(FileNotFoundError, match=r"There is no .*csv.gz; "):
         load(name, tmp_path)
-    with pytest.raises(TypeError, match="path must be the name of a file"):
+    with pytest.raises(TypeError, match="folder must be the name of a directory"):
         load(name, 3)
+
+
+@pytest.mark.parametrize("collection", ["DLBCL", None, ["dlbcl"]])
+def test_a_collection_that_is_none_is_told(collection):
+    with pytest.raises(ValueError, match="collection must be one of dlbcl, gvhd, hsct; got"):
+        flowcap_samples(collection)

@@ -106,5 +106,5 @@ def test_questions_of_words_get_a_sentence_elsewhere(rng):
         words.perplexity(bags, np.full((60, 3), 1 / 3))
     with pytest.raises(ValueError, match="n_words must be an integer of at least 1; got -1"):
         words.top_words(-1)
-    with pytest.raises(ValueError, match="names needs one word per column of X, 12; got "):
+    with pytest.raises(ValueError, match="names needs one word per column of X, 12; got 1"):
         words.top_words(3, ["ant"])

@@ -19,6 +19,7 @@ from latentviews import MultiViewMixture, load, save
 from latentviews.datasets import make_multiview
 from latentviews.io import Arcsinh, InputError, Logicle, binary, h5ad, open_table, read_table, write_labels
 from latentviews.io.h5ad import write_labels as write_h5ad_labels
+from latentviews.io.labels import LabelsFile
 
 
 @pytest.mark.parametrize("name", WRITERS)
@@ -630,12 +631,12 @@ def test_a_header_of_an_fcs_file_that_holds_no_numbers_is_told_in_words(tmp_path
 @pytest.mark.parametrize(
     ("options", "sentence"),
     [
-        ({"columns": 3}, "option `columns` is a list of names, strings; got 3"),
-        ({"columns": "a"}, "option `columns` is a list of names, strings; got 'a'"),
-        ({"columns": [0]}, r"option `columns` is a list of names, strings; got \[0\]"),
-        ({"exclude": 3}, "option `exclude` is a list of names"),
-        ({"words": 3}, "option `words` is a list of names"),
-        ({"missing": 3}, "option `missing` is a list of names"),
+        ({"columns": 3}, "option `columns` is a list of strings; got 3"),
+        ({"columns": "a"}, "option `columns` is a list of strings; got 'a'"),
+        ({"columns": [0]}, r"option `columns` is a list of strings; got \[0\]"),
+        ({"exclude": 3}, "option `exclude` is a list of strings"),
+        ({"words": 3}, "option `words` is a list of strings"),
+        ({"missing": 3}, "option `missing` is a list of strings"),
         ({"delimiter": 3}, "option `delimiter` is one character.*got 3"),
         ({"header": "x"}, "option `header` is True, False or None; got 'x'"),
         ({"cofactor": "x"}, "option `cofactor` must be positive and finite; got 'x'"),
@@ -655,13 +656,13 @@ def test_an_option_of_another_kind_is_told(options, sentence, tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        ((None, np.eye(2)), "labels must be a class number per row of posteriors, 2 in all; got object of shape"),
-        (([0], np.eye(2)), r"2 in all; got int64 of shape \(1,\)"),
-        (([0.5, 1.0], np.eye(2)), "2 in all; got float64 of shape"),
-        (([0, 1], [1.0, 0.0]), r"posteriors must be numbers of shape \(n, k\); got float64 of shape \(2,\)"),
+        ((None, np.eye(2)), r"labels needs a class per row of posteriors, 2; got shape \(\)"),
+        (([0], np.eye(2)), r"labels needs a class per row of posteriors, 2; got shape \(1,\)"),
+        (([0, 1], [1.0, 0.0]), r"posteriors needs a row per object and a column per class; got shape \(2,\)"),
+        (([0, 1], ["a", "b"]), "posteriors must hold real numbers"),
         (([0, 1], np.eye(2), "x"), "kind must be 'csv', 'parquet' or None; got 'x'"),
-        (([0, 1], np.eye(2), None, [0.5]), "noise must be a probability per row, 2 in all; got 1"),
-        (([0, 1], np.eye(2), None, "x"), r"noise must be numbers of shape \(n,\)"),
+        (([0, 1], np.eye(2), None, [0.5]), r"noise needs a probability per row of posteriors, 2; got shape \(1,\)"),
+        (([0, 1], np.eye(2), None, "x"), "noise must hold real numbers"),
     ],
 )
 def test_labels_of_another_kind_are_told_and_nothing_is_written(arguments, sentence, tmp_path):
@@ -675,3 +676,40 @@ def test_labels_go_to_a_file_in_a_folder_that_is_there(tmp_path):
         write_labels(tmp_path, [0], [[1.0]])
     with pytest.raises(FileNotFoundError, match=r"Labels cannot be written: there is no directory .*; make it first"):
         write_labels(tmp_path / "none" / "labels.csv", [0], [[1.0]])
+
+
+def test_labels_are_numbers_or_names_and_whole_or_as_they_were(tmp_path, monkeypatch):
+    path, shares = tmp_path / "labels.csv", np.eye(2)
+    for labels, written in (
+        (np.array(["no", "yes"]), ["no", "yes"]),
+        (np.array([0, 1], dtype=">i2"), ["0", "1"]),
+        ([True, False], ["true", "false"]),
+        (np.ma.array([0, 7], mask=[0, 1]), ["0", "nan"]),
+    ):
+        write_labels(path, labels, shares.astype(np.float16))
+        assert [line.split(",")[1] for line in path.read_text().splitlines()[1:]] == written
+    before = path.read_text()
+
+    def full(*_: object) -> None:
+        raise OSError("no room")
+
+    monkeypatch.setattr(LabelsFile, "add", full)
+    with pytest.raises(OSError, match="no room"):
+        write_labels(path, [1, 1], shares)
+    assert path.read_text() == before
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_columns_are_at_least_one_and_each_once(tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_text("a,b\n1,2\n")
+
+    for read in (read_table, open_table):
+        for columns in ([], ["b", "b"]):
+            with pytest.raises(InputError, match="option `columns` names at least one column, and each once"):
+                read(path, columns)
+    with pytest.raises(InputError, match="reading is the `reading` of a table that was read; got a Table"):
+        read_table(path, reading=read_table(path))
+    assert read_table(path, header=np.True_).columns == ("a", "b")
+    with pytest.raises(ValueError, match="holds no null character"):
+        open_table("a\0b")

@@ -253,7 +253,7 @@ def test_what_cannot_be_saved_is_named_and_nothing_is_written(part, sentence, pa
 def test_what_is_no_model_or_no_place_is_refused(tmp_path, path):
     model = MultiViewMixture(2)
 
-    with pytest.raises(SavingError, match="is a directory; name a file in it"):
+    with pytest.raises(IsADirectoryError, match=r"A model cannot be written: .* is a directory; name a file in it"):
         save(model, tmp_path)
     with pytest.raises(TypeError, match="path must be the name of a file, a string or a Path; got 5"):
         save(model, 5)
@@ -289,8 +289,25 @@ def test_an_interrupted_save_keeps_the_old_file(path, monkeypatch):
 
 
 def test_a_place_that_is_not_there_is_named(tmp_path):
-    with pytest.raises(FileNotFoundError, match=r"No such directory: '.*nowhere'"):
+    with pytest.raises(
+        FileNotFoundError, match=r"A model cannot be written: there is no directory .*nowhere; make it first"
+    ):
         save(Delta(), tmp_path / "nowhere" / "model.latentviews")
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no such files here")
+def test_what_is_no_plain_file_stays_and_a_link_stays_one(tmp_path):
+    pipe, link, there = (tmp_path / name for name in ("pipe", "link", "model.latentviews"))
+    os.mkfifo(pipe)
+    link.symlink_to(there)
+
+    with pytest.raises(FileExistsError, match=r"A model cannot be written: .*pipe is there, and no plain file"):
+        save(Delta(), pipe)
+    save(Delta(), link)
+
+    assert pipe.is_fifo()
+    assert link.is_symlink()
+    assert load(there).get_params() == load(link).get_params()
 
 
 @pytest.mark.parametrize("content", [b"", b"a,b\n1,2\n", b"\x80\x04\x95."], ids=["empty", "csv", "pickle"])

@@ -5,7 +5,7 @@ import re
 import numpy as np
 import pytest
 
-from latentviews import CrowdLabels
+from latentviews import CrowdLabels, LatentClass
 from latentviews.report import write_crowd_report
 from latentviews.report.crowd import PARTS, SPAMMER
 from outline import Outline
@@ -70,3 +70,10 @@ def test_the_page_goes_to_a_file_in_a_folder_that_is_there(crowd, tmp_path):
     with pytest.raises(ValueError, match="path must be the name of a file, which holds no null character"):
         write_crowd_report(crowd, "crowd\0.html")
     assert not list(tmp_path.iterdir())
+
+
+def test_a_model_without_a_crowd_is_told(tmp_path):
+    model = LatentClass(2, random_state=0).fit(np.random.default_rng(0).integers(2, size=(60, 3)))
+
+    with pytest.raises(TypeError, match="write_crowd_report takes a fitted CrowdLabels; got a LatentClass"):
+        write_crowd_report(model, tmp_path / "crowd.html")

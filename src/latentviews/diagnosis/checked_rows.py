@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from latentviews._arrays import unmasked
-from latentviews._no_tables import refuse_no_names, refuse_no_table
+from latentviews._no_tables import as_list_of_names, refuse_no_table
 from latentviews.core import streams
 from latentviews.core.tables import read_table
 from latentviews.core.view_names import view_names
@@ -64,9 +64,7 @@ def read_rows(model: Any, X: Any, columns: Sequence[str] | None) -> tuple[Any, n
     """
     known = getattr(model, "feature_names_in_", None)
     refuse_no_table(type(model).__name__, X)
-    if columns is not None:
-        refuse_no_names(columns)
-    given = getattr(X, "columns", None) if columns is None else columns
+    given = getattr(X, "columns", None) if columns is None else as_list_of_names(columns)
     names = None if given is None else [str(each) for each in given]
     if names is not None and len(names) != np.shape(X)[1]:
         raise ValueError(f"columns must name every column of X, {np.shape(X)[1]}; got {len(names)} names.")

@@ -1,5 +1,6 @@
 """Topics: bags that mix k distributions by shares of their own."""
 
+from collections.abc import Mapping
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -369,8 +370,11 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         self._check_words("Words are in topics of counts")
         n_words = check_count("n_words", n_words)
         names = getattr(self, "feature_names_in_", None) if names is None else names
-        if names is not None and (isinstance(names, str) or np.shape(names) != (self.n_features_in_,)):
-            raise ValueError(f"names needs one word per column of X, {self.n_features_in_}; got {names!r:.60}.")
+        if names is not None and (isinstance(names, str) or not hasattr(names, "__len__")):
+            raise TypeError(f"names must be a list of words, one per column of X; got {names!r:.60}.")
+        if names is not None and len(names) != self.n_features_in_:
+            raise ValueError(f"names needs one word per column of X, {self.n_features_in_}; got {len(names)}.")
+        names = names if names is None or isinstance(names, Mapping) else list(names)
         order = np.argsort(-self.components_, axis=1, kind="stable")[:, :n_words]
         return [[int(w) if names is None else names[w] for w in topic] for topic in order]
 

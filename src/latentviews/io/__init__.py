@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from numbers import Real
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +11,7 @@ from latentviews._constants import COFACTOR, TRANSFORMS
 from latentviews._files import as_path
 from latentviews.io.labels import write_labels
 from latentviews.io.opening import open_source
-from latentviews.io.source import InputError, Source, as_names, require
+from latentviews.io.source import InputError, Source, as_columns, as_names, require
 from latentviews.io.stored import StoredTable, open_table, stored_columns
 from latentviews.io.transforms import Arcsinh, Logicle, Transform, Words
 from latentviews.io.words import coded_columns
@@ -198,10 +197,10 @@ def read_table(
     path = as_path(path)
     if transform not in TRANSFORMS:
         raise InputError(f"transform must be one of {TRANSFORMS}; got {transform!r}.")
+    missing = as_names("missing", missing)
     if reading is not None:
-        columns, compensate = reading.columns, reading.compensated
-        missing = (*as_names("missing", missing), *(mark for mark in reading.missing if mark not in missing))
-    written: dict[str, Any] = {"delimiter": delimiter, "header": header, "missing": tuple(as_names("missing", missing))}
+        columns, compensate, missing = _as_read(reading, missing)
+    written: dict[str, Any] = {"delimiter": delimiter, "header": header, "missing": tuple(missing)}
     source, words = open_source(path, compensate=compensate, **written), as_names("words", words)
     chosen = _chosen(source, path, columns, exclude, words)
     names = tuple(source.names[j] for j in chosen)
@@ -219,6 +218,13 @@ def read_table(
     unread = tuple(source.names[j] for j in source.texts if source.names[j] in left_out)
     reading = Reading(names, tuple(scales), compensate, written["missing"])
     return Table(values, path.name, source.format, reading, left_out, unread)
+
+
+def _as_read(reading: Any, missing: list[str]) -> tuple[tuple[str, ...], bool, list[str]]:
+    """The columns of a reading, whether they were compensated, and its marks of missing values after others."""
+    if not isinstance(reading, Reading):
+        raise InputError(f"reading is the `reading` of a table that was read; got a {type(reading).__name__}.")
+    return reading.columns, reading.compensated, [*missing, *(mark for mark in reading.missing if mark not in missing)]
 
 
 def sample_table(
@@ -290,7 +296,7 @@ def _chosen(
 ) -> list[int]:
     """The places of the columns that are read: those named, or all that can be but for some."""
     if columns is not None:
-        return source.find(as_names("columns", columns), path)
+        return source.find(as_columns(columns), path)
     usual = range(len(source.names)) if source.usual is None else source.usual
     unwanted = source.find(as_names("exclude", exclude), path)
     left = [j for j in usual if j not in unwanted]
@@ -355,7 +361,7 @@ def _scales(
     """A scale for every column, None where it stays as it is."""
     fcs = source.format == "fcs"
     kind = ("logicle" if fcs else "none") if transform == "auto" else transform
-    if not isinstance(cofactor, Real) or not 0 < cofactor < np.inf:
+    if not isinstance(cofactor, int | float | np.number) or not 0 < cofactor < np.inf:
         raise InputError(f"The option `cofactor` must be positive and finite; got {cofactor!r}.")
     scales: list[Transform | None] = []
     for name, column in zip(names, values.T, strict=True):

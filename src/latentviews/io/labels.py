@@ -19,13 +19,14 @@ def write_labels(
 ) -> None:
     """A row for every row of the data: its number from 1, its class, and the probability of every class.
 
-    As "csv" or "parquet"; by default as the name ends. Where ``noise`` is a class, its probability is the last column.
+    As "csv" or "parquet"; by default as Parquet where the name ends in .parquet or .pq. Where ``noise`` is a class, its
+    probability is the last column.
 
     Parameters
     ----------
     path : str or Path
     labels : array of shape (n,)
-        Classes, -1 for noise.
+        Classes, numbers or names, -1 for noise.
     posteriors : array of shape (n, k)
     kind : "csv", "parquet" or None
     noise : array of shape (n,) or None
@@ -41,28 +42,29 @@ def write_labels(
     >>> path.read_text().splitlines()[1:]
     ['1,0,0.9,0.1', '2,1,0.2,0.8']
     """
+    from latentviews._arrays import unmasked  # what these import takes its time, and those who read need none of it
+    from latentviews._validation import as_numbers
+    from latentviews.io.saving import written_aside
+
     if kind not in (None, "csv", "parquet"):
         raise ValueError(f"kind must be 'csv', 'parquet' or None; got {kind!r}.")
-    path, posteriors = path_to_write(path, "Labels"), _shares("posteriors", posteriors, "(n, k)", 2)
-    noise = None if noise is None else _shares("noise", noise, "(n,)", 1)
-    labels = np.asarray(labels)
-    if labels.dtype.kind not in "iu" or labels.shape != (len(posteriors),):
-        raise ValueError(
-            f"labels must be a class number per row of posteriors, {len(posteriors):,} in all; got {labels.dtype} of "
-            f"shape {labels.shape}."
-        )
-    if noise is not None and len(noise) != len(labels):
-        raise ValueError(f"noise must be a probability per row, {len(labels):,} in all; got {len(noise):,}.")
-    with labels_file(path, kind) as file:
-        file.add(labels, posteriors, noise)
+    path, posteriors = path_to_write(path, "Labels"), as_numbers("posteriors", posteriors, missing=False)
+    if posteriors.ndim != 2:
+        raise ValueError(f"posteriors needs a row per object and a column per class; got shape {posteriors.shape}.")
+    labels = np.asarray(unmasked(labels))
+    if labels.shape != (len(posteriors),):
+        raise ValueError(f"labels needs a class per row of posteriors, {len(posteriors):,}; got shape {labels.shape}.")
+    noise = None if noise is None else as_numbers("noise", noise, missing=False)
+    if noise is not None and noise.shape != labels.shape:
+        raise ValueError(f"noise needs a probability per row of posteriors, {len(labels):,}; got shape {noise.shape}.")
+    kind = ("parquet" if is_parquet(path) else "csv") if kind is None else kind
+    with written_aside(path) as aside, labels_file(aside, kind) as file:
+        file.add(labels.astype(labels.dtype.newbyteorder("=")), posteriors, noise)
 
 
-def _shares(name: str, values: Any, shape: str, ndim: int) -> np.ndarray:
-    """Probabilities, as numbers in an array."""
-    found = np.asarray(values)
-    if found.ndim != ndim or found.dtype.kind not in "fiub":
-        raise ValueError(f"{name} must be numbers of shape {shape}; got {found.dtype} of shape {found.shape}.")
-    return found
+def is_parquet(path: Path) -> bool:
+    """Whether the name of a file of labels ends so."""
+    return path.suffix.lower() in (".parquet", ".pq")
 
 
 class LabelsFile:
@@ -70,7 +72,7 @@ class LabelsFile:
 
     def __init__(self, path: Path, kind: str | None):
         self.path = path
-        self.parquet = path.suffix in (".parquet", ".pq") if kind is None else kind == "parquet"
+        self.parquet = is_parquet(path) if kind is None else kind == "parquet"
         self.n_rows = 0
         self.writer: Any = None
 

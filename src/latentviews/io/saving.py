@@ -24,7 +24,7 @@ from typing import Any
 
 import numpy as np
 
-from latentviews._files import as_path
+from latentviews._files import as_path, path_to_write
 from latentviews.io.model_reader import DamagedError, Reader, array_name
 from latentviews.io.model_writer import SavingError, Writer
 
@@ -53,9 +53,7 @@ def save(model: Any, path: Any) -> None:
     >>> load(path)
     MultiViewMixture(n_components=3)
     """
-    path = as_path(path)
-    if path.is_dir():
-        raise SavingError(f"{path} is a directory; name a file in it.")
+    path = path_to_write(path, "A model")
     if model is None or isinstance(model, str | bytes | int | float | np.ndarray):
         raise SavingError(f"save takes an estimator or a record of latentviews; got {model!r:.60}.")
     writer = Writer()
@@ -117,7 +115,11 @@ def load(path: Any) -> Any:
 
 @contextmanager
 def written_aside(path: Path) -> Iterator[Path]:
-    """A name beside ``path`` to write to; it takes the place of ``path`` at the end, or is removed where that fails."""
+    """A name beside ``path`` to write to; it takes the place of ``path`` at the end, or is removed where that fails.
+
+    Where ``path`` is a link, what it leads to is replaced.
+    """
+    path = path.resolve() if path.is_symlink() else path
     if not path.parent.is_dir():
         raise FileNotFoundError(errno.ENOENT, "No such directory", str(path.parent))
     remove_leftovers(path.parent)

@@ -34,7 +34,15 @@ def as_names(option: str, given: Any) -> list[str]:
     """What an option that is a list of names, of columns or of marks, holds."""
     found = None if isinstance(given, str) or not isinstance(given, Iterable) else list(given)
     if found is None or not all(isinstance(name, str) for name in found):
-        raise InputError(f"The option `{option}` is a list of names, strings; got {given!r:.60}.")
+        raise InputError(f"The option `{option}` is a list of strings; got {given!r:.60}.")
+    return found
+
+
+def as_columns(given: Any) -> list[str]:
+    """The columns that are asked for, each once."""
+    found = as_names("columns", given)
+    if not found or len(set(found)) < len(found):
+        raise InputError(f"The option `columns` names at least one column, and each once; got {found!r:.60}.")
     return found
 
 

@@ -7,9 +7,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from latentviews._files import as_path
 from latentviews.io.binary import mapped_source, zarr_source
 from latentviews.io.opening import open_source
-from latentviews.io.source import InputError, Source, as_names, numbered, require
+from latentviews.io.source import InputError, Source, as_columns, as_names, numbered, require
 
 BIG = 2**26  # bytes of a memory map that is not taken for an array in memory
 KINDS = {".parquet", ".pq", ".npy", ".csv", ".tsv", ".gz", ".txt"}  # files of a folder that are parts of one table
@@ -197,7 +198,7 @@ def open_table(
     """
     opened = [(where, source) for where, source in _sources(path, delimiter, header)]
     first, source = opened[0]
-    names = _all_names(first, source, exclude) if columns is None else as_names("columns", columns)
+    names = _all_names(first, source, exclude) if columns is None else as_columns(columns)
     files = [_StoredFile(where, one, _places(where, one, names, columns, opened[0])) for where, one in opened]
     table = StoredTable(files, names)
     if not table.n_rows:
@@ -266,7 +267,7 @@ def _paths(path: Any) -> list[Path]:
         return [file for one in path for file in _paths(one)]
     if not isinstance(path, str | Path):
         raise InputError(f"A table is opened by its path, or a list of paths; got {type(path).__name__}.")
-    path = Path(path)
+    path = as_path(path)
     parts = sorted(file for file in path.rglob("*") if _is_part(file, path)) if _is_plain_folder(path) else [path]
     if not parts:
         raise InputError(f"{path} is a directory without a Parquet, NPY or text file.")

@@ -41,7 +41,7 @@ def open_text(
     """The columns of a delimited text file, plain or gzipped."""
     if delimiter is not None and not _is_delimiter(delimiter):
         raise InputError(f"The option `delimiter` is one character, such as ',' or a tab; got {delimiter!r}.")
-    if header is not None and not isinstance(header, bool):
+    if header is not None and not (np.isscalar(header) and header in (True, False)):
         raise InputError(f"The option `header` is True, False or None; got {header!r}.")
     dialect, first, rest = sniff(path, delimiter, header, missing)
     names = [name.strip() for name in first] if dialect.header else numbered(len(first))

@@ -6,6 +6,10 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
+from latentviews._arrays import to_numpy
+from latentviews._validation import check_rows
+from latentviews.core.categories import coded
+
 
 def offscreen_axes(count: int) -> np.ndarray:
     """Axes in a row, in a figure that belongs to no window: for files.
@@ -60,6 +64,16 @@ def column_place(column: Any, width: int, names: Any = None) -> int:
     return int(column) % width
 
 
+def drawn_rows(estimator: Any, X: Any) -> np.ndarray:
+    """Rows as numbers, missing ones and codes of categories among them, as a fitted model reads them."""
+    return to_numpy(check_rows(estimator, coded(estimator, X, reset=False), reset=False, missing=True))
+
+
+def as_written(name: Any) -> str:
+    """A name of the user's, whose dollars are no formula."""
+    return str(name).replace("$", r"\$")
+
+
 def passed_on(name: str, settings: Any) -> dict[str, Any]:
     """What a display hands to matplotlib, a dict or None."""
     if settings is not None and not isinstance(settings, Mapping):
@@ -77,7 +91,7 @@ def panels_on(ax: Any, count: int, what: str, new_figure: Any = None) -> np.ndar
     given = new_panels(count, new_figure) if ax is None else np.atleast_1d(np.asarray(ax, dtype=object)).ravel()
     if len(given) != count:
         raise ValueError(f"ax needs one Axes per {what}, {count} in all; got {len(given)}.")
-    if not all(hasattr(one, "figure") for one in given):
+    if not all(hasattr(one, "plot") for one in given):
         raise TypeError(f"ax must be Axes of matplotlib; got {ax!r}.")
     return given
 

@@ -10,7 +10,7 @@ from latentviews._numbers import TINY
 from latentviews._validation import as_numbers, check_count
 from latentviews.diagnosis.dependence import LEVEL, WithinClassDependence
 from latentviews.diagnosis.diagnose import CERTAIN, Diagnosis, diagnose
-from latentviews.plot._axes import DATA, PALETTE, check_model, class_label, class_style, panels_on
+from latentviews.plot._axes import DATA, PALETTE, as_written, check_model, class_label, class_style, panels_on
 
 
 class SpectrumDisplay:
@@ -98,6 +98,8 @@ class SpectrumDisplay:
         (panel,) = panels_on(ax, 1, "spectrum")
         label = f"{self.n_components} classes" if self.n_components else None
         k = max((self.n_components or 0) - self.centred, 0)
+        if not len(self.spectrum):
+            raise ValueError("The spectrum has no singular value; there is nothing to draw.")
         size = min(max(n_values, k + 1), len(self.spectrum))
         values, places = np.asarray(self.spectrum, dtype=float)[:size], np.arange(1, size + 1)
         floor = values[0] * 1e-6  # what is smaller is rounding, and would squeeze the rest
@@ -197,8 +199,10 @@ class ResponsibilityDisplay:
         the display itself
         """
         (panel,) = panels_on(ax, 1, "model")
-        certainty, labels = self.posteriors.max(axis=1), self.posteriors.argmax(axis=1)
-        k = self.posteriors.shape[1]
+        posteriors = as_numbers("posteriors", self.posteriors, missing=False)
+        if posteriors.ndim != 2 or not len(posteriors):
+            raise ValueError(f"posteriors needs a row per object and a column per class; got shape {posteriors.shape}.")
+        certainty, labels, k = posteriors.max(axis=1), posteriors.argmax(axis=1), posteriors.shape[1]
         panel.axhline(CERTAIN, color=DATA, zorder=0)
         for h in range(k):
             heights = np.sort(certainty[labels == h])
@@ -307,8 +311,8 @@ class DependenceDisplay:
         for s, t in zip(*np.nonzero(~np.eye(len(effect), dtype=bool)), strict=True):
             text = "×" if np.isnan(effect[s, t]) else f"{effect[s, t]:.2f}" + "*" * int(pvalue[s, t] <= LEVEL)
             panel.text(t, s, text, ha="center", va="center", color="white" if effect[s, t] > 0.6 else "black")
-        places = range(len(self.view_names))
+        places, names = range(len(self.view_names)), [as_written(name) for name in self.view_names]
         panel.set(title=f"class {h}", xticks=places, yticks=places)
-        panel.set_xticklabels(self.view_names, rotation=30 if max(map(len, self.view_names)) > 4 else 0)
-        panel.set_yticklabels(self.view_names)
+        panel.set_xticklabels(names, rotation=30 if max(map(len, self.view_names)) > 4 else 0)
+        panel.set_yticklabels(names)
         return image

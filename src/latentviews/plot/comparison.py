@@ -6,9 +6,8 @@ import numpy as np
 
 from latentviews._arrays import to_numpy
 from latentviews._numbers import evenly
-from latentviews._validation import check_rows
-from latentviews.comparison.features import as_rows
-from latentviews.plot._axes import DATA, PALETTE, check_model, column_place, panels_on
+from latentviews.comparison.features import finite_table
+from latentviews.plot._axes import DATA, PALETTE, as_written, check_model, column_place, drawn_rows, panels_on
 
 POINTS = 4000  # at most this many rows of a series are drawn
 GRID = 200  # points of a witness along a column, and a quarter of that along each of two
@@ -60,7 +59,9 @@ class WitnessDisplay:
         """
         if getattr(self.result, "witness", None) is None:
             raise ValueError(f"WitnessDisplay draws what two_sample_test gave, with its witness; got {self.result!r}.")
-        x, y = (to_numpy(as_rows(name, rows)) for name, rows in (("x", self.x), ("y", self.y)))
+        x, y = (to_numpy(finite_table(name, rows)) for name, rows in (("x", self.x), ("y", self.y)))
+        if not len(x) or not len(y):
+            raise ValueError(f"x and y need at least one row each; got {len(x)} and {len(y)}.")
         if x.shape[1] != y.shape[1]:
             raise ValueError(f"x and y need the same columns; got {x.shape[1]} and {y.shape[1]}.")
         (panel,) = panels_on(ax, 1, "comparison")
@@ -149,8 +150,8 @@ class ChangePointDisplay:
         ChangePointDisplay
         """
         check_model(cls, estimator, "a ChangePoints", "changes_")
-        rows = to_numpy(check_rows(estimator, X, reset=False))
-        names = getattr(X, "columns", None)
+        rows = drawn_rows(estimator, X)
+        names = getattr(estimator, "feature_names_in_", getattr(X, "columns", None))
         place = column_place(column, rows.shape[1], names)
         name = f"column {place}" if names is None else str(names[place])
         return cls(rows[:, place], estimator.changes_, name).plot(ax)
@@ -174,7 +175,7 @@ class ChangePointDisplay:
         panel.plot(some, np.asarray(self.values)[some], color="0.2", lw=0.8)
         for change in self.changes:
             panel.axvline(change - 0.5, color=PALETTE[3], lw=1)
-        panel.set(xlabel="row", ylabel=self.name, xlim=(-0.5, len(self.values) - 0.5))
+        panel.set(xlabel="row", ylabel=as_written(self.name), xlim=(-0.5, len(self.values) - 0.5))
         self.ax_, self.figure_ = panel, panel.figure
         return self
 
@@ -234,10 +235,10 @@ class DriftDisplay:
         DriftDisplay
         """
         (panel,) = panels_on(ax, 1, "stream")
-        rows = (1 + np.arange(len(self.statistics))) * self.window
-        above = self.statistics > self.threshold
-        panel.plot(rows, self.statistics, color="0.3", lw=1, marker=".")
-        panel.plot(rows[above], self.statistics[above], "o", color=PALETTE[3], label="alarm")
+        statistics = np.asarray(self.statistics)
+        rows, above = (1 + np.arange(len(statistics))) * self.window, statistics > self.threshold
+        panel.plot(rows, statistics, color="0.3", lw=1, marker=".")
+        panel.plot(rows[above], statistics[above], "o", color=PALETTE[3], label="alarm")
         panel.axhline(self.threshold, color=PALETTE[0], ls="--", label="threshold")
         panel.set(xlabel="rows seen", ylabel="distance from the reference", ylim=(0, None))
         panel.legend(fontsize="small")

@@ -14,7 +14,16 @@ from latentviews._validation import check_count
 from latentviews.core import streams
 from latentviews.core.components import Components
 from latentviews.core.tables import read_table
-from latentviews.plot._axes import DATA, check_model, class_label, class_style, panels_on, passed_on
+from latentviews.plot._axes import (
+    DATA,
+    as_written,
+    check_matplotlib,
+    check_model,
+    class_label,
+    class_style,
+    panels_on,
+    passed_on,
+)
 from latentviews.plot.view_densities import ViewDensities, histogram, levels, shares, view_densities
 
 ROWS = 50_000  # at most this many rows in a histogram
@@ -88,6 +97,11 @@ class ComponentDisplay:
         ComponentDisplay
         """
         check_model(cls, estimator, "the views of a MultiViewMixture or KernelHMM", "views_", "components_", "weights_")
+        if not all(hasattr(view, "space") for view in estimator.components_):
+            raise TypeError(
+                "ComponentDisplay draws the views of a MultiViewMixture or KernelHMM; those of "
+                f"{type(estimator).__name__} have no space to be drawn over."
+            )
         for t, columns in enumerate(estimator.views_):
             _check_drawable(t, len(columns), estimator.components_[t])
         if resolution is not None:
@@ -123,8 +137,9 @@ class ComponentDisplay:
         ComponentDisplay
             The display itself.
         """
-        curves, contours = passed_on("curve_kwargs", curve_kwargs), passed_on("contour_kwargs", contour_kwargs)
-        check_count("n_points", n_points)
+        curves = _by_long_names(passed_on("curve_kwargs", curve_kwargs))
+        contours = passed_on("contour_kwargs", contour_kwargs)
+        check_count("n_points", n_points, 0)
         panels = panels_on(ax, len(self.views), "view")
         for panel, view in zip(panels, self.views, strict=True):
             if len(view.names) == 1:
@@ -135,6 +150,15 @@ class ComponentDisplay:
             panels[0].legend(frameon=False, fontsize="small")
         self.axes_, self.figure_ = panels, panels[0].figure
         return self
+
+
+def _by_long_names(settings: dict[str, Any]) -> dict[str, Any]:
+    """Settings of lines, "c" as "color" and so on, so that they take the place of ours."""
+    check_matplotlib()
+    from matplotlib.cbook import normalize_kwargs
+    from matplotlib.lines import Line2D
+
+    return normalize_kwargs(settings, Line2D)
 
 
 def _check_drawable(t: int, n_columns: int, components: Components) -> None:
@@ -179,7 +203,7 @@ def _draw_curves(panel: Any, view: ViewDensities, weights: np.ndarray, options: 
             **options,
         }
         panel.plot(ticks, weight * view.densities[:, h], **style)
-    panel.set(xlabel=view.names[0], ylabel="weight × probability" if view.discrete else "weight × density")
+    panel.set(xlabel=as_written(view.names[0]), ylabel="weight × probability" if view.discrete else "weight × density")
     panel.set_ylim(bottom=0, auto=None)  # what is drawn later may still lift the top
     if len(view.values):
         _draw_masses(panel.twinx(), view, weights)
@@ -206,9 +230,10 @@ def _draw_contours(
     for h, weight in enumerate(weights):
         density = view.densities[:, :, h]
         style = class_style(h)
-        kwargs = {"colors": style["color"], "linestyles": style["linestyle"], **options}
-        panel.contour(*view.ticks, density.T, levels=levels(density), **kwargs)
+        own = {"linestyles": style["linestyle"], "levels": levels(density)}
+        colours = {} if "cmap" in options else {"colors": style["color"]}
+        panel.contour(*view.ticks, density.T, **own | colours | options)
         panel.plot([], [], label=class_label(h, weight), **style)  # contours have no line for the legend
-    panel.set(xlabel=view.names[0], ylabel=view.names[1])
+    panel.set(xlabel=as_written(view.names[0]), ylabel=as_written(view.names[1]))
     panel.set_xlim(view.ticks[0][[0, -1]])
     panel.set_ylim(view.ticks[1][[0, -1]])

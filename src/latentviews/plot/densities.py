@@ -1,16 +1,15 @@
 """The joint density of two columns."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Self
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from latentviews._arrays import to_numpy
 from latentviews._numbers import thinned
-from latentviews._validation import check_count, check_rows
+from latentviews._validation import check_count
 from latentviews.core.kernels.spaces import Real
-from latentviews.plot._axes import DATA, PALETTE, panels_on, passed_on
+from latentviews.plot._axes import DATA, PALETTE, as_written, drawn_rows, panels_on, passed_on
 from latentviews.plot.view_densities import TAIL, levels
 
 
@@ -91,10 +90,11 @@ class DensityDisplay:
                 f"DensityDisplay draws two columns of a fitted LowRankDensity; got a {type(estimator).__name__}, whose "
                 "views ComponentDisplay draws."
             )
-        if not isinstance(columns, Sequence | np.ndarray) or isinstance(columns, str) or len(columns) != 2:
+        columns = columns if isinstance(columns, str) or not isinstance(columns, Iterable) else list(columns)
+        if not isinstance(columns, list) or len(columns) != 2:
             raise ValueError(f"DensityDisplay draws two columns, by their numbers or names; got {columns!r}.")
         check_count("resolution", resolution, 2)
-        density = estimator.conditional(columns, given or {})
+        density = estimator.conditional(columns, {} if given is None else given)
         low, high = np.quantile(density.sample(4000, random_state=0), [TAIL, 1 - TAIL], axis=0)
         margin = 0.08 * (high - low)
         spaces = [density.spaces.get(j, Real()) for j in density.columns]
@@ -104,7 +104,7 @@ class DensityDisplay:
         values = np.exp(density.score_samples(points)).reshape(resolution, resolution)
         known = getattr(estimator, "feature_names_in_", None)
         names = [f"column {j}" if known is None else str(known[j]) for j in density.columns]
-        rows = None if X is None else to_numpy(check_rows(estimator, X, reset=False, missing=True))[:, density.columns]
+        rows = None if X is None else drawn_rows(estimator, X)[:, density.columns]
         return cls(names, ticks, values, rows).plot(ax, n_points=n_points, contour_kwargs=contour_kwargs)
 
     def plot(self, ax: Any = None, *, n_points: int = 1000, contour_kwargs: Mapping[str, Any] | None = None) -> Self:
@@ -123,13 +123,15 @@ class DensityDisplay:
         -------
         the display itself
         """
-        kwargs = {"colors": PALETTE[0], **passed_on("contour_kwargs", contour_kwargs)}
-        check_count("n_points", n_points)
+        options = passed_on("contour_kwargs", contour_kwargs)
+        ticks, density = [np.asarray(part) for part in self.ticks], np.asarray(self.density)
+        check_count("n_points", n_points, 0)
         (panel,) = panels_on(ax, 1, "density")
         if self.rows is not None:
-            some = thinned(self.rows, n_points)
+            some = thinned(np.asarray(self.rows), n_points)
             panel.scatter(*some.T, s=4, color=DATA, linewidths=0, zorder=0)
-        panel.contour(*self.ticks, self.density.T, levels=levels(self.density), **kwargs)
-        panel.set(xlabel=self.names[0], ylabel=self.names[1])
+        own = {"levels": levels(density)} | ({} if "cmap" in options else {"colors": PALETTE[0]})
+        panel.contour(*ticks, density.T, **own | options)
+        panel.set(xlabel=as_written(self.names[0]), ylabel=as_written(self.names[1]))
         self.ax_, self.figure_ = panel, panel.figure
         return self

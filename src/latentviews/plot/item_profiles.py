@@ -8,7 +8,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from latentviews.plot._axes import PALETTE, check_model, class_label, panels_on
+from latentviews.plot._axes import PALETTE, as_written, check_model, class_label, panels_on
 
 MOST = 8  # categories of an item that are drawn apart; the rarest of more are drawn together
 WRITTEN = 0.12  # the least probability whose category is written into its bar
@@ -90,13 +90,14 @@ class ItemProfileDisplay:
         """
         self.axes_ = panels_on(ax, len(self.weights), "class")
         self.figure_ = self.axes_[0].figure
+        items = [as_written(item) for item in self.items]
         for h, panel in enumerate(self.axes_):
             for place, (probabilities, categories) in enumerate(zip(self.probabilities, self.categories, strict=True)):
                 _draw_bar(panel, place, probabilities[:, h], categories, PALETTE[h % len(PALETTE)])
             panel.set_title(class_label(h, float(self.weights[h])))
             panel.set_xlim(0, 1)
             panel.set_xlabel("probability")
-            panel.set_yticks(range(len(self.items)), self.items if h == 0 else [""] * len(self.items))
+            panel.set_yticks(range(len(items)), items if h == 0 else [""] * len(items))
             panel.invert_yaxis()
         return self
 
@@ -118,4 +119,5 @@ def _draw_bar(panel: Any, place: int, shares: np.ndarray, names: Sequence[str], 
         panel.barh(place, share, left=start, color=color, alpha=shade, edgecolor="white", linewidth=0.5)
         if share >= WRITTEN:
             ink = "white" if shade > 0.6 else "black"
-            panel.text(start + share / 2, place, name, ha="center", va="center", fontsize="x-small", color=ink)
+            middle, text = start + share / 2, as_written(name)
+            panel.text(middle, place, text, ha="center", va="center", fontsize="x-small", color=ink)

@@ -4,7 +4,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from latentviews.plot._axes import check_model, class_label, class_style, panels_on
+from latentviews.plot._axes import as_written, check_model, class_label, class_style, panels_on
 
 WRITTEN = 60  # nodes up to which their names are written
 
@@ -71,16 +71,17 @@ class MembershipDisplay:
         """
         (self.ax_,) = panels_on(ax, 1, "graph")
         self.figure_ = self.ax_.figure
-        labels = self.memberships.argmax(axis=1)
-        order = np.lexsort((-self.memberships.max(axis=1), labels))
+        memberships, nodes = np.asarray(self.memberships), np.asarray(self.nodes)
+        order = np.lexsort((-memberships.max(axis=1), memberships.argmax(axis=1)))
         below = np.zeros(len(order))
         for h, weight in enumerate(self.weights):
-            share = self.memberships[order, h]
+            share = memberships[order, h]
             color, label = class_style(h)["color"], class_label(h, float(weight))
             self.ax_.bar(range(len(order)), share, bottom=below, width=1.0, color=color, label=label)
             below = below + share
         if len(order) <= WRITTEN:
-            self.ax_.set_xticks(range(len(order)), [str(self.nodes[i]) for i in order], rotation=90, fontsize="x-small")
+            names = [as_written(nodes[i]) for i in order]
+            self.ax_.set_xticks(range(len(order)), names, rotation=90, fontsize="x-small")
         self.ax_.set(xlabel="node", ylabel="share", ylim=(0, 1))
         self.ax_.legend()
         return self

@@ -9,8 +9,17 @@ from typing import Any, Self
 import numpy as np
 
 from latentviews._numbers import evenly
-from latentviews._parameters import are_numbers
-from latentviews.plot._axes import DATA, PALETTE, check_model, class_style, column_place, panels_on
+from latentviews._parameters import is_number
+from latentviews.plot._axes import (
+    DATA,
+    PALETTE,
+    as_written,
+    check_model,
+    class_style,
+    column_place,
+    drawn_rows,
+    panels_on,
+)
 
 POINTS = 4000  # at most this many rows of a series are drawn
 RECENT = 4  # rows before a forecast that are drawn, for every step of it
@@ -72,7 +81,7 @@ class StateDisplay:
         check_model(cls, estimator, "a KernelHMM", "transition_", "predict")
         place = _place(estimator, X, column)
         states = estimator.predict(X, lengths=lengths)
-        return cls(_column(X, place), states, _name(estimator, X, place)).plot(ax)
+        return cls(drawn_rows(estimator, X)[:, place], states, _name(estimator, X, place)).plot(ax)
 
     def plot(self, ax: Any = None) -> Self:
         """Draw, on ``ax`` if given.
@@ -87,17 +96,18 @@ class StateDisplay:
         the display itself
         """
         (panel,) = panels_on(ax, 1, "series")
-        begins = np.flatnonzero(np.append(True, np.diff(self.states) != 0))
-        ends = np.append(begins[1:], len(self.states))
+        states = np.asarray(self.states)
+        begins = np.flatnonzero(np.append(True, np.diff(states) != 0))
+        ends = np.append(begins[1:], len(states))
         named: set[int] = set()
         for begin, end in zip(begins, ends, strict=True):
-            state = int(self.states[begin])
+            state = int(states[begin])
             label = None if state in named else f"state {state}"
             named.add(state)
             panel.axvspan(begin - 0.5, end - 0.5, color=class_style(state)["color"], alpha=0.3, lw=0, label=label)
         some = evenly(len(self.values), POINTS)
         panel.plot(some, np.asarray(self.values)[some], color="0.2", lw=0.8)
-        panel.set(xlabel="row", ylabel=self.name, xlim=(-0.5, len(self.values) - 0.5))
+        panel.set(xlabel="row", ylabel=as_written(self.name), xlim=(-0.5, len(self.values) - 0.5))
         patches, labels = panel.get_legend_handles_labels()
         order = np.argsort([int(label.split()[-1]) for label in labels])
         panel.legend([patches[i] for i in order], [labels[i] for i in order], fontsize="small", loc="upper right")
@@ -239,7 +249,7 @@ class ForecastDisplay:
         outer = np.sort((1 - _checked_shares(shares)) / 2)
         levels = np.concatenate([outer, [0.5], 1 - outer[::-1]])
         quantiles = estimator.forecast(X, horizon).quantile(levels)[:, place]
-        recent = _column(X, place)[-RECENT * horizon :]
+        recent = drawn_rows(estimator, X)[:, place][-RECENT * horizon :]
         return cls(recent, quantiles, levels, _name(estimator, X, place)).plot(ax)
 
     def plot(self, ax: Any = None) -> Self:
@@ -255,17 +265,17 @@ class ForecastDisplay:
         the display itself
         """
         (panel,) = panels_on(ax, 1, "forecast")
-        n_bands, horizon = len(self.levels) // 2, len(self.quantiles)
+        quantiles, levels = np.asarray(self.quantiles), np.asarray(self.levels)
+        n_bands, horizon = len(levels) // 2, len(quantiles)
         past, ahead = np.arange(-len(self.recent) + 1, 1), np.arange(1, horizon + 1)
         for band in range(n_bands):
-            low, high = self.quantiles[:, band], self.quantiles[:, -1 - band]
-            share = self.levels[-1 - band] - self.levels[band]
+            low, high, share = quantiles[:, band], quantiles[:, -1 - band], levels[-1 - band] - levels[band]
             label = f"{100 * share:.0f} %"
-            panel.fill_between(ahead, low, high, color=PALETTE[0], alpha=0.2 + 0.15 * band, lw=0, label=label)
+            panel.fill_between(ahead, low, high, color=PALETTE[0], alpha=min(0.2 + 0.15 * band, 0.9), lw=0, label=label)
         panel.plot(past, self.recent, color="0.2", lw=0.8)
-        panel.plot(ahead, self.quantiles[:, n_bands], color=PALETTE[0], label="median")
+        panel.plot(ahead, quantiles[:, n_bands], color=PALETTE[0], label="median")
         panel.axvline(0.5, color=DATA, zorder=0)
-        panel.set(xlabel="rows from now", ylabel=self.name)
+        panel.set(xlabel="rows from now", ylabel=as_written(self.name))
         panel.legend(frameon=False, fontsize="small", loc="upper left")
         self.ax_, self.figure_ = panel, panel.figure
         return self
@@ -273,7 +283,8 @@ class ForecastDisplay:
 
 def _checked_shares(shares: Any) -> np.ndarray:
     """Shares of a distribution that bands hold."""
-    if not are_numbers(shares) or np.ndim(shares) != 1 or not all(0 < share < 1 for share in shares):
+    flat = np.ndim(shares) == 1 and len(shares) > 0
+    if not flat or not all(is_number(share) and 0 < share < 1 for share in shares):
         raise ValueError(f"shares must be numbers between 0 and 1, such as (0.9, 0.5); got {shares!r}.")
     return np.asarray(shares, dtype=float)
 
@@ -285,10 +296,6 @@ def _names(estimator: Any, X: Any) -> Any:
 
 def _place(estimator: Any, X: Any, column: int | str) -> int:
     return column_place(column, estimator.n_features_in_, _names(estimator, X))
-
-
-def _column(X: Any, place: int) -> np.ndarray:
-    return np.asarray(X, dtype=float)[:, place]
 
 
 def _name(estimator: Any, X: Any, place: int) -> str:

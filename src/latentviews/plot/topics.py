@@ -5,7 +5,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from latentviews.plot._axes import check_model, class_style, panels_on
+from latentviews.plot._axes import as_written, check_model, class_style, panels_on
 
 
 class TopicDisplay:
@@ -80,7 +80,7 @@ class TopicDisplay:
         for h, panel in enumerate(panels):
             places = np.arange(len(self.words[h]))[::-1]
             panel.barh(places, self.chances[h], color=class_style(h)["color"], alpha=0.75)
-            panel.set_yticks(places, [str(word) for word in self.words[h]])
+            panel.set_yticks(places, [as_written(word) for word in self.words[h]])
             panel.set(xlabel="chance of the word", title=f"topic {h} ({self.weights[h]:.2f})")
         self.axes_, self.figure_ = panels, panels[0].figure
         return self

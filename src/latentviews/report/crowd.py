@@ -63,6 +63,8 @@ def write_crowd_report(
     'crowd.html'
     """
     check_is_fitted(model)
+    if not isinstance(model, CrowdLabels):
+        raise TypeError(f"write_crowd_report takes a fitted CrowdLabels; got a {type(model).__name__}.")
     path = path_to_write(path, "A report")
     write_page(crowd_page(model, source, title, saved), path)
     return path

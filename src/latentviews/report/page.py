@@ -71,6 +71,7 @@ def page(contents: Contents) -> str:
 
 def write_page(text: str, path: Path) -> None:
     """A page at ``path``, whole or not at all: written aside, then renamed."""
+    path = path.resolve() if path.is_symlink() else path
     aside = path.with_name(f".{path.name}.{os.getpid()}")
     try:
         aside.write_text(text, encoding="utf-8", errors="replace", newline="\n")

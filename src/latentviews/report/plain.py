@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from latentviews import __version__
-from latentviews._no_tables import refuse_no_names
+from latentviews._no_tables import as_list_of_names
 from latentviews.report.figures import CERTAINTIES, percent
 from latentviews.report.markup import Html, code_spans, name, table, tag
 from latentviews.report.page import class_colours, resource
@@ -53,9 +53,7 @@ def plain_page(title: str, facts: Sequence[str], parts: Mapping[str, tuple[str, 
 def column_names(model: Any, columns: Sequence[Any] | None) -> list[str]:
     """The names given, or else those of the fit, or places; a sentence where there are too many or too few."""
     n_columns = model.n_features_in_
-    if columns is not None:
-        refuse_no_names(columns)
-    found = getattr(model, "feature_names_in_", range(n_columns)) if columns is None else columns
+    found = getattr(model, "feature_names_in_", range(n_columns)) if columns is None else as_list_of_names(columns)
     if len(found) != n_columns:
         raise ValueError(f"columns needs one name per column of X, {n_columns}; got {len(found)}.")
     return [str(one) for one in found]
