@@ -23,6 +23,7 @@ from latentviews import (
     PredictiveStateModel,
     SignedTrain,
     SmoothedEM,
+    Stack,
     TopicModel,
     independence_test,
     likelihood_curve,
@@ -469,3 +470,15 @@ def test_densities_of_many_columns_in_small_units_and_an_interval_are_held_by_th
     found = judged(model.fit, X)
 
     assert np.isfinite(found.score(X))
+
+
+def test_draws_given_a_value_far_beyond_the_rows_are_numbers():
+    """Normal scores given it were beyond 8.3, where the normal law's distribution function is one."""
+    rng = np.random.default_rng(6)
+    X = rng.normal(size=(80, 4)) * 10.0 ** rng.integers(-3, 4)
+    X[:, 2] += X[:, 1]
+    model = LowRankDensity(2, method=Stack(max_iter=3, n_folds=2), random_state=0).fit(X)
+
+    drawn = model.conditional((0, 1), {2: 1e3}).sample(4000, random_state=0)
+
+    assert np.isfinite(drawn).all()

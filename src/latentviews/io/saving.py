@@ -31,6 +31,7 @@ from latentviews.io.model_writer import SavingError, Writer
 FORMAT = "latentviews model"
 VERSION = 2  # raised when older releases could not read what is written
 TREE = "model.json"
+NO_MODELS = (str, bytes, int, float, np.ndarray, dict, list, tuple, set)  # what parts of models may be
 
 
 def save(model: Any, path: Any) -> None:
@@ -54,7 +55,7 @@ def save(model: Any, path: Any) -> None:
     MultiViewMixture(n_components=3)
     """
     path = path_to_write(path, "A model")
-    if model is None or isinstance(model, str | bytes | int | float | np.ndarray):
+    if model is None or isinstance(model, NO_MODELS):
         raise SavingError(f"save takes an estimator or a record of latentviews; got {model!r:.60}.")
     writer = Writer()
     root = writer.encode(model, type(model).__name__)

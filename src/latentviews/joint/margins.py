@@ -256,7 +256,7 @@ class Tables(Margins):
 
     def draw(self, scores: np.ndarray, component: int) -> np.ndarray:
         """Values with these normal scores (n, c): F⁻¹(Φ(z))."""
-        below = ndtr(scores)
+        below = ndtr(np.clip(scores, -EXTREME, EXTREME))  # beyond, Φ is one, whose quantile is no number
         values = np.empty_like(below)
         for c in range(len(self.columns)):
             table = self.cumulative[c, :, component]
