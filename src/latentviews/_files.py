@@ -4,6 +4,7 @@ import os
 from pathlib import Path
 from typing import Any
 
+LONGEST = 255  # bytes of a file's name, as file systems have it
 ZARR_FILES = ("zarr.json", ".zarray", ".zgroup")
 
 
@@ -14,6 +15,10 @@ def as_path(path: Any, name: str = "path") -> Path:
         raise TypeError(f"{name} must be the name of {what}, a string or a Path; got {path!r:.60}.")
     if "\0" in str(path):
         raise ValueError(f"{name} must be the name of {what}, which holds no null character; got {path!r:.60}.")
+    if any(len(os.fsencode(part)) > LONGEST for part in Path(path).parts):
+        raise ValueError(
+            f"{name} must be the name of {what}, whose parts have at most {LONGEST} bytes; got {path!r:.60}."
+        )
     return Path(path)
 
 

@@ -118,13 +118,15 @@ def table_of(estimator: Any, X: Any, **options: Any) -> Any:
     """What scikit-learn's ``validate_data`` gives; where it asks for numbers, a sentence on text and dates."""
     name, X = type(estimator).__name__, unmasked(X)
     refuse_no_table(name, X)
-    if options.get("dtype") is not None and _holds_dates(X):  # which NumPy takes as numbers in some units
+    numbers = options.get("dtype") is not None
+    if numbers and _holds_dates(X):  # which NumPy takes as numbers in some units
         _refuse_others(name, X)
     try:
         with np.errstate(all="ignore"):  # of the sum by which it looks for infinity
             return validate_data(estimator, X, **options)
     except (TypeError, ValueError) as error:
-        _refuse_others(name, X)
+        if numbers:
+            _refuse_others(name, X)
         if np.iscomplexobj(X):
             raise ValueError("Complex data not supported: pass real and imaginary parts as columns.") from error
         raise

@@ -281,3 +281,12 @@ def test_many_categories_are_drawn_together(rng):
 
     assert display.categories[0][-1] == "others"
     np.testing.assert_allclose(display.probabilities[0].sum(axis=0), 1.0)
+
+
+@pytest.mark.parametrize("width", [2, 8])
+def test_rows_of_another_width_are_told_by_it(width):
+    answers = np.array(["yes", "no", "maybe"])[np.random.default_rng(0).integers(3, size=(60, 8))]
+    model = LatentClass(2, random_state=0).fit(answers[:, :4])
+
+    with pytest.raises(ValueError, match=f"X has {width} features, but LatentClass is expecting 4 features"):
+        model.predict(answers[:, :width])

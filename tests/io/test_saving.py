@@ -257,6 +257,10 @@ def test_what_is_no_model_or_no_place_is_refused(tmp_path, path):
         save(model, tmp_path)
     with pytest.raises(TypeError, match="path must be the name of a file, a string or a Path; got 5"):
         save(model, 5)
+    with pytest.raises(
+        ValueError, match="path must be the name of a file, whose parts have at most 255 bytes; got 'aaa"
+    ):
+        save(model, 300 * "a")
     with pytest.raises(TypeError, match="path must be the name of a file, a string or a Path; got None"):
         load(None)
     for nothing in (5, None, "model", np.eye(2), {}, [1]):
