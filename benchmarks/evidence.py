@@ -406,6 +406,8 @@ def main() -> int:
         for step in STEPS:
             for name in step.saves.split():
                 print(f"{standing(step)} {step.command.replace(DATA, 'DATA'):45s} {name:40s} {' '.join(pages(name))}")
+        for name, command in APART.items():
+            print(f"by hand {command:45s} {name:40s} {' '.join(pages(name))}")
         return 0
     failed = full(chosen.since, chosen.minutes, chosen.lanes, chosen.only) if chosen.full else quick(chosen.only)
     for command in failed:

@@ -10,6 +10,7 @@ import numpy as np
 import latentviews
 from latentviews import (
     ChangePoints,
+    CommunityModel,
     ConditionalEmbedding,
     CrowdLabels,
     DoublyStochasticClassifier,
@@ -17,6 +18,7 @@ from latentviews import (
     DoublyStochasticRegressor,
     DriftMonitor,
     HSICSelector,
+    KernelBeliefPropagation,
     KernelHMM,
     KernelICA,
     LandmarkPCA,
@@ -25,6 +27,8 @@ from latentviews import (
     MultiViewMixture,
     PredictiveStateModel,
     TopicModel,
+    TransformedDensity,
+    WhitenScale,
     diagnose,
     independence_test,
     load,
@@ -32,13 +36,14 @@ from latentviews import (
     save,
     two_sample_test,
 )
+from latentviews.baselines import HistogramSpectral, LatentTreeSpectral, NonparametricEM, SphericalSpectral
 from latentviews.datasets import make_hmm, make_multiview
 from latentviews.io import InputError, read_table
 from latentviews.metrics import label_accuracy
 from latentviews.plot import ComponentDisplay
 from latentviews.report import write_report
 
-EXTRAS = ("matplotlib", "pandas", "pyarrow", "torch", "dask", "tqdm", "h5py", "zarr", "networkx")
+EXTRAS = ("matplotlib", "pandas", "pyarrow", "torch", "dask", "tqdm", "h5py", "zarr", "networkx", "flowio", "rich")
 folder = Path(tempfile.mkdtemp())
 
 
@@ -76,6 +81,12 @@ with warnings.catch_warnings():
     MultiViewMixture(3, dependence="copula", random_state=0).fit(some).predict_proba(some)
     for other in (LowRankDensity(random_state=0), KernelICA(random_state=0), DriftMonitor(random_state=0)):
         other.fit(some)
+    propagation = KernelBeliefPropagation([(0, 1), (1, 2)], random_state=0)
+    for other in (TransformedDensity(LowRankDensity(random_state=0)), WhitenScale(), propagation):
+        other.fit(some)
+    for other in (HistogramSpectral, LatentTreeSpectral, NonparametricEM, SphericalSpectral):
+        other(3, random_state=0).fit(X)
+    CommunityModel(2, random_state=0).fit(np.kron(np.eye(2), np.ones((20, 20)) - np.eye(20)))
     for other in (LandmarkPCA(2, random_state=0), DoublyStochasticPCA(2, random_state=0)):
         assert other.fit_transform(some).shape == (200, 2)
     for other in (KernelHMM(3, random_state=0), PredictiveStateModel(random_state=0), ChangePoints(random_state=0)):

@@ -1,6 +1,7 @@
 """What is told beside a saved result."""
 
 import json
+import re
 import runpy
 import shlex
 import subprocess
@@ -39,3 +40,11 @@ def test_a_saved_command_names_no_place_outside_the_repository(tmp_path):
     done = subprocess.run([sys.executable, script, str(data)], capture_output=True, text=True, check=True)
 
     assert shlex.split(done.stdout)[-1] == "../shared/data"
+
+
+def test_the_table_of_benchmarks_has_every_script():
+    table = (ROOT / "benchmarks/README.md").read_text()
+
+    steps = runpy.run_path(str(ROOT / "benchmarks" / "evidence.py"))["STEPS"]
+    absent = {step.command.split()[0] for step in steps} - set(re.findall(r"benchmarks/(\S+\.py)", table))
+    assert absent == set()

@@ -328,7 +328,16 @@ def test_the_readme_states_what_was_measured_of_forecasts():
     assert len(saved("coverage")["measured"]) == 11
 
 
-ROOMS = ("baselines", "datasets", "io", "losses", "plot", "report")
+def test_some_page_says_how_a_figure_was_measured():
+    text = "\n".join(page.read_text() for page in FIGURES.pages())
+
+    cited = set(re.findall(r"<!-- (\w+/results/\S+\.json) ", text))
+    told = set(" ".join(re.findall(r"^```\{measured\} (.*)$", text, flags=re.MULTILINE)).split())
+
+    assert cited - told == set()
+
+
+ROOMS = ("baselines", "datasets", "io", "losses", "metrics", "plot", "report")
 PUBLIC = ("latentviews", *(f"latentviews.{name}" for name in ROOMS))
 
 

@@ -5,6 +5,7 @@ import pytest
 from scipy import stats
 
 from latentviews import ConditionalEmbedding, Delta, Gaussian
+from latentviews.comparison.conditional import ConditionalDistributions
 
 TABLE = np.array([[6, 2, 1], [1, 5, 4]])  # counts of x in columns given z in rows
 
@@ -152,3 +153,12 @@ def test_bandwidths_grow_wide_along_columns_that_tell_nothing(rng):
 
     first, second = model.kernel_z_.bandwidth
     assert second > 4 * first
+
+
+def test_a_density_whose_height_no_number_holds_is_infinite_where_it_has_a_share():
+    kernel = Gaussian(1e-310)
+    points, weights = np.array([[0.0], [1.0], [2.0]]), np.array([[1.0, 0.0], [0.0, 0.5], [0.0, 0.5]])
+
+    found = ConditionalDistributions(points, weights, kernel).density(points)
+
+    assert found.tolist() == [[np.inf, 0.0], [0.0, np.inf], [0.0, np.inf]]

@@ -54,7 +54,7 @@ def _one(run_case: RunCase, family: str, seed: int, number: int, noise: Any) -> 
     noise.seek(before)
     said = noise.read().decode(errors="replace").strip()
     faults = [*judge.faults, *([f"on the terminal: {said[:300]}"] if said else [])]
-    seconds = round(time.process_time() - began, 2)
+    seconds = round(time.process_time() - began, 4)
     done = {"family": family, "case": number, "words": words, "faults": faults, "seconds": seconds}
     return {**done, "refusals": judge.refusals}
 

@@ -88,7 +88,11 @@ class ConditionalDistributions:
         array of shape (n, m)
         """
         rows = _as_table(x, self.points)
-        return to_numpy(self.kernel.gram(rows, self.points)) @ self._shares
+        heights = to_numpy(self.kernel.gram(rows, self.points))
+        endless = np.isinf(heights)  # of kernels so narrow that no number holds their height
+        if not endless.any():
+            return heights @ self._shares
+        return np.where(endless @ self._shares > 0, np.inf, np.where(endless, 0.0, heights) @ self._shares)
 
     def log_density(self, x: Any) -> np.ndarray:
         """The density of row i given z_i, in logarithms, (m,): as many rows as there are distributions.

@@ -100,7 +100,8 @@ def tensor_error_bound(n_rows: int, rho: float, sigma_k: float, pi_min: float, d
     .. math:: ε_T ≤ 2\sqrt 2\, ε_3 σ_k^{-3/2} + ((1 + ε_W)^3 - 1) π_{\min}^{-1/2}, \qquad ε_W = 4 ε_2 / σ_k
 
     where :math:`ε_2 = 2\sqrt 2\, ρ \sqrt{\log(4/δ) / m}` and :math:`ε_3 = ρ^{1/2} ε_2` bound the errors of the pair and
-    triple moments, each with probability 1 - δ/2. Infinite where ε_2 exceeds σ_k / 2, and whitening with it.
+    triple moments, each with probability 1 - δ/2. Infinite where ε_2 exceeds σ_k / 2, and whitening with it. Proved for
+    views with the same distributions; where views differ it is an order of magnitude.
     """
     second = 2 * np.sqrt(2) * rho * np.sqrt(np.log(4 / delta) / n_rows)
     if not sigma_k > 2 * second:
