@@ -178,7 +178,8 @@ class ObservableOperators(BaseEstimator):
         joint = (beyond[:, :, None] * behind[:, None, :]).reshape(-1, size * size).T @ now  # (p², D)
         c22 = now.T @ (now * weights[:, None])
         floor = (penalty + 1e-13) * np.trace(c22) / len(c22)
-        operators = ConditionalOperator.of_moments(joint, c22, floor).matrix.reshape(size, size, -1)
+        regressed = ConditionalOperator.of_moments(joint, c22, floor).matrix
+        operators = np.ascontiguousarray(regressed).reshape(size, size, -1)  # as in a copy: the same rounding
         drift = beyond.T @ behind
         values, power = x.T @ behind, np.eye(size)
         readout = np.empty((horizon, size, x.shape[1]))
