@@ -27,6 +27,7 @@ from latentviews import (
     SmoothedEM,
     Stack,
     TopicModel,
+    VonMises,
     independence_test,
     likelihood_curve,
 )
@@ -494,3 +495,13 @@ def test_a_pickled_filter_that_magnifies_rounding_rounds_alike():
     model = PredictiveStateModel(dynamics=dynamics, horizon=2, features=features, random_state=0).fit(X)
 
     np.testing.assert_array_equal(pickle.loads(pickle.dumps(model)).filter(X), model.filter(X))
+
+
+def test_a_forecast_of_kernels_narrower_than_the_nodes_of_a_circle_has_quantiles():
+    """Between 16,384 nodes lay all of a state's mass, and its quantiles were no numbers."""
+    X = np.round(np.random.default_rng(0).pareto(0.5, size=(20, 5)), 1)
+    model = KernelHMM(2, kernel=VonMises(0.6), random_state=0).fit(X)
+
+    found = judged(model.forecast(X, 2).quantile, 0.9)
+
+    assert np.isfinite(found).all()

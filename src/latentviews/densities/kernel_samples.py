@@ -74,6 +74,9 @@ class KernelSample(WeightedKernels):
         nodes = rule.nodes[order]
         values = [k.gram(nodes, x[:, [column]]) @ w for k, w in zip(own, self.weights.T, strict=True)]
         mass = rule.weights[order, None] * np.stack(values, axis=1)
+        for h in np.flatnonzero(~(mass.sum(axis=0) > self.mass / 2)):  # narrower than nodes are apart: its rows tell it
+            nearest = np.searchsorted(nodes[:-1, 0], space.wrapped(x[:, [column]])[:, 0])
+            mass[:, h] = np.bincount(nearest, self.weights[:, h], len(nodes))
         shares = np.cumsum(mass, axis=0) - (0.0 if space.finite else mass / 2)
         return nodes[:, 0], shares / mass.sum(axis=0)
 
