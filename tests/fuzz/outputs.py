@@ -122,7 +122,7 @@ def _saving(rng: Rng, judge: Judge, wild: bool) -> None:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "model.latentviews"
         offers: Offers = {
-            "model": ([model], [None, 3, "x", {}, lambda: 0, np.eye(2), object()]),
+            "model": ([model], [None, 3, "x", lambda: 0, np.eye(2), object()]),
             "path": ([path, str(path)], [folder, *NO_PATHS]),
         }
         told = asked(rng, offers, offers, wild=wild)

@@ -31,7 +31,7 @@ from latentviews.io.model_writer import SavingError, Writer
 FORMAT = "latentviews model"
 VERSION = 2  # raised when older releases could not read what is written
 TREE = "model.json"
-NO_MODELS = (str, bytes, int, float, np.ndarray, dict, list, tuple, set)  # what parts of models may be
+NO_MODELS = (str, bytes, int, float, np.ndarray)  # what parts of models may be
 
 
 def save(model: Any, path: Any) -> None:
