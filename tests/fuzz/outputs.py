@@ -117,8 +117,8 @@ def _saving(rng: Rng, judge: Judge, wild: bool) -> None:
     kinds = [type(one.estimator) for one in [*catalogue.MODELS, *catalogue.OF_OTHER_ROWS]]
     model, rows = fitted_as_catalogued(picked(rng, kinds)), None
     if rng.random() < 0.4:
-        found, rows, _ = _mixture(rng, judge)
-        model = model if found is None else found
+        found, given, _ = _mixture(rng, judge)
+        model, rows = (model, None) if found is None else (found, given)
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "model.latentviews"
         offers: Offers = {
