@@ -8,9 +8,8 @@ LONGEST = 255  # bytes of a file's name, as file systems have it
 ZARR_FILES = ("zarr.json", ".zarray", ".zgroup")
 
 
-def as_path(path: Any, name: str = "path") -> Path:
+def as_path(path: Any, name: str = "path", what: str = "a file") -> Path:
     """A path, or a sentence on what is none."""
-    what = "a directory" if name == "folder" else "a file"
     if not isinstance(path, str | os.PathLike):
         raise TypeError(f"{name} must be the name of {what}, a string or a Path; got {path!r:.60}.")
     if "\0" in str(path):

@@ -53,7 +53,7 @@ def run_case(family: str, numbers: list[int]) -> tuple[str, Judge]:
         if family in WRITERS:
             path = inner / family
             WRITERS[family](path)
-            words = _damaged_folder(rng, path) if path.is_dir() else _damaged_file(rng, path)
+            words = _damaged_folder(rng, path) if path.is_dir() else damaged_file(rng, path)
             piecewise = rng.random() < PIECEWISE
             with _watched(judge, Path(folder)):
                 if piecewise:
@@ -66,7 +66,7 @@ def run_case(family: str, numbers: list[int]) -> tuple[str, Judge]:
         source = options[int(rng.integers(len(options)))]
         path = inner / source.name
         shutil.copyfile(source, path)
-        words = _damaged_entry(rng, path) if family == "model-inside" else _damaged_file(rng, path)
+        words = _damaged_entry(rng, path) if family == "model-inside" else damaged_file(rng, path)
         with _watched(judge, Path(folder)):
             judge.call("load", load, path)
     return f"{source.name}: {words}", judge
@@ -150,7 +150,7 @@ def _damaged(rng: Rng, data: bytes) -> tuple[bytes, str]:
     return bytes(found), ", ".join(words)
 
 
-def _damaged_file(rng: Rng, path: Path) -> str:
+def damaged_file(rng: Rng, path: Path) -> str:
     data, words = _damaged(rng, path.read_bytes())
     path.write_bytes(data)
     return words
@@ -164,7 +164,7 @@ def _damaged_folder(rng: Rng, path: Path) -> str:
     if rng.random() < 0.3:
         file.unlink()
         return f"without {name}"
-    return f"{name}: {_damaged_file(rng, file)}"
+    return f"{name}: {damaged_file(rng, file)}"
 
 
 def _damaged_entry(rng: Rng, path: Path) -> str:

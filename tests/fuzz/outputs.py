@@ -262,7 +262,7 @@ def _data_set(function: Callable[..., Any], rng: Rng, judge: Judge, wild: bool) 
             text = b"waiting,duration\n" + b"\n".join(b"%d,%.1f" % (60 + 3 * i, i / 2) for i in range(9))
             path.write_bytes(gzip.compress(text))
             if rng.random() < 0.7:
-                damage._damaged_file(rng, path)
+                damage.damaged_file(rng, path)
         names = ["", "x/../y", 3, None, ["a"], "geyser\x00"]
         offers: Offers = {"name": ([name], names), "folder": ([folder, Path(folder)], [3, os.devnull, "a\x00"])}
         told = asked(rng, offers, offers, wild=wild)

@@ -299,7 +299,6 @@ def test_a_place_that_is_not_there_is_named(tmp_path):
         save(Delta(), tmp_path / "nowhere" / "model.latentviews")
 
 
-@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no such files here")
 def test_what_is_no_plain_file_stays_and_a_link_stays_one(tmp_path):
     pipe, link, there = (tmp_path / name for name in ("pipe", "link", "model.latentviews"))
     os.mkfifo(pipe)

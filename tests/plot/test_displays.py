@@ -2,7 +2,6 @@
 
 import sys
 
-import matplotlib as mpl
 import numpy as np
 import pandas as pd
 import pytest
@@ -24,16 +23,6 @@ from latentviews.plot import (
     offscreen_axes,
 )
 from latentviews.plot._axes import PALETTE
-
-mpl.use("Agg")
-
-
-@pytest.fixture(autouse=True)
-def _close_figures():
-    yield
-    from matplotlib import pyplot
-
-    pyplot.close("all")
 
 
 @pytest.fixture(scope="module")

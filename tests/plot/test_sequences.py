@@ -1,6 +1,5 @@
 """Displays of sequences draw what the model says."""
 
-import matplotlib as mpl
 import numpy as np
 import pandas as pd
 import pytest
@@ -15,8 +14,6 @@ from latentviews.plot import (
     TransitionDisplay,
     offscreen_axes,
 )
-
-mpl.use("Agg")
 
 
 @pytest.fixture(scope="module")

@@ -1,6 +1,5 @@
 """Settings of displays that cannot be: a sentence each, and pictures of what is hardly apart."""
 
-import matplotlib as mpl
 import numpy as np
 import pandas as pd
 import pytest
@@ -24,16 +23,6 @@ from latentviews.plot import (
     TopicDisplay,
     WitnessDisplay,
 )
-
-mpl.use("Agg")
-
-
-@pytest.fixture(autouse=True)
-def _close_figures():
-    yield
-    from matplotlib import pyplot
-
-    pyplot.close("all")
 
 
 @pytest.mark.parametrize(

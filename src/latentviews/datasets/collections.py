@@ -122,7 +122,7 @@ def load_series(name: str, folder: Any = None) -> SeriesData:
     folder = folder if folder is not None else os.environ.get("LATENTVIEWS_DATA")
     if folder is None:
         raise FileNotFoundError("Say where the collections are: pass `folder`, or set LATENTVIEWS_DATA.")
-    path = as_path(folder, "folder") / "series" / SERIES[name].path
+    path = as_path(folder, "folder", "a directory") / "series" / SERIES[name].path
     if not path.is_file():
         raise FileNotFoundError(f"There is no {path}; `folder` is where the collections are, this file among them.")
     return read_series(path, SERIES[name])
@@ -271,7 +271,7 @@ def load_flowcap(sample: str, folder: Any = None) -> Cytometry:
     folder = folder if folder is not None else os.environ.get("LATENTVIEWS_DATA")
     if folder is None:
         raise FileNotFoundError("Say where the collections are: pass `folder`, or set LATENTVIEWS_DATA.")
-    path = as_path(folder, "folder") / f"flowcap_{sample.split('_')[0]}" / f"{sample}.csv.gz"
+    path = as_path(folder, "folder", "a directory") / f"flowcap_{sample.split('_')[0]}" / f"{sample}.csv.gz"
     if not path.is_file():
         raise FileNotFoundError(f"There is no {path}; see the help of load_flowcap for where the data are to be had.")
     content = path.read_bytes()

@@ -81,6 +81,11 @@ def passed_on(name: str, settings: Any) -> dict[str, Any]:
     return dict(settings or {})
 
 
+def contour_settings(options: dict[str, Any], colour: str, **own: Any) -> dict[str, Any]:
+    """Settings of contours, the user's in place of ours; their colours are ours unless those say otherwise."""
+    return own | ({} if "cmap" in options else {"colors": colour}) | options
+
+
 def listed(names: list[str], most: int = 10) -> str:
     """Names with commas between, the first of many."""
     return ", ".join(map(repr, names[:most])) + (", …" if len(names) > most else "")

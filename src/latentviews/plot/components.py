@@ -21,6 +21,7 @@ from latentviews.plot._axes import (
     check_model,
     class_label,
     class_style,
+    contour_settings,
     panels_on,
     passed_on,
 )
@@ -231,8 +232,7 @@ def _draw_contours(
         density = view.densities[:, :, h]
         style = class_style(h)
         own = {"linestyles": style["linestyle"], "levels": levels(density)}
-        colours = {} if "cmap" in options else {"colors": style["color"]}
-        panel.contour(*view.ticks, density.T, **own | colours | options)
+        panel.contour(*view.ticks, density.T, **contour_settings(options, style["color"], **own))
         panel.plot([], [], label=class_label(h, weight), **style)  # contours have no line for the legend
     panel.set(xlabel=as_written(view.names[0]), ylabel=as_written(view.names[1]))
     panel.set_xlim(view.ticks[0][[0, -1]])

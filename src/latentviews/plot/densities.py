@@ -9,7 +9,7 @@ from sklearn.utils.validation import check_is_fitted
 from latentviews._numbers import thinned
 from latentviews._validation import check_count
 from latentviews.core.kernels.spaces import Real
-from latentviews.plot._axes import DATA, PALETTE, as_written, drawn_rows, panels_on, passed_on
+from latentviews.plot._axes import DATA, PALETTE, as_written, contour_settings, drawn_rows, panels_on, passed_on
 from latentviews.plot.view_densities import TAIL, levels
 
 
@@ -130,8 +130,7 @@ class DensityDisplay:
         if self.rows is not None:
             some = thinned(np.asarray(self.rows), n_points)
             panel.scatter(*some.T, s=4, color=DATA, linewidths=0, zorder=0)
-        own = {"levels": levels(density)} | ({} if "cmap" in options else {"colors": PALETTE[0]})
-        panel.contour(*ticks, density.T, **own | options)
+        panel.contour(*ticks, density.T, **contour_settings(options, PALETTE[0], levels=levels(density)))
         panel.set(xlabel=as_written(self.names[0]), ylabel=as_written(self.names[1]))
         self.ax_, self.figure_ = panel, panel.figure
         return self

@@ -2,7 +2,6 @@
 
 import base64
 import hashlib
-import os
 from importlib import resources
 from pathlib import Path
 from typing import Any
@@ -11,6 +10,7 @@ import numpy as np
 
 from latentviews import __version__
 from latentviews._sentences import counted
+from latentviews.io.saving import written_aside
 from latentviews.plot._axes import PALETTE
 from latentviews.report import sections
 from latentviews.report.contents import Contents
@@ -71,13 +71,8 @@ def page(contents: Contents) -> str:
 
 def write_page(text: str, path: Path) -> None:
     """A page at ``path``, whole or not at all: written aside, then renamed."""
-    path = path.resolve() if path.is_symlink() else path
-    aside = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
+    with written_aside(path) as aside:
         aside.write_text(text, encoding="utf-8", errors="replace", newline="\n")
-        aside.replace(path)
-    finally:
-        aside.unlink(missing_ok=True)
 
 
 def resource(file: str) -> str:

@@ -179,7 +179,7 @@ class ObservableOperators(BaseEstimator):
         c22 = now.T @ (now * weights[:, None])
         floor = (penalty + 1e-13) * np.trace(c22) / len(c22)
         regressed = ConditionalOperator.of_moments(joint, c22, floor).matrix
-        operators = np.ascontiguousarray(regressed).reshape(size, size, -1)  # as in a copy: the same rounding
+        operators = np.ascontiguousarray(regressed).reshape(size, size, -1)  # as in a pickled copy
         drift = beyond.T @ behind
         values, power = x.T @ behind, np.eye(size)
         readout = np.empty((horizon, size, x.shape[1]))

@@ -81,16 +81,16 @@ class LookedUp(GridCells):
     def products(self, n_rows: int) -> tuple[np.ndarray, np.ndarray]:
         """Σ_rows z_i z_jᵀ of three groups, zero for i = j, and Σ_rows z_1 ⊗ z_2 ⊗ z_3, of the z in the buffer."""
         k, z, width = self.rank, self.z[:, :n_rows], self.factors.shape[1]
-        found = np.zeros((len(self.factors), k + 1))
+        found, two = np.zeros((len(self.factors), k + 1)), slice(k * k, k * k + 2 * k)  # rows of the first two groups
         for start in range(0, n_rows, width):
             part = z[:, start : start + width]
             factors = self.factors[:, : part.shape[1]]
             np.multiply(part[:k, None], part[k : 2 * k], out=factors[: k * k].reshape(k, k, -1))
-            factors[k * k : k * k + 2 * k] = part[: 2 * k]
+            factors[two] = part[: 2 * k]
             found += factors @ part[2 * k :].T  # products with the third and, as the last row is one, their sums
         upper = np.zeros((3 * k, 3 * k))
         upper[:k, k : 2 * k] = found[: k * k, k].reshape(k, k)
-        upper[: 2 * k, 2 * k :] = found[k * k : k * k + 2 * k, :k]
+        upper[: 2 * k, 2 * k :] = found[two, :k]
         return upper + upper.T, found[: k * k, :k].reshape(k, k, k)
 
 

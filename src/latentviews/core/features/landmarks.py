@@ -120,9 +120,8 @@ class LandmarkFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         """With the tail of its landmarks, U Λ^(-1/2)."""
         values, vectors = np.linalg.eigh(checked_values(self.kernel_in_units.gram(self.landmarks_, self.landmarks_)))
         keep = values > max(self.tol * values[-1], 0.0)
-        self.tail_ = np.ascontiguousarray(
-            (vectors[:, keep] / np.sqrt(values[keep]))[:, ::-1]
-        )  # as in a copy: the same rounding
+        tail = (vectors[:, keep] / np.sqrt(values[keep]))[:, ::-1]
+        self.tail_ = np.ascontiguousarray(tail)  # as in a pickled copy, whose products are then rounded alike
         self._n_features_out = self.tail_.shape[1]
         return self
 
